@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// Nothing is imported before the check: an older Node could not read it.
+const [major = 0] = process.versions.node.split(".").map(Number);
+if (major < 24) {
+  console.error(
+    `tessera needs Node 24 or newer; this is ${process.versions.node}. ` +
+      "In a project that has it installed, `npx tessera` runs it on the Node that came with it.",
+  );
+  process.exitCode = 1;
+} else {
+  const { main } = await import("../dist/main.js");
+  process.exitCode = await main(process.argv.slice(2));
+}

@@ -1,0 +1,11 @@
+/** Compiles src/ to dist/ and copies what is served as it is. */
+import { spawnSync } from "node:child_process";
+import { cpSync, rmSync } from "node:fs";
+
+rmSync("dist", { recursive: true, force: true });
+const { status } = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.json"], {
+  stdio: "inherit",
+  shell: process.platform === "win32",
+});
+cpSync("src/console/playground", "dist/console/playground", { recursive: true });
+process.exitCode = status ?? 1;

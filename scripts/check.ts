@@ -1,0 +1,38 @@
+/**
+ * Everything that has to hold before a change lands, in the order of how fast
+ * it fails: format and lint, types, proto, generated code, tests (with the
+ * rules of the architecture among them).
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const fresh = mkdtempSync(join(tmpdir(), "tessera-gen-"));
+
+const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
+  ["format and lint", "biome", "ci", "--error-on-warnings", "."],
+  ["types", "tsc", "-p", "."],
+  ["types of the page", "tsc", "-p", "src/console/playground"],
+  ["proto format", "buf", "format", "--diff", "--exit-code", "proto"],
+  ["proto lint", "buf", "lint"],
+  ["generated code", "buf", "generate", "--output", fresh],
+  ["generated code is fresh", "diff", "-r", join(fresh, "gen"), "gen"],
+  ["tests", "vitest", "run"],
+];
+
+try {
+  for (const [name, command, ...args] of STEPS) {
+    const begun = performance.now();
+    const { status } = spawnSync(command ?? "", args, { stdio: "inherit" });
+    const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+    if (status !== 0) {
+      process.stderr.write(`check: ${name} failed after ${seconds} s\n`);
+      process.exitCode = 1;
+      break;
+    }
+    process.stdout.write(`check: ${name} ok (${seconds} s)\n`);
+  }
+} finally {
+  rmSync(fresh, { recursive: true, force: true });
+}

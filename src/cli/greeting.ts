@@ -1,0 +1,95 @@
+/** What a server says when it has started: where everything is, and lines to try it with. */
+import type { ServedService } from "../app.ts";
+import type { ServeConfig } from "../config.ts";
+import type { EndpointManifest, JsonSchema } from "../sdk/manifest.ts";
+
+export interface GreetingOptions {
+  readonly config: ServeConfig;
+  /** True when callers have to bring a token. */
+  readonly token: boolean;
+  /** A value that fits a schema. */
+  readonly exampleOf: (schema: JsonSchema) => unknown;
+}
+
+export function greeting(
+  { manifest, port }: ServedService,
+  { config, token, exampleOf }: GreetingOptions,
+): string {
+  const local = ["127.0.0.1", "::1", "0.0.0.0", "::", "localhost"].includes(config.host);
+  const named = config.host.includes(":") ? `[${config.host}]` : config.host;
+  const host = local ? "localhost" : named;
+  const url = `http://${host}:${port}`;
+  const { endpoints } = manifest;
+  const lines = [
+    `Tessera serves ${manifest.name} (${count(endpoints.length, "endpoint")}, ${count(config.workers, "worker")}) on ${url}`,
+    "",
+    `  page      ${url}/`,
+    `  OpenAPI   ${url}/docs.json`,
+    `  schema    ${url}/schema.json`,
+    `  gRPC      ${host}:${port} (with reflection)`,
+    config.database === ":memory:"
+      ? "  storage   memory, for development: tasks are gone at exit; --database ./tasks.db keeps them"
+      : `  storage   ${config.database}`,
+    `  callers   ${token ? "need the token, as Authorization: Bearer …" : "need no token; --token asks for one"}`,
+    "",
+    "Try it:",
+    "",
+    ...examples(endpoints, { url, token, exampleOf }),
+    "Ctrl-C stops.",
+    "",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** Lines for the first api and the first task: call, submit, status, get. */
+function examples(
+  endpoints: readonly EndpointManifest[],
+  { url, token, exampleOf }: Omit<GreetingOptions, "config"> & { readonly url: string },
+): string[] {
+  const auth = token ? ' -H "Authorization: Bearer $TESSERA_TOKEN"' : "";
+  const api = endpoints.find(({ kind }) => kind === "api");
+  const task = endpoints.find(({ kind }) => kind === "task");
+  const lines: string[] = [];
+  if (api) {
+    lines.push(`  curl ${url}/${api.name}${auth} ${body(api, exampleOf)}`, "");
+  }
+  if (task) {
+    lines.push(
+      `  task_id=$(curl -s ${url}/${task.name}/submit${auth} ${body(task, exampleOf)} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
+      `  curl "${url}/${task.name}/status?task_id=$task_id"${auth}`,
+      `  curl "${url}/${task.name}/get?task_id=$task_id&wait=30"${auth}`,
+      "",
+    );
+  }
+  return lines;
+}
+
+/** Example arguments in the form that curl takes: JSON, or a form where there are files. */
+function body({ input, files }: EndpointManifest, exampleOf: GreetingOptions["exampleOf"]): string {
+  const values = Object.entries(exampleOf(input) as Record<string, unknown>);
+  if (Object.keys(files).length === 0) {
+    return `-H "content-type: application/json" -d ${quote(JSON.stringify(Object.fromEntries(values)))}`;
+  }
+  const parts = values.flatMap(([name, value]) =>
+    files[name]
+      ? []
+      : [`-F ${quote(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`],
+  );
+  const fileParts = Object.entries(files).map(
+    ([name, { contentType }]) => `-F ${name}=@file.${extension(contentType)}`,
+  );
+  return [...fileParts, ...parts].join(" ");
+}
+
+function extension(contentType: string | undefined): string {
+  return contentType?.split("/")[1]?.replace(/[^a-z0-9].*$/, "") || "bin";
+}
+
+/** For a POSIX shell. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

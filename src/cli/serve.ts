@@ -1,0 +1,86 @@
+import { Command } from "commander";
+import type { ServedService } from "../app.ts";
+import type { Secrets, ServeConfig, ServeFlags } from "../config.ts";
+import { type GreetingOptions, greeting } from "./greeting.ts";
+
+/** What the command needs; the process edge brings it. */
+export interface ServeActions {
+  readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: Secrets };
+  serve(config: ServeConfig, secrets: Secrets): Promise<ServedService>;
+  exit(code: number): void;
+  readonly exampleOf: GreetingOptions["exampleOf"];
+}
+
+const EXAMPLES = `
+Examples:
+  $ tessera serve service.ts                        serve on http://localhost:3000
+  $ tessera serve service.ts --watch                reload when a source file changes
+  $ tessera serve service.ts --database ./tasks.db  keep tasks over restarts
+  $ TESSERA_TOKEN=… tessera serve service.ts --host 0.0.0.0
+
+Environment:
+  TESSERA_TOKEN      the same as --token, without showing it to who lists processes
+  TESSERA_LOG_LEVEL  debug, info (default), warn, error or silent`;
+
+export function serveCommand(actions: ServeActions): Command {
+  return new Command("serve")
+    .description("Serve one service from its source file, for developing it.")
+    .argument("<service>", "TypeScript or JavaScript file that exports a service")
+    .option(
+      "-p, --port <port>",
+      "port for HTTP, Connect and gRPC; 0 takes a free one (default: 3000)",
+    )
+    .option("--host <host>", "address to listen on; 0.0.0.0 is every one (default: 127.0.0.1)")
+    .option("-w, --workers <count>", "worker processes (default: the cores, from 2 to 4)")
+    .option(
+      "-d, --database <path>",
+      "SQLite file that keeps the queue (default: memory, gone at exit)",
+    )
+    .option("--token <token>", "ask every caller for this bearer token")
+    .option("--watch", "reload the service when its source changes; the queue stays")
+    .addHelpText("after", EXAMPLES)
+    .showHelpAfterError("(tessera serve --help shows the options)")
+    .exitOverride()
+    .action(async (path: string, flags: ServeFlags) =>
+      actions.exit(await run(path, flags, actions)),
+    );
+}
+
+/** Serves until a signal asks to stop; a second one ends the process at once. */
+async function run(
+  path: string,
+  flags: ServeFlags,
+  { readConfig, serve, exampleOf }: ServeActions,
+): Promise<number> {
+  const { config, secrets } = readConfig(path, flags);
+  const signalled = stopSignal();
+  const served = await Promise.race([serve(config, secrets), signalled]);
+  if (typeof served === "string") {
+    // Nobody has been promised anything yet; loading a service may take minutes.
+    process.stderr.write(`\n${served}: stopped before the service was ready\n`);
+    process.exit(0);
+  }
+  process.stdout.write(greeting(served, { config, token: secrets.token !== undefined, exampleOf }));
+  const signal = await signalled;
+  process.stderr.write(
+    `\n${signal}: taking no more calls, letting those under way finish (at most ${config.drainMs / 1000} s); again stops at once\n`,
+  );
+  await served.stop();
+  return 0;
+}
+
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let first = true;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (first) {
+        first = false;
+        resolve(signal);
+      } else {
+        process.exit(1);
+      }
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+}

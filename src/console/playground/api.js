@@ -1,0 +1,105 @@
+// @ts-check
+import { askForToken, currentToken } from "./token.js";
+
+/** @typedef {{field: string, description: string}} Violation */
+
+/** What the server answered instead of a result. */
+export class CallError extends Error {
+  /**
+   * @param {string} message
+   * @param {{status?: number, code?: string, reason?: string, retryAfter?: string | null, violations?: Violation[]}} facts
+   */
+  constructor(message, { status = 0, code = "", reason = "", retryAfter = null, violations = [] }) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.reason = reason;
+    this.retryAfter = retryAfter;
+    this.violations = violations;
+  }
+}
+
+/**
+ * Sends a request with the token of this session. Asked for a token by the
+ * server, it asks the person for one and tries again.
+ * @param {string} path
+ * @param {RequestInit} [init]
+ * @returns {Promise<Response>} only successful ones
+ * @throws {CallError}
+ */
+export async function send(path, init = {}) {
+  const res = await fetchWithToken(path, init);
+  if (res.ok) {
+    return res;
+  }
+  const err = await readError(res);
+  if (res.status === 401 && (await askForToken(err.message))) {
+    return send(path, init);
+  }
+  throw err;
+}
+
+/**
+ * Sends a request and reads the answer as JSON.
+ * @param {string} path
+ * @param {RequestInit} [init]
+ * @returns {Promise<any>}
+ */
+export async function sendForJson(path, init) {
+  return (await send(path, init)).json();
+}
+
+/**
+ * The path of one verb of a task.
+ * @param {string} endpoint
+ * @param {string} verb
+ * @param {string} taskId
+ * @param {Record<string, string>} [more]
+ */
+export function taskPath(endpoint, verb, taskId, more = {}) {
+  return `/${endpoint}/${verb}?${new URLSearchParams({ task_id: taskId, ...more })}`;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} init
+ */
+async function fetchWithToken(path, init) {
+  const headers = new Headers(init.headers);
+  const token = currentToken();
+  if (token) {
+    headers.set("authorization", `Bearer ${token}`);
+  }
+  try {
+    return await fetch(path, { ...init, headers });
+  } catch (err) {
+    if (init.signal?.aborted) {
+      throw err;
+    }
+    throw new CallError("The server cannot be reached. Is it still running?", {
+      code: "unavailable",
+    });
+  }
+}
+
+/** @param {Response} res */
+async function readError(res) {
+  const { status } = res;
+  const retryAfter = res.headers.get("retry-after");
+  const text = await res.text();
+  try {
+    const { code, message, details = [] } = JSON.parse(text);
+    /** @param {string} type */
+    const detail = (type) =>
+      details.find((/** @type {any} */ one) => one.type === type)?.debug ?? {};
+    return new CallError(message, {
+      status,
+      code,
+      reason: detail("google.rpc.ErrorInfo").reason,
+      violations: detail("google.rpc.BadRequest").fieldViolations,
+      retryAfter,
+    });
+  } catch {
+    return new CallError(text || res.statusText || `HTTP ${status}`, { status, retryAfter });
+  }
+}

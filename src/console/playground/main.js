@@ -1,0 +1,88 @@
+// @ts-check
+import { byId, element, fill } from "./dom.js";
+import { endpointView, kindBadge } from "./endpoint.js";
+import { showRecent } from "./recent.js";
+import { errorView } from "./result.js";
+import { loadService } from "./service.js";
+import { askForToken } from "./token.js";
+
+/** @typedef {import("./service.js").Endpoint} Endpoint */
+/** @typedef {ReturnType<typeof endpointView>} View */
+
+const main = byId("main");
+
+async function start() {
+  byId("token-button").addEventListener("click", () => askForToken());
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // The address names the endpoint and stays as it is.
+    main.focus();
+  });
+  try {
+    const service = await loadService();
+    byId("service").textContent = service.name;
+    showService(service);
+  } catch (err) {
+    byId("service").textContent = "Playground";
+    const again = element(
+      "button",
+      { type: "button", onclick: () => location.reload() },
+      "Try again",
+    );
+    fill(main, errorView(err), element("div", { class: "actions" }, again));
+  }
+}
+
+/** @param {import("./service.js").Service} service */
+function showService({ name: serviceName, endpoints }) {
+  /** @type {Map<string, View>} */
+  const views = new Map();
+  const links = endpoints.map(endpointLink);
+  fill(byId("endpoints"), ...links.map((link) => element("li", {}, link)));
+  /** @type {View | undefined} */
+  let current;
+
+  const show = () => {
+    const [name, taskId] = location.hash.replace(/^#\//, "").split("/").map(decodeHashPart);
+    const endpoint = endpoints.find((one) => one.name === name) ?? endpoints[0];
+    if (!endpoint) {
+      fill(main, element("p", { class: "empty" }, "This service has no endpoints."));
+      return;
+    }
+    const view = views.get(endpoint.name) ?? endpointView(endpoint);
+    views.set(endpoint.name, view);
+    if (view !== current) {
+      current?.leave();
+      current = view;
+      fill(main, view.root);
+      document.title = `${endpoint.name} · ${serviceName}`;
+    }
+    view.enter(endpoint.isTask && name === endpoint.name ? taskId : undefined);
+    for (const [index, link] of links.entries()) {
+      link.ariaCurrent = endpoints[index] === endpoint ? "page" : null;
+    }
+    showRecent();
+  };
+  addEventListener("hashchange", show);
+  show();
+}
+
+/** @param {Endpoint} endpoint */
+function endpointLink({ name, isTask, description }) {
+  return element(
+    "a",
+    { href: `#/${encodeURIComponent(name)}`, title: description || undefined },
+    element("span", { class: "endpoint-name" }, name),
+    kindBadge(isTask),
+  );
+}
+
+/** @param {string} part */
+function decodeHashPart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // Typed by hand: taken as it is.
+  }
+}
+
+start();

@@ -1,0 +1,63 @@
+// @ts-check
+import { send, sendForJson, taskPath } from "./api.js";
+import { element, fill } from "./dom.js";
+
+const FINAL = new Set(["success", "failure", "cancelled"]);
+
+/**
+ * Whether a task stays in this state.
+ * @param {string} status
+ */
+export function isFinal(status) {
+  return FINAL.has(status);
+}
+
+/**
+ * What can be done with a task in the state it is in: cancel, abort, retry.
+ * @param {object} options
+ * @param {string} options.endpoint
+ * @param {string} options.taskId
+ * @param {(taskId: string) => void} options.onRetried told the id of the new task
+ * @param {(err: unknown) => void} options.complain undefined takes a complaint away
+ */
+export function taskActions({ endpoint, taskId, onRetried, complain }) {
+  const root = element("div", { class: "actions" });
+  let status = "";
+
+  const cancel = async () => {
+    const more = status === "running" ? { abort: "true" } : undefined;
+    await send(taskPath(endpoint, "cancel", taskId, more), { method: "POST" });
+  };
+  const retry = async () => {
+    const task = await sendForJson(taskPath(endpoint, "retry", taskId), { method: "PUT" });
+    onRetried(task.task_id);
+  };
+  /**
+   * @param {string} label
+   * @param {string} name of the class
+   * @param {() => Promise<void>} work
+   */
+  const action = (label, name, work) => {
+    const button = element("button", { type: "button", class: name }, label);
+    button.addEventListener("click", async () => {
+      complain(undefined);
+      button.disabled = true;
+      await work().catch(complain);
+      button.disabled = false;
+    });
+    return button;
+  };
+  return {
+    root,
+    status: () => status,
+    /** @param {string} next the state that the task is in now */
+    show: (next) => {
+      status = next;
+      if (isFinal(status)) {
+        fill(root, action("Retry", "", retry));
+      } else {
+        fill(root, action(status === "running" ? "Abort" : "Cancel", "danger", cancel));
+      }
+    },
+  };
+}

@@ -1,0 +1,181 @@
+/**
+ * Bundles a service: its entry and the local modules it imports become one ES
+ * module with an inline source map, decorators lowered; packages stay imports,
+ * which the worker resolves from the service's folder.
+ *
+ * In one module there is one `import.meta`, that of the entry. So that every
+ * local module still sees its own `url`, `dirname` and `filename`, these three are
+ * replaced by constants that are declared on the first line of each module;
+ * esbuild renames what collides.
+ */
+import { readFile, realpath, stat } from "node:fs/promises";
+import { dirname, extname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type BuildFailure, build, type Loader, type Message, type Plugin } from "esbuild";
+import { duplicateEndpoint } from "./duplicates.ts";
+
+/** A service file that cannot be used; the message says where and why. */
+export class ServiceFileError extends Error {
+  override readonly name = "ServiceFileError";
+}
+
+export interface ServiceBundle {
+  /** One ES module, with an inline source map. */
+  readonly code: string;
+  /** The real path of the service's source file. */
+  readonly servicePath: string;
+  /** Every file that went in, for watching. */
+  readonly watchFiles: readonly string[];
+  /** What esbuild found odd, one line each; for the log. */
+  readonly warnings: readonly string[];
+}
+
+const MAX_ERRORS = 5;
+
+const LOADERS: Readonly<Record<string, Loader>> = {
+  ".ts": "ts",
+  ".mts": "ts",
+  ".cts": "ts",
+  ".tsx": "tsx",
+  ".js": "js",
+  ".mjs": "js",
+  ".cjs": "js",
+  ".jsx": "jsx",
+};
+
+/** Bundles the service at a path. Throws a `ServiceFileError` when it cannot be. */
+export async function bundleService(path: string): Promise<ServiceBundle> {
+  const servicePath = await findService(path);
+  const folder = dirname(servicePath);
+  try {
+    const result = await build({
+      entryPoints: [servicePath],
+      absWorkingDir: folder,
+      // Never written: it makes the source map's paths relative to the folder.
+      outfile: join(folder, "bundled-service.js"),
+      write: false,
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      target: "node24",
+      packages: "external",
+      sourcemap: "inline",
+      sourcesContent: false,
+      metafile: true,
+      logLevel: "silent",
+      define: {
+        "import.meta.url": "__tesseraUrl",
+        "import.meta.dirname": "__tesseraDirname",
+        "import.meta.filename": "__tesseraFilename",
+      },
+      plugins: [sdkStaysOutside, ownImportMeta],
+    });
+    await refuseDuplicates(result.warnings, folder);
+    return {
+      code: result.outputFiles[0]?.text ?? "",
+      servicePath,
+      watchFiles: Object.keys(result.metafile.inputs).map((input) => resolve(folder, input)),
+      warnings: result.warnings.map(describe),
+    };
+  } catch (err) {
+    if (isBuildFailure(err)) {
+      throw new ServiceFileError(describeAll(err.errors), { cause: err });
+    }
+    throw err;
+  }
+}
+
+async function findService(path: string): Promise<string> {
+  let found: Awaited<ReturnType<typeof stat>>;
+  let real: string;
+  try {
+    real = await realpath(path);
+    found = await stat(real);
+  } catch (err) {
+    const code = (err as NodeJS.ErrnoException).code;
+    const missing = code === "ENOENT" || code === "ENOTDIR";
+    throw new ServiceFileError(
+      missing
+        ? `service file ${path} does not exist`
+        : `service file ${path} cannot be read: ${code}`,
+      { cause: err },
+    );
+  }
+  if (!found.isFile()) {
+    const what = found.isDirectory() ? "a folder" : "not a regular file";
+    throw new ServiceFileError(`service file ${path} is ${what}; name the file with the service`);
+  }
+  if (!(extname(real) in LOADERS)) {
+    throw new ServiceFileError(
+      `service file ${path} is not TypeScript or JavaScript (${Object.keys(LOADERS).join(", ")})`,
+    );
+  }
+  return real;
+}
+
+/** The worker brings its own copy, also where a `tsconfig.json` maps the name to a file. */
+const sdkStaysOutside: Plugin = {
+  name: "sdk-stays-outside",
+  setup({ onResolve }) {
+    onResolve({ filter: /^tessera$/ }, () => ({ path: "tessera", external: true }));
+  },
+};
+
+const ownImportMeta: Plugin = {
+  name: "own-import-meta",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.[cm]?[jt]sx?$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      const loader = LOADERS[extname(path)] ?? "default";
+      // No `import.meta` is written without this word, however it is spaced.
+      return { contents: source.includes("meta") ? declareMeta(path, source) : source, loader };
+    });
+  },
+};
+
+/** The source with the constants put before its first line, so that lines keep their numbers. */
+function declareMeta(path: string, source: string): string {
+  const constants = {
+    __tesseraUrl: pathToFileURL(path).href,
+    __tesseraDirname: dirname(path),
+    __tesseraFilename: path,
+  };
+  const declared = Object.entries(constants).map(
+    ([name, value]) => `${name}=${JSON.stringify(value)}`,
+  );
+  return `const ${declared.join(",")};${source.replace(/^#!/, "//")}`;
+}
+
+/** Of two endpoints with one name, JavaScript would silently keep the second. */
+async function refuseDuplicates(warnings: readonly Message[], folder: string): Promise<void> {
+  for (const warning of warnings) {
+    const { location } = warning;
+    if (warning.id !== "duplicate-object-key" || location === null) {
+      continue;
+    }
+    const source = await readFile(resolve(folder, location.file), "utf8");
+    const name = duplicateEndpoint(source, location);
+    if (name !== undefined) {
+      throw new ServiceFileError(`${place(warning)}two endpoints named ${name}`);
+    }
+  }
+}
+
+function isBuildFailure(err: unknown): err is BuildFailure {
+  return err instanceof Error && "errors" in err && Array.isArray(err.errors);
+}
+
+function describeAll(errors: readonly Message[]): string {
+  const lines = errors.slice(0, MAX_ERRORS).map(describe);
+  const rest = errors.length - lines.length;
+  return rest > 0 ? [...lines, `and ${rest} more`].join("\n") : lines.join("\n");
+}
+
+function describe(message: Message): string {
+  return `${place(message)}${message.text}`;
+}
+
+/** `file:line:column: `, counted from 1 as editors do. */
+function place({ location }: Message): string {
+  return location === null ? "" : `${location.file}:${location.line}:${location.column + 1}: `;
+}

@@ -1,0 +1,39 @@
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Payload } from "../sdk/protocol.ts";
+import { resultIsText } from "./schema.ts";
+
+/** A result as it is sent over HTTP. */
+export interface OutputBody {
+  readonly contentType: string;
+  readonly data: Uint8Array;
+  /** Of a file; undefined for other results and for files without a name. */
+  readonly filename: string | undefined;
+}
+
+/** True when the result is a file rather than a JSON value. */
+export function isFile(result: Payload): boolean {
+  return result.files.length > 0;
+}
+
+/**
+ * A result in the form in which the function gave it: files as they are, the
+ * string of an endpoint whose output is a string as text, everything else as
+ * JSON. `endpoint` is undefined when the service no longer has it.
+ */
+export function outputBody(result: Payload, endpoint: EndpointManifest | undefined): OutputBody {
+  const [file] = result.files;
+  if (file) {
+    return { contentType: file.contentType, data: file.data, filename: file.filename };
+  }
+  if (endpoint && resultIsText(endpoint)) {
+    const text: unknown = JSON.parse(result.json);
+    if (typeof text === "string") {
+      return {
+        contentType: "text/plain; charset=utf-8",
+        data: Buffer.from(text),
+        filename: undefined,
+      };
+    }
+  }
+  return { contentType: "application/json", data: Buffer.from(result.json), filename: undefined };
+}

@@ -1,0 +1,97 @@
+/**
+ * What a worker may do: under Node's permission model it starts no process, no
+ * thread and no native addon, writes nothing, and reads only what it takes to
+ * run the host and to import the service.
+ */
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, parse, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Packages looked through for links to elsewhere, in one `node_modules`. */
+const MAX_PACKAGES = 5000;
+
+/**
+ * The `execArgv` for a worker: the permission model, with reading allowed of
+ * - the SDK's own folder, with the host in it, and the `package.json` that
+ *   says that its files are ES modules;
+ * - the service's folder;
+ * - every `node_modules` and `package.json` from there up, for resolution, and
+ *   where packages of these are links, as in a workspace, what they point to.
+ *
+ * Nothing may be written: the pool adds a scratch folder.
+ */
+export function workerPermissions({ servicePath }: { readonly servicePath: string }): string[] {
+  const sdkFolder = realpathSync(fileURLToPath(new URL("../sdk", import.meta.url)));
+  const allowed = [sdkFolder, ...nearestPackage(sdkFolder)];
+  const serviceFolder = dirname(servicePath);
+  allowed.push(serviceFolder);
+  for (const folder of upwards(serviceFolder)) {
+    allowed.push(...existing(join(folder, "package.json")));
+    for (const packages of existing(join(folder, "node_modules"))) {
+      allowed.push(packages, ...linkTargets(packages));
+    }
+  }
+  return ["--permission", ...withoutCovered(allowed).map((path) => `--allow-fs-read=${path}`)];
+}
+
+function nearestPackage(folder: string): string[] {
+  for (const current of upwards(folder)) {
+    const found = existing(join(current, "package.json"));
+    if (found.length > 0) {
+      return found;
+    }
+  }
+  return [];
+}
+
+/** The folder and all that it lies in, the root last. */
+function upwards(folder: string): string[] {
+  const { root } = parse(folder);
+  const folders = [folder];
+  for (let current = folder; current !== root; ) {
+    current = dirname(current);
+    folders.push(current);
+  }
+  return folders;
+}
+
+function existing(path: string): string[] {
+  return existsSync(path) ? [path] : [];
+}
+
+/** The real places of a `node_modules` that is a link, and of its packages that are. */
+function linkTargets(packages: string): string[] {
+  const targets = [realpathSync(packages)];
+  let looked = 0;
+  for (const entry of readdirSync(packages, { withFileTypes: true })) {
+    if (entry.name.startsWith("@") && entry.isDirectory()) {
+      const scope = join(packages, entry.name);
+      for (const scoped of readdirSync(scope, { withFileTypes: true })) {
+        targets.push(...linkTarget(join(scope, scoped.name), scoped.isSymbolicLink()));
+      }
+    } else if (!entry.name.startsWith(".")) {
+      targets.push(...linkTarget(join(packages, entry.name), entry.isSymbolicLink()));
+    }
+    looked += 1;
+    if (looked >= MAX_PACKAGES) {
+      break;
+    }
+  }
+  return targets;
+}
+
+function linkTarget(path: string, isLink: boolean): string[] {
+  return isLink && existsSync(path) ? [realpathSync(path)] : [];
+}
+
+/** Each path once, without those inside another. */
+function withoutCovered(paths: readonly string[]): string[] {
+  const unique = [...new Set(paths)];
+  return unique.filter(
+    (path) => !unique.some((other) => other !== path && path.startsWith(withSeparator(other))),
+  );
+}
+
+function withSeparator(path: string): string {
+  return path.endsWith(sep) ? path : path + sep;
+}

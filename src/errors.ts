@@ -1,0 +1,161 @@
+/**
+ * The closed catalogue of errors: every reason a caller can see, with the
+ * Connect code (and through it the HTTP status) it answers with. The reasons
+ * are those of `tessera.v1.ErrorReason`; a test holds the two lists together.
+ *
+ * An error is made with `problem("TASK_NOT_FOUND", "task … does not exist")`.
+ * `toProblem` is the one conversion from anything thrown: what is not from
+ * the catalogue becomes INTERNAL, its detail stays in `cause` for the log.
+ */
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "../gen/google/rpc/error_details_pb.js";
+
+export const CATALOGUE = {
+  ARGUMENTS_INVALID: Code.InvalidArgument,
+  REQUEST_INVALID: Code.InvalidArgument,
+  BODY_MALFORMED: Code.InvalidArgument,
+  CONTENT_TYPE_UNSUPPORTED: Code.InvalidArgument,
+  BODY_TOO_LARGE: Code.ResourceExhausted,
+  ROUTE_NOT_FOUND: Code.NotFound,
+  METHOD_NOT_ALLOWED: Code.Unimplemented,
+  DEPLOYMENT_NOT_FOUND: Code.NotFound,
+  ENDPOINT_NOT_FOUND: Code.NotFound,
+  ENDPOINT_NOT_A_TASK: Code.NotFound,
+  TASK_NOT_FOUND: Code.NotFound,
+  TASK_NOT_FINISHED: Code.FailedPrecondition,
+  TASK_CANCELLED: Code.FailedPrecondition,
+  TASK_FAILED: Code.Internal,
+  TASK_ALREADY_STARTED: Code.Aborted,
+  TASK_FINISHED: Code.Aborted,
+  IDEMPOTENCY_KEY_REUSED: Code.AlreadyExists,
+  CALL_FAILED: Code.Internal,
+  CALL_TIMEOUT: Code.DeadlineExceeded,
+  WORKER_LOST: Code.Internal,
+  OUTPUT_INVALID: Code.Internal,
+  RESULT_TOO_LARGE: Code.Internal,
+  QUEUE_FULL: Code.ResourceExhausted,
+  TOO_MANY_WAITING: Code.ResourceExhausted,
+  TOKEN_INVALID: Code.Unauthenticated,
+  ACCESS_DENIED: Code.PermissionDenied,
+  STORAGE_UNAVAILABLE: Code.Unavailable,
+  SHUTTING_DOWN: Code.Unavailable,
+  NO_WORKER: Code.Unavailable,
+  INTERNAL: Code.Internal,
+  CALLER_GONE: Code.Canceled,
+} as const satisfies Record<string, Code>;
+
+export type Reason = keyof typeof CATALOGUE;
+
+/** One field and what is wrong with it. */
+export interface Violation {
+  /** Path in dots, such as `texts.0`; empty for the whole. */
+  readonly field: string;
+  readonly description: string;
+}
+
+export interface ProblemOptions {
+  /** Another code than the catalogue's: for what a function threw. */
+  readonly code?: Code;
+  readonly violations?: readonly Violation[];
+  /** How long a caller should wait before the same call; becomes `Retry-After`. */
+  readonly retryAfterMs?: number;
+  /** Public facts for programs, such as the task's id. */
+  readonly metadata?: { readonly [key: string]: string };
+  /** Private detail, for the log only. */
+  readonly cause?: unknown;
+}
+
+/** An error from the catalogue, ready for every face: gRPC, Connect and REST. */
+export class Problem extends ConnectError {
+  readonly reason: Reason;
+  readonly retryAfterMs: number | undefined;
+  readonly violations: readonly Violation[];
+
+  /** Connect's own says yes to every ConnectError, for copies of the library; this does not. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return Function.prototype[Symbol.hasInstance].call(Problem, value);
+  }
+
+  constructor(reason: Reason, message: string, options: ProblemOptions = {}) {
+    super(message, options.code ?? CATALOGUE[reason], undefined, undefined, options.cause);
+    this.reason = reason;
+    this.retryAfterMs = options.retryAfterMs;
+    this.violations = options.violations ?? [];
+    this.details.push({
+      desc: ErrorInfoSchema,
+      value: { reason, domain: "tessera", metadata: { ...options.metadata } },
+    });
+    if (this.violations.length > 0) {
+      this.details.push({
+        desc: BadRequestSchema,
+        value: { fieldViolations: [...this.violations] },
+      });
+    }
+    if (options.retryAfterMs !== undefined) {
+      const seconds = Math.ceil(options.retryAfterMs / 1000);
+      this.metadata.set("retry-after", String(seconds));
+      this.details.push({
+        desc: RetryInfoSchema,
+        value: { retryDelay: { seconds: BigInt(seconds), nanos: 0 } },
+      });
+    }
+    if (reason === "TOKEN_INVALID") {
+      this.metadata.set("www-authenticate", 'Bearer error="invalid_token"');
+    }
+  }
+}
+
+/** Makes an error from the catalogue. The message says what was wrong and what to do. */
+export function problem(reason: Reason, message: string, options?: ProblemOptions): Problem {
+  return new Problem(reason, message, options);
+}
+
+/** What is answered to new work while the node stops. */
+export function shuttingDown(): Problem {
+  return problem("SHUTTING_DOWN", "the server is shutting down: try again", {
+    retryAfterMs: 1_000,
+  });
+}
+
+/** The one conversion from whatever was thrown to what a caller may see. */
+export function toProblem(thrown: unknown): Problem {
+  if (thrown instanceof Problem) {
+    return thrown;
+  }
+  if (
+    thrown instanceof ConnectError &&
+    thrown.code !== Code.Internal &&
+    thrown.code !== Code.Unknown
+  ) {
+    return fromConnectError(thrown);
+  }
+  return new Problem("INTERNAL", "internal error; the server's log has the details", {
+    cause: thrown,
+  });
+}
+
+/** Errors of the Connect library and of request validation, which have no reason yet. */
+function fromConnectError(err: ConnectError): Problem {
+  const violations = err
+    .findDetails(BadRequestSchema)
+    .flatMap((detail) => detail.fieldViolations)
+    .map(({ field, description }) => ({ field, description }));
+  const reason = REASON_BY_CODE.get(err.code) ?? "INTERNAL";
+  return new Problem(reason, err.rawMessage, { code: err.code, violations, cause: err });
+}
+
+const REASON_BY_CODE = new Map<Code, Reason>([
+  [Code.Canceled, "CALLER_GONE"],
+  [Code.InvalidArgument, "REQUEST_INVALID"],
+  [Code.NotFound, "ROUTE_NOT_FOUND"],
+  [Code.Unimplemented, "ROUTE_NOT_FOUND"],
+  [Code.ResourceExhausted, "BODY_TOO_LARGE"],
+  [Code.DeadlineExceeded, "CALL_TIMEOUT"],
+  [Code.Unauthenticated, "TOKEN_INVALID"],
+  [Code.PermissionDenied, "ACCESS_DENIED"],
+  [Code.Unavailable, "STORAGE_UNAVAILABLE"],
+]);

@@ -1,0 +1,176 @@
+/**
+ * Calls of api endpoints: executed in a worker and answered in the call. When
+ * every slot is busy a call waits for one, no longer than the endpoint's
+ * timeout, in a line of bounded length.
+ */
+
+import { Code } from "@connectrpc/connect";
+import { codeFromString } from "@connectrpc/connect/protocol-connect";
+import { problem, shuttingDown } from "../errors.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Payload } from "../sdk/protocol.ts";
+import type { Log } from "./log.ts";
+import { payloadBytes } from "./outcome.ts";
+import type { ExecutionEnd } from "./pool/execution.ts";
+import type { Pool, Slot } from "./pool/pool.ts";
+
+/** Calls that may wait for a slot, over all endpoints. */
+const MAX_WAITING = 1_000;
+
+export interface CallsOptions {
+  readonly pool: Pool;
+  readonly log: Log;
+  readonly newId: () => string;
+  readonly maxResultBytes: number;
+}
+
+interface Waiting {
+  readonly endpoint: EndpointManifest;
+  readonly give: (slot: Slot) => void;
+  readonly refuse: (err: Error) => void;
+}
+
+export class Calls {
+  readonly #options: CallsOptions;
+  readonly #waiting = new Set<Waiting>();
+  #closed = false;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Calls an api endpoint and resolves with what it returned; rejects with
+   * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, ARGUMENTS_INVALID, OUTPUT_INVALID
+   * or QUEUE_FULL. `signal` aborts the call when its caller has gone.
+   */
+  async call(endpoint: EndpointManifest, payload: Payload, signal: AbortSignal): Promise<Payload> {
+    const slot = this.#options.pool.reserve(endpoint) ?? (await this.#wait(endpoint, signal));
+    const end = await this.#execute(slot, payload, signal);
+    slot.release();
+    this.slotFree();
+    return this.#answer(end, endpoint);
+  }
+
+  /** A slot became free, or a worker ready: serves those who wait, in order. */
+  slotFree(): void {
+    for (const waiting of this.#waiting) {
+      const slot = this.#options.pool.reserve(waiting.endpoint);
+      if (slot) {
+        this.#waiting.delete(waiting);
+        waiting.give(slot);
+      }
+    }
+  }
+
+  /** Refuses the calls that wait, and those that come: no slot will become free. */
+  close(): void {
+    this.#closed = true;
+    for (const waiting of this.#waiting) {
+      waiting.refuse(shuttingDown());
+    }
+  }
+
+  #wait(endpoint: EndpointManifest, signal: AbortSignal): Promise<Slot> {
+    if (this.#closed) {
+      throw shuttingDown();
+    }
+    if (this.#waiting.size >= MAX_WAITING) {
+      const message = `every worker is busy and ${MAX_WAITING} calls are waiting, which is the limit: try again`;
+      throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });
+    }
+    return new Promise((resolve, reject) => {
+      const leave = (err: Error): void => {
+        this.#waiting.delete(waiting);
+        clearTimeout(timer);
+        reject(err);
+      };
+      const gone = (): void => leave(callerGone());
+      const timer = setTimeout(() => {
+        signal.removeEventListener("abort", gone);
+        const message = `no worker was free for endpoint ${endpoint.name} within its timeout of ${endpoint.timeoutMs} ms: try again`;
+        leave(problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
+      }, endpoint.timeoutMs);
+      const waiting: Waiting = {
+        endpoint,
+        give: (slot) => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", gone);
+          resolve(slot);
+        },
+        refuse: (err) => {
+          signal.removeEventListener("abort", gone);
+          leave(err);
+        },
+      };
+      this.#waiting.add(waiting);
+      signal.addEventListener("abort", gone, { once: true });
+    });
+  }
+
+  #execute(slot: Slot, payload: Payload, signal: AbortSignal): Promise<ExecutionEnd> {
+    return new Promise((resolve) => {
+      const gone = (): void => execution.abort("caller_gone");
+      const execution = slot.execute(
+        { arguments: payload, taskId: this.#options.newId(), attempt: 1 },
+        {
+          onEnd: (end) => {
+            signal.removeEventListener("abort", gone);
+            resolve(end);
+          },
+          onLog: ({ level, message, fieldsJson }) =>
+            this.#options.log[level]({ endpoint: slot.endpoint, fields: fieldsJson }, message),
+        },
+      );
+      if (signal.aborted) {
+        gone();
+      }
+      signal.addEventListener("abort", gone, { once: true });
+    });
+  }
+
+  #answer(end: ExecutionEnd, endpoint: EndpointManifest): Payload {
+    switch (end.kind) {
+      case "result":
+        return this.#checkSize(end.result, endpoint);
+      case "failure": {
+        const { code, reason, message, violations, stack } = end.failure;
+        this.#options.log.info(
+          { endpoint: endpoint.name, err: { message, stack } },
+          "a function failed",
+        );
+        throw problem(reason, message, {
+          code: codeFromString(code) ?? Code.Internal,
+          violations:
+            violations?.map(({ path, message }) => ({ field: path, description: message })) ?? [],
+        });
+      }
+      case "lost":
+        throw problem(
+          "WORKER_LOST",
+          `the worker died while it ran endpoint ${endpoint.name}: ${end.message}`,
+        );
+      case "aborted":
+        if (end.reason === "timeout") {
+          const message = `endpoint ${endpoint.name} did not end within its timeout of ${endpoint.timeoutMs} ms`;
+          throw problem("CALL_TIMEOUT", message);
+        }
+        throw end.reason === "shutdown" ? shuttingDown() : callerGone();
+    }
+  }
+
+  #checkSize(result: Payload, { name }: EndpointManifest): Payload {
+    const bytes = payloadBytes(result);
+    const { maxResultBytes } = this.#options;
+    if (bytes > maxResultBytes) {
+      const message = `the result of endpoint ${name} has ${bytes} bytes, the limit is ${maxResultBytes}`;
+      throw problem("RESULT_TOO_LARGE", message);
+    }
+    return result;
+  }
+}
+
+/** Nobody reads it; it ends the call. */
+function callerGone(): Error {
+  return problem("CALLER_GONE", "the caller has gone");
+}

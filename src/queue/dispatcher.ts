@@ -1,0 +1,209 @@
+/**
+ * Brings queued tasks and free slots together, for one deployment.
+ *
+ * Two ways lead to a start:
+ * - A submit finds a slot free and nothing waiting: the task is stored as
+ *   already claimed and starts when that is committed. One write, no search.
+ * - Otherwise tasks are claimed from the storage, exactly as many as there
+ *   are free slots, whenever something says that it could be worth it: a
+ *   submit, a freed slot, a new worker, or the poll, which is the floor when
+ *   such a hint got lost and the only news of tasks that become due.
+ *
+ * `#backlog` holds the endpoints that may have tasks waiting. It errs on the
+ * safe side: an endpoint leaves it only when a claim came back with less than
+ * was asked for, so a submit never overtakes a task that waits.
+ */
+import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
+import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
+import type { Attempts } from "./attempts.ts";
+import type { Log } from "./log.ts";
+import type { Pool, Slot } from "./pool/pool.ts";
+import { Timer } from "./timer.ts";
+
+/** How often the storage is asked although nothing hinted at work. */
+const POLL_MS = 1_000;
+
+/** Tasks of one endpoint claimed at once. */
+const MAX_CLAIM = 200;
+
+export interface DispatcherOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly pool: Pool;
+  readonly attempts: Attempts;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+export class Dispatcher implements AsyncDisposable {
+  readonly #options: DispatcherOptions;
+  readonly #backlog = new Set<string>();
+  /** Endpoints hinted at since the claim under way was sent. */
+  readonly #hinted = new Set<string>();
+  #endpoints = new Map<string, EndpointManifest>();
+  #claiming: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+  #poll: Timer | undefined;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to claim, for the task endpoints of this manifest. */
+  start(manifest: ServiceManifest): void {
+    const tasks = manifest.endpoints.filter(({ kind }) => kind === "task");
+    this.#endpoints = new Map(tasks.map((endpoint) => [endpoint.name, endpoint]));
+    for (const endpoint of this.#endpoints.keys()) {
+      this.#backlog.add(endpoint);
+    }
+    this.#poll ??= new Timer(
+      POLL_MS,
+      async () => {
+        for (const endpoint of this.#endpoints.keys()) {
+          this.#backlog.add(endpoint);
+        }
+        this.wake();
+        await this.#claiming;
+      },
+      (err) => this.#options.log.error({ err }, "the poll for tasks failed"),
+    );
+    this.wake();
+  }
+
+  /** Stores a task, and starts it at once when a slot is free and nothing waits. */
+  async submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
+    const { storage, pool, attempts } = this.#options;
+    const immediate =
+      !this.#stopped && task.runAtMs <= task.createdAtMs && !this.#backlog.has(endpoint.name);
+    const slot = immediate ? pool.reserve(endpoint) : undefined;
+    try {
+      const [outcome] = await storage.submitTasks({
+        tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
+      });
+      if (outcome === undefined) {
+        throw new Error("the storage answered nothing for a submitted task");
+      }
+      if (outcome.outcome === "stored" && outcome.task.status === "running" && slot) {
+        attempts.start(
+          { task: outcome.task, leaseId: slot.workerId, arguments: task.arguments },
+          endpoint,
+          slot,
+        );
+        return outcome;
+      }
+      slot?.release();
+      if (outcome.outcome === "stored") {
+        this.hint(endpoint.name);
+      }
+      return outcome;
+    } catch (err) {
+      slot?.release();
+      throw err;
+    }
+  }
+
+  /** Tasks of this endpoint may be waiting. */
+  hint(endpoint: string): void {
+    this.#backlog.add(endpoint);
+    this.#hinted.add(endpoint);
+    this.wake();
+  }
+
+  /** A slot of this endpoint became free. */
+  slotFree(endpoint: string): void {
+    if (this.#backlog.has(endpoint)) {
+      this.wake();
+    }
+  }
+
+  /** Claims what waits for the slots that are free now. */
+  wake(): void {
+    if (this.#stopped || this.#backlog.size === 0) {
+      return;
+    }
+    if (this.#claiming) {
+      this.#again = true;
+      return;
+    }
+    this.#claiming = this.#claim()
+      .catch((err: unknown) => this.#options.log.error({ err }, "tasks could not be claimed"))
+      .finally(() => {
+        this.#claiming = undefined;
+        if (this.#again) {
+          this.#again = false;
+          this.wake();
+        }
+      });
+  }
+
+  /** Claims no more; resolves when no claim is under way. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await this.#poll?.[Symbol.asyncDispose]();
+    await this.#claiming;
+  }
+
+  async #claim(): Promise<void> {
+    const slots = this.#reserve();
+    const claims = [...slots.values()].flatMap((free) => countByWorker(free));
+    if (claims.length === 0) {
+      return;
+    }
+    const { deploymentId, storage, now } = this.#options;
+    this.#hinted.clear();
+    try {
+      for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
+        this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
+      }
+      for (const [endpoint, unused] of slots) {
+        if (unused.length === 0) {
+          this.#again = true;
+        } else if (!this.#hinted.has(endpoint)) {
+          this.#backlog.delete(endpoint);
+        }
+      }
+    } finally {
+      for (const slot of [...slots.values()].flat()) {
+        slot.release();
+      }
+    }
+  }
+
+  #start(claimed: ClaimedTask, free: Slot[]): void {
+    const endpoint = this.#endpoints.get(claimed.task.endpoint);
+    const index = free.findIndex(({ workerId }) => workerId === claimed.leaseId);
+    const [slot] = index < 0 ? [] : free.splice(index, 1);
+    if (endpoint && slot) {
+      this.#options.attempts.start(claimed, endpoint, slot);
+    } else {
+      // The service was replaced by one without this endpoint while the claim was under way.
+      this.#options.attempts.giveBack(claimed);
+    }
+  }
+
+  /** The free slots of the endpoints that may have tasks waiting. */
+  #reserve(): Map<string, Slot[]> {
+    const slots = new Map<string, Slot[]>();
+    for (const name of this.#backlog) {
+      const endpoint = this.#endpoints.get(name);
+      const free = endpoint ? this.#options.pool.reserveAll(endpoint, MAX_CLAIM) : [];
+      if (free.length > 0) {
+        slots.set(name, free);
+      }
+    }
+    return slots;
+  }
+}
+
+function countByWorker(
+  slots: readonly Slot[],
+): { endpoint: string; leaseId: string; limit: number }[] {
+  const counts = new Map<string, { endpoint: string; leaseId: string; limit: number }>();
+  for (const { workerId, endpoint } of slots) {
+    const count = counts.get(workerId) ?? { endpoint, leaseId: workerId, limit: 0 };
+    count.limit += 1;
+    counts.set(workerId, count);
+  }
+  return [...counts.values()];
+}

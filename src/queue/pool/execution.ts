@@ -1,0 +1,103 @@
+import type {
+  AbortReason,
+  Call,
+  CallFailure,
+  CallResult,
+  LogLevel,
+  Payload,
+} from "../../sdk/protocol.ts";
+
+/** How an execution ended. */
+export type ExecutionEnd =
+  | { readonly kind: "result"; readonly result: Payload }
+  | { readonly kind: "failure"; readonly failure: CallFailure }
+  /** It was aborted for this reason, whatever the function did after that. */
+  | { readonly kind: "aborted"; readonly reason: AbortReason }
+  /** The worker died. */
+  | { readonly kind: "lost"; readonly message: string };
+
+export interface ExecutionListener {
+  onEnd(end: ExecutionEnd): void;
+  onProgress?(fraction: number, message: string): void;
+  onLog?(line: { level: LogLevel; message: string; fieldsJson?: string }): void;
+}
+
+/** What an execution needs of the worker that it runs in. */
+export interface ExecutionHost {
+  sendAbort(id: number, reason: AbortReason): void;
+  /** Kills the process, and every execution in it. */
+  kill(message: string): void;
+}
+
+/**
+ * One call under way in a worker. At its deadline, and when it is aborted, it
+ * goes the same way: `ctx.signal` aborts, the function has a grace to end by
+ * itself, then the worker is killed, because nothing else stops a function
+ * that does not listen or blocks its event loop.
+ */
+export class Execution {
+  readonly call: Call;
+  readonly #listener: ExecutionListener;
+  readonly #host: ExecutionHost;
+  readonly #graceMs: number;
+  #timer: NodeJS.Timeout;
+  #abortedFor: AbortReason | undefined;
+
+  constructor(
+    call: Call,
+    listener: ExecutionListener,
+    options: { readonly host: ExecutionHost; readonly graceMs: number; readonly timeoutMs: number },
+  ) {
+    this.call = call;
+    this.#listener = listener;
+    this.#host = options.host;
+    this.#graceMs = options.graceMs;
+    this.#timer = setTimeout(() => this.abort("timeout"), options.timeoutMs);
+  }
+
+  /** Asks the function to end; later reasons do not replace the first. */
+  abort(reason: AbortReason): void {
+    if (this.#abortedFor !== undefined) {
+      return;
+    }
+    this.#abortedFor = reason;
+    clearTimeout(this.#timer);
+    this.#host.sendAbort(this.call.id, reason);
+    this.#timer = setTimeout(
+      () =>
+        this.#host.kill(
+          `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
+        ),
+      this.#graceMs,
+    );
+  }
+
+  progress(fraction: number, message: string): void {
+    this.#listener.onProgress?.(fraction, message);
+  }
+
+  log(line: { level: LogLevel; message: string; fieldsJson?: string }): void {
+    this.#listener.onLog?.(line);
+  }
+
+  /** The worker reported a result. */
+  finish(result: CallResult): void {
+    this.#end(
+      "result" in result
+        ? { kind: "result", result: result.result }
+        : { kind: "failure", failure: result.failure },
+    );
+  }
+
+  /** The worker died. */
+  lose(message: string): void {
+    this.#end({ kind: "lost", message });
+  }
+
+  #end(end: ExecutionEnd): void {
+    clearTimeout(this.#timer);
+    this.#listener.onEnd(
+      this.#abortedFor === undefined ? end : { kind: "aborted", reason: this.#abortedFor },
+    );
+  }
+}

@@ -1,0 +1,37 @@
+import type { Payload } from "../sdk/protocol.ts";
+import type { Task } from "../tasks/task.ts";
+
+/** A finished task; `result` is there when it succeeded. */
+export interface FinishedTask {
+  readonly task: Task;
+  readonly result: Payload | undefined;
+}
+
+/** Results up to this length are worth keeping: most callers fetch within a second. */
+const MAX_CHARACTERS = 16_384;
+const MAX_TASKS = 2_000;
+
+/**
+ * The tasks that finished last on this node with their results, so that the
+ * caller who waited for one is answered without asking the storage. Safe to
+ * keep because a finished task never changes; bounded in number and size.
+ */
+export class RecentTasks {
+  readonly #tasks = new Map<string, FinishedTask>();
+
+  add(task: Task, result: Payload | undefined): void {
+    if (result && (result.files.length > 0 || result.json.length > MAX_CHARACTERS)) {
+      return;
+    }
+    this.#tasks.set(task.taskId, { task, result });
+    if (this.#tasks.size > MAX_TASKS) {
+      const [oldest] = this.#tasks.keys();
+      this.#tasks.delete(oldest ?? "");
+    }
+  }
+
+  get(taskId: string, nowMs: number): FinishedTask | undefined {
+    const found = this.#tasks.get(taskId);
+    return found && found.task.expiresAtMs > nowMs ? found : undefined;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Does something again and again, with a pause of `everyMs` (give or take a
+ * tenth, so that nodes do not move in step) between the end of one round and
+ * the beginning of the next. A round that throws is reported and does not end
+ * the series.
+ */
+export class Timer implements AsyncDisposable {
+  readonly #everyMs: number;
+  readonly #round: () => Promise<unknown>;
+  readonly #onError: (err: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #underWay: Promise<void> = Promise.resolve();
+  #ended = false;
+
+  constructor(everyMs: number, round: () => Promise<unknown>, onError: (err: unknown) => void) {
+    this.#everyMs = everyMs;
+    this.#round = round;
+    this.#onError = onError;
+    this.#schedule();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    await this.#underWay;
+  }
+
+  #schedule(): void {
+    if (!this.#ended) {
+      const jitter = 0.9 + Math.random() * 0.2;
+      this.#timer = setTimeout(() => {
+        this.#underWay = this.#run();
+      }, this.#everyMs * jitter);
+    }
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#round();
+    } catch (err) {
+      this.#onError(err);
+    }
+    this.#schedule();
+  }
+}

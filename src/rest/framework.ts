@@ -1,0 +1,32 @@
+/** Errors that Fastify raises before a handler runs, as problems. */
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { type Problem, problem, type Reason, toProblem } from "../errors.ts";
+import { sendProblem } from "./problem.ts";
+
+const REASON_BY_CODE: { readonly [code: string]: Reason } = {
+  FST_ERR_BAD_URL: "REQUEST_INVALID",
+  FST_ERR_MAX_PARAM_LENGTH: "ROUTE_NOT_FOUND",
+  FST_ERR_CTP_BODY_TOO_LARGE: "BODY_TOO_LARGE",
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: "CONTENT_TYPE_UNSUPPORTED",
+  FST_ERR_CTP_EMPTY_JSON_BODY: "BODY_MALFORMED",
+  FST_ERR_CTP_INVALID_JSON_BODY: "BODY_MALFORMED",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "BODY_MALFORMED",
+};
+
+/** Any error as a problem, those of Fastify by their codes. */
+export function fromFastify(thrown: unknown): Problem {
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+  const reason = REASON_BY_CODE[code];
+  return reason === undefined
+    ? toProblem(thrown)
+    : problem(reason, (thrown as Error).message, { cause: thrown });
+}
+
+/** For Fastify's `setErrorHandler` and its option `frameworkErrors`. */
+export function sendFrameworkError(
+  err: FastifyError,
+  _req: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  sendProblem(reply, fromFastify(err));
+}

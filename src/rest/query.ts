@@ -1,0 +1,60 @@
+/** The query of a URL, put into the JSON of a request. */
+import type { DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { invalidField } from "./decode.ts";
+import { dotted, hasTextForm, resolveFields, sameValue, setAt, textToJson } from "./fields.ts";
+
+/** A field whose value the path has already given. */
+export interface BoundField {
+  readonly fields: readonly DescField[];
+  readonly value: JsonValue;
+}
+
+export interface QueryRules {
+  readonly input: DescMessage;
+  /** Names of top-level fields that come from the body; `*`: all of them. */
+  readonly body: string;
+}
+
+/**
+ * Errors: REQUEST_INVALID naming the parameter: unknown, a singular field given
+ * twice, a value other than that in the path.
+ */
+export function bindQuery(
+  json: JsonObject,
+  query: string,
+  { input, body }: QueryRules,
+  bound: readonly BoundField[],
+): void {
+  const lists = new Map<string, JsonValue[]>();
+  const seen = new Set<string>();
+  for (const [name, text] of new URLSearchParams(query)) {
+    const fields = resolveFields(input, name.split("."));
+    const field = fields?.at(-1);
+    if (fields === undefined || field === undefined) {
+      throw invalidField(name, "unknown query parameter");
+    }
+    if (!hasTextForm(field)) {
+      throw invalidField(name, "cannot be given in the query");
+    }
+    const value = textToJson(field, text);
+    const path = dotted(fields);
+    const inPath = bound.find((one) => dotted(one.fields) === path);
+    if (inPath !== undefined) {
+      if (seen.has(path) || !sameValue(field, inPath.value, value)) {
+        throw invalidField(name, "contradicts the path");
+      }
+    } else if (body === "*" || fields[0]?.name === body) {
+      throw invalidField(name, "unknown query parameter; this field is given in the body");
+    } else if (field.fieldKind === "list") {
+      const items = lists.get(path) ?? [];
+      items.push(value);
+      lists.set(path, items);
+      setAt(json, fields, items);
+    } else if (seen.has(path)) {
+      throw invalidField(name, "given more than once");
+    } else {
+      setAt(json, fields, value);
+    }
+    seen.add(path);
+  }
+}

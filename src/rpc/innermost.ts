@@ -1,0 +1,127 @@
+/** The innermost link of the invoker's chains: calls the implementation itself. */
+
+import type { DescService } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  isMessage,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import { type Problem, problem } from "../errors.ts";
+
+/**
+ * Carries the call's deadline past interceptors that hand on a changed copy
+ * of the request.
+ */
+export const deadlineKey = Symbol("deadline of the call");
+
+export type ScopedRequest<R extends UnaryRequest | StreamRequest> = R & {
+  readonly [deadlineKey]?: number | undefined;
+};
+
+type Next = ReturnType<Interceptor>;
+type Init = MessageInitShape<DescMessage>;
+type Unary = (message: Message, context: HandlerContext) => Init | Promise<Init>;
+type ServerStreaming = (message: Message, context: HandlerContext) => AsyncIterable<Init>;
+
+/** The last `next` of the chain of interceptors for one method. */
+export function createInnermost(
+  method: DescMethod,
+  implementation: Partial<ServiceImpl<DescService>>,
+): Next {
+  const own = implementation[method.localName];
+  if (own === undefined) {
+    return () => Promise.reject(notImplemented(method));
+  }
+  switch (method.methodKind) {
+    case "unary": {
+      const call = (own as Unary).bind(implementation);
+      return async (req) => {
+        const context = handlerContext(req);
+        const output = await call((req as UnaryRequest).message, context);
+        return {
+          stream: false,
+          message: complete(method.output, output),
+          method,
+          service: method.parent,
+          header: context.responseHeader,
+          trailer: context.responseTrailer,
+        } as UnaryResponse;
+      };
+    }
+    case "server_streaming": {
+      const call = (own as ServerStreaming).bind(implementation);
+      return async (req) => {
+        const context = handlerContext(req);
+        const input = await single((req as StreamRequest).message);
+        return {
+          stream: true,
+          message: completeEach(method.output, call(input, context)),
+          method,
+          service: method.parent,
+          header: context.responseHeader,
+          trailer: context.responseTrailer,
+        } as StreamResponse;
+      };
+    }
+    default:
+      return () => Promise.reject(notImplemented(method));
+  }
+}
+
+/** The answer for a method that is known but not served here. */
+export function notImplemented(method: DescMethod): Problem {
+  return problem("ROUTE_NOT_FOUND", `${method.parent.typeName}.${method.name} is not served here`, {
+    code: Code.Unimplemented,
+  });
+}
+
+function handlerContext(req: ScopedRequest<UnaryRequest | StreamRequest>): HandlerContext {
+  const deadlineMs = req[deadlineKey];
+  return {
+    method: req.method,
+    service: req.service,
+    signal: req.signal,
+    timeoutMs: () => (deadlineMs === undefined ? undefined : deadlineMs - Date.now()),
+    requestMethod: req.requestMethod,
+    requestHeader: req.header,
+    responseHeader: new Headers(),
+    responseTrailer: new Headers(),
+    protocolName: "connect",
+    values: req.contextValues,
+    url: req.url,
+  };
+}
+
+function complete(desc: DescMessage, init: Init): Message {
+  return isMessage(init, desc) ? init : create(desc, init);
+}
+
+async function* completeEach(
+  desc: DescMessage,
+  inits: AsyncIterable<Init>,
+): AsyncGenerator<Message, void, undefined> {
+  for await (const init of inits) {
+    yield complete(desc, init);
+  }
+}
+
+async function single(messages: AsyncIterable<Message>): Promise<Message> {
+  for await (const message of messages) {
+    return message;
+  }
+  throw new ConnectError("the call carries no message", Code.InvalidArgument);
+}

@@ -1,0 +1,142 @@
+/**
+ * A fast answer to "is this message surely valid?", compiled from its
+ * `buf.validate` rules. `false` only means "ask protovalidate": any rule not
+ * known here, and any doubt, gives `false`.
+ */
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  isFieldSet,
+  type Message,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import {
+  DurationRulesSchema,
+  EnumRulesSchema,
+  type FieldRules,
+  FieldRulesSchema,
+  field as fieldOption,
+  Int64RulesSchema,
+  message as messageOption,
+  oneof as oneofOption,
+  type StringRules,
+  StringRulesSchema,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+
+export type Precheck = (message: Message) => boolean;
+
+type ValueCheck = (value: unknown) => boolean;
+type Fields = { readonly [localName: string]: unknown };
+
+/** Builds the check for a type of message. */
+export function compilePrecheck(desc: DescMessage): Precheck {
+  if (hasOption(desc, messageOption) || desc.oneofs.some((one) => hasOption(one, oneofOption))) {
+    return never;
+  }
+  const checks: { readonly name: string; readonly check: ValueCheck }[] = [];
+  for (const field of desc.fields) {
+    if (!hasOption(field, fieldOption)) {
+      if (field.message !== undefined && hasRules(field.message, new Set())) {
+        return never;
+      }
+      continue;
+    }
+    const check = compileField(field, getOption(field, fieldOption));
+    if (check === undefined) {
+      return never;
+    }
+    checks.push({ name: field.localName, check });
+  }
+  return (message) => {
+    const fields = message as unknown as Fields;
+    return checks.every(({ name, check }) => check(fields[name]));
+  };
+}
+
+const never: Precheck = () => false;
+
+function hasRules(desc: DescMessage, seen: Set<DescMessage>): boolean {
+  if (seen.has(desc)) {
+    return false;
+  }
+  seen.add(desc);
+  return (
+    hasOption(desc, messageOption) ||
+    desc.oneofs.some((one) => hasOption(one, oneofOption)) ||
+    desc.fields.some(
+      (field) =>
+        hasOption(field, fieldOption) ||
+        (field.message !== undefined && hasRules(field.message, seen)),
+    )
+  );
+}
+
+function compileField(field: DescField, rules: FieldRules): ValueCheck | undefined {
+  const onlyType = setFields(FieldRulesSchema, rules).every((name) => TYPES.has(name));
+  if (!onlyType || field.oneof !== undefined) {
+    return undefined;
+  }
+  const { type } = rules;
+  if (type.case === "string" && field.fieldKind === "scalar") {
+    const known = setFields(StringRulesSchema, type.value);
+    return lengthCheck(known, type.value);
+  }
+  if (type.case === "enum" && field.fieldKind === "enum") {
+    const known = setFields(EnumRulesSchema, type.value);
+    return known.join() === "defined_only" && type.value.definedOnly
+      ? (value) => field.enum.value[value as number] !== undefined
+      : undefined;
+  }
+  if (type.case === "int64" && field.fieldKind === "scalar") {
+    const { greaterThan } = type.value;
+    return setFields(Int64RulesSchema, type.value).join() === "gte" && greaterThan.case === "gte"
+      ? (value) => BigInt(value as bigint | string) >= greaterThan.value
+      : undefined;
+  }
+  if (type.case === "duration" && field.fieldKind === "message") {
+    const { greaterThan, lessThan } = type.value;
+    return setFields(DurationRulesSchema, type.value).join() === "lte,gte" &&
+      greaterThan.case === "gte" &&
+      lessThan.case === "lte"
+      ? within(nanoseconds(greaterThan.value), nanoseconds(lessThan.value))
+      : undefined;
+  }
+  return undefined;
+}
+
+const TYPES: ReadonlySet<string> = new Set(["string", "enum", "int64", "duration"]);
+
+function setFields<D extends DescMessage>(desc: D, message: MessageShape<D>): string[] {
+  return desc.fields.filter((field) => isFieldSet(message, field)).map((field) => field.name);
+}
+
+/** Rules count code points; a string has at most `length` and at least half as many. */
+function lengthCheck(known: readonly string[], rules: StringRules): ValueCheck | undefined {
+  if (!known.every((name) => name === "min_len" || name === "max_len")) {
+    return undefined;
+  }
+  const min = known.includes("min_len") ? Number(rules.minLen) : 0;
+  const max = known.includes("max_len") ? Number(rules.maxLen) : Number.POSITIVE_INFINITY;
+  return (value) => {
+    const { length } = value as string;
+    return Math.ceil(length / 2) >= min && length <= max;
+  };
+}
+
+function within(min: number, max: number): ValueCheck {
+  return (value) => {
+    if (value === undefined) {
+      return true;
+    }
+    const given = nanoseconds(value as Duration);
+    return given >= min && given <= max;
+  };
+}
+
+/** Exact up to 104 days; beyond that a rounding error of the size of a nanosecond is possible. */
+function nanoseconds({ seconds, nanos }: Duration): number {
+  return Number(seconds) * 1e9 + nanos;
+}

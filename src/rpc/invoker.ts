@@ -1,0 +1,177 @@
+/**
+ * Calls an implementation of a Connect service in process: the way REST, the
+ * Connect JSON face and the data plane reach what gRPC reaches through the
+ * library's handlers. The chain of interceptors is the library's own
+ * (`Interceptor` of `@connectrpc/connect`), composed once per method, so an
+ * interceptor sees the same request whichever face it came from.
+ *
+ * Everything expensive is put off: request headers stay Node's own object
+ * until somebody asks for more than one of them, and there is no timer unless
+ * the caller gave a timeout.
+ *
+ * Whatever is thrown comes out as a `Problem`.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type {
+  DescMessage,
+  DescMethod,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  Message,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import {
+  type ContextValues,
+  createContextValues,
+  type Interceptor,
+  type ServiceImpl,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import { LazyHeaders } from "./headers.ts";
+import { createInnermost, deadlineKey, notImplemented, type ScopedRequest } from "./innermost.ts";
+import { Scope } from "./scope.ts";
+import { StreamCall } from "./streamcall.ts";
+
+/** A service and what implements it; made by `register`, which checks that the two fit. */
+export interface ServiceRegistration {
+  readonly service: DescService;
+  readonly implementation: Partial<ServiceImpl<DescService>>;
+}
+
+/** Puts a service and its implementation together. A method left out answers `unimplemented`. */
+export function register<S extends DescService>(
+  service: S,
+  implementation: Partial<ServiceImpl<S>>,
+): ServiceRegistration {
+  return { service, implementation: implementation as Partial<ServiceImpl<DescService>> };
+}
+
+/** What a call brings with it besides its message. Everything may be left out. */
+export interface CallOptions {
+  /** Headers of the request, as Node gives them or ready. */
+  readonly header?: IncomingHttpHeaders | Headers;
+  /** Aborts when the caller is gone. */
+  readonly signal?: AbortSignal;
+  /** After this long the call is answered with CALL_TIMEOUT and its signal aborts. */
+  readonly timeoutMs?: number;
+  /** What the face knows of the caller, for the interceptors. */
+  readonly contextValues?: ContextValues;
+  /** HTTP method of the request; default `POST`. */
+  readonly requestMethod?: string;
+  /** URL of the request; default the path of the RPC. */
+  readonly url?: string;
+}
+
+/** The answer to a unary call. */
+export interface UnaryResult<O extends DescMessage = DescMessage> {
+  readonly message: MessageShape<O>;
+  readonly header: Headers;
+  readonly trailer: Headers;
+}
+
+/** The answers to a server-streaming call; the call starts when they are first asked for. */
+export interface StreamResult<O extends DescMessage = DescMessage>
+  extends AsyncIterable<MessageShape<O>> {
+  /** Complete once the first message has come. */
+  readonly header: Headers;
+  /** Complete once the stream has ended. */
+  readonly trailer: Headers;
+}
+
+export interface Invoker {
+  /** Errors: a `Problem`, always; one of ROUTE_NOT_FOUND for a method nobody implements. */
+  unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    message: MessageShape<I>,
+    options?: CallOptions,
+  ): Promise<UnaryResult<O>>;
+  /** Errors come out of the iteration. Leaving the iteration ends the call. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    message: MessageShape<I>,
+    options?: CallOptions,
+  ): StreamResult<O>;
+}
+
+type Next = ReturnType<Interceptor>;
+
+export interface InvokerOptions {
+  readonly services: readonly ServiceRegistration[];
+  /** The first one is the outermost. */
+  readonly interceptors?: readonly Interceptor[];
+}
+
+/** Composes the chain of every unary and server-streaming method of the services. */
+export function createInvoker({ services, interceptors = [] }: InvokerOptions): Invoker {
+  const chains = new Map<DescMethod, Next>();
+  for (const { service, implementation } of services) {
+    for (const method of service.methods) {
+      const innermost = createInnermost(method, implementation);
+      chains.set(
+        method,
+        interceptors.reduceRight((next, interceptor) => interceptor(next), innermost),
+      );
+    }
+  }
+  const chainOf = (method: DescMethod) => {
+    const chain = chains.get(method);
+    if (chain === undefined) {
+      throw notImplemented(method);
+    }
+    return chain;
+  };
+
+  async function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
+    using scope = new Scope(options.signal, options.timeoutMs);
+    try {
+      const req: ScopedRequest<UnaryRequest> = {
+        stream: false,
+        message,
+        method,
+        ...requestFacts(method, options),
+        signal: scope.signal,
+        [deadlineKey]: scope.deadlineMs,
+      };
+      const call = chainOf(method)(req);
+      return (await (scope.deadlineMs === undefined ? call : scope.race(call))) as UnaryResponse;
+    } catch (thrown) {
+      throw scope.failure(thrown);
+    }
+  }
+
+  function stream(method: DescMethodServerStreaming, message: Message, options: CallOptions = {}) {
+    const open = () => new Scope(options.signal, options.timeoutMs);
+    return new StreamCall(open, async (scope) => {
+      const req: ScopedRequest<StreamRequest> = {
+        stream: true,
+        message: once(message),
+        method,
+        ...requestFacts(method, options),
+        signal: scope.signal,
+        [deadlineKey]: scope.deadlineMs,
+      };
+      return (await chainOf(method)(req)) as StreamResponse;
+    });
+  }
+
+  return { unary, stream } as Invoker;
+}
+
+function requestFacts(method: DescMethod, options: CallOptions) {
+  const { header } = options;
+  return {
+    service: method.parent,
+    requestMethod: options.requestMethod ?? "POST",
+    url: options.url ?? `/${method.parent.typeName}/${method.name}`,
+    header: header instanceof Headers ? header : new LazyHeaders(header ?? {}),
+    contextValues: options.contextValues ?? createContextValues(),
+  };
+}
+
+async function* once(message: Message): AsyncGenerator<Message, void, undefined> {
+  yield message;
+}

@@ -1,0 +1,125 @@
+/** From the domain's types to the messages of `tessera.v1`. */
+import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
+import {
+  FailureReason,
+  ResultFormat,
+  type TaskEvent as TaskEventMessage,
+  TaskEventSchema,
+  type TaskFailure as TaskFailureMessage,
+  TaskFailureSchema,
+  type Task as TaskMessage,
+  TaskProgressSchema,
+  type TaskResult,
+  TaskResultSchema,
+  TaskSchema,
+  TaskStatus,
+} from "../../gen/tessera/v1/task_pb.js";
+import { isFile, outputBody } from "../deployments/output.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Payload } from "../sdk/protocol.ts";
+import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
+
+const STATUS = {
+  queued: TaskStatus.QUEUED,
+  running: TaskStatus.RUNNING,
+  success: TaskStatus.SUCCESS,
+  failure: TaskStatus.FAILURE,
+  cancelled: TaskStatus.CANCELLED,
+} as const;
+
+const REASON = {
+  error: FailureReason.ERROR,
+  timeout: FailureReason.TIMEOUT,
+  expired: FailureReason.EXPIRED,
+  worker_lost: FailureReason.WORKER_LOST,
+} as const;
+
+export function toTaskMessage(task: Task): TaskMessage {
+  const message = create(TaskSchema);
+  message.taskId = task.taskId;
+  message.deployment = task.deploymentId;
+  message.endpoint = task.endpoint;
+  message.status = STATUS[task.status];
+  message.createdAt = timestampFromMs(task.createdAtMs);
+  message.expiresAt = timestampFromMs(task.expiresAtMs);
+  message.attempt = task.attempt;
+  message.retryOf = task.retryOf ?? "";
+  setTime(message, "startedAt", task.startedAtMs);
+  setTime(message, "finishedAt", task.finishedAtMs);
+  if (task.progress) {
+    message.progress = create(TaskProgressSchema, task.progress);
+  }
+  if (task.failure) {
+    message.failure = toFailureMessage(task.failure);
+  }
+  return message;
+}
+
+function setTime(
+  message: { startedAt?: Timestamp; finishedAt?: Timestamp },
+  field: "startedAt" | "finishedAt",
+  timeMs: number | undefined,
+): void {
+  if (timeMs !== undefined) {
+    message[field] = timestampFromMs(timeMs);
+  }
+}
+
+function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {
+  return create(TaskFailureSchema, { reason: REASON[reason], code, message });
+}
+
+export function toEventMessage({ sequence, timeMs, attempt, body }: TaskEvent): TaskEventMessage {
+  return create(TaskEventSchema, {
+    sequence: BigInt(sequence),
+    time: timestampFromMs(timeMs),
+    attempt,
+    event: toEventBody(body),
+  });
+}
+
+function toEventBody(body: TaskEventBody) {
+  switch (body.kind) {
+    case "state":
+      return {
+        case: "state" as const,
+        value: {
+          status: STATUS[body.status],
+          ...(body.failure && { failure: toFailureMessage(body.failure) }),
+        },
+      };
+    case "progress":
+      return {
+        case: "progress" as const,
+        value: { fraction: body.fraction, message: body.message },
+      };
+    case "log": {
+      const { level, message, fieldsJson } = body;
+      const fields = fieldsJson === undefined ? undefined : (JSON.parse(fieldsJson) as JsonObject);
+      return { case: "log" as const, value: { level, message, ...(fields && { fields }) } };
+    }
+  }
+}
+
+/** A result in the format that the caller asked for; `endpoint` is undefined when it is gone. */
+export function toResultMessage(
+  result: Payload,
+  endpoint: EndpointManifest | undefined,
+  format: ResultFormat,
+): TaskResult {
+  if (format !== ResultFormat.BODY && !isFile(result)) {
+    const value = fromJson(ValueSchema, JSON.parse(result.json) as JsonValue);
+    return create(TaskResultSchema, { result: { case: "value", value } });
+  }
+  const { contentType, data, filename } = outputBody(result, endpoint);
+  const message = create(TaskResultSchema);
+  const body = create(HttpBodySchema);
+  body.contentType = contentType;
+  body.data = data as Uint8Array<ArrayBuffer>;
+  message.result = { case: "body", value: body };
+  message.filename = filename ?? "";
+  return message;
+}

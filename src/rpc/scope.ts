@@ -1,0 +1,68 @@
+/** How long a call may live: until its caller is gone or its time is up. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Problem, problem, toProblem } from "../errors.ts";
+
+/** Node's timers count in 31 bits; more than this (24.8 days) is no limit at all. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export class Scope implements Disposable {
+  /** Aborts when the caller is gone or the time is up. */
+  readonly signal: AbortSignal;
+  /** When the time is up, in milliseconds since 1970; undefined: no limit. */
+  readonly deadlineMs: number | undefined;
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  constructor(caller: AbortSignal | undefined, timeoutMs: number | undefined) {
+    if (timeoutMs === undefined) {
+      this.signal = caller ?? new AbortController().signal;
+      return;
+    }
+    const controller = new AbortController();
+    const limitMs = Math.max(0, Math.min(timeoutMs, MAX_TIMER_MS));
+    this.deadlineMs = Date.now() + limitMs;
+    this.#timer = setTimeout(() => controller.abort(timedOut(limitMs)), limitMs);
+    this.signal =
+      caller === undefined ? controller.signal : AbortSignal.any([caller, controller.signal]);
+  }
+
+  /** The promise, or a rejection as soon as the signal aborts. */
+  race<T>(promise: Promise<T>): Promise<T> {
+    const { signal } = this;
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(signal.reason);
+      if (signal.aborted) {
+        promise.catch(() => undefined); // Its failure says no more than the abort does.
+        abort();
+        return;
+      }
+      signal.addEventListener("abort", abort, { once: true });
+      promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    });
+  }
+
+  /** What the caller sees for something thrown in the call. */
+  failure(thrown: unknown): Problem {
+    if (!this.signal.aborted || !isAbort(thrown, this.signal)) {
+      return toProblem(thrown);
+    }
+    const reason: unknown = this.signal.reason;
+    return toProblem(
+      reason instanceof ConnectError
+        ? reason
+        : new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, reason),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+function timedOut(limitMs: number): Problem {
+  return problem("CALL_TIMEOUT", `the call did not end within the ${limitMs} ms its caller allows`);
+}
+
+/** True for what `signal.throwIfAborted` and Node's own functions throw on an abort. */
+function isAbort(thrown: unknown, signal: AbortSignal): boolean {
+  return thrown === signal.reason || (thrown instanceof Error && thrown.name === "AbortError");
+}

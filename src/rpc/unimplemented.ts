@@ -1,0 +1,40 @@
+/** "There is no such RPC", in whichever protocol the caller speaks. */
+import { Code } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { problem } from "../errors.ts";
+import { errorJson, sendProblem } from "../rest/problem.ts";
+import { connectStatus } from "../rest/status.ts";
+
+/** Flag of the envelope that ends a Connect stream. */
+const END_STREAM = 2;
+
+/** True for requests whose content type only an RPC has. */
+export function isRpc(req: FastifyRequest): boolean {
+  return /^application\/(?:grpc|connect\+|proto\b)/i.test(req.headers["content-type"] ?? "");
+}
+
+/** Answers `unimplemented` to gRPC, gRPC-Web and Connect callers. */
+export function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const [path = ""] = req.url.split("?");
+  const message = `there is no RPC ${path.slice(1)}; ask the server's reflection for what there is`;
+  const found = problem("ROUTE_NOT_FOUND", message, { code: Code.Unimplemented });
+  const type = req.headers["content-type"] ?? "";
+  // The body is not read: the stream would otherwise wait for it.
+  req.raw.resume();
+  if (/^application\/grpc/i.test(type)) {
+    // "Trailers-Only": https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+    return reply
+      .header("content-type", type)
+      .header("grpc-status", String(found.code))
+      .header("grpc-message", encodeURIComponent(message))
+      .send();
+  }
+  if (/^application\/connect\+/i.test(type)) {
+    const json = Buffer.from(JSON.stringify({ error: errorJson(found) }));
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt8(END_STREAM, 0);
+    prefix.writeUInt32BE(json.length, 1);
+    return reply.header("content-type", type).send(Buffer.concat([prefix, json]));
+  }
+  return sendProblem(reply, found, { status: connectStatus(found.code), type: "application/json" });
+}

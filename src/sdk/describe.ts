@@ -1,0 +1,81 @@
+/** From what a module exports to the manifest, and to the functions that the host runs. */
+import { type Arguments, describeArguments } from "./arguments.ts";
+import type { EndpointFunction } from "./endpoint.ts";
+import { ServiceDefinitionError } from "./errors.ts";
+import type { EndpointManifest, ServiceManifest } from "./manifest.ts";
+import { describeResult, type ResultDescription } from "./result.ts";
+import {
+  endpointFunction,
+  endpointPlace,
+  type ServiceClass,
+  type ServiceDefinition,
+  type ServiceEndpoint,
+} from "./service.ts";
+
+/** An endpoint ready to be called. */
+export interface Executable {
+  readonly manifest: EndpointManifest;
+  readonly arguments: Arguments;
+  readonly result: ResultDescription;
+  readonly run: EndpointFunction<unknown, unknown>;
+}
+
+export interface ReadyService {
+  readonly manifest: ServiceManifest;
+  readonly endpoints: ReadonlyMap<string, Executable>;
+}
+
+/**
+ * Constructs the service where it is a class, awaits its `setup`, and asks
+ * every schema for its JSON Schema. Throws a `ServiceDefinitionError`, or
+ * whatever the constructor or `setup` throws.
+ */
+export async function readyService(
+  exported: unknown,
+  definition: ServiceDefinition,
+): Promise<ReadyService> {
+  const instance = typeof exported === "function" ? new (exported as ServiceClass)() : undefined;
+  if (instance !== undefined && !definition.endpoints.some(({ method }) => method === "setup")) {
+    await (instance as { setup?: () => unknown }).setup?.();
+  }
+  const endpoints = new Map<string, Executable>();
+  for (const endpoint of definition.endpoints) {
+    const run = endpointFunction(endpoint, instance);
+    endpoints.set(endpoint.name, await describeEndpoint(definition.name, endpoint, run));
+  }
+  const { name, description } = definition;
+  return {
+    endpoints,
+    manifest: {
+      name,
+      ...(description !== undefined && { description }),
+      endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
+    },
+  };
+}
+
+async function describeEndpoint(
+  serviceName: string,
+  { name, definition, options }: ServiceEndpoint,
+  run: EndpointFunction<unknown, unknown>,
+): Promise<Executable> {
+  try {
+    const described = await describeArguments(definition.options.input);
+    const result = await describeResult(definition.options.output);
+    const manifest: EndpointManifest = {
+      name,
+      kind: definition.kind,
+      input: described.jsonSchema,
+      files: described.files,
+      output: result.jsonSchema,
+      ...(result.file !== undefined && { outputFile: result.file }),
+      ...options,
+    };
+    return { manifest, arguments: described, result, run };
+  } catch (err) {
+    const place = endpointPlace(`service "${serviceName}"`, name);
+    throw new ServiceDefinitionError(place, err instanceof Error ? err.message : String(err), {
+      cause: err,
+    });
+  }
+}

@@ -1,0 +1,29 @@
+/** A length of time: milliseconds, or a number with a unit such as `"30s"`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+
+const MILLISECONDS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
+
+/** Milliseconds of a duration, rounded; undefined when it is not one. */
+export function parseDuration(duration: unknown): number | undefined {
+  if (typeof duration === "number") {
+    return Number.isFinite(duration) && duration >= 0 ? Math.round(duration) : undefined;
+  }
+  const match = typeof duration === "string" ? PATTERN.exec(duration) : null;
+  if (match === null) {
+    return undefined;
+  }
+  const [, amount, unit] = match;
+  return Math.round(Number(amount) * MILLISECONDS[unit as keyof typeof MILLISECONDS]);
+}
+
+/** The shortest spelling of a length of time, for messages: `1h`, `90s`, `20ms`. */
+export function formatDuration(milliseconds: number): string {
+  for (const unit of ["d", "h", "m", "s"] as const) {
+    if (milliseconds >= MILLISECONDS[unit] && milliseconds % MILLISECONDS[unit] === 0) {
+      return `${milliseconds / MILLISECONDS[unit]}${unit}`;
+    }
+  }
+  return `${milliseconds}ms`;
+}

@@ -1,0 +1,167 @@
+/**
+ * `api` and `task`: with a function they make an endpoint of the function
+ * form, without one they are decorators for the methods of a service class.
+ */
+import type { TaskContext } from "./context.ts";
+import { ServiceDefinitionError } from "./errors.ts";
+import type { EndpointKind, RunOptions } from "./options.ts";
+import type { Input, InputSchema, Output, OutputSchema } from "./schema.ts";
+import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
+
+// biome-ignore lint/complexity/noBannedTypes: a record with no members is exactly what is meant
+type NoArguments = {};
+
+/** What an endpoint takes, what it gives, and how it runs. */
+export interface EndpointOptions<
+  In extends InputSchema = InputSchema,
+  Out extends OutputSchema = OutputSchema,
+> extends RunOptions {
+  /**
+   * A Standard Schema of an object, or an object of schemas by argument, in
+   * which `file()` stands for a file. Default: no arguments.
+   */
+  readonly input?: In;
+  /** A Standard Schema, or `file()`. Default: any value that JSON can carry. */
+  readonly output?: Out;
+}
+
+/** Options of a decorated method. */
+export interface MethodOptions<
+  In extends InputSchema = InputSchema,
+  Out extends OutputSchema = OutputSchema,
+> extends EndpointOptions<In, Out> {
+  /** The endpoint's name. Default: that of the method. */
+  readonly name?: string;
+}
+
+/** A function as an endpoint runs it. */
+export type EndpointFunction<Arguments, Returned> = (
+  args: Arguments,
+  ctx: TaskContext,
+) => Returned | Promise<Returned>;
+
+/** What `api` or `task` noted; read by `service` and by the host. */
+export interface EndpointDefinition {
+  readonly kind: EndpointKind;
+  readonly options: MethodOptions;
+  /** Absent on a method, which is called on its instance. */
+  readonly run?: EndpointFunction<never, unknown>;
+}
+
+/** An endpoint of the function form: a value for `service({ endpoints })`. */
+export interface Endpoint<Arguments = never, Returned = unknown> {
+  readonly [ENDPOINT]: EndpointDefinition;
+  /** Only for the type checker: never there at run time. */
+  readonly types?: { readonly arguments: (args: Arguments) => void; readonly result: Returned };
+}
+
+/** The arguments of an endpoint of the function form: `ArgumentsOf<typeof endpoint>`. */
+export type ArgumentsOf<E> = E extends Endpoint<infer Arguments, unknown> ? Arguments : never;
+
+/** What an endpoint of the function form may return: `ResultOf<typeof endpoint>`. */
+export type ResultOf<E> = E extends Endpoint<never, infer Returned> ? Returned : never;
+
+/** A standard (TC39) decorator that only accepts methods which fit the schemas. */
+export type EndpointDecorator<Arguments, Returned> = <
+  This,
+  Method extends (this: This, args: Arguments, ctx: TaskContext) => Returned | Promise<Returned>,
+>(
+  method: Method,
+  context: ClassMethodDecoratorContext<This, Method>,
+) => void;
+
+/** An endpoint that answers in the call. */
+export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: EndpointOptions<In, Out>,
+  run: EndpointFunction<Input<In>, Output<Out>>,
+): Endpoint<Input<In>, Output<Out>>;
+export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: MethodOptions<In, Out>,
+): EndpointDecorator<Input<In>, Output<Out>>;
+export function api(options: MethodOptions, run?: EndpointFunction<never, unknown>): unknown {
+  return define("api", options, run);
+}
+
+/** An endpoint whose calls are queued, stored, and executed when a worker is free. */
+export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: EndpointOptions<In, Out>,
+  run: EndpointFunction<Input<In>, Output<Out>>,
+): Endpoint<Input<In>, Output<Out>>;
+export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: MethodOptions<In, Out>,
+): EndpointDecorator<Input<In>, Output<Out>>;
+export function task(options: MethodOptions, run?: EndpointFunction<never, unknown>): unknown {
+  return define("task", options, run);
+}
+
+function define(
+  kind: EndpointKind,
+  options: MethodOptions,
+  run: EndpointFunction<never, unknown> | undefined,
+): unknown {
+  if (typeof options !== "object" || options === null) {
+    throw new ServiceDefinitionError(`${kind}()`, "the first parameter must be an options object");
+  }
+  if (run === undefined) {
+    return decorator({ kind, options });
+  }
+  if (typeof run !== "function") {
+    throw new ServiceDefinitionError(`${kind}()`, "the second parameter must be a function");
+  }
+  return { [ENDPOINT]: { kind, options, run } };
+}
+
+/** The part of a decorator's context that is used; anything else may call it too. */
+interface MethodContext {
+  readonly kind: unknown;
+  readonly name: string | symbol;
+  readonly static: boolean;
+  readonly private: boolean;
+  readonly metadata?: Record<PropertyKey, unknown>;
+}
+
+function decorator(definition: EndpointDefinition) {
+  return (method: unknown, context: MethodContext): void => {
+    const place = `@${definition.kind}`;
+    if (typeof context !== "object" || context === null || context.kind === undefined) {
+      throw new ServiceDefinitionError(
+        place,
+        "needs standard decorators; remove experimentalDecorators from tsconfig.json",
+      );
+    }
+    const at = `${place} ${String(context.name)}`;
+    if (
+      context.kind !== "method" ||
+      typeof method !== "function" ||
+      context.static ||
+      context.private ||
+      typeof context.name === "symbol"
+    ) {
+      throw new ServiceDefinitionError(at, "can only be put on a public method of the instance");
+    }
+    if (isKnown(context) || Object.hasOwn(method, ENDPOINT)) {
+      throw new ServiceDefinitionError(
+        at,
+        `two endpoints named ${context.name}; one method and one decorator is enough`,
+      );
+    }
+    Object.defineProperty(method, ENDPOINT, { value: definition });
+  };
+}
+
+/**
+ * Whether a method of this name was decorated before. Of two methods with one
+ * name the class keeps only the second, so the names are noted in its metadata.
+ */
+function isKnown({ metadata, name }: MethodContext): boolean {
+  if (metadata === undefined) {
+    return false;
+  }
+  if (!Object.hasOwn(metadata, ENDPOINT_METHODS)) {
+    metadata[ENDPOINT_METHODS] = new Set<PropertyKey>();
+  }
+  const methods = metadata[ENDPOINT_METHODS] as Set<PropertyKey>;
+  const known = methods.has(name);
+  methods.add(name);
+  return known;
+}

@@ -1,0 +1,185 @@
+/**
+ * `file()`: the schema of binary input and output. It is a Standard Schema
+ * like any other, so that it stands wherever one may, and it is known as a
+ * file by its JSON Schema, `{type: "string", format: "binary"}`; zod's `z.file()`
+ * says the same of itself and is a file for the same reason.
+ */
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import type { FileSpec, JsonSchema } from "./manifest.ts";
+
+/** What a function may return for a file: anything that holds bytes. */
+export type Bytes = Blob | Uint8Array;
+
+/** What `file()` takes. */
+export interface FileOptions {
+  /**
+   * Media type or range accepted, such as `image/png` or `image/*`. Default: any.
+   * A file whose sender did not say its type is taken for the one named here.
+   */
+  readonly contentType?: string;
+  /** Size limit of one file in bytes. Default: the limit of the whole body. */
+  readonly maxBytes?: number;
+}
+
+/** How many files a list may hold. */
+export interface FileListOptions {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** A schema that may also be left out. */
+export interface OptionalSchema<In, Out> extends StandardSchemaV1<In | undefined, Out | undefined> {
+  readonly "~standard": StandardSchemaV1.Props<In | undefined, Out | undefined> &
+    StandardJSONSchemaV1.Props<In | undefined, Out | undefined>;
+}
+
+/** A schema of a list of files; the function receives `File[]`. */
+export interface FileListSchema extends StandardSchemaV1<Bytes[], File[]> {
+  readonly "~standard": StandardSchemaV1.Props<Bytes[], File[]> &
+    StandardJSONSchemaV1.Props<Bytes[], File[]>;
+  optional(): OptionalSchema<Bytes[], File[]>;
+}
+
+/** A schema of one file; the function receives a `File`. */
+export interface FileSchema extends StandardSchemaV1<Bytes, File> {
+  readonly "~standard": StandardSchemaV1.Props<Bytes, File> &
+    StandardJSONSchemaV1.Props<Bytes, File>;
+  array(options?: FileListOptions): FileListSchema;
+  optional(): OptionalSchema<Bytes, File>;
+}
+
+const MEDIA_TYPE = /^[\w!#$&^.+-]+\/(?:\*|[\w!#$&^.+-]+)$/;
+const UNKNOWN_TYPE = "application/octet-stream";
+
+/** A file as an argument or a result. Throws a `TypeError` on options that make no sense. */
+export function file(options: FileOptions = {}): FileSchema {
+  const { contentType, maxBytes } = options;
+  if (contentType !== undefined && !MEDIA_TYPE.test(contentType)) {
+    throw new TypeError(
+      `file(): contentType must be like image/png or image/*, not ${contentType}`,
+    );
+  }
+  checkCount("file(): maxBytes", maxBytes);
+  const spec: FileSpec = {
+    ...(contentType !== undefined && { contentType: contentType.toLowerCase() }),
+    ...(maxBytes !== undefined && { maxBytes }),
+  };
+  const validate = (value: unknown) => validateFile(value, spec);
+  const jsonSchema = {
+    type: "string",
+    format: "binary",
+    ...(spec.contentType !== undefined && { contentMediaType: spec.contentType }),
+    ...(maxBytes !== undefined && { maxLength: maxBytes }),
+  };
+  return {
+    "~standard": standard<Bytes, File>(validate, jsonSchema),
+    array: (list = {}) => fileList(validate, jsonSchema, list),
+    optional: () => optional<Bytes, File>(validate, jsonSchema),
+  };
+}
+
+type Validate<Out> = (value: unknown) => StandardSchemaV1.Result<Out>;
+
+function fileList(
+  validateItem: Validate<File>,
+  items: JsonSchema,
+  { min, max }: FileListOptions,
+): FileListSchema {
+  checkCount("file().array(): min", min);
+  checkCount("file().array(): max", max);
+  const jsonSchema = {
+    type: "array",
+    items,
+    ...(min !== undefined && { minItems: min }),
+    ...(max !== undefined && { maxItems: max }),
+  };
+  const validate: Validate<File[]> = (value) => {
+    if (!Array.isArray(value)) {
+      return refuse("must be a list of files");
+    }
+    if (value.length < (min ?? 0)) {
+      return refuse(`must be at least ${min} files, not ${value.length}`);
+    }
+    if (value.length > (max ?? Number.POSITIVE_INFINITY)) {
+      return refuse(`must be at most ${max} files, not ${value.length}`);
+    }
+    const issues: StandardSchemaV1.Issue[] = [];
+    const files: File[] = [];
+    for (const [index, item] of value.entries()) {
+      const result = validateItem(item);
+      if (result.issues === undefined) {
+        files.push(result.value);
+      } else {
+        issues.push(...result.issues.map(({ message }) => ({ message, path: [index] })));
+      }
+    }
+    return issues.length > 0 ? { issues } : { value: files };
+  };
+  return {
+    "~standard": standard<Bytes[], File[]>(validate, jsonSchema),
+    optional: () => optional<Bytes[], File[]>(validate, jsonSchema),
+  };
+}
+
+function optional<In, Out>(
+  validate: Validate<Out>,
+  jsonSchema: JsonSchema,
+): OptionalSchema<In, Out> {
+  return {
+    "~standard": standard<In | undefined, Out | undefined>(
+      (value) => (value === undefined ? { value } : validate(value)),
+      jsonSchema,
+    ),
+  };
+}
+
+function standard<In, Out>(
+  validate: Validate<Out>,
+  jsonSchema: JsonSchema,
+): StandardSchemaV1.Props<In, Out> & StandardJSONSchemaV1.Props<In, Out> {
+  const converter = { input: () => ({ ...jsonSchema }), output: () => ({ ...jsonSchema }) };
+  return { version: 1, vendor: "tessera", validate, jsonSchema: converter };
+}
+
+function validateFile(value: unknown, spec: FileSpec): StandardSchemaV1.Result<File> {
+  if (!(value instanceof Blob) && !(value instanceof Uint8Array)) {
+    return refuse("must be a file");
+  }
+  const size = value instanceof Blob ? value.size : value.byteLength;
+  if (size > (spec.maxBytes ?? Number.POSITIVE_INFINITY)) {
+    return refuse(`must be at most ${spec.maxBytes} bytes, not ${size}`);
+  }
+  const said = value instanceof Blob ? value.type : "";
+  const type = said === "" || said === UNKNOWN_TYPE ? assumedType(spec) : said;
+  if (!matches(type, spec.contentType)) {
+    return refuse(`must be ${spec.contentType}, not ${type}`);
+  }
+  if (value instanceof File && value.type === type) {
+    return { value };
+  }
+  const name = value instanceof File ? value.name : "";
+  const part = value instanceof Blob ? value : (value as Uint8Array<ArrayBuffer>);
+  return { value: new File([part], name, { type }) };
+}
+
+function assumedType({ contentType }: FileSpec): string {
+  return contentType === undefined || contentType.endsWith("/*") ? UNKNOWN_TYPE : contentType;
+}
+
+function matches(type: string, wanted: string | undefined): boolean {
+  if (wanted === undefined || type === UNKNOWN_TYPE) {
+    return true;
+  }
+  const essence = type.split(";", 1)[0]?.trim() ?? "";
+  return wanted.endsWith("/*") ? essence.startsWith(wanted.slice(0, -1)) : essence === wanted;
+}
+
+function refuse(message: string): StandardSchemaV1.FailureResult {
+  return { issues: [{ message }] };
+}
+
+function checkCount(what: string, count: number | undefined): void {
+  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 0)) {
+    throw new TypeError(`${what} must be a whole number, 0 or more, not ${count}`);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * The program that a node forks for each worker: it loads one service,
+ * executes the calls that the node sends, and reports what becomes of them
+ * (`../protocol.ts`). It holds no state that outlives it: when it dies, for
+ * whatever reason, the node knows what was under way.
+ *
+ * States: waiting for `load`; loading; ready; stopping (after `stop`, until the
+ * last call has ended). An uncaught exception or unhandled rejection in user code ends the
+ * process by Node's own rules, with the error on stderr and a code that is not 0.
+ */
+import type { NodeMessage } from "../protocol.ts";
+import { takeChannel } from "./channel.ts";
+import { Executor } from "./execute.ts";
+import { messageOf } from "./failure.ts";
+import { loadService } from "./load.ts";
+import { Outbox } from "./outbox.ts";
+
+const exit = process.exit.bind(process);
+let executor: Executor | undefined;
+/** The service that is being loaded: an exit now is a fault of its. */
+let loadingPath: string | undefined;
+
+const channel = takeChannel({ message: receive, disconnect: () => exit(1) });
+const outbox = new Outbox(channel);
+
+// Ctrl-C and service managers send these to every process there is. When to end is the node's to say.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {});
+}
+
+process.once("exit", (code) => {
+  if (loadingPath !== undefined) {
+    const message = `${loadingPath}: the process exited with code ${code} while loading`;
+    channel.send({ type: "refused", message });
+  }
+  outbox.flush();
+});
+
+function receive(message: NodeMessage): void {
+  switch (message.type) {
+    case "load":
+      void load(message.servicePath, message.code);
+      break;
+    case "calls":
+      for (const call of message.calls) {
+        executor?.start(call);
+      }
+      break;
+    case "abort":
+      executor?.abort(message.id, message.reason);
+      break;
+    case "ping":
+      channel.send({ type: "pong", sequence: message.sequence });
+      break;
+    case "stop":
+      stop();
+      break;
+  }
+}
+
+async function load(servicePath: string, code: string): Promise<void> {
+  loadingPath = servicePath;
+  try {
+    const service = await loadService(servicePath, code);
+    loadingPath = undefined;
+    executor = new Executor(service, channel, outbox);
+    channel.send({ type: "ready", manifest: service.manifest });
+  } catch (err) {
+    loadingPath = undefined;
+    channel.send({ type: "refused", message: messageOf(err) }, () => exit(1));
+  }
+}
+
+function stop(): void {
+  loadingPath = undefined;
+  if (executor === undefined) {
+    exit(0);
+  } else {
+    executor.whenIdle(() => outbox.flush(() => exit(0)));
+  }
+}

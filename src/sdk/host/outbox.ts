@@ -1,0 +1,33 @@
+/**
+ * Results on their way to the node. Whatever ends within one turn of the event
+ * loop leaves as one message, because a message costs far more than what is
+ * in it.
+ */
+import type { CallResult } from "../protocol.ts";
+import type { Channel } from "./channel.ts";
+
+export class Outbox {
+  readonly #channel: Channel;
+  #results: CallResult[] = [];
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  add(result: CallResult): void {
+    if (this.#results.push(result) === 1) {
+      setImmediate(() => this.flush());
+    }
+  }
+
+  /** Sends what waits now; `sent` is called when it has been handed to the system. */
+  flush(sent?: () => void): void {
+    const results = this.#results;
+    if (results.length > 0) {
+      this.#results = [];
+      this.#channel.send({ type: "results", results }, sent);
+    } else {
+      sent?.();
+    }
+  }
+}

@@ -1,0 +1,128 @@
+/** Arguments and results between their form in the protocol and that in user code. */
+import type { FileArgument, FileSpec } from "../manifest.ts";
+import type { FileValue, Payload } from "../protocol.ts";
+
+/** Thrown at a result that JSON cannot carry; the message says which part. */
+export class UnserialisableError extends Error {
+  override readonly name = "UnserialisableError";
+}
+
+/** The arguments as a value, with files in their places. */
+export function readArguments(
+  payload: Payload,
+  files: { readonly [argument: string]: FileArgument },
+): unknown {
+  const value: unknown = JSON.parse(payload.json);
+  if (payload.files.length === 0 || typeof value !== "object" || value === null) {
+    return value;
+  }
+  const args = value as Record<string, unknown>;
+  for (const name in files) {
+    const given = Object.hasOwn(args, name) ? args[name] : undefined;
+    if (Array.isArray(given)) {
+      args[name] = given.map((index) => fileAt(payload.files, index));
+    } else if (given !== undefined) {
+      args[name] = fileAt(payload.files, given);
+    }
+  }
+  return value;
+}
+
+/** What is not the index of a file stays as it is, for the schema to refuse. */
+function fileAt(files: readonly FileValue[], index: unknown): unknown {
+  const found = typeof index === "number" ? files[index] : undefined;
+  if (found === undefined) {
+    return index;
+  }
+  const data = found.data as Uint8Array<ArrayBuffer>;
+  return new File([data], found.filename ?? "", { type: found.contentType });
+}
+
+/** A JSON result. Throws an `UnserialisableError`. */
+export function writeJson(value: unknown): Payload {
+  if (value === undefined) {
+    return { json: "null", files: [] };
+  }
+  try {
+    const json = JSON.stringify(value, typeof value === "object" ? refuseSilentLoss : undefined);
+    if (json !== undefined) {
+      return { json, files: [] };
+    }
+  } catch (err) {
+    if (err instanceof UnserialisableError) {
+      throw err;
+    }
+    throw new UnserialisableError(reasonOf(err, value));
+  }
+  throw new UnserialisableError(`it is a ${typeof value}, which JSON cannot carry`);
+}
+
+/** A result that is a file, described by what the file says of itself or else by `spec`. */
+export async function writeFile(value: unknown, spec: FileSpec): Promise<Payload> {
+  if (!(value instanceof Blob) && !(value instanceof Uint8Array)) {
+    throw new UnserialisableError("it is not a file; return a File, Blob, Uint8Array or Buffer");
+  }
+  const data = value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
+  const declared = spec.contentType?.endsWith("/*") ? undefined : spec.contentType;
+  const said = value instanceof Blob && value.type !== "" ? value.type : undefined;
+  const contentType = said ?? declared ?? "application/octet-stream";
+  const filename = value instanceof File && value.name !== "" ? value.name : undefined;
+  return {
+    json: "0",
+    files: [{ contentType, ...(filename !== undefined && { filename }), data }],
+  };
+}
+
+/** A replacer that refuses what JSON would turn into something else without a word. */
+function refuseSilentLoss(this: unknown, key: string, value: unknown): unknown {
+  if (typeof value === "number") {
+    return Number.isFinite(value) ? value : refuse(key, String(value));
+  }
+  if (typeof value === "function" || typeof value === "symbol") {
+    return refuse(key, `a ${typeof value}`);
+  }
+  if (typeof value === "object" && value !== null) {
+    const original = (this as Record<string, unknown>)[key];
+    if (isLossy(value) || isLossy(original)) {
+      return refuse(key, `a ${(original as object).constructor.name}`, remedy(original));
+    }
+  }
+  return value;
+}
+
+function isLossy(value: unknown): boolean {
+  return (
+    ArrayBuffer.isView(value) ||
+    value instanceof Map ||
+    value instanceof Set ||
+    value instanceof Promise ||
+    value instanceof Blob ||
+    value instanceof ArrayBuffer
+  );
+}
+
+function remedy(value: unknown): string {
+  if (value instanceof Blob || value instanceof Uint8Array) {
+    return "; a result that is a file needs output: file()";
+  }
+  return ArrayBuffer.isView(value) || value instanceof Set ? "; return Array.from(it)" : "";
+}
+
+function refuse(key: string, what: string, hint = ""): never {
+  const subject = key === "" ? "it" : `${key} in it`;
+  throw new UnserialisableError(`${subject} is ${what}, which JSON cannot carry${hint}`);
+}
+
+function reasonOf(err: unknown, value: unknown): string {
+  if (typeof value === "bigint") {
+    return "it is a BigInt, which JSON cannot carry; return a string or a number";
+  }
+  const message = err instanceof Error ? err.message : String(err);
+  if (message.includes("BigInt")) {
+    return "a BigInt in it is what JSON cannot carry; return a string or a number";
+  }
+  if (message.includes("circular structure")) {
+    return "it contains itself, which JSON cannot carry";
+  }
+  return message;
+}

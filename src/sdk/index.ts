@@ -1,0 +1,43 @@
+/** What the author of a service imports: `import { service, api, task, file } from "tessera"`. */
+export type { LogFields, TaskContext, TaskLog } from "./context.ts";
+export type { Duration } from "./duration.ts";
+export {
+  type ArgumentsOf,
+  api,
+  type Endpoint,
+  type EndpointDecorator,
+  type EndpointFunction,
+  type EndpointOptions,
+  type MethodOptions,
+  type ResultOf,
+  task,
+} from "./endpoint.ts";
+export { BadInput, EndpointError, type ErrorCode, ServiceDefinitionError } from "./errors.ts";
+export {
+  type Bytes,
+  type FileListOptions,
+  type FileListSchema,
+  type FileOptions,
+  type FileSchema,
+  file,
+  type OptionalSchema,
+} from "./file.ts";
+export type { JsonSchema } from "./manifest.ts";
+export type { EndpointKind, RunOptions } from "./options.ts";
+export {
+  type ArgumentRecord,
+  type Input,
+  type InputSchema,
+  type JsonSchemaSides,
+  type Output,
+  type OutputSchema,
+  withJsonSchema,
+} from "./schema.ts";
+export {
+  type FunctionServiceOptions,
+  type Service,
+  type ServiceClass,
+  type ServiceDecorator,
+  type ServiceOptions,
+  service,
+} from "./service.ts";

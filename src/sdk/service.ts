@@ -1,0 +1,204 @@
+/**
+ * `service`: with `endpoints` it makes a service of functions, without it is
+ * the decorator of a service class. Either way it checks all that can be
+ * checked before any schema is asked.
+ */
+import type { Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
+import { ServiceDefinitionError } from "./errors.ts";
+import { checkDescription, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { ENDPOINT, SERVICE } from "./symbols.ts";
+
+export interface ServiceOptions {
+  /** A DNS label: lower-case letters, digits and hyphens, at most 63. */
+  readonly name: string;
+  /** What the service does, for its documentation. */
+  readonly description?: string;
+}
+
+export interface FunctionServiceOptions extends ServiceOptions {
+  readonly endpoints: { readonly [name: string]: Endpoint };
+}
+
+/** An endpoint of a service: its name is settled, its options are checked. */
+export interface ServiceEndpoint {
+  readonly name: string;
+  readonly definition: EndpointDefinition;
+  readonly options: ResolvedOptions;
+  /** The method behind it, in a service class. */
+  readonly method?: string;
+}
+
+export interface ServiceDefinition {
+  readonly name: string;
+  readonly description?: string;
+  readonly endpoints: readonly ServiceEndpoint[];
+}
+
+/** A service of the function form, to be exported as default. */
+export interface Service {
+  readonly [SERVICE]: ServiceDefinition;
+}
+
+/**
+ * A class that is constructed without arguments. A method `setup()`, which may
+ * be async, is awaited once after that, before the worker takes its first call.
+ */
+export type ServiceClass = new () => object;
+
+/** A decorator for service classes. */
+export type ServiceDecorator = <Class extends ServiceClass>(
+  target: Class,
+  context: ClassDecoratorContext<Class>,
+) => void;
+
+/** A service of functions. Throws a `ServiceDefinitionError`. */
+export function service(options: FunctionServiceOptions): Service;
+/** The decorator of a service class, constructed once per worker without arguments. */
+export function service(options: ServiceOptions): ServiceDecorator;
+export function service(options: ServiceOptions | FunctionServiceOptions): unknown {
+  if (typeof options !== "object" || options === null) {
+    throw new ServiceDefinitionError("service()", "needs an options object with a name");
+  }
+  const place = checkServiceName(options.name);
+  const described = { name: options.name, ...checkDescription(options.description, place) };
+  if (!("endpoints" in options)) {
+    return classDecorator(described, place);
+  }
+  const endpoints = functionEndpoints(options.endpoints, place);
+  return { [SERVICE]: { ...described, endpoints } };
+}
+
+function classDecorator(described: ServiceOptions, place: string) {
+  return (target: unknown, context: { readonly kind: unknown } | undefined): void => {
+    if (typeof target !== "function" || context?.kind !== "class") {
+      throw new ServiceDefinitionError(
+        place,
+        "@service needs a class and standard decorators " +
+          "(without experimentalDecorators in tsconfig.json); " +
+          "a service of functions needs endpoints: service({ name, endpoints })",
+      );
+    }
+    const endpoints = classEndpoints(target.prototype, place);
+    const definition: ServiceDefinition = { ...described, endpoints };
+    Object.defineProperty(target, SERVICE, { value: definition });
+  };
+}
+
+function functionEndpoints(endpoints: unknown, place: string): ServiceEndpoint[] {
+  if (typeof endpoints !== "object" || endpoints === null) {
+    throw new ServiceDefinitionError(place, "endpoints must be an object of api() and task()");
+  }
+  const found = Object.entries(endpoints).map(([name, endpoint]) => {
+    const definition = definitionOn(endpoint);
+    if (definition?.run === undefined) {
+      throw new ServiceDefinitionError(
+        endpointPlace(place, name),
+        "must be api(options, function) or task(options, function)",
+      );
+    }
+    return { name, definition };
+  });
+  return checkEndpoints(found, place);
+}
+
+/** Decorated methods of a class and of what it extends; the nearest of one name counts. */
+function classEndpoints(prototype: object, place: string): ServiceEndpoint[] {
+  const found = new Map<string, { name: string; definition: EndpointDefinition; method: string }>();
+  const seen = new Set<string>();
+  let current: object | null = prototype;
+  while (current !== null && current !== Object.prototype) {
+    for (const [method, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
+      const definition = definitionOn(descriptor.value);
+      if (definition !== undefined && !seen.has(method)) {
+        found.set(method, { name: definition.options.name ?? method, definition, method });
+      }
+      seen.add(method);
+    }
+    current = Object.getPrototypeOf(current);
+  }
+  return checkEndpoints([...found.values()], place);
+}
+
+function definitionOn(value: unknown): EndpointDefinition | undefined {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) {
+    return undefined;
+  }
+  return (value as Partial<Endpoint>)[ENDPOINT];
+}
+
+type Found = Omit<ServiceEndpoint, "options">;
+
+function checkEndpoints(found: readonly Found[], place: string): ServiceEndpoint[] {
+  if (found.length === 0) {
+    throw new ServiceDefinitionError(place, "has no endpoints; mark at least one api or task");
+  }
+  const names = new Set<string>();
+  return found.map((endpoint) => {
+    const { name, definition } = endpoint;
+    const at = endpointPlace(place, name);
+    checkEndpointName(name, at);
+    if (names.has(name)) {
+      throw new ServiceDefinitionError(place, `two endpoints named ${name}`);
+    }
+    names.add(name);
+    return { ...endpoint, options: resolveOptions(definition.kind, definition.options, at) };
+  });
+}
+
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const ENDPOINT_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
+
+/** First segments of paths that the server answers itself, or may come to. */
+const RESERVED_NAMES = new Set([
+  ...["submit", "status", "get", "cancel", "retry", "events"],
+  ...["schema", "schema.json", "docs", "docs.json", "openapi", "index", "assets"],
+  ...["livez", "readyz", "healthz", "metrics", "federate", "api", "tessera"],
+]);
+
+function checkServiceName(name: unknown): string {
+  const place = `service ${JSON.stringify(name) ?? "without a name"}`;
+  if (typeof name !== "string" || !DNS_LABEL.test(name)) {
+    throw new ServiceDefinitionError(
+      place,
+      "the name must be a DNS label: lower-case letters, digits and inner hyphens, at most 63",
+    );
+  }
+  return place;
+}
+
+function checkEndpointName(name: unknown, at: string): void {
+  if (typeof name === "string" && RESERVED_NAMES.has(name)) {
+    throw new ServiceDefinitionError(at, "this name is reserved for the server; choose another");
+  }
+  if (typeof name !== "string" || !ENDPOINT_NAME.test(name)) {
+    throw new ServiceDefinitionError(
+      at,
+      "the name must begin with a letter and have only letters, digits, _ and -, at most 63",
+    );
+  }
+}
+
+export function endpointPlace(place: string, name: unknown): string {
+  return `${place}, endpoint ${JSON.stringify(name) ?? "without a name"}`;
+}
+
+/** The definition on what a module exports as a service, if it is one. */
+export function serviceDefinitionOf(exported: unknown): ServiceDefinition | undefined {
+  if ((typeof exported !== "object" && typeof exported !== "function") || exported === null) {
+    return undefined;
+  }
+  return (exported as Partial<Service>)[SERVICE];
+}
+
+/** The function behind an endpoint, on the instance of a service class where there is one. */
+export function endpointFunction(
+  { definition, method }: ServiceEndpoint,
+  instance: unknown,
+): EndpointFunction<unknown, unknown> {
+  if (method === undefined) {
+    return definition.run as EndpointFunction<unknown, unknown>;
+  }
+  const methods = instance as Record<string, EndpointFunction<unknown, unknown>>;
+  return (args, ctx) =>
+    (methods[method] as EndpointFunction<unknown, unknown>).call(instance, args, ctx);
+}

@@ -1,0 +1,80 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { QueueCounts } from "./counts.ts";
+import type { Row } from "./rows.ts";
+import { migrate } from "./schema.ts";
+
+/**
+ * One open SQLite database with its prepared statements: what the operations
+ * of this folder work on, always inside a transaction that `transaction`
+ * opened.
+ */
+export class Database {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly counts: QueueCounts;
+  /** Leases known to be open, looked up once per transaction. */
+  readonly openLeases = new Map<string, boolean>();
+
+  constructor(path: string) {
+    this.#db = new DatabaseSync(path, { timeout: 5_000 });
+    try {
+      // FULL: a commit that was acknowledged survives the loss of power.
+      this.#db.exec(`
+        PRAGMA journal_mode = WAL;
+        PRAGMA synchronous = FULL;
+        PRAGMA temp_store = MEMORY;
+        PRAGMA cache_size = -65536;
+        PRAGMA wal_autocheckpoint = 4000;
+      `);
+      migrate(this.#db);
+    } catch (err) {
+      this.#db.close();
+      throw err;
+    }
+    this.counts = new QueueCounts(this);
+  }
+
+  /** Runs `work` as one transaction; rolls back and rethrows when it throws. */
+  transaction<Result>(work: () => Result): Result {
+    this.openLeases.clear();
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.counts.flush();
+      this.#db.exec("COMMIT");
+      return result;
+    } catch (err) {
+      this.counts.forget();
+      if (this.#db.isTransaction) {
+        this.#db.exec("ROLLBACK");
+      }
+      throw err;
+    }
+  }
+
+  run(sql: string, ...values: SQLInputValue[]): number {
+    return Number(this.#prepare(sql).run(...values).changes);
+  }
+
+  get(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.#prepare(sql).get(...values);
+  }
+
+  all(sql: string, ...values: SQLInputValue[]): Row[] {
+    return this.#prepare(sql).all(...values);
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}

@@ -1,0 +1,185 @@
+import type { TaskEventBody } from "../../tasks/event.ts";
+import { MAX_LOST_WORKERS, type Task, type TaskFailure } from "../../tasks/task.ts";
+import type { Attempt, AttemptEnd, CancelOutcome, TaskKey } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { isInline, writePayload } from "./payloads.ts";
+import { readTask } from "./read.ts";
+import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+
+/** The one attempt that may write: under its lease, with its number, and running. */
+const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
+  AND status = ${STATUS.running}`;
+
+export function endAttempt(
+  db: Database,
+  parameters: { readonly nowMs: number; readonly attempt: Attempt; readonly end: AttemptEnd },
+): Task | undefined {
+  const { nowMs, attempt, end } = parameters;
+  switch (end.status) {
+    case "queued":
+      return requeue(db, { attempt, nowMs, runAtMs: end.runAtMs, failed: end.failed });
+    case "worker_lost":
+      return loseWorker(db, attempt, nowMs);
+    default:
+      return finish(db, { attempt, nowMs, end });
+  }
+}
+
+function finish(
+  db: Database,
+  parameters: {
+    readonly attempt: Attempt;
+    readonly nowMs: number;
+    readonly end: Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
+  },
+): Task | undefined {
+  const { attempt, nowMs, end } = parameters;
+  const { deploymentId, taskId, leaseId } = attempt;
+  const result = end.status === "success" ? end.result : undefined;
+  const inline = result !== undefined && isInline(result);
+  // Reading the row again costs less than half of what RETURNING does in SQLite.
+  const changed = db.run(
+    `UPDATE tasks SET status = ?5, finished_at_ms = ?6, lease_id = NULL,
+       expires_at_ms = max(expires_at_ms, ?6 + retention_ms),
+       last_sequence = last_sequence + 1, result = ?7, failure = ?8
+     WHERE ${CURRENT}`,
+    deploymentId,
+    taskId,
+    leaseId,
+    attempt.attempt,
+    STATUS[end.status],
+    nowMs,
+    inline ? result.json : null,
+    end.status === "failure" ? JSON.stringify(end.failure) : null,
+  );
+  if (changed === 0) {
+    return undefined;
+  }
+  if (result && !inline) {
+    writePayload(db, { deploymentId, taskId, side: "result" }, result);
+  }
+  const task = readTask(db, attempt);
+  if (task) {
+    db.counts.add(deploymentId, task.endpoint, { running: -1 });
+  }
+  return task;
+}
+
+/**
+ * The columns keep only the current attempt, so the beginning of the one that
+ * ends here, and its return to the queue, become stored events.
+ */
+function requeue(
+  db: Database,
+  parameters: {
+    readonly attempt: Attempt;
+    readonly nowMs: number;
+    readonly runAtMs: number;
+    /** The attempt failed, and this is its retry. */
+    readonly failed?: boolean;
+    /** The attempt lost its worker. */
+    readonly lost?: boolean;
+  },
+): Task | undefined {
+  const { attempt, nowMs, runAtMs, failed, lost } = parameters;
+  const { deploymentId, taskId, leaseId } = attempt;
+  const before = db.get(
+    `SELECT started_at_ms, started_sequence, last_sequence FROM tasks WHERE ${CURRENT}`,
+    deploymentId,
+    taskId,
+    leaseId,
+    attempt.attempt,
+  );
+  if (before === undefined) {
+    return undefined;
+  }
+  const stateEvent = (sequence: number, timeMs: number, status: "running" | "queued") =>
+    insertEvent(db, { ...attempt, sequence, timeMs, body: { kind: "state", status } });
+  stateEvent(Number(before.started_sequence), Number(before.started_at_ms), "running");
+  stateEvent(Number(before.last_sequence) + 1, nowMs, "queued");
+  const row = db.get(
+    `UPDATE tasks SET status = ?5, run_at_ms = ?6, lease_id = NULL, started_sequence = 0,
+       last_sequence = last_sequence + 1, failed_attempts = failed_attempts + ?7,
+       lost_workers = lost_workers + ?8
+     WHERE ${CURRENT} RETURNING ${TASK_COLUMNS}`,
+    deploymentId,
+    taskId,
+    leaseId,
+    attempt.attempt,
+    runAtMs > nowMs ? STATUS.scheduled : STATUS.ready,
+    runAtMs,
+    failed ? 1 : 0,
+    lost ? 1 : 0,
+  );
+  const task = row && toTask(row);
+  if (task) {
+    db.counts.add(deploymentId, task.endpoint, { running: -1, queued: 1 });
+  }
+  return task;
+}
+
+export function loseWorker(db: Database, attempt: Attempt, nowMs: number): Task | undefined {
+  const { deploymentId, taskId, leaseId } = attempt;
+  const row = db.get(
+    `SELECT lost_workers FROM tasks WHERE ${CURRENT}`,
+    deploymentId,
+    taskId,
+    leaseId,
+    attempt.attempt,
+  );
+  const lost = Number(row?.lost_workers ?? 0);
+  if (lost < MAX_LOST_WORKERS) {
+    return requeue(db, { attempt, nowMs, runAtMs: nowMs, lost: true });
+  }
+  const failure: TaskFailure = {
+    reason: "worker_lost",
+    code: "internal",
+    message: `the worker died during this task ${lost + 1} times; it is not tried again`,
+  };
+  return finish(db, { attempt, nowMs, end: { status: "failure", failure } });
+}
+
+export function insertEvent(
+  db: Database,
+  event: TaskKey & {
+    readonly sequence: number;
+    readonly timeMs: number;
+    readonly attempt: number;
+    readonly body: TaskEventBody;
+  },
+): void {
+  db.run(
+    `INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    event.deploymentId,
+    event.taskId,
+    event.sequence,
+    event.timeMs,
+    event.attempt,
+    JSON.stringify(event.body),
+  );
+}
+
+export function cancelTask(
+  db: Database,
+  { deploymentId, taskId, nowMs }: TaskKey & { readonly nowMs: number },
+): CancelOutcome | undefined {
+  const row = db.get(
+    `UPDATE tasks SET status = ${STATUS.cancelled}, finished_at_ms = ?3,
+       expires_at_ms = max(expires_at_ms, ?3 + retention_ms), last_sequence = last_sequence + 1
+     WHERE deployment_id = ?1 AND task_id = ?2
+       AND status IN (${STATUS.scheduled}, ${STATUS.ready})
+     RETURNING ${TASK_COLUMNS}`,
+    deploymentId,
+    taskId,
+    nowMs,
+  );
+  if (row) {
+    const task = toTask(row);
+    db.counts.add(deploymentId, task.endpoint, { queued: -1 });
+    return { outcome: "cancelled", task };
+  }
+  const task = readTask(db, { deploymentId, taskId });
+  return task && { outcome: "not_queued", task };
+}

@@ -1,0 +1,30 @@
+import type { Storage } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { insertEvent } from "./end.ts";
+import { STATUS } from "./schema.ts";
+
+type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
+
+export function recordEvent(db: Database, { attempt, timeMs, body }: Recorded): number | undefined {
+  const progress = body.kind === "progress" ? body : undefined;
+  const row = db.get(
+    `UPDATE tasks SET last_sequence = last_sequence + 1,
+       progress_fraction = coalesce(?5, progress_fraction),
+       progress_message = coalesce(?6, progress_message)
+     WHERE deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
+       AND status = ${STATUS.running}
+     RETURNING last_sequence`,
+    attempt.deploymentId,
+    attempt.taskId,
+    attempt.leaseId,
+    attempt.attempt,
+    progress?.fraction ?? null,
+    progress?.message ?? null,
+  );
+  if (row === undefined) {
+    return undefined;
+  }
+  const sequence = Number(row.last_sequence);
+  insertEvent(db, { ...attempt, sequence, timeMs, body });
+  return sequence;
+}

@@ -1,0 +1,62 @@
+import type { Task } from "../../tasks/task.ts";
+import type { Storage } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { loseWorker } from "./end.ts";
+import { STATUS } from "./schema.ts";
+
+export function openLease(
+  db: Database,
+  { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
+): void {
+  db.openLeases.clear();
+  db.run(
+    `INSERT INTO leases (lease_id, owner, expires_at_ms) VALUES (?1, ?2, ?3)
+     ON CONFLICT DO UPDATE SET expires_at_ms = ?3`,
+    leaseId,
+    owner,
+    nowMs + ttlMs,
+  );
+}
+
+export function renewLeases(
+  db: Database,
+  { leaseIds, nowMs, ttlMs }: Parameters<Storage["renewLeases"]>[0],
+): string[] {
+  return leaseIds.filter(
+    (leaseId) =>
+      db.run("UPDATE leases SET expires_at_ms = ? WHERE lease_id = ?", nowMs + ttlMs, leaseId) > 0,
+  );
+}
+
+export function closeLease(
+  db: Database,
+  { leaseId, nowMs }: Parameters<Storage["closeLease"]>[0],
+): Task[] {
+  db.openLeases.clear();
+  db.run("DELETE FROM leases WHERE lease_id = ?", leaseId);
+  const rows = db.all(
+    `SELECT deployment_id, task_id, attempt FROM tasks
+     WHERE lease_id = ? AND status = ${STATUS.running}`,
+    leaseId,
+  );
+  return rows.flatMap((row) => {
+    const attempt = {
+      deploymentId: String(row.deployment_id),
+      taskId: String(row.task_id),
+      leaseId,
+      attempt: Number(row.attempt),
+    };
+    return loseWorker(db, attempt, nowMs) ?? [];
+  });
+}
+
+export function rescueExpired(
+  db: Database,
+  { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
+): Task[] {
+  const rows = db.all(
+    "SELECT lease_id FROM leases WHERE expires_at_ms <= ?",
+    all ? Number.MAX_SAFE_INTEGER : nowMs,
+  );
+  return rows.flatMap((row) => closeLease(db, { leaseId: String(row.lease_id), nowMs }));
+}

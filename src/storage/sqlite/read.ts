@@ -1,0 +1,72 @@
+import type { Payload } from "../../sdk/protocol.ts";
+import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
+import type { Task } from "../../tasks/task.ts";
+import type { TaskKey } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { readPayload } from "./payloads.ts";
+import { TASK_COLUMNS, toTask } from "./rows.ts";
+
+export function readTask(db: Database, { deploymentId, taskId }: TaskKey): Task | undefined {
+  const row = db.get(
+    `SELECT ${TASK_COLUMNS} FROM tasks WHERE deployment_id = ? AND task_id = ?`,
+    deploymentId,
+    taskId,
+  );
+  return row && toTask(row);
+}
+
+export function readArguments(
+  db: Database,
+  { deploymentId, taskId }: TaskKey,
+): Payload | undefined {
+  const row = db.get(
+    "SELECT arguments FROM tasks WHERE deployment_id = ? AND task_id = ?",
+    deploymentId,
+    taskId,
+  );
+  return row && readPayload(db, { deploymentId, taskId, side: "arguments" }, row.arguments);
+}
+
+export function readResult(db: Database, { deploymentId, taskId }: TaskKey): Payload | undefined {
+  const row = db.get(
+    "SELECT result FROM tasks WHERE deployment_id = ? AND task_id = ?",
+    deploymentId,
+    taskId,
+  );
+  return row && readPayload(db, { deploymentId, taskId, side: "result" }, row.result);
+}
+
+export function readHistory(
+  db: Database,
+  parameters: TaskKey & { readonly afterSequence: number; readonly limit: number },
+): TaskHistory | undefined {
+  const { deploymentId, taskId, afterSequence, limit } = parameters;
+  const row = db.get(
+    `SELECT ${TASK_COLUMNS}, started_sequence FROM tasks WHERE deployment_id = ? AND task_id = ?`,
+    deploymentId,
+    taskId,
+  );
+  if (row === undefined) {
+    return undefined;
+  }
+  const events = db.all(
+    `SELECT sequence, time_ms, attempt, body FROM task_events
+     WHERE deployment_id = ? AND task_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+    deploymentId,
+    taskId,
+    afterSequence,
+    limit,
+  );
+  return {
+    task: toTask(row),
+    startedSequence: Number(row.started_sequence),
+    stored: events.map(
+      (event): TaskEvent => ({
+        sequence: Number(event.sequence),
+        timeMs: Number(event.time_ms),
+        attempt: Number(event.attempt),
+        body: JSON.parse(String(event.body)) as TaskEventBody,
+      }),
+    ),
+  };
+}

@@ -1,0 +1,45 @@
+import type { SQLOutputValue } from "node:sqlite";
+import type { Task, TaskFailure, TaskStatus } from "../../tasks/task.ts";
+
+export type Row = Record<string, SQLOutputValue>;
+
+/** The columns that `toTask` reads. */
+export const TASK_COLUMNS =
+  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, finished_at_ms, " +
+  "expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, last_sequence";
+
+const STATUSES: readonly TaskStatus[] = [
+  "queued",
+  "queued",
+  "running",
+  "success",
+  "failure",
+  "cancelled",
+];
+
+export function toTask(row: Row): Task {
+  const fraction = row.progress_fraction;
+  return {
+    deploymentId: String(row.deployment_id),
+    taskId: String(row.task_id),
+    endpoint: String(row.endpoint),
+    status: STATUSES[Number(row.status)] ?? "queued",
+    createdAtMs: Number(row.created_at_ms),
+    startedAtMs: optionalNumber(row.started_at_ms),
+    finishedAtMs: optionalNumber(row.finished_at_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+    attempt: Number(row.attempt),
+    failedAttempts: Number(row.failed_attempts),
+    progress:
+      typeof fraction === "number"
+        ? { fraction, message: String(row.progress_message ?? "") }
+        : undefined,
+    retryOf: typeof row.retry_of === "string" ? row.retry_of : undefined,
+    failure: typeof row.failure === "string" ? (JSON.parse(row.failure) as TaskFailure) : undefined,
+    lastSequence: Number(row.last_sequence),
+  };
+}
+
+function optionalNumber(value: SQLOutputValue | undefined): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}

@@ -1,0 +1,121 @@
+/**
+ * The SQLite schema, as migrations that only go forward. `user_version` counts
+ * those applied. Every key leads with the deployment.
+ *
+ * One table holds a task for its whole life. What makes claims cheap is the
+ * partial indexes: `tasks_ready` holds the tasks that can be claimed now and
+ * nothing else, however many have finished. (SQLite updates in place and
+ * leaves no dead rows behind, so a second table for history would only cost
+ * another statement per task.)
+ */
+import type { DatabaseSync } from "node:sqlite";
+
+/** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
+export const STATUS = {
+  scheduled: 0,
+  ready: 1,
+  running: 2,
+  success: 3,
+  failure: 4,
+  cancelled: 5,
+} as const;
+
+const MIGRATIONS = [
+  `
+  CREATE TABLE tasks (
+    deployment_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    run_at_ms INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    started_at_ms INTEGER,
+    finished_at_ms INTEGER,
+    expires_at_ms INTEGER NOT NULL,
+    retention_ms INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failed_attempts INTEGER NOT NULL DEFAULT 0,
+    lost_workers INTEGER NOT NULL DEFAULT 0,
+    lease_id TEXT,
+    started_sequence INTEGER NOT NULL,
+    last_sequence INTEGER NOT NULL,
+    progress_fraction REAL,
+    progress_message TEXT,
+    retry_of TEXT,
+    idempotency_key TEXT,
+    failure TEXT,
+    arguments TEXT,
+    result TEXT,
+    PRIMARY KEY (deployment_id, task_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
+    WHERE status = 1;
+  CREATE INDEX tasks_scheduled ON tasks (deployment_id, run_at_ms) WHERE status = 0;
+  CREATE INDEX tasks_leased ON tasks (lease_id) WHERE status = 2;
+  CREATE INDEX tasks_expiry ON tasks (expires_at_ms) WHERE status >= 3;
+
+  -- Arguments and results that are files, or too large to stand in the row.
+  -- part 0 is the JSON text, parts from 1 are the files it refers to.
+  CREATE TABLE payload_parts (
+    deployment_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    side TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    content_type TEXT NOT NULL,
+    filename TEXT,
+    data BLOB NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, side, part)
+  );
+
+  CREATE TABLE task_events (
+    deployment_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    time_ms INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, sequence)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE idempotency_keys (
+    deployment_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    PRIMARY KEY (deployment_id, endpoint, key)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE leases (
+    lease_id TEXT NOT NULL PRIMARY KEY,
+    owner TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) WITHOUT ROWID;
+
+  CREATE TABLE queue_counts (
+    deployment_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    queued INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    PRIMARY KEY (deployment_id, endpoint)
+  ) WITHOUT ROWID;
+  `,
+];
+
+/** Brings the schema up to date; throws when the database was written by a newer version. */
+export function migrate(db: DatabaseSync): void {
+  const applied = Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+  if (applied > MIGRATIONS.length) {
+    throw new Error(
+      `its schema has version ${applied}, this program knows versions up to ` +
+        `${MIGRATIONS.length}: run a newer version of tessera, or use another file`,
+    );
+  }
+  for (const [index, migration] of MIGRATIONS.entries()) {
+    if (index < applied) {
+      continue;
+    }
+    db.exec(`BEGIN IMMEDIATE; ${migration} PRAGMA user_version = ${index + 1}; COMMIT`);
+  }
+}

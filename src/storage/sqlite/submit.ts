@@ -1,0 +1,141 @@
+import type { Task } from "../../tasks/task.ts";
+import type { NewTask, SubmitOutcome } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { isInline, writePayload } from "./payloads.ts";
+import { readTask } from "./read.ts";
+import type { Row } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+
+export function submitTask(db: Database, task: NewTask): SubmitOutcome {
+  const { deploymentId, endpoint, idempotency } = task;
+  if (idempotency) {
+    const earlier = db.get(
+      `SELECT task_id, digest FROM idempotency_keys
+       WHERE deployment_id = ? AND endpoint = ? AND key = ?`,
+      deploymentId,
+      endpoint,
+      idempotency.key,
+    );
+    if (earlier) {
+      return replay(db, task, earlier);
+    }
+  }
+  const claimed = task.leaseId !== undefined && isLeaseOpen(db, task.leaseId);
+  const queued = db.counts.queued(deploymentId, endpoint);
+  if (!claimed && queued >= task.queueLimit) {
+    const stored = readTask(db, task);
+    return stored ? { outcome: "stored", task: stored } : { outcome: "queue_full", queued };
+  }
+  if (!insert(db, task, claimed)) {
+    return repeated(db, task);
+  }
+  db.counts.add(deploymentId, endpoint, claimed ? { running: 1 } : { queued: 1 });
+  return { outcome: "stored", task: asStored(task, claimed) };
+}
+
+function replay(db: Database, task: NewTask, earlier: Row): SubmitOutcome {
+  if (earlier.task_id === task.taskId) {
+    return repeated(db, task);
+  }
+  if (earlier.digest !== task.idempotency?.digest) {
+    return { outcome: "key_reused" };
+  }
+  const { deploymentId } = task;
+  const found = readTask(db, { deploymentId, taskId: String(earlier.task_id) });
+  if (found === undefined) {
+    throw new Error(`the key of task ${earlier.task_id} outlived it`);
+  }
+  return { outcome: "replayed", task: found };
+}
+
+/** The same call again, after an answer that got lost: the task is there already. */
+function repeated(db: Database, task: NewTask): SubmitOutcome {
+  const found = readTask(db, task);
+  if (found === undefined) {
+    throw new Error(`task ${task.taskId} was neither stored nor there`);
+  }
+  return { outcome: "stored", task: found };
+}
+
+/** The task as a read would give it, without the cost of one. */
+function asStored(task: NewTask, claimed: boolean): Task {
+  const { deploymentId, taskId, endpoint, createdAtMs, expiresAtMs, retryOf } = task;
+  return {
+    deploymentId,
+    taskId,
+    endpoint,
+    status: claimed ? "running" : "queued",
+    createdAtMs,
+    startedAtMs: claimed ? createdAtMs : undefined,
+    finishedAtMs: undefined,
+    expiresAtMs,
+    attempt: claimed ? 1 : 0,
+    failedAttempts: 0,
+    progress: undefined,
+    retryOf,
+    failure: undefined,
+    lastSequence: claimed ? 2 : 1,
+  };
+}
+
+/** Inserts the task and what belongs to it; false when its id is there already. */
+function insert(db: Database, task: NewTask, claimed: boolean): boolean {
+  const { deploymentId, taskId, idempotency } = task;
+  const waiting = task.runAtMs > task.createdAtMs ? STATUS.scheduled : STATUS.ready;
+  const inline = isInline(task.arguments);
+  const inserted = db.run(
+    `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
+       created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
+       started_sequence, last_sequence, retry_of, idempotency_key, arguments)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO NOTHING`,
+    deploymentId,
+    taskId,
+    task.endpoint,
+    claimed ? STATUS.running : waiting,
+    task.priority,
+    task.runAtMs,
+    task.createdAtMs,
+    claimed ? task.createdAtMs : null,
+    task.expiresAtMs,
+    task.retentionMs,
+    claimed ? 1 : 0,
+    claimed ? (task.leaseId ?? null) : null,
+    claimed ? 2 : 0,
+    claimed ? 2 : 1,
+    task.retryOf ?? null,
+    idempotency?.key ?? null,
+    inline ? task.arguments.json : null,
+  );
+  if (inserted === 0) {
+    return false;
+  }
+  if (!inline) {
+    writePayload(db, { deploymentId, taskId, side: "arguments" }, task.arguments);
+  }
+  if (idempotency) {
+    db.run(
+      `INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
+       VALUES (?, ?, ?, ?, ?)`,
+      deploymentId,
+      task.endpoint,
+      idempotency.key,
+      idempotency.digest,
+      taskId,
+    );
+  }
+  return true;
+}
+
+/**
+ * The worker whose slot was reserved for a task may have died before the task
+ * was stored: then its lease is gone, and the task has to wait like others.
+ */
+function isLeaseOpen(db: Database, leaseId: string): boolean {
+  let open = db.openLeases.get(leaseId);
+  if (open === undefined) {
+    open = db.get("SELECT 1 FROM leases WHERE lease_id = ?", leaseId) !== undefined;
+    db.openLeases.set(leaseId, open);
+  }
+  return open;
+}

@@ -1,0 +1,91 @@
+/**
+ * The thread that owns the SQLite connection. Each message is a list of
+ * operations that piled up while the last one was under way; it becomes one
+ * transaction, and with it one wait for the disk.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import { Database } from "./database.ts";
+import { OPERATIONS, type OperationName } from "./operations.ts";
+
+export interface Operation {
+  readonly name: OperationName;
+  readonly parameters: unknown;
+}
+
+export type Outcome =
+  | { readonly value: unknown }
+  /** `temporary`: the database could not be asked; the same call may work later. */
+  | { readonly error: string; readonly temporary: boolean };
+
+export type ThreadMessage =
+  | { readonly type: "ready" }
+  | { readonly type: "refused"; readonly message: string }
+  | { readonly type: "outcomes"; readonly outcomes: readonly Outcome[] };
+
+function apply(db: Database, { name, parameters }: Operation): unknown {
+  const operation = OPERATIONS[name] as (db: Database, parameters: unknown) => unknown;
+  return operation(db, parameters);
+}
+
+/**
+ * Primary result codes of SQLite (https://sqlite.org/rescode.html) that tell of
+ * its surroundings, not of the statement: BUSY, LOCKED, NOMEM, READONLY,
+ * INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL.
+ */
+const TEMPORARY = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15]);
+
+function isTemporary(err: unknown): boolean {
+  const code = (err as { readonly errcode?: unknown }).errcode;
+  return typeof code === "number" && TEMPORARY.has(code & 0xff);
+}
+
+/**
+ * When one operation of a batch fails, the batch is rolled back and its
+ * operations run one by one: the others must not pay for it. When it is the
+ * transaction itself that fails (another program holds the file, the disk is
+ * full), all fail at once: each would only wait as long as the first.
+ */
+function runBatch(db: Database, operations: readonly Operation[]): Outcome[] {
+  let applying = false;
+  try {
+    return db.transaction(() => {
+      applying = true;
+      const outcomes = operations.map((operation) => ({ value: apply(db, operation) }));
+      applying = false;
+      return outcomes;
+    });
+  } catch (err) {
+    if (applying && operations.length > 1) {
+      return operations.flatMap((operation) => runBatch(db, [operation]));
+    }
+    const error = err instanceof Error ? err.message : String(err);
+    return operations.map(() => ({ error, temporary: isTemporary(err) }));
+  }
+}
+
+function main(): void {
+  const port = parentPort;
+  if (port === null) {
+    throw new Error("this file runs as a worker thread of the storage");
+  }
+  const post = (message: ThreadMessage): void => port.postMessage(message);
+  let db: Database;
+  try {
+    db = new Database((workerData as { path: string }).path);
+  } catch (err) {
+    post({ type: "refused", message: err instanceof Error ? err.message : String(err) });
+    port.close();
+    return;
+  }
+  port.on("message", (operations: readonly Operation[] | "close") => {
+    if (operations === "close") {
+      db.close();
+      port.close();
+      return;
+    }
+    post({ type: "outcomes", outcomes: runBatch(db, operations) });
+  });
+  post({ type: "ready" });
+}
+
+main();

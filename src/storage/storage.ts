@@ -1,0 +1,205 @@
+/**
+ * The storage port: what the platform keeps, in the words of the domain.
+ *
+ * Promises that every adapter keeps, and that the contract suite checks:
+ * - A promise resolves only when what it says is durable (as durable as the
+ *   database is: an in-memory one promises nothing beyond the process).
+ * - Each element of a list parameter is applied wholly or not at all, and
+ *   lists answer in the order of their parameter.
+ * - An attempt is fenced by its lease and its number: whoever no longer holds
+ *   them changes nothing and is told so.
+ * - A task in a final state never changes again, until it is pruned.
+ *
+ * Every method rejects with STORAGE_UNAVAILABLE when the database cannot be
+ * asked. It is then unknown whether the change was made, and the methods that
+ * submit, end, cancel and renew are safe to repeat with the same parameters.
+ * Any other error is a defect, which asking again would not mend. Times are
+ * milliseconds since 1970.
+ */
+import type { Payload } from "../sdk/protocol.ts";
+import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
+
+/** A task to store. */
+export interface NewTask {
+  readonly deploymentId: string;
+  readonly taskId: string;
+  readonly endpoint: string;
+  readonly arguments: Payload;
+  readonly createdAtMs: number;
+  /** Not to be started before. */
+  readonly runAtMs: number;
+  readonly expiresAtMs: number;
+  /** How long the result is kept after the end. */
+  readonly retentionMs: number;
+  /** Higher is claimed first. */
+  readonly priority: number;
+  readonly retryOf?: string;
+  readonly idempotency?: {
+    readonly key: string;
+    /** Digest of the arguments: tells a repetition from a collision. */
+    readonly digest: string;
+  };
+  /** Refuse it when so many tasks of its endpoint are queued. */
+  readonly queueLimit: number;
+  /**
+   * Store it as already claimed, attempt 1, under this lease: one write less
+   * when a slot is free. It then does not count against `queueLimit`.
+   */
+  readonly leaseId?: string;
+}
+
+export type SubmitOutcome =
+  | { readonly outcome: "stored"; readonly task: Task }
+  /** The task that was stored under this idempotency key before. */
+  | { readonly outcome: "replayed"; readonly task: Task }
+  | { readonly outcome: "key_reused" }
+  | { readonly outcome: "queue_full"; readonly queued: number };
+
+/** One attempt of a task, as its holder names it. */
+export interface Attempt {
+  readonly deploymentId: string;
+  readonly taskId: string;
+  readonly leaseId: string;
+  readonly attempt: number;
+}
+
+/** A claim that was made: the task, and what to run it with. */
+export interface ClaimedTask {
+  readonly task: Task;
+  readonly leaseId: string;
+  readonly arguments: Payload;
+}
+
+export type AttemptEnd =
+  | { readonly status: "success"; readonly result: Payload }
+  | { readonly status: "failure"; readonly failure: TaskFailure }
+  | { readonly status: "cancelled" }
+  /** Back to the queue for another attempt: as a retry, when this one failed, or not by its fault. */
+  | { readonly status: "queued"; readonly runAtMs: number; readonly failed: boolean }
+  /** The worker died: back to the queue, or failed when that happened too often. */
+  | { readonly status: "worker_lost" };
+
+export type CancelOutcome =
+  | { readonly outcome: "cancelled"; readonly task: Task }
+  /** It was not queued; nothing changed. */
+  | { readonly outcome: "not_queued"; readonly task: Task };
+
+export interface Storage extends AsyncDisposable {
+  readonly capabilities: {
+    /** Other nodes may use the same database: only expired leases are rescued at start. */
+    readonly shared: boolean;
+    /** What is stored outlives the process. */
+    readonly durable: boolean;
+  };
+
+  /** Opens the database and brings its schema up to date. Rejects with a message that says what to do. */
+  start(): Promise<void>;
+
+  /** Stores tasks. All of one call are one transaction. */
+  submitTasks(parameters: { readonly tasks: readonly NewTask[] }): Promise<SubmitOutcome[]>;
+
+  /** One task; undefined when it does not exist or was pruned. */
+  getTask(parameters: TaskKey): Promise<Task | undefined>;
+
+  /** What a task was submitted with; undefined when there is no such task. */
+  getArguments(parameters: TaskKey): Promise<Payload | undefined>;
+
+  /** What a task returned; undefined when there is none. */
+  getResult(parameters: TaskKey): Promise<Payload | undefined>;
+
+  /** A task with its stored events after `afterSequence`, at most `limit` of them. */
+  getHistory(
+    parameters: TaskKey & { readonly afterSequence: number; readonly limit: number },
+  ): Promise<TaskHistory | undefined>;
+
+  /**
+   * Claims the queued tasks that are due, for each claim at most `limit` of
+   * its endpoint: highest priority first, then longest due. A task is given
+   * to one claimer only. What was found due once (by a claim, or because it
+   * was stored without a delay) stays due when the clock goes back.
+   */
+  claimTasks(parameters: {
+    readonly deploymentId: string;
+    readonly nowMs: number;
+    readonly claims: readonly {
+      readonly endpoint: string;
+      readonly leaseId: string;
+      readonly limit: number;
+    }[];
+  }): Promise<ClaimedTask[]>;
+
+  /**
+   * Records how attempts ended. Answers the task as it is now, or undefined
+   * where the attempt was no longer the current one and nothing changed.
+   */
+  endAttempts(parameters: {
+    readonly nowMs: number;
+    readonly ends: readonly { readonly attempt: Attempt; readonly end: AttemptEnd }[];
+  }): Promise<(Task | undefined)[]>;
+
+  /**
+   * Appends progress and log lines to the event logs of running attempts.
+   * Answers the sequence number of each, or undefined where the attempt was
+   * no longer the current one.
+   */
+  recordEvents(parameters: {
+    readonly events: readonly {
+      readonly attempt: Attempt;
+      readonly timeMs: number;
+      readonly body: TaskEventBody;
+    }[];
+  }): Promise<(number | undefined)[]>;
+
+  /** Cancels a task that is queued; undefined when there is no such task. */
+  cancelTask(parameters: TaskKey & { readonly nowMs: number }): Promise<CancelOutcome | undefined>;
+
+  /** Opens a lease: the right of one worker to hold attempts, until it expires. */
+  openLease(parameters: {
+    readonly leaseId: string;
+    /** Who holds it, for people who read the table. */
+    readonly owner: string;
+    readonly nowMs: number;
+    readonly ttlMs: number;
+  }): Promise<void>;
+
+  /** Prolongs leases. Answers those that still existed. */
+  renewLeases(parameters: {
+    readonly leaseIds: readonly string[];
+    readonly nowMs: number;
+    readonly ttlMs: number;
+  }): Promise<string[]>;
+
+  /** Ends a lease. Attempts still under it are treated as in `rescueExpired`. */
+  closeLease(parameters: { readonly leaseId: string; readonly nowMs: number }): Promise<Task[]>;
+
+  /**
+   * Ends expired leases (or, with `all`, every lease) and returns their
+   * attempts to the queue as those of lost workers. Answers the tasks that
+   * changed.
+   */
+  rescueExpired(parameters: { readonly nowMs: number; readonly all?: boolean }): Promise<Task[]>;
+
+  /** Deletes finished tasks that have expired, with all that belongs to them; at most `limit`. */
+  pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
+
+  /** How many tasks of each endpoint are queued and running, from maintained counters. */
+  countTasks(parameters: { readonly deploymentId: string }): Promise<QueueCount[]>;
+
+  /** When the earliest task that is queued but not yet due becomes due; undefined for none. */
+  nextRunAt(parameters: {
+    readonly deploymentId: string;
+    readonly nowMs: number;
+  }): Promise<number | undefined>;
+}
+
+export interface TaskKey {
+  readonly deploymentId: string;
+  readonly taskId: string;
+}
+
+export interface QueueCount {
+  readonly endpoint: string;
+  readonly queued: number;
+  readonly running: number;
+}

@@ -1,0 +1,74 @@
+/**
+ * The event log of a task: state changes, progress and log lines, numbered
+ * from 1 in the order in which they happened.
+ *
+ * Most tasks go queued, running, final, and all three follow from the task's
+ * own columns. So these state changes are not stored as rows: `eventLog`
+ * derives them, which makes the log free for a task that reports nothing.
+ * What columns cannot tell is stored: progress, log lines, and, when an
+ * attempt goes back to the queue, its beginning and the return.
+ */
+import type { LogLevel } from "../sdk/protocol.ts";
+import {
+  isFinal,
+  type Task,
+  type TaskFailure,
+  type TaskProgress,
+  type TaskStatus,
+} from "./task.ts";
+
+export type TaskEventBody =
+  | { readonly kind: "state"; readonly status: TaskStatus; readonly failure?: TaskFailure }
+  | ({ readonly kind: "progress" } & TaskProgress)
+  | {
+      readonly kind: "log";
+      readonly level: LogLevel;
+      readonly message: string;
+      /** JSON text of an object. */
+      readonly fieldsJson?: string;
+    };
+
+export interface TaskEvent {
+  readonly sequence: number;
+  readonly timeMs: number;
+  readonly attempt: number;
+  readonly body: TaskEventBody;
+}
+
+/** A task with what is needed to derive its log. */
+export interface TaskHistory {
+  readonly task: Task;
+  /** Sequence number of the running state of the current attempt; 0 while queued. */
+  readonly startedSequence: number;
+  /** The stored events, in order. */
+  readonly stored: readonly TaskEvent[];
+}
+
+/** The whole log after `afterSequence`, in order. */
+export function eventLog(history: TaskHistory, afterSequence: number): TaskEvent[] {
+  return [...derived(history), ...history.stored]
+    .filter((event) => event.sequence > afterSequence)
+    .sort((a, b) => a.sequence - b.sequence);
+}
+
+function derived({ task, startedSequence }: TaskHistory): TaskEvent[] {
+  const events = [stateEvent(1, task.createdAtMs, 0, "queued")];
+  if (startedSequence > 0 && task.startedAtMs !== undefined) {
+    events.push(stateEvent(startedSequence, task.startedAtMs, task.attempt, "running"));
+  }
+  if (isFinal(task.status) && task.finishedAtMs !== undefined) {
+    const { lastSequence, finishedAtMs, attempt, status, failure } = task;
+    events.push(stateEvent(lastSequence, finishedAtMs, attempt, status, failure));
+  }
+  return events;
+}
+
+function stateEvent(
+  sequence: number,
+  timeMs: number,
+  attempt: number,
+  ...[status, failure]: [status: TaskStatus, failure?: TaskFailure]
+): TaskEvent {
+  const body: TaskEventBody = { kind: "state", status, ...(failure && { failure }) };
+  return { sequence, timeMs, attempt, body };
+}

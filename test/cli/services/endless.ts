@@ -1,0 +1,4 @@
+/** Never done with loading. */
+await new Promise(() => {});
+
+export default undefined;

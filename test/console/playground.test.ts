@@ -1,0 +1,47 @@
+import Fastify from "fastify";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { playground } from "../../src/console/playground.ts";
+
+describe("the page's files", () => {
+  const app = Fastify();
+  beforeAll(async () => {
+    await app.register(playground);
+  });
+  afterAll(() => app.close());
+
+  it("are served with their content types", async () => {
+    const contentTypeOf = async (url: string) =>
+      (await app.inject(url)).headers["content-type"]?.split(";")[0];
+    expect(await contentTypeOf("/")).toBe("text/html");
+    expect(await contentTypeOf("/assets/main.js")).toBe("text/javascript");
+    expect(await contentTypeOf("/assets/playground.css")).toBe("text/css");
+    expect(await contentTypeOf("/assets/favicon.svg")).toBe("image/svg+xml");
+  });
+
+  it("allow nothing from elsewhere", async () => {
+    const { headers, body } = await app.inject("/");
+    expect(headers["content-security-policy"]).toContain("default-src 'none'");
+    expect(headers["content-security-policy"]).not.toContain("unsafe");
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+    expect(headers["referrer-policy"]).toBe("no-referrer");
+    expect(body).not.toMatch(/https?:\/\//);
+    expect(body).not.toMatch(/ style=| on[a-z]+=/);
+  });
+
+  it("are not sent again to who has them", async () => {
+    const { headers } = await app.inject("/assets/main.js");
+    expect(headers.etag).toMatch(/^"[\w-]{43}"$/);
+    expect(headers["cache-control"]).toBe("no-cache");
+    const again = await app.inject({
+      url: "/assets/main.js",
+      headers: { "if-none-match": `"other", ${headers.etag}` },
+    });
+    expect(again.statusCode).toBe(304);
+    expect(again.body).toBe("");
+  });
+
+  it("are those of the page and no others", async () => {
+    expect((await app.inject("/assets/tsconfig.json")).statusCode).toBe(404);
+    expect((await app.inject("/assets/../playground.ts")).statusCode).toBe(404);
+  });
+});

@@ -1,0 +1,33 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { workerPermissions } from "../../src/deployments/permissions.ts";
+
+it("allows reading the service's folder, its packages and what these link to, and no more", async () => {
+  const root = await realpath(await mkdtemp(join(tmpdir(), "permissions-test-")));
+  try {
+    const service = join(root, "workspace/service");
+    const linked = join(root, "linked");
+    await mkdir(join(service, "node_modules/own"), { recursive: true });
+    await mkdir(join(root, "workspace/node_modules/@scope"), { recursive: true });
+    await mkdir(linked);
+    await mkdir(join(root, "secret"));
+    await symlink(linked, join(root, "workspace/node_modules/@scope/linked"));
+    await writeFile(join(root, "workspace/package.json"), "{}");
+
+    const flags = workerPermissions({ servicePath: join(service, "service.ts") });
+
+    expect(flags[0]).toBe("--permission");
+    const inRoot = flags.filter((flag) => flag.includes(root));
+    expect(inRoot).toEqual([
+      `--allow-fs-read=${service}`,
+      `--allow-fs-read=${join(root, "workspace/package.json")}`,
+      `--allow-fs-read=${join(root, "workspace/node_modules")}`,
+      `--allow-fs-read=${linked}`,
+    ]);
+    expect(flags.filter((flag) => !/^--permission$|^--allow-fs-read=/.test(flag))).toEqual([]);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+});

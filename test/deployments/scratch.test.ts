@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ScratchFolders } from "../../src/deployments/scratch.ts";
+
+const before = process.env.TMPDIR;
+let temporary: string;
+
+beforeEach(() => {
+  temporary = mkdtempSync(join(tmpdir(), "tessera-scratch-test-"));
+  process.env.TMPDIR = temporary;
+});
+
+afterEach(() => {
+  if (before === undefined) {
+    delete process.env.TMPDIR;
+  } else {
+    process.env.TMPDIR = before;
+  }
+  rmSync(temporary, { recursive: true, force: true });
+});
+
+/** The number of a process that has ended. */
+async function deadPid(): Promise<number> {
+  const process_ = spawn(process.execPath, ["-e", ""]);
+  await once(process_, "exit");
+  return process_.pid ?? 0;
+}
+
+/** A process that looks like a worker, or like any other program, and runs until it is killed. */
+async function endless(name: string) {
+  const file = join(temporary, name);
+  mkdirSync(join(file, ".."), { recursive: true });
+  writeFileSync(file, 'process.stdout.write("up"); setInterval(() => {}, 1000);');
+  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "ignore"] });
+  await once(child.stdout, "data");
+  return child;
+}
+
+describe("scratch folders", () => {
+  test("are made for each worker and removed with it", () => {
+    const folders = new ScratchFolders();
+    const [one, two] = [folders.create(), folders.create()];
+    folders.remove(one, 1);
+    expect([existsSync(one), existsSync(two)]).toEqual([false, true]);
+    folders.removeAll();
+    expect(existsSync(two)).toBe(false);
+  });
+
+  test("of a node that is gone are removed by the next, with the worker that it left behind", async () => {
+    const orphan = await endless("sdk/host/main.js");
+    const left = join(temporary, `tessera-node-${await deadPid()}-x`);
+    mkdirSync(join(left, "worker-1"), { recursive: true });
+    writeFileSync(join(left, `${orphan.pid}.pid`), "");
+    const ended = once(orphan, "exit");
+    new ScratchFolders().removeAll();
+    expect(await ended).toEqual([null, "SIGKILL"]);
+    expect(existsSync(left)).toBe(false);
+  });
+
+  test("of a node that runs are left alone", () => {
+    const running = join(temporary, `tessera-node-${process.pid}-x`);
+    mkdirSync(running);
+    new ScratchFolders().removeAll();
+    expect(existsSync(running)).toBe(true);
+  });
+
+  test("do not name a process for killing that is not a worker", async () => {
+    const other = await endless("other.js");
+    const left = join(temporary, `tessera-node-${await deadPid()}-x`);
+    mkdirSync(left);
+    writeFileSync(join(left, `${other.pid}.pid`), "");
+    new ScratchFolders().removeAll();
+    expect(existsSync(left)).toBe(false);
+    expect(other.kill(0)).toBe(true);
+    other.kill("SIGKILL");
+  });
+});

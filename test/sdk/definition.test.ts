@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { readyService } from "../../src/sdk/describe.ts";
+import { parseDuration } from "../../src/sdk/duration.ts";
+import {
+  api,
+  BadInput,
+  type EndpointOptions,
+  file,
+  type InputSchema,
+  type OutputSchema,
+  service,
+  task,
+  withJsonSchema,
+} from "../../src/sdk/index.ts";
+import type { EndpointManifest } from "../../src/sdk/manifest.ts";
+import { serviceDefinitionOf } from "../../src/sdk/service.ts";
+
+async function describeOne<In extends InputSchema, Out extends OutputSchema>(
+  options: EndpointOptions<In, Out>,
+): Promise<EndpointManifest> {
+  const exported = service({ name: "one", endpoints: { go: task(options as object, () => 1) } });
+  const definition = serviceDefinitionOf(exported);
+  if (definition === undefined) {
+    throw new Error("not a service");
+  }
+  const { manifest } = await readyService(exported, definition);
+  return manifest.endpoints[0] as EndpointManifest;
+}
+
+describe("the input of an endpoint", () => {
+  it("keeps references of a recursive schema whole when it is one argument of many", async () => {
+    interface Tree {
+      readonly children: Tree[];
+    }
+    const tree: z.ZodType<Tree> = z.object({ children: z.array(z.lazy(() => tree)) });
+    const { input } = await describeOne({ input: { "a/tree": tree, size: z.number() } });
+    expect(JSON.stringify(input)).toMatch(/"\$ref":"#\/properties\/a~1tree/);
+  });
+
+  it("is refused when it is a union", async () => {
+    const input = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
+    await expect(describeOne({ input })).rejects.toThrow(
+      'service "one", endpoint "go": input must be a schema of one object, whose members are the arguments, not a union',
+    );
+  });
+
+  it("has properties even when the schema names none", async () => {
+    const { input } = await describeOne({ input: z.record(z.string(), z.number()) });
+    expect(input).toMatchObject({ type: "object", properties: {} });
+  });
+
+  it("is refused when no JSON Schema can be made of it, naming the argument", async () => {
+    await expect(describeOne({ input: { when: z.date() } })).rejects.toThrow(
+      /endpoint "go": argument when: no JSON Schema can be made of the input side .*withJsonSchema/,
+    );
+  });
+
+  it("takes a JSON Schema given by hand", async () => {
+    const when = withJsonSchema(z.coerce.date(), {
+      input: { type: "string", format: "date-time" },
+    });
+    const { input } = await describeOne({ input: { when } });
+    expect(input).toMatchObject({ properties: { when: { type: "string", format: "date-time" } } });
+  });
+});
+
+describe("the output of an endpoint", () => {
+  it("is described by its output side", async () => {
+    const output = z.object({ count: z.int().default(1) });
+    expect((await describeOne({ output })).output).toMatchObject({ required: ["count"] });
+  });
+
+  it.each([
+    ["an optional file", file().optional(), "cannot be optional"],
+    ["a list of files", file().array(), "output can be one file"],
+    ["a value with a file inside", z.object({ page: z.file() }), "output can be one file"],
+  ])("is refused when it is %s", async (_, output, message) => {
+    await expect(describeOne({ output: output as OutputSchema })).rejects.toThrow(message);
+  });
+});
+
+describe("the options of an endpoint", () => {
+  it.each([
+    [
+      { timeout: 0 },
+      'timeout must be milliseconds or a duration such as "30s" or "5m", from 1ms to 1d',
+    ],
+    [{ retention: "1ms" }, "retention must be"],
+    [{ concurrency: 0 }, "concurrency must be a whole number from 1 to 1000, not 0"],
+    [{ concurrency: 1.5 }, "concurrency must be"],
+    [{ retries: { max: 101 } }, "retries.max must be"],
+    [{ retries: { max: 1, backoff: "2h" } }, "retries.backoff must be"],
+    [{ retries: 3 }, "retries must be an object"],
+    [{ queueLimit: "many" }, 'queueLimit must be a whole number from 1 to 10000000, not "many"'],
+    [{ priority: Number.NaN }, "priority must be"],
+    [{ description: 7 }, "description must be a string"],
+  ])("are checked: %o", (options, message) => {
+    const define = () =>
+      service({ name: "one", endpoints: { go: task(options as object, () => 1) } });
+    expect(define).toThrow(`service "one", endpoint "go": ${message}`);
+  });
+});
+
+describe("the name of an endpoint", () => {
+  it.each(["status", "metrics", "docs.json", "api"])("is not %s", (name) => {
+    const define = () => service({ name: "one", endpoints: { [name]: api({}, () => 1) } });
+    expect(define).toThrow("reserved");
+  });
+
+  it.each(["1st", "_private", "with space", "a".repeat(64), "naïve", "__proto__x", ""])(
+    "is not %s",
+    (name) => {
+      const define = () => service({ name: "one", endpoints: { [name]: api({}, () => 1) } });
+      expect(define).toThrow("must begin with a letter");
+    },
+  );
+});
+
+describe("a decorator", () => {
+  it("of the older kind is refused with the remedy", () => {
+    const decorate = api({}) as unknown as (...legacy: unknown[]) => void;
+    expect(() => decorate({}, "go", { value: () => 1 })).toThrow("remove experimentalDecorators");
+  });
+});
+
+describe("a duration", () => {
+  it.each([
+    [1500, 1500],
+    ["250ms", 250],
+    ["1.5s", 1500],
+    ["5m", 300_000],
+    ["2h", 7_200_000],
+    ["1d", 86_400_000],
+    ["5 m", undefined],
+    ["-1s", undefined],
+    [-1, undefined],
+    [Number.POSITIVE_INFINITY, undefined],
+    [undefined, undefined],
+  ])("%s is %s ms", (duration, milliseconds) => {
+    expect(parseDuration(duration)).toBe(milliseconds);
+  });
+});
+
+describe("file()", () => {
+  const validate = (schema: ReturnType<typeof file>, value: unknown) =>
+    schema["~standard"].validate(value) as { value?: File; issues?: { message: string }[] };
+
+  it("takes a file of no known type for the one it names", () => {
+    const checked = validate(file({ contentType: "image/png" }), new File(["x"], "x.png"));
+    expect(checked.value).toMatchObject({ type: "image/png", name: "x.png" });
+  });
+
+  it("refuses more bytes than it allows", () => {
+    const checked = validate(file({ maxBytes: 2 }), new Uint8Array(3));
+    expect(checked.issues).toEqual([{ message: "must be at most 2 bytes, not 3" }]);
+  });
+
+  it("refuses options that make no sense", () => {
+    expect(() => file({ contentType: "png" })).toThrow("contentType must be like image/png");
+    expect(() => file({ maxBytes: -1 })).toThrow("maxBytes must be a whole number");
+  });
+});
+
+it("an error for bad input is an invalid argument", () => {
+  expect(new BadInput("no")).toMatchObject({
+    code: "invalid_argument",
+    message: "no",
+    name: "BadInput",
+  });
+});

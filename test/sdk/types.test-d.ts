@@ -1,0 +1,132 @@
+/**
+ * Types flow from schemas to functions. Nothing here runs: the type checker
+ * must accept what stands plainly, and refuse what is marked.
+ */
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import {
+  type ArgumentsOf,
+  api,
+  EndpointError,
+  file,
+  type Input,
+  type Output,
+  type ResultOf,
+  service,
+  type TaskContext,
+  task,
+} from "tessera";
+import * as v from "valibot";
+import * as z from "zod";
+
+type Equal<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+function holds<_ extends true>(): void {}
+
+const article = z.object({ text: z.string(), sentences: z.int().default(3) });
+const record = {
+  image: file({ contentType: "image/png" }),
+  top: z.int().default(1),
+  note: z.string().optional(),
+};
+
+holds<Equal<Input<typeof article>, { text: string; sentences: number }>>();
+holds<Equal<Input<typeof record>, { image: File; top: number; note?: string | undefined }>>();
+
+const files = { pages: file().array({ max: 3 }), cover: file().optional() };
+holds<Equal<Input<typeof files>, { pages: File[]; cover?: File | undefined }>>();
+
+const date = z.iso.datetime().transform((text) => new Date(text));
+holds<Equal<Output<typeof date>, string>>();
+
+const summarize = api({ input: article, output: z.string() }, ({ text, sentences }, ctx) => {
+  holds<Equal<typeof text, string>>();
+  holds<Equal<typeof sentences, number>>();
+  holds<Equal<typeof ctx, TaskContext>>();
+  return text.slice(sentences);
+});
+holds<Equal<ArgumentsOf<typeof summarize>, { text: string; sentences: number }>>();
+holds<Equal<ResultOf<typeof summarize>, string>>();
+
+task({ input: article, output: z.string() }, async ({ text }) => text);
+task({ input: record, output: file() }, async ({ image }) => new Uint8Array(image.size));
+task({ input: record, output: file() }, ({ image }) => image);
+task({}, () => ({ anything: true }));
+api({ input: type({ width: "number" }), output: type("number") }, ({ width }) => width);
+api({ input: toStandardJsonSchema(v.object({ a: v.optional(v.number(), 1) })) }, ({ a }) => a + 1);
+
+// @ts-expect-error: the function returns a number where the output is a string
+api({ input: article, output: z.string() }, ({ sentences }) => sentences);
+
+// @ts-expect-error: there is no such argument
+api({ input: article, output: z.string() }, ({ title }) => String(title));
+
+// @ts-expect-error: the argument is a string
+api({ input: article }, ({ text }: { text: number }) => text);
+
+// @ts-expect-error: a promise of the wrong type
+task({ input: article, output: z.string() }, async ({ sentences }) => sentences);
+
+// @ts-expect-error: a file must hold bytes
+task({ input: record, output: file() }, () => "text");
+
+// @ts-expect-error: a third parameter is never given
+task({ input: article }, (_args, _ctx, extra: string) => extra);
+
+// @ts-expect-error: not a duration
+api({ timeout: "soon" }, () => 1);
+
+// @ts-expect-error: not a code
+new EndpointError("teapot", "short and stout");
+
+// @ts-expect-error: endpoints are made by api and task
+service({ name: "wrong", endpoints: { go: () => 1 } });
+
+service({ name: "right", endpoints: { summarize, go: task({}, () => 1) } });
+
+@service({ name: "decorated" })
+export class Decorated {
+  @api({ input: article, output: z.string() })
+  right({ text, sentences }: Input<typeof article>, ctx: TaskContext): string {
+    return ctx.taskId + text.slice(sentences);
+  }
+
+  @task({ input: article, output: z.string() })
+  async alsoRight({ text }: { text: string }): Promise<string> {
+    return text;
+  }
+
+  // @ts-expect-error: the argument is a string
+  @api({ input: article, output: z.string() })
+  wrongArgument({ text }: { text: number }): string {
+    return String(text);
+  }
+
+  // @ts-expect-error: the function returns a number where the output is a string
+  @task({ input: article, output: z.string() })
+  wrongResult({ sentences }: Input<typeof article>): number {
+    return sentences;
+  }
+
+  // @ts-expect-error: an argument that the schema does not have
+  @task({ input: article })
+  unknownArgument({ title }: { title: string }): string {
+    return title;
+  }
+}
+
+// @ts-expect-error: a service is constructed without arguments
+@service({ name: "with-arguments" })
+export class WithArguments {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  @api({})
+  go(): string {
+    return this.text;
+  }
+}

@@ -1,0 +1,167 @@
+/** A real worker: the host, forked as a node forks it, under the permission model. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { bundleService } from "../../src/deployments/bundle.ts";
+import { workerPermissions } from "../../src/deployments/permissions.ts";
+import type { ServiceManifest } from "../../src/sdk/manifest.ts";
+import type {
+  Call,
+  CallFailure,
+  CallResult,
+  FileValue,
+  NodeMessage,
+  Payload,
+  WorkerMessage,
+} from "../../src/sdk/protocol.ts";
+
+const HOST = fileURLToPath(new URL("../../src/sdk/host/main.ts", import.meta.url));
+const SERVICES = new URL("../fixtures/services/", import.meta.url);
+
+export function servicePath(name: string): string {
+  return fileURLToPath(new URL(name, SERVICES));
+}
+
+export class WorkerProcess implements AsyncDisposable {
+  readonly process: ChildProcess;
+  readonly messages: WorkerMessage[] = [];
+  readonly exited: Promise<number | null>;
+  stderr = "";
+  #ended = false;
+  #lastId = 0;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(path: string) {
+    this.process = fork(HOST, [], {
+      execArgv: workerPermissions({ servicePath: path }),
+      serialization: "advanced",
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: {},
+    });
+    this.process.stderr?.on("data", (chunk) => {
+      this.stderr += chunk;
+    });
+    this.process.on("message", (message: WorkerMessage) => {
+      this.messages.push(message);
+      this.#wake();
+    });
+    this.exited = Promise.all([
+      once(this.process, "exit"),
+      once(this.process, "disconnect"),
+      once(this.process.stderr as Readable, "close"),
+    ]).then(([[code]]) => {
+      this.#ended = true;
+      this.#wake();
+      return code;
+    });
+  }
+
+  /** Forks, loads, and returns the worker with what it said: its manifest or its refusal. */
+  static async load(name: string) {
+    const bundle = await bundleService(servicePath(name));
+    const worker = new WorkerProcess(bundle.servicePath);
+    worker.send({ type: "load", servicePath: bundle.servicePath, code: bundle.code });
+    const answer = await worker.find((message) =>
+      message.type === "ready" || message.type === "refused" ? message : undefined,
+    );
+    return { worker, answer };
+  }
+
+  static async ready(name: string): Promise<{ worker: WorkerProcess; manifest: ServiceManifest }> {
+    const { worker, answer } = await WorkerProcess.load(name);
+    if (answer.type !== "ready") {
+      throw new Error(`refused: ${answer.type === "refused" ? answer.message : ""}`);
+    }
+    return { worker, manifest: answer.manifest };
+  }
+
+  send(message: NodeMessage): void {
+    this.process.send(message);
+  }
+
+  /** The first message, come or to come, of which something is found. */
+  async find<Found>(look: (message: WorkerMessage) => Found | undefined): Promise<Found> {
+    for (let index = 0; ; index += 1) {
+      while (index >= this.messages.length) {
+        if (this.#ended) {
+          throw new Error(`the worker exited with ${this.process.exitCode}: ${this.stderr}`);
+        }
+        await this.#changed.promise;
+      }
+      const found = look(this.messages[index] as WorkerMessage);
+      if (found !== undefined) {
+        return found;
+      }
+    }
+  }
+
+  start(endpoint: string, args: unknown, files: readonly FileValue[] = []): number {
+    this.#lastId += 1;
+    this.send({
+      type: "calls",
+      calls: [this.#call(endpoint, { json: JSON.stringify(args), files })],
+    });
+    return this.#lastId;
+  }
+
+  async outcome(id: number): Promise<CallResult> {
+    return this.find((message) =>
+      message.type === "results" ? message.results.find((result) => result.id === id) : undefined,
+    );
+  }
+
+  async payload(
+    endpoint: string,
+    args: unknown,
+    files: readonly FileValue[] = [],
+  ): Promise<Payload> {
+    const outcome = await this.outcome(this.start(endpoint, args, files));
+    if ("failure" in outcome) {
+      throw new Error(`${outcome.failure.reason}: ${outcome.failure.message}`);
+    }
+    return outcome.result;
+  }
+
+  /** The JSON result of a call. */
+  async result(
+    endpoint: string,
+    args: unknown,
+    files: readonly FileValue[] = [],
+  ): Promise<unknown> {
+    return JSON.parse((await this.payload(endpoint, args, files)).json);
+  }
+
+  async failure(
+    endpoint: string,
+    args: unknown,
+    files: readonly FileValue[] = [],
+  ): Promise<CallFailure> {
+    const outcome = await this.outcome(this.start(endpoint, args, files));
+    if ("result" in outcome) {
+      throw new Error(`succeeded with ${outcome.result.json}`);
+    }
+    return outcome.failure;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.process.kill("SIGKILL");
+    await this.exited;
+  }
+
+  #call(endpoint: string, payload: Payload): Call {
+    return {
+      id: this.#lastId,
+      endpoint,
+      arguments: payload,
+      taskId: `task-${this.#lastId}`,
+      attempt: 1,
+      deadlineMs: 1_900_000_000_000,
+    };
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+}

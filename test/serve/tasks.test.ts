@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Gate } from "./gate.ts";
+import { refusal } from "./refusal.ts";
+import { type Served, type Shown, serve } from "./served.ts";
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let served: Served;
+let gate: Gate;
+beforeAll(async () => {
+  [served, gate] = await Promise.all([serve("calls"), Gate.build()]);
+});
+afterAll(async () => {
+  await served.stop();
+  await gate[Symbol.asyncDispose]();
+});
+
+/** Submits a task that waits at the gate, and gives it back when it is there. */
+async function startGated() {
+  const id = await served.submit("gated", { url: gate.url });
+  return { id, arrival: await gate.arrival() };
+}
+
+describe("submit", () => {
+  it("answers 202 with the id of the task, its times and where its status is", async () => {
+    const before = Date.now();
+    const { status, json, headers } = await served.post("/sum/submit", { numbers: [1] });
+    const shown = json as Shown;
+    expect(status).toBe(202);
+    expect(Object.keys(shown).sort()).toEqual(["created_at", "expires_at", "status", "task_id"]);
+    expect(shown).toMatchObject({ status: "queued", task_id: expect.stringMatching(UUID_V7) });
+    expect(headers.get("location")).toBe(`/sum/status?task_id=${shown.task_id}`);
+    expect(headers.get("idempotent-replayed")).toBeNull();
+    const created = Date.parse(shown.created_at);
+    expect(created).toBeGreaterThanOrEqual(before);
+    expect(Date.parse(shown.expires_at) - created).toBe(24 * 3_600_000);
+  });
+
+  it("gives the same task again for the same key and body, and 409 for another body", async () => {
+    const headers = { "idempotency-key": "order 1" };
+    const first = await served.post("/sum/submit", { numbers: [1] }, headers);
+    const again = await served.post("/sum/submit", { numbers: [1] }, headers);
+    expect((again.json as Shown).task_id).toBe((first.json as Shown).task_id);
+    expect(again.status).toBe(202);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(refusal(await served.post("/sum/submit", { numbers: [2] }, headers))).toMatchObject({
+      status: 409,
+      code: "already_exists",
+      reason: "IDEMPOTENCY_KEY_REUSED",
+    });
+  });
+
+  it("takes the key of another endpoint as another key", async () => {
+    const headers = { "idempotency-key": "order 2" };
+    const first = await served.post("/sum/submit", { numbers: [1] }, headers);
+    const other = await served.post("/repeat_later/submit", { text: "a" }, headers);
+    expect(other.status).toBe(202);
+    expect((other.json as Shown).task_id).not.toBe((first.json as Shown).task_id);
+  });
+
+  it("gives ten callers with one key one task", async () => {
+    const submit = () =>
+      served.post("/sum/submit", { numbers: [3] }, { "idempotency-key": "order 3" });
+    const answers = await Promise.all(Array.from({ length: 10 }, submit));
+    expect(new Set(answers.map(({ json }) => (json as Shown).task_id)).size).toBe(1);
+    expect(answers.filter(({ headers }) => !headers.has("idempotent-replayed"))).toHaveLength(1);
+  });
+
+  it("answers with the result when it is preferred to wait and the task ends in time", async () => {
+    const answer = await served.post("/sum/submit", { numbers: [4] }, { prefer: "wait=20" });
+    expect(answer).toMatchObject({ status: 200, json: 4 });
+    expect(answer.headers.get("preference-applied")).toBe("wait=20");
+    const id = answer.headers.get("tessera-task-id") ?? "";
+    expect((await served.status("sum", id)).status).toBe("success");
+  });
+
+  it("answers 202 when the preferred wait was not enough", async () => {
+    const answer = await served.post(
+      "/gated/submit",
+      { url: gate.url },
+      { prefer: "respond-async, wait=1" },
+    );
+    expect(answer).toMatchObject({ status: 202, json: { status: "queued" } });
+    (await gate.arrival()).open("late");
+    const { task_id: id } = answer.json as Shown;
+    expect((await served.result("gated", id)).text).toBe("late");
+  });
+});
+
+describe("status", () => {
+  it("tells all of a task, and with wait answers at its next change", async () => {
+    const { id, arrival } = await startGated();
+    const running = await served.until("gated", id, ({ progress }) => progress !== null);
+    expect(running).toEqual({
+      task_id: id,
+      status: "running",
+      created_at: expect.any(String),
+      started_at: expect.any(String),
+      finished_at: null,
+      expires_at: expect.any(String),
+      attempt: 1,
+      progress: { fraction: 0.25, message: "at the gate" },
+      retry_of: null,
+      failure: null,
+    });
+    const next = served.status("gated", id, 30);
+    arrival.open("done");
+    expect(await next).toMatchObject({ status: "success", finished_at: expect.any(String) });
+  });
+
+  it("with wait answers at once for a task that has ended", async () => {
+    const id = await served.submit("sum", { numbers: [] });
+    await served.result("sum", id);
+    expect((await served.status("sum", id, 60)).status).toBe("success");
+  });
+
+  it("says when the wait was not enough that nothing has changed", async () => {
+    const { id, arrival } = await startGated();
+    await served.until("gated", id, ({ progress }) => progress !== null);
+    const answer = await served.get(`/gated/status?task_id=${id}&wait=0.05`);
+    expect(answer.json).toMatchObject({ status: "running" });
+    arrival.open("");
+    await served.result("gated", id);
+  });
+});
+
+describe("get", () => {
+  it("gives a string as text, and reading does not consume it", async () => {
+    const id = await served.submit("repeat_later", { text: "ü", times: 3 });
+    const first = await served.result("repeat_later", id);
+    expect(first.text).toBe("üüü");
+    expect(first.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect((await served.get(`/repeat_later/get?task_id=${id}`)).text).toBe("üüü");
+  });
+
+  it("gives a file with its content type and name", async () => {
+    const id = await served.submit("draw", { name: 'b "1" é.png' });
+    const { body, headers } = await served.result("draw", id);
+    expect(body.toString("hex")).toBe("89504e470d0a1a0a");
+    expect(headers.get("content-type")).toBe("image/png");
+    expect(headers.get("content-disposition")).toBe(
+      "attachment; filename=\"b _1_ _.png\"; filename*=UTF-8''b%20%221%22%20%C3%A9.png",
+    );
+    const unnamed = await served.result("draw", await served.submit("draw", { name: "" }));
+    expect(unnamed.headers.get("content-type")).toBe("image/png");
+    expect(unnamed.headers.get("content-disposition")).toBe("attachment");
+  });
+
+  it("with wait answers when the task ends", async () => {
+    const { id, arrival } = await startGated();
+    const result = served.result("gated", id);
+    arrival.open("through");
+    expect((await result).text).toBe("through");
+  });
+});
+
+describe("cancel", () => {
+  it.each([
+    ["POST", (id: string) => [`?task_id=${id}`, undefined] as const],
+    ["PUT", (id: string) => [`?task_id=${id}`, undefined] as const],
+    ["POST", (id: string) => ["", JSON.stringify({ task_id: id })] as const],
+    ["PUT", (id: string) => [`?task_id=${id}`, JSON.stringify({ task_id: id })] as const],
+  ])("with %s stops a task that is queued (%#)", async (method, request) => {
+    const { id: first, arrival } = await startGated();
+    const id = await served.submit("gated", { url: gate.url });
+    const [query, body] = request(id);
+    const init = { method, ...(body !== undefined && { body }) };
+    const answer = await served.fetch(`/gated/cancel${query}`, init);
+    expect(answer).toMatchObject({ status: 200, json: { task_id: id, status: "cancelled" } });
+    arrival.open("");
+    await served.result("gated", first);
+    expect(await served.status("gated", id)).toMatchObject({ status: "cancelled", attempt: 0 });
+    expect(gate.waiting).toBe(0);
+  });
+});
+
+describe("retry", () => {
+  it.each(["PUT", "POST"])("with %s makes a new task with the same arguments", async (method) => {
+    const id = await served.submit("sum", { numbers: [20, 22] });
+    await served.result("sum", id);
+    const answer = await served.fetch(`/sum/retry?task_id=${id}`, { method });
+    const again = answer.json as Shown;
+    expect(answer.status).toBe(202);
+    expect(answer.headers.get("location")).toBe(`/sum/status?task_id=${again.task_id}`);
+    expect(again).toMatchObject({ status: "queued", retry_of: id });
+    expect(again.task_id).not.toBe(id);
+    expect((await served.result("sum", again.task_id)).json).toBe(42);
+    expect(await served.status("sum", again.task_id)).toMatchObject({ retry_of: id });
+    expect(await served.status("sum", id)).toMatchObject({ status: "success", retry_of: null });
+  });
+
+  it("keeps files, and runs what failed or was cancelled", async () => {
+    const id = await served.submit("describe_later", { image: "data:image/png;base64,aGk=" });
+    const first = await served.result("describe_later", id);
+    const retried = await served.fetch("/describe_later/retry", {
+      method: "PUT",
+      body: JSON.stringify({ task_id: id }),
+    });
+    const again = (retried.json as Shown).task_id;
+    expect((await served.result("describe_later", again)).json).toEqual(first.json);
+    const failed = await served.submit("fail_later", { how: "error" });
+    expect((await served.ended("fail_later", failed)).status).toBe("failure");
+    expect((await served.send(`/fail_later/retry?task_id=${failed}`, undefined)).status).toBe(202);
+  });
+});

@@ -1,0 +1,71 @@
+/**
+ * The contract of the storage port, for any database: every method and every
+ * promise of `src/storage/storage.ts`. Each test gets a database of its own.
+ * Nothing here knows which database it is; where one cannot keep a promise,
+ * its tests are skipped by name, with the reason.
+ */
+import { describe, test } from "vitest";
+import type { Storage } from "../../src/storage/storage.ts";
+import { claimContract } from "./contract/claim.ts";
+import { countsContract } from "./contract/counts.ts";
+import { endContract } from "./contract/end.ts";
+import { eventsContract } from "./contract/events.ts";
+import { fencingContract } from "./contract/fencing.ts";
+import { leasesContract } from "./contract/leases.ts";
+import { payloadsContract } from "./contract/payloads.ts";
+import { propertyContract } from "./contract/property.ts";
+import { pruneContract } from "./contract/prune.ts";
+import { submitContract } from "./contract/submit.ts";
+
+/** An empty database; disposing of it removes it. */
+export interface TestDatabase extends AsyncDisposable {
+  /** A started storage on it. One at a time: the one before has been disposed of. */
+  open(): Promise<Storage>;
+}
+
+export type CreateDatabase = () => Promise<TestDatabase>;
+
+export interface ContractOptions {
+  readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[];
+}
+
+/** What a part of the contract is written with. */
+export interface Contract {
+  readonly createDatabase: CreateDatabase;
+  it(name: string, run: (storage: Storage) => Promise<void>, timeoutMs?: number): void;
+}
+
+export function storageContract(
+  name: string,
+  createDatabase: CreateDatabase,
+  { skip = [] }: ContractOptions = {},
+): void {
+  const contract: Contract = {
+    createDatabase,
+    it(testName, run, timeoutMs) {
+      const skipped = skip.find(({ tests }) => tests.includes(testName));
+      if (skipped) {
+        test.skip(`${testName} (skipped: ${skipped.reason})`);
+        return;
+      }
+      const runOnDatabase = async (): Promise<void> => {
+        await using database = await createDatabase();
+        await using storage = await database.open();
+        await run(storage);
+      };
+      test(testName, runOnDatabase, timeoutMs);
+    },
+  };
+  describe(`storage contract on ${name}`, () => {
+    describe("submit", () => submitContract(contract));
+    describe("claim", () => claimContract(contract));
+    describe("end", () => endContract(contract));
+    describe("fencing", () => fencingContract(contract));
+    describe("payloads", () => payloadsContract(contract));
+    describe("events", () => eventsContract(contract));
+    describe("leases", () => leasesContract(contract));
+    describe("prune", () => pruneContract(contract));
+    describe("counts", () => countsContract(contract));
+    describe("model", () => propertyContract(contract));
+  });
+}

@@ -1,0 +1,179 @@
+import { expect } from "vitest";
+import type { Attempt, Storage } from "../../../src/storage/storage.ts";
+import { eventLog, type TaskEvent, type TaskEventBody } from "../../../src/tasks/event.ts";
+import type { Contract } from "../contract.ts";
+import {
+  attempt,
+  claim,
+  endAttempt,
+  FAILURE,
+  key,
+  LEASE,
+  NOW_MS,
+  newTask,
+  openLease,
+  startTask,
+  submit,
+  success,
+} from "../fixtures.ts";
+
+function progress(fraction: number, message = ""): TaskEventBody {
+  return { kind: "progress", fraction, message };
+}
+
+function line(message: string): TaskEventBody {
+  return { kind: "log", level: "info", message, fieldsJson: '{"n":1}' };
+}
+
+function record(storage: Storage, by: Attempt, ...bodies: TaskEventBody[]) {
+  const events = bodies.map((body) => ({ attempt: by, timeMs: NOW_MS + 1, body }));
+  return storage.recordEvents({ events });
+}
+
+/** The log of task "a" after a sequence number, as a watcher reads it. */
+async function log(storage: Storage, afterSequence = 0): Promise<TaskEvent[]> {
+  const history = await storage.getHistory({ ...key("a"), afterSequence, limit: 100 });
+  return history ? eventLog(history, afterSequence) : [];
+}
+
+function brief(events: readonly TaskEvent[]) {
+  return events.map(({ sequence, attempt, body }) => {
+    const what = body.kind === "state" ? body.status : body.kind;
+    return `${sequence} ${what} ${attempt}`;
+  });
+}
+
+/** A life with progress, a retry, a lost worker and a success. */
+async function liveThrough(storage: Storage): Promise<void> {
+  await openLease(storage);
+  await submit(storage, newTask("a"));
+  await claim(storage);
+  await record(storage, attempt("a"), progress(0.5), line("half way"));
+  await endAttempt(storage, attempt("a"), { status: "queued", runAtMs: NOW_MS, failed: true });
+  await claim(storage);
+  await record(storage, attempt("a", { attempt: 2 }), line("again"));
+  await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS });
+  await openLease(storage, "lease-2");
+  await claim(storage, { leaseId: "lease-2" });
+  const third = attempt("a", { attempt: 3, leaseId: "lease-2" });
+  await record(storage, third, progress(1));
+  await endAttempt(storage, third, success("done"));
+}
+
+const WHOLE_LIFE = [
+  "1 queued 0",
+  "2 running 1",
+  "3 progress 1",
+  "4 log 1",
+  "5 queued 1",
+  "6 running 2",
+  "7 log 2",
+  "8 queued 2",
+  "9 running 3",
+  "10 progress 3",
+  "11 success 3",
+];
+
+export function eventsContract({ it }: Contract): void {
+  it("numbers the events of a task without gaps, in the order given", async (storage) => {
+    const running = await startTask(storage, "a");
+    const sequences = await record(storage, running, progress(0.1), line("x"), progress(0.2));
+    expect(sequences).toEqual([3, 4, 5]);
+    expect(await record(storage, running, line("y"))).toEqual([6]);
+    expect(await storage.getTask(key("a"))).toMatchObject({ lastSequence: 6 });
+  });
+
+  it("keeps events whole", async (storage) => {
+    const running = await startTask(storage, "a");
+    const bodies = [progress(0.25, "a quarter ü"), line("a line\nof two")];
+    await record(storage, running, ...bodies);
+    const events = bodies.map((body, index) => ({
+      sequence: index + 3,
+      timeMs: NOW_MS + 1,
+      attempt: 1,
+      body,
+    }));
+    expect(await log(storage, 2)).toEqual(events);
+  });
+
+  it("shows the latest progress on the task, until the next attempt", async (storage) => {
+    const running = await startTask(storage, "a");
+    const shown = async () => (await storage.getTask(key("a")))?.progress;
+    expect(await shown()).toBeUndefined();
+    await record(storage, running, progress(0, "begun"));
+    expect(await shown()).toEqual({ fraction: 0, message: "begun" });
+    await record(storage, running, progress(0.5), line("not progress"));
+    expect(await shown()).toEqual({ fraction: 0.5, message: "" });
+    await endAttempt(storage, running, { status: "queued", runAtMs: NOW_MS, failed: true });
+    await claim(storage);
+    expect(await shown()).toBeUndefined();
+  });
+
+  it("answers events in order, undefined for those of stale attempts", async (storage) => {
+    await startTask(storage, "a");
+    await startTask(storage, "b");
+    const events = [
+      attempt("b"),
+      attempt("a", { attempt: 2 }),
+      attempt("a"),
+      attempt("none"),
+      attempt("b"),
+    ].map((by) => ({ attempt: by, timeMs: NOW_MS, body: line("x") }));
+    expect(await storage.recordEvents({ events })).toEqual([3, undefined, 3, undefined, 4]);
+  });
+
+  it("tells the whole life of a task in order", async (storage) => {
+    await liveThrough(storage);
+    expect(brief(await log(storage))).toEqual(WHOLE_LIFE);
+  });
+
+  it("answers exactly the rest of a log after any sequence number", async (storage) => {
+    await liveThrough(storage);
+    for (let after = 0; after <= WHOLE_LIFE.length; after++) {
+      expect(brief(await log(storage, after))).toEqual(WHOLE_LIFE.slice(after));
+    }
+  });
+
+  it("shows a watcher the same log while it grows", async (storage) => {
+    const seen: TaskEvent[] = [];
+    const look = async () => {
+      seen.push(...(await log(storage, seen.at(-1)?.sequence ?? 0)));
+    };
+    await openLease(storage);
+    await submit(storage, newTask("a"));
+    await look();
+    await claim(storage);
+    await look();
+    await record(storage, attempt("a"), line("x"));
+    await look();
+    await endAttempt(storage, attempt("a"), { status: "worker_lost" });
+    await look();
+    await claim(storage);
+    await look();
+    const failed = { status: "failure", failure: FAILURE } as const;
+    await endAttempt(storage, attempt("a", { attempt: 2 }), failed);
+    await look();
+    expect(seen).toEqual(await log(storage));
+    expect(seen.at(-1)?.body).toEqual({ kind: "state", status: "failure", failure: FAILURE });
+  });
+
+  it("answers at most the limit of stored events, the earliest", async (storage) => {
+    const running = await startTask(storage, "a");
+    await record(storage, running, ...["u", "v", "w", "x"].map(line));
+    const read = async (afterSequence: number) => {
+      const history = await storage.getHistory({ ...key("a"), afterSequence, limit: 2 });
+      return history?.stored.map(({ sequence }) => sequence);
+    };
+    expect(await read(0)).toEqual([3, 4]);
+    expect(await read(4)).toEqual([5, 6]);
+    expect(await read(6)).toEqual([]);
+  });
+
+  it("ends the log of a cancelled task with that", async (storage) => {
+    await submit(storage, newTask("a"));
+    await storage.cancelTask({ ...key("a"), nowMs: NOW_MS + 3 });
+    const events = await log(storage);
+    expect(brief(events)).toEqual(["1 queued 0", "2 cancelled 0"]);
+    expect(events.map(({ timeMs }) => timeMs)).toEqual([NOW_MS, NOW_MS + 3]);
+  });
+}

@@ -1,0 +1,117 @@
+import { expect } from "vitest";
+import type { Storage } from "../../../src/storage/storage.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import type { Contract } from "../contract.ts";
+import {
+  attempt,
+  claim,
+  counts,
+  endAttempt,
+  key,
+  LEASE,
+  NOW_MS,
+  newTask,
+  openLease,
+  startTask,
+  submit,
+  success,
+  TTL_MS,
+  taskIds,
+} from "../fixtures.ts";
+
+function renew(storage: Storage, leaseIds: readonly string[], nowMs: number): Promise<string[]> {
+  return storage.renewLeases({ leaseIds, nowMs, ttlMs: TTL_MS });
+}
+
+export function leasesContract({ it }: Contract): void {
+  it("returns a claimed task to the queue when its lease expires", async (storage) => {
+    const running = await startTask(storage, "a");
+    expect(await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS - 1 })).toEqual([]);
+    const rescued = await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS });
+    expect(rescued).toMatchObject([{ taskId: "a", status: "queued", attempt: 1 }]);
+    expect(await storage.getTask(key("a"))).toEqual(rescued[0]);
+    expect(await endAttempt(storage, running, success("late"))).toBeUndefined();
+    expect(await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS })).toEqual([]);
+    await openLease(storage, "lease-2");
+    const [again] = await claim(storage, { leaseId: "lease-2", nowMs: NOW_MS + TTL_MS });
+    expect(again?.task).toMatchObject({ taskId: "a", attempt: 2 });
+  });
+
+  it("keeps a task with its worker as long as the lease is renewed", async (storage) => {
+    const running = await startTask(storage, "a");
+    for (let beat = 1; beat <= 5; beat++) {
+      const nowMs = NOW_MS + beat * (TTL_MS - 1);
+      expect(await renew(storage, [LEASE], nowMs)).toEqual([LEASE]);
+      expect(await storage.rescueExpired({ nowMs })).toEqual([]);
+    }
+    expect(await endAttempt(storage, running, success(1))).toMatchObject({ status: "success" });
+  });
+
+  it("answers the leases that still existed, in the order asked", async (storage) => {
+    await openLease(storage, "x");
+    await openLease(storage, "y");
+    await openLease(storage, "z");
+    await storage.closeLease({ leaseId: "y", nowMs: NOW_MS });
+    expect(await renew(storage, ["z", "none", "y", "x"], NOW_MS)).toEqual(["z", "x"]);
+    await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS });
+    expect(await renew(storage, ["x", "z"], NOW_MS + TTL_MS)).toEqual([]);
+  });
+
+  it("does not open a lost lease by renewing it", async (storage) => {
+    await openLease(storage);
+    await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS });
+    await renew(storage, [LEASE], NOW_MS);
+    await submit(storage, newTask("a"));
+    expect(await claim(storage)).toEqual([]);
+  });
+
+  it("rescues only what was under the expired lease", async (storage) => {
+    await startTask(storage, "a");
+    await openLease(storage, "lease-2", NOW_MS + 1);
+    await submit(storage, newTask("b", { leaseId: "lease-2" }), newTask("c"));
+    const rescued = await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS });
+    expect(taskIds(rescued)).toEqual(["a"]);
+    expect(await storage.getTask(key("b"))).toMatchObject({ status: "running" });
+    expect(await renew(storage, ["lease-2"], NOW_MS + TTL_MS)).toEqual(["lease-2"]);
+  });
+
+  it("rescues everything at once when asked, of all deployments", async (storage) => {
+    await startTask(storage, "a");
+    await openLease(storage, "lease-2");
+    const elsewhere = { deploymentId: "deployment-2", leaseId: "lease-2" };
+    await submit(storage, newTask("b", elsewhere));
+    const rescued = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
+    expect(taskIds(rescued).sort()).toEqual(["a", "b"]);
+    expect(await renew(storage, [LEASE, "lease-2"], NOW_MS)).toEqual([]);
+  });
+
+  it("returns the attempts of a closed lease to the queue", async (storage) => {
+    await startTask(storage, "a");
+    await startTask(storage, "b");
+    await endAttempt(storage, attempt("b"), success(1));
+    const returned = await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS + 1 });
+    expect(returned).toMatchObject([{ taskId: "a", status: "queued" }]);
+    expect(await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS + 1 })).toEqual([]);
+    expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 1, running: 0 }]);
+  });
+
+  it("fails a task that was rescued too often", async (storage) => {
+    await startTask(storage, "a");
+    for (let lost = 0; lost < MAX_LOST_WORKERS; lost++) {
+      const [rescued] = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
+      expect(rescued?.status).toBe("queued");
+      await openLease(storage);
+      await claim(storage);
+    }
+    expect(await storage.rescueExpired({ nowMs: NOW_MS, all: true })).toMatchObject([
+      { status: "failure", failure: { reason: "worker_lost" } },
+    ]);
+  });
+
+  it("opens a lease again with the same call, prolonging it", async (storage) => {
+    const running = await startTask(storage, "a");
+    await openLease(storage, LEASE, NOW_MS + 5_000);
+    expect(await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS })).toEqual([]);
+    expect(await endAttempt(storage, running, success(1))).toMatchObject({ status: "success" });
+  });
+}

@@ -1,0 +1,292 @@
+/**
+ * The reference model of the storage port: what `src/storage/storage.ts`
+ * promises, in the plainest words, over a map in memory. It has the port's
+ * method names and parameters, synchronously. Where the port leaves the order
+ * of equals open, the model takes them by task id.
+ *
+ * It differs from an adapter in one way on purpose: it writes the whole event
+ * log down, state changes included, where adapters store the least that the
+ * log can be derived from.
+ */
+import type { Payload } from "../../src/sdk/protocol.ts";
+import type {
+  Attempt,
+  AttemptEnd,
+  CancelOutcome,
+  ClaimedTask,
+  NewTask,
+  QueueCount,
+  Storage,
+  SubmitOutcome,
+  TaskKey,
+} from "../../src/storage/storage.ts";
+import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
+import { isFinal, MAX_LOST_WORKERS, type Task } from "../../src/tasks/task.ts";
+
+type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
+  parameters: infer P,
+) => unknown
+  ? P
+  : never;
+
+/** A task with all that the model knows about it. */
+export interface ModelTask {
+  task: Task;
+  readonly submitted: NewTask;
+  runAtMs: number;
+  /** It was found due once, and stays so when the clock goes back. */
+  due: boolean;
+  leaseId: string | undefined;
+  lostWorkers: number;
+  result: Payload | undefined;
+  readonly log: TaskEvent[];
+}
+
+export class QueueModel {
+  readonly tasks = new Map<string, ModelTask>();
+  /** When each open lease expires. */
+  readonly leases = new Map<string, number>();
+
+  find({ deploymentId, taskId }: TaskKey): ModelTask | undefined {
+    return this.tasks.get(`${deploymentId}/${taskId}`);
+  }
+
+  submitTasks({ tasks }: ParametersOf<"submitTasks">): SubmitOutcome[] {
+    return tasks.map((task) => this.#submit(task));
+  }
+
+  claimTasks({ deploymentId, nowMs, claims }: ParametersOf<"claimTasks">): ClaimedTask[] {
+    for (const found of this.#list("queued", deploymentId)) {
+      found.due ||= found.runAtMs <= nowMs;
+    }
+    return claims.flatMap(({ endpoint, leaseId, limit }) =>
+      this.#list("queued", deploymentId)
+        .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
+        .sort(inOrder)
+        .slice(0, limit)
+        .map((found) => {
+          this.#start(found, leaseId, nowMs);
+          return { task: found.task, leaseId, arguments: found.submitted.arguments };
+        }),
+    );
+  }
+
+  endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): (Task | undefined)[] {
+    return ends.map(({ attempt, end }) => {
+      const found = this.#current(attempt);
+      return found && this.#end(found, end, nowMs);
+    });
+  }
+
+  recordEvents({ events }: ParametersOf<"recordEvents">): (number | undefined)[] {
+    return events.map(({ attempt, timeMs, body }) => {
+      const found = this.#current(attempt);
+      if (found && body.kind === "progress") {
+        const { fraction, message } = body;
+        found.task = { ...found.task, progress: { fraction, message } };
+      }
+      return found && append(found, timeMs, body);
+    });
+  }
+
+  cancelTask({ nowMs, ...key }: ParametersOf<"cancelTask">): CancelOutcome | undefined {
+    const found = this.find(key);
+    if (found?.task.status !== "queued") {
+      return found && { outcome: "not_queued", task: found.task };
+    }
+    return { outcome: "cancelled", task: finish(found, { status: "cancelled" }, nowMs) };
+  }
+
+  openLease({ leaseId, nowMs, ttlMs }: ParametersOf<"openLease">): void {
+    this.leases.set(leaseId, nowMs + ttlMs);
+  }
+
+  renewLeases({ leaseIds, nowMs, ttlMs }: ParametersOf<"renewLeases">): string[] {
+    const open = leaseIds.filter((leaseId) => this.leases.has(leaseId));
+    for (const leaseId of open) {
+      this.leases.set(leaseId, nowMs + ttlMs);
+    }
+    return open;
+  }
+
+  closeLease({ leaseId, nowMs }: ParametersOf<"closeLease">): Task[] {
+    this.leases.delete(leaseId);
+    return this.#list("running")
+      .filter((found) => found.leaseId === leaseId)
+      .map((found) => this.#end(found, { status: "worker_lost" }, nowMs));
+  }
+
+  rescueExpired({ nowMs, all = false }: ParametersOf<"rescueExpired">): Task[] {
+    return [...this.leases]
+      .filter(([, expiresAtMs]) => all || expiresAtMs <= nowMs)
+      .flatMap(([leaseId]) => this.closeLease({ leaseId, nowMs }));
+  }
+
+  pruneFinished({ nowMs, limit }: ParametersOf<"pruneFinished">): number {
+    const expired = [...this.tasks]
+      .filter(([, { task }]) => isFinal(task.status) && task.expiresAtMs <= nowMs)
+      .sort(([, a], [, b]) => a.task.expiresAtMs - b.task.expiresAtMs)
+      .slice(0, limit);
+    for (const [key] of expired) {
+      this.tasks.delete(key);
+    }
+    return expired.length;
+  }
+
+  /** Endpoints that have neither are left out. */
+  countTasks({ deploymentId }: ParametersOf<"countTasks">): QueueCount[] {
+    const unfinished = [
+      ...this.#list("queued", deploymentId),
+      ...this.#list("running", deploymentId),
+    ];
+    const counted = Map.groupBy(unfinished, ({ task }) => task.endpoint);
+    return [...counted].map(([endpoint, found]) => {
+      const queued = found.filter(({ task }) => task.status === "queued").length;
+      return { endpoint, queued, running: found.length - queued };
+    });
+  }
+
+  nextRunAt({ deploymentId, nowMs }: ParametersOf<"nextRunAt">): number | undefined {
+    const times = this.#list("queued", deploymentId)
+      .filter(({ due, runAtMs }) => !due && runAtMs > nowMs)
+      .map(({ runAtMs }) => runAtMs);
+    return times.length > 0 ? Math.min(...times) : undefined;
+  }
+
+  #submit(submitted: NewTask): SubmitOutcome {
+    const { deploymentId, endpoint, idempotency, leaseId } = submitted;
+    const same = this.find(submitted);
+    if (same) {
+      return { outcome: "stored", task: same.task };
+    }
+    const earlier = [...this.tasks.values()].find(
+      (other) =>
+        idempotency &&
+        other.submitted.idempotency?.key === idempotency.key &&
+        other.task.deploymentId === deploymentId &&
+        other.task.endpoint === endpoint,
+    );
+    if (earlier) {
+      return earlier.submitted.idempotency?.digest === idempotency?.digest
+        ? { outcome: "replayed", task: earlier.task }
+        : { outcome: "key_reused" };
+    }
+    const claimed = leaseId !== undefined && this.leases.has(leaseId);
+    const waiting = this.#list("queued", deploymentId);
+    const queued = waiting.filter(({ task }) => task.endpoint === endpoint).length;
+    if (!claimed && queued >= submitted.queueLimit) {
+      return { outcome: "queue_full", queued };
+    }
+    const found = create(submitted);
+    this.tasks.set(`${deploymentId}/${submitted.taskId}`, found);
+    if (claimed) {
+      this.#start(found, leaseId, submitted.createdAtMs);
+    }
+    return { outcome: "stored", task: found.task };
+  }
+
+  #start(found: ModelTask, leaseId: string, nowMs: number): void {
+    const attempt = found.task.attempt + 1;
+    found.leaseId = leaseId;
+    found.task = {
+      ...found.task,
+      status: "running",
+      attempt,
+      startedAtMs: nowMs,
+      progress: undefined,
+    };
+    append(found, nowMs, { kind: "state", status: "running" });
+  }
+
+  #end(found: ModelTask, end: AttemptEnd, nowMs: number): Task {
+    if (end.status === "queued") {
+      const failedAttempts = found.task.failedAttempts + (end.failed ? 1 : 0);
+      found.task = { ...found.task, failedAttempts };
+      return requeue(found, end.runAtMs, nowMs);
+    }
+    if (end.status !== "worker_lost") {
+      return finish(found, end, nowMs);
+    }
+    found.lostWorkers += 1;
+    if (found.lostWorkers <= MAX_LOST_WORKERS) {
+      return requeue(found, nowMs, nowMs);
+    }
+    const message = `the worker died during this task ${found.lostWorkers} times; it is not tried again`;
+    const failure = { reason: "worker_lost", code: "internal", message } as const;
+    return finish(found, { status: "failure", failure }, nowMs);
+  }
+
+  /** The task of an attempt that may still write. */
+  #current(attempt: Attempt): ModelTask | undefined {
+    const found = this.find(attempt);
+    const current =
+      found?.task.status === "running" &&
+      found.leaseId === attempt.leaseId &&
+      found.task.attempt === attempt.attempt;
+    return current ? found : undefined;
+  }
+
+  #list(status: Task["status"], deploymentId?: string): ModelTask[] {
+    return [...this.tasks.values()].filter(
+      ({ task }) =>
+        task.status === status &&
+        (deploymentId === undefined || task.deploymentId === deploymentId),
+    );
+  }
+}
+
+function create(submitted: NewTask): ModelTask {
+  const { deploymentId, taskId, endpoint, createdAtMs, runAtMs, expiresAtMs, retryOf } = submitted;
+  const found: ModelTask = {
+    task: {
+      ...{ deploymentId, taskId, endpoint, status: "queued", createdAtMs, expiresAtMs, retryOf },
+      ...{ startedAtMs: undefined, finishedAtMs: undefined, progress: undefined },
+      ...{ failure: undefined, attempt: 0, failedAttempts: 0, lastSequence: 0 },
+    },
+    ...{ submitted, runAtMs, due: runAtMs <= createdAtMs, leaseId: undefined },
+    ...{ lostWorkers: 0, result: undefined, log: [] },
+  };
+  append(found, createdAtMs, { kind: "state", status: "queued" });
+  return found;
+}
+
+function requeue(found: ModelTask, runAtMs: number, nowMs: number): Task {
+  found.task = { ...found.task, status: "queued" };
+  found.runAtMs = runAtMs;
+  found.due = runAtMs <= nowMs;
+  found.leaseId = undefined;
+  append(found, nowMs, { kind: "state", status: "queued" });
+  return found.task;
+}
+
+function finish(
+  found: ModelTask,
+  end: Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>,
+  nowMs: number,
+): Task {
+  const { task, submitted } = found;
+  const { status } = end;
+  const failure = end.status === "failure" ? end.failure : undefined;
+  const expiresAtMs = Math.max(task.expiresAtMs, nowMs + submitted.retentionMs);
+  found.task = { ...task, status, failure, finishedAtMs: nowMs, expiresAtMs };
+  found.leaseId = undefined;
+  found.result = end.status === "success" ? end.result : undefined;
+  append(found, nowMs, { kind: "state", status, ...(failure && { failure }) });
+  return found.task;
+}
+
+/** Writes an event into the log of a task; answers its number. */
+function append(found: ModelTask, timeMs: number, body: TaskEventBody): number {
+  const sequence = found.task.lastSequence + 1;
+  found.task = { ...found.task, lastSequence: sequence };
+  found.log.push({ sequence, timeMs, attempt: found.task.attempt, body });
+  return sequence;
+}
+
+function inOrder(a: ModelTask, b: ModelTask): number {
+  return (
+    b.submitted.priority - a.submitted.priority ||
+    a.runAtMs - b.runAtMs ||
+    (a.task.taskId < b.task.taskId ? -1 : 1)
+  );
+}

@@ -6,6 +6,7 @@ const source = (path: string): string => fileURLToPath(new URL(path, import.meta
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["test/postgres-setup.ts"],
     // Tests start real processes; on a busy machine that takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,

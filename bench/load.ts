@@ -1,138 +1,176 @@
 /**
- * A load generator that writes raw sockets, so that it is never the limit:
- * requests are prepared text, answers are read just far enough to know where
- * they end. Run as a process of its own: `node bench/load.ts <json>`; it
- * prints one line of JSON.
+ * The load generator, a process of its own: `node bench/load.ts <json>` prints
+ * one line of JSON. It writes prepared text to raw sockets, so that it is not
+ * what is measured; its CPU time is told with the result.
  *
- * A lifecycle is a submit followed by a get that waits for the end, on one
- * keep-alive connection.
+ * A lifecycle is a submit followed by a get that waits for the end. The
+ * function of every contender returns the monotonic clock at its start, which
+ * all processes of a machine share, and so the time from a submit's first byte
+ * to the start of the work is known without asking the contender.
+ *
+ * With `perSecond` the load is open: submits come at fixed times whether or
+ * not earlier ones were answered, and their latency counts from the time at
+ * which they were due, so that a server that stalls cannot hide it.
  */
-import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Connection } from "./connection.ts";
 
 export interface LoadPlan {
   readonly port: number;
   readonly connections: number;
-  readonly lifecycles: number;
-  /** Endpoint that is submitted to. */
   readonly endpoint: string;
+  /** `submit` does not ask for results. Default `lifecycle`. */
+  readonly kind?: "lifecycle" | "submit";
+  /** No more are begun after this many, or after this long. Default 30,000 when neither is given. */
+  readonly lifecycles?: number;
+  readonly seconds?: number;
+  /** An open load of so many submits per second. */
+  readonly perSecond?: number;
+}
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
 }
 
 export interface LoadResult {
-  readonly lifecycles: number;
+  readonly done: number;
   readonly failed: number;
+  /** The first answer that was not what it should be. */
+  readonly failure: string | undefined;
   readonly seconds: number;
-  /** Of submits and of whole lifecycles, in milliseconds. */
-  readonly submitMs: { readonly p50: number; readonly p99: number };
-  readonly lifecycleMs: { readonly p50: number; readonly p99: number };
+  /** In milliseconds. */
+  readonly submitMs: Percentiles;
+  readonly lifecycleMs: Percentiles;
+  /** From the submit's first byte to the start of the function; undefined where none runs. */
+  readonly startMs: Percentiles | undefined;
   /** CPU time of the generator, in seconds. */
   readonly cpuSeconds: number;
 }
 
-/** Sends requests one after the other over one connection. */
-class Connection {
-  readonly #socket: Socket;
-  #buffer = "";
-  #waiting: ((response: { status: number; body: string }) => void) | undefined;
+const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-  constructor(socket: Socket) {
-    this.#socket = socket;
-    socket.setEncoding("latin1");
-    socket.on("data", (chunk: string) => {
-      this.#buffer += chunk;
-      this.#read();
-    });
+class Load {
+  readonly #plan: LoadPlan;
+  readonly #submit: string;
+  readonly #submitTimes: number[] = [];
+  readonly #lifecycleTimes: number[] = [];
+  readonly #startTimes: number[] = [];
+  #failed = 0;
+  #failure: string | undefined;
+
+  constructor(plan: LoadPlan) {
+    this.#plan = plan;
+    this.#submit =
+      `POST /${plan.endpoint}/submit HTTP/1.1\r\nhost: localhost\r\n` +
+      "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
   }
 
-  request(text: string): Promise<{ status: number; body: string }> {
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-      this.#socket.write(text, "latin1");
-    });
-  }
-
-  end(): void {
-    this.#socket.destroy();
-  }
-
-  #read(): void {
-    const headEnd = this.#buffer.indexOf("\r\n\r\n");
-    if (headEnd < 0) {
-      return;
+  async run(): Promise<LoadResult> {
+    const { connections, port, perSecond } = this.#plan;
+    const open = await Promise.all(
+      Array.from({ length: connections }, () => Connection.open(port)),
+    );
+    const startMs = nowMs();
+    const cpuBefore = process.cpuUsage();
+    await (perSecond === undefined ? this.#closed(open) : this.#open(open, perSecond));
+    const seconds = (nowMs() - startMs) / 1000;
+    const cpu = process.cpuUsage(cpuBefore);
+    for (const connection of open) {
+      connection.end();
     }
-    const head = this.#buffer.slice(0, headEnd).toLowerCase();
-    const lengthAt = head.indexOf("content-length: ");
-    const length = lengthAt < 0 ? 0 : Number.parseInt(head.slice(lengthAt + 16), 10);
-    const end = headEnd + 4 + length;
-    if (this.#buffer.length < end) {
-      return;
-    }
-    const body = this.#buffer.slice(headEnd + 4, end);
-    this.#buffer = this.#buffer.slice(end);
-    this.#waiting?.({ status: Number(head.slice(9, 12)), body });
+    return {
+      done: this.#submitTimes.length,
+      failed: this.#failed,
+      failure: this.#failure,
+      seconds,
+      submitMs: percentiles(this.#submitTimes),
+      lifecycleMs: percentiles(this.#lifecycleTimes),
+      startMs: this.#startTimes.length > 0 ? percentiles(this.#startTimes) : undefined,
+      cpuSeconds: (cpu.user + cpu.system) / 1e6,
+    };
   }
-}
 
-function open(port: number): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-    socket.once("error", reject);
-    socket.once("connect", () => resolve(new Connection(socket)));
-  });
-}
-
-export async function runLoad({
-  port,
-  connections,
-  lifecycles,
-  endpoint,
-}: LoadPlan): Promise<LoadResult> {
-  const body = "{}";
-  const submit =
-    `POST /${endpoint}/submit HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n` +
-    `content-length: ${body.length}\r\n\r\n${body}`;
-  const all = await Promise.all(Array.from({ length: connections }, () => open(port)));
-  const submitTimes: number[] = [];
-  const lifecycleTimes: number[] = [];
-  let begun = 0;
-  let failed = 0;
-  const start = performance.now();
-  const cpuBefore = process.cpuUsage();
-  await Promise.all(
-    all.map(async (connection) => {
-      while (begun < lifecycles) {
-        begun += 1;
-        const t0 = performance.now();
-        const submitted = await connection.request(submit);
-        const t1 = performance.now();
-        const taskId = submitted.body.slice(12, 48);
-        const got = await connection.request(
-          `GET /${endpoint}/get?task_id=${taskId}&wait=30 HTTP/1.1\r\nhost: localhost\r\n\r\n`,
-        );
-        const t2 = performance.now();
-        if (submitted.status !== 202 || got.status !== 200) {
-          failed += 1;
+  /** Every connection begins the next as soon as its last has ended. */
+  async #closed(connections: readonly Connection[]): Promise<void> {
+    const { seconds = Number.POSITIVE_INFINITY } = this.#plan;
+    const { lifecycles = seconds < Number.POSITIVE_INFINITY ? seconds * 1e6 : 30_000 } = this.#plan;
+    const endMs = nowMs() + seconds * 1000;
+    let begun = 0;
+    await Promise.all(
+      connections.map(async (connection) => {
+        while (begun < lifecycles && nowMs() < endMs) {
+          begun += 1;
+          await this.#one(connection, nowMs());
         }
-        submitTimes.push(t1 - t0);
-        lifecycleTimes.push(t2 - t0);
-      }
-    }),
-  );
-  const seconds = (performance.now() - start) / 1000;
-  const cpu = process.cpuUsage(cpuBefore);
-  for (const connection of all) {
-    connection.end();
+      }),
+    );
   }
-  return {
-    lifecycles,
-    failed,
-    seconds,
-    submitMs: percentiles(submitTimes),
-    lifecycleMs: percentiles(lifecycleTimes),
-    cpuSeconds: (cpu.user + cpu.system) / 1e6,
-  };
+
+  /** Submits at fixed times, each on a connection that is free. */
+  async #open(connections: readonly Connection[], perSecond: number): Promise<void> {
+    const free = [...connections];
+    const due: number[] = [];
+    const underWay = new Set<Promise<void>>();
+    const begin = (connection: Connection, dueMs: number): void => {
+      const one = this.#one(connection, dueMs).finally(() => {
+        underWay.delete(one);
+        const next = due.shift();
+        if (next === undefined) {
+          free.push(connection);
+        } else {
+          begin(connection, next);
+        }
+      });
+      underWay.add(one);
+    };
+    const startMs = nowMs();
+    const total = (this.#plan.seconds ?? 10) * perSecond;
+    for (let sent = 0; sent < total; ) {
+      for (; sent < total && startMs + (sent * 1000) / perSecond <= nowMs(); sent += 1) {
+        const dueMs = startMs + (sent * 1000) / perSecond;
+        const connection = free.pop();
+        if (connection) {
+          begin(connection, dueMs);
+        } else {
+          due.push(dueMs);
+        }
+      }
+      await sleep(1);
+    }
+    while (underWay.size > 0) {
+      await Promise.all(underWay);
+    }
+  }
+
+  async #one(connection: Connection, beginMs: number): Promise<void> {
+    const submitted = await connection.request(this.#submit);
+    this.#submitTimes.push(nowMs() - beginMs);
+    // The answer begins with {"task_id":"…
+    const taskId = submitted.body.slice(12, submitted.body.indexOf('"', 12));
+    this.#check(submitted.status === 202, submitted);
+    if (this.#plan.kind === "submit") {
+      return;
+    }
+    const got = await connection.request(
+      `GET /${this.#plan.endpoint}/get?task_id=${taskId}&wait=30 HTTP/1.1\r\nhost: localhost\r\n\r\n`,
+    );
+    this.#lifecycleTimes.push(nowMs() - beginMs);
+    this.#check(got.status === 200, got);
+    if (got.body !== "null") {
+      this.#startTimes.push(Number(got.body) - beginMs);
+    }
+  }
+
+  #check(good: boolean, { status, body }: { status: number; body: string }): void {
+    if (!good) {
+      this.#failed += 1;
+      this.#failure ??= `${status} ${body.slice(0, 300)}`;
+    }
+  }
 }
 
-function percentiles(values: number[]): { p50: number; p99: number } {
+function percentiles(values: number[]): Percentiles {
   const sorted = values.sort((a, b) => a - b);
   const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
   return { p50: at(0.5), p99: at(0.99) };
@@ -140,5 +178,5 @@ function percentiles(values: number[]): { p50: number; p99: number } {
 
 if (import.meta.main) {
   const plan = JSON.parse(process.argv[2] ?? "{}") as LoadPlan;
-  process.stdout.write(`${JSON.stringify(await runLoad(plan))}\n`);
+  process.stdout.write(`${JSON.stringify(await new Load(plan).run())}\n`);
 }

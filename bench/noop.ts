@@ -1,10 +1,23 @@
 import { api, service, task } from "tessera";
 
+const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** Ends when it is aborted, and no earlier. */
+const untilAborted = (signal: AbortSignal): Promise<null> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));
+
 /** The smallest service: what is measured is everything around it. */
 export default service({
   name: "noop",
   endpoints: {
     echo: api({}, () => null),
-    noop: task({ concurrency: 64 }, () => null),
+    /** Returns when it started, for the latency from submit to start. */
+    noop: task({ concurrency: 64, queueLimit: 1_000_000 }, nowMs),
+    /** The same, kept no longer than it must be. */
+    brief: task({ concurrency: 64, queueLimit: 1_000_000, retention: "1s" }, nowMs),
+    /** One runs for as long as the server; all others wait behind it. */
+    blocked: task({ concurrency: 1, queueLimit: 1_000_000, timeout: "24h" }, (_input, ctx) =>
+      untilAborted(ctx.signal),
+    ),
   },
 });

@@ -7,17 +7,21 @@ import { once } from "node:events";
 import type { Server } from "node:net";
 import { dirname, resolve, sep } from "node:path";
 import { allowEveryone, requireToken } from "./auth/shared-token.ts";
-import type { Secrets, ServeConfig } from "./config.ts";
+import { isPostgres, type Secrets, type ServeConfig } from "./config.ts";
 import { bundleService } from "./deployments/bundle.ts";
 import { singleDeployment } from "./deployments/directory.ts";
 import { HostedDeployment } from "./deployments/hosted.ts";
 import { watchService } from "./deployments/watch.ts";
 import { Readiness } from "./health.ts";
 import { createLog } from "./log.ts";
+import type { Notifier } from "./queue/notifier.ts";
 import { startPruner } from "./queue/pruner.ts";
 import type { ServiceManifest } from "./sdk/manifest.ts";
 import { createServer } from "./server.ts";
+import { PostgresNotifier } from "./storage/postgres/notifier.ts";
+import { PostgresStorage } from "./storage/postgres/storage.ts";
 import { SqliteStorage } from "./storage/sqlite/storage.ts";
+import type { Storage } from "./storage/storage.ts";
 import { createIdSource } from "./tasks/id.ts";
 import { version } from "./version.ts";
 
@@ -43,17 +47,21 @@ export interface ServedService {
  */
 export async function serveService(
   config: ServeConfig,
-  { token }: Secrets,
+  { token, workerEnv = {} }: Secrets,
 ): Promise<ServedService> {
   const log = createLog(config.logLevel);
   const resources = new AsyncDisposableStack();
   try {
     const bundle = await bundleService(config.servicePath);
-    const storage = resources.use(new SqliteStorage(config.database));
+    const { storage, notifier } = openStorage(config.database);
+    resources.use(storage);
     await storage.start();
+    if (notifier) {
+      resources.use(notifier).start();
+    }
     if (
-      resolve(config.database).startsWith(`${dirname(bundle.servicePath)}${sep}`) &&
-      storage.capabilities.durable
+      storage.capabilities.durable &&
+      resolve(config.database).startsWith(`${dirname(bundle.servicePath)}${sep}`)
     ) {
       const { database } = config;
       log.warn(
@@ -66,6 +74,7 @@ export async function serveService(
       new HostedDeployment({
         organization: LOCAL_ORGANIZATION,
         storage,
+        notifier,
         log,
         newId: createIdSource(),
         now: Date.now,
@@ -74,6 +83,7 @@ export async function serveService(
         readyTimeoutMs: config.readyTimeoutMs,
         maxResultBytes: config.maxResultBytes,
         maxWaiting: config.maxWaiting,
+        workerAccess: { ...config.workerAccess, env: workerEnv },
         onReadiness: () => readiness.set(hosted.ready),
       }),
     );
@@ -82,9 +92,11 @@ export async function serveService(
     process.once("exit", abandon);
     resources.defer(() => void process.off("exit", abandon));
     await hosted.start();
-    const manifest = await hosted.deploy(bundle, config.drainMs);
+    const manifest = await hosted.deploy(bundle);
     resources.use(startPruner({ storage, log, now: Date.now }));
     const shutdown = new AbortController();
+    // People who develop want to see calls; whoever collects logs has to ask for them.
+    const accessLevel = process.stderr.isTTY ? "info" : "debug";
     const { app, listener } = await createServer({
       directory: singleDeployment(hosted),
       authenticate: token === undefined ? allowEveryone : requireToken(token),
@@ -94,6 +106,8 @@ export async function serveService(
       version,
       jsonBodyBytes: config.jsonBodyBytes,
       fileBodyBytes: config.fileBodyBytes,
+      bodyBudgetBytes: config.bodyBudgetBytes,
+      accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
       shutdownSignal: shutdown.signal,
     });
     resources.defer(async () => {
@@ -103,7 +117,7 @@ export async function serveService(
     });
     await listen(listener.server, config);
     if (config.watch) {
-      resources.use(watchService(bundle, { hosted, drainMs: config.drainMs, log }));
+      resources.use(watchService(bundle, { hosted, log }));
     }
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -121,6 +135,15 @@ export async function serveService(
     await resources.disposeAsync();
     throw err;
   }
+}
+
+function openStorage(database: string): {
+  readonly storage: Storage;
+  readonly notifier: Notifier | undefined;
+} {
+  return isPostgres(database)
+    ? { storage: new PostgresStorage(database), notifier: new PostgresNotifier(database) }
+    : { storage: new SqliteStorage(database), notifier: undefined };
 }
 
 async function listen(server: Server, { port, host }: ServeConfig): Promise<void> {

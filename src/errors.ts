@@ -46,6 +46,7 @@ export const CATALOGUE = {
   NO_WORKER: Code.Unavailable,
   INTERNAL: Code.Internal,
   CALLER_GONE: Code.Canceled,
+  SERVER_BUSY: Code.Unavailable,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

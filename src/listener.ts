@@ -17,6 +17,12 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0");
 /** Longer than the 60 s of common load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** Streams of one HTTP/2 session at a time: more than clients commonly use, and they wait for their turn. */
+const MAX_STREAMS = 256;
+
+/** What an HTTP/2 session may keep in memory besides its bodies, in MB; new streams are refused beyond. Node's own. */
+const MAX_SESSION_MEMORY_MB = 10;
+
 export interface ListenerTimeouts {
   /** A new connection that has not told its protocol is closed after so long a silence. Default: 30 s. */
   readonly silentMs?: number;
@@ -24,6 +30,12 @@ export interface ListenerTimeouts {
   readonly headersMs?: number;
   /** How often that is looked at. Default: 30 s. */
   readonly checkEveryMs?: number;
+  /**
+   * After so long a silence an HTTP/2 session is told to go away; streams that
+   * are open come to their end. Default: 5 min, because clients of gRPC keep
+   * sessions between calls on purpose; their pings count as life.
+   */
+  readonly idleMs?: number;
 }
 
 export interface Listener {
@@ -37,8 +49,10 @@ export interface Listener {
 
 export function createListener(
   handler: RequestListener,
-  { silentMs = 30_000, headersMs = 60_000, checkEveryMs = 30_000 }: ListenerTimeouts = {},
+  timeouts: ListenerTimeouts = {},
 ): Listener {
+  const { silentMs = 30_000, headersMs = 60_000, checkEveryMs = 30_000 } = timeouts;
+  const { idleMs = 300_000 } = timeouts;
   const http1 = createHttp1(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -47,8 +61,14 @@ export function createListener(
     },
     handler,
   );
-  // The compatibility API has the same shape for what Fastify uses of it.
-  const http2 = createHttp2(handler as unknown as Parameters<typeof createHttp2>[0]);
+  const http2 = createHttp2(
+    {
+      settings: { maxConcurrentStreams: MAX_STREAMS },
+      maxSessionMemory: MAX_SESSION_MEMORY_MB,
+    },
+    // The compatibility API has the same shape for what Fastify uses of it.
+    handler as unknown as Parameters<typeof createHttp2>[1],
+  );
   const sockets = new Set<Socket>();
   /** Connections that have not told their protocol. */
   const silent = new Set<Socket>();
@@ -56,6 +76,7 @@ export function createListener(
   http2.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
+    session.setTimeout(idleMs, () => session.close());
   });
   const server = createTcp({ noDelay: true }, (socket) => {
     sockets.add(socket);

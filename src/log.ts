@@ -11,7 +11,8 @@ export function createLog(level: string): Logger {
     ? pretty({
         destination: 2,
         sync: true,
-        ignore: "pid,hostname,reqId",
+        // What the message of a logged call says already.
+        ignore: "pid,hostname,reqId,call",
         translateTime: "HH:MM:ss",
       })
     : pino.destination({ dest: 2, sync: true });

@@ -14,14 +14,17 @@ import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { type Authenticate, setPrincipal } from "./auth/principal.ts";
 import { playground } from "./console/playground.ts";
+import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { Directory } from "./deployments/directory.ts";
 import { documents } from "./deployments/documents.ts";
 import { problem } from "./errors.ts";
+import { logAccess } from "./http/access-log.ts";
+import { BodyBudget, shareBudget } from "./http/budget.ts";
+import { refuseCrossSite } from "./http/cross-site.ts";
+import { sendFrameworkError } from "./http/framework.ts";
+import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { createListener, type Listener } from "./listener.ts";
-import { dataPlanePlugin } from "./rest/dataplane/plugin.ts";
-import { sendFrameworkError } from "./rest/framework.ts";
 import { restPlugin } from "./rest/plugin.ts";
-import { JSON_TYPE, sendProblem } from "./rest/problem.ts";
 import { endpointService } from "./rpc/endpoint.ts";
 import { createHealthService, type HealthSource } from "./rpc/health.ts";
 import { createAuthenticateInterceptor } from "./rpc/interceptors/authenticate.ts";
@@ -34,7 +37,7 @@ import { taskService } from "./rpc/task.ts";
 export interface ServerOptions {
   readonly directory: Directory;
   readonly authenticate: Authenticate;
-  /** True when callers need a token; told in the OpenAPI document. */
+  /** True when callers need a token; told in the OpenAPI document. Without, calls from other sites are refused. */
   readonly authorization: boolean;
   readonly health: HealthSource;
   readonly log: FastifyBaseLogger;
@@ -43,6 +46,10 @@ export interface ServerOptions {
   readonly jsonBodyBytes: number;
   /** Largest body of a call to an endpoint that takes files. */
   readonly fileBodyBytes: number;
+  /** What the bodies of all requests under way may take together. */
+  readonly bodyBudgetBytes: number;
+  /** The level at which calls are logged; undefined: not at all. */
+  readonly accessLog: "debug" | "info" | undefined;
   /** Aborts the calls that are still under way when the server stops. */
   readonly shutdownSignal: AbortSignal;
 }
@@ -78,6 +85,13 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     );
   });
   app.setErrorHandler(sendFrameworkError);
+  if (options.accessLog !== undefined) {
+    logAccess(app, options.accessLog);
+  }
+  if (!options.authorization) {
+    refuseCrossSite(app);
+  }
+  shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
   await app.register(faces, options);
   await app.register(health, options);
@@ -134,7 +148,8 @@ async function health(app: FastifyInstance, { health: source }: ServerOptions): 
     if (source.status("") === "SERVING") {
       return reply.type(JSON_TYPE).send('{"status":"ready"}');
     }
-    const message = "not ready: no worker can take calls, or the server is shutting down";
+    const message =
+      "not ready: no worker can take calls, the database does not answer, or the server is shutting down";
     return sendProblem(reply, problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
   });
 }

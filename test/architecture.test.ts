@@ -76,11 +76,23 @@ const startsWithAny =
   ({ to }: Import): boolean =>
     starts.some((start) => to.startsWith(start));
 
+/** What every storage adapter may know. */
+const ADAPTERS_SHARE = [
+  "src/storage/storage.ts",
+  "src/storage/unavailable.ts",
+  "src/tasks/",
+  "src/errors.ts",
+];
+
 const RULES: readonly Rule[] = [
   {
+    // The host's channel is a socket that it was started with, not a network.
     rule: "sdk imports only gen and packages",
     of: ["src/sdk/"],
-    allows: (it) => (isPackage(it) && !TRANSPORT.test(it.to)) || startsWithAny("gen/")(it),
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny("gen/")(it) ||
+      (it.from === "src/sdk/host/channel.ts" && it.to === "node:net"),
   },
   {
     rule: "client imports only gen and packages",
@@ -104,9 +116,19 @@ const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) || startsWithAny("src/client/")(it),
   },
   {
+    rule: "http knows no face and nothing behind the faces",
+    of: ["src/http/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts")(it),
+  },
+  {
     rule: "rest imports neither rpc nor storage nor what they work on",
     of: ["src/rest/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts")(it),
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/http/")(it),
+  },
+  {
+    rule: "the data plane imports neither rpc nor storage nor what they work on",
+    of: ["src/dataplane/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/http/")(it),
   },
   {
     rule: "the storage port knows only the domain",
@@ -118,8 +140,16 @@ const RULES: readonly Rule[] = [
     of: ["src/storage/sqlite/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      startsWithAny("src/storage/storage.ts", "src/tasks/", "src/errors.ts")(it) ||
+      startsWithAny(...ADAPTERS_SHARE, "src/lock.ts")(it) ||
       (it.to.startsWith("src/sdk/") && it.typeOnly),
+  },
+  {
+    rule: "the Postgres adapter imports the port and the domain, no other adapter",
+    of: ["src/storage/postgres/"],
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny(...ADAPTERS_SHARE)(it) ||
+      (startsWithAny("src/sdk/", "src/queue/notifier.ts")(it) && it.typeOnly),
   },
   {
     rule: "tasks are pure: the only thing from outside are random numbers",
@@ -146,7 +176,9 @@ const RULES: readonly Rule[] = [
     allows: (it) =>
       !startsWithAny(
         "src/rpc/",
+        "src/http/",
         "src/rest/",
+        "src/dataplane/",
         "src/cli/",
         "src/console/",
         "src/client/",

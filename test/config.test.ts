@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ConfigError, readServeConfig, type ServeFlags } from "../src/config.ts";
 
@@ -42,6 +44,32 @@ describe("the configuration of serve", () => {
     expect(JSON.stringify(read({}, env).config)).not.toContain("from-the-environment");
   });
 
+  it("allows workers nothing besides, unless it is asked for", () => {
+    const { config, secrets } = read();
+    expect(config.workerAccess).toEqual({ read: [], addons: false, threads: false });
+    expect(secrets.workerEnv).toEqual({});
+  });
+
+  it("takes what workers may besides, with paths from the root", () => {
+    const flags = { allowRead: ["src", tmpdir()], allowAddons: true, allowWorkers: true };
+    expect(read(flags).config.workerAccess).toEqual({
+      read: [resolve("src"), tmpdir()],
+      addons: true,
+      threads: true,
+    });
+  });
+
+  it("takes variables for workers by name or with their value, and keeps them apart", () => {
+    const env = { API_KEY: "from-the-environment", OTHER: "not asked for" };
+    const { config, secrets } = read({ env: ["API_KEY", "URL=http://x/?a=b", "EMPTY="] }, env);
+    expect(secrets.workerEnv).toEqual({
+      API_KEY: "from-the-environment",
+      URL: "http://x/?a=b",
+      EMPTY: "",
+    });
+    expect(JSON.stringify(config)).not.toContain("from-the-environment");
+  });
+
   it("cannot be changed", () => {
     const { config, secrets } = read();
     expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
@@ -64,8 +92,14 @@ describe("the configuration of serve", () => {
     [{ token: "line\nbreak" }, "--token"],
     [{ token: "with a space" }, "--token"],
     [{ token: "пароль-пароль" }, "--token"],
+    [{ allowRead: ["/nowhere/at/all"] }, "--allow-read"],
+    [{ allowRead: [""] }, "--allow-read"],
+    [{ env: ["NOT_SET_ANYWHERE"] }, "NOT_SET_ANYWHERE is not set"],
+    [{ env: ["=secret"] }, "--env"],
+    [{ env: ["a-b=secret"] }, "--env"],
+    [{ env: ["TMPDIR=/secret"] }, "--env TMPDIR"],
     [{ database: "" }, "--database"],
-    [{ database: "postgres://me:secret@host/db" }, "--database"],
+    [{ database: "mysql://me:secret@host/db" }, "--database"],
   ])("refuses what cannot be, and names it: %j", (flags, name) => {
     expect(() => read(flags)).toThrow(ConfigError);
     expect(() => read(flags)).toThrow(name);

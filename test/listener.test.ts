@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import { type ClientHttp2Session, connect as connectHttp2, type Settings } from "node:http2";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -174,6 +174,38 @@ describe("one port", () => {
     await listener.close(0);
     await listenWith({ headersMs: 30, checkEveryMs: 10 });
     expect(await exchange("GET / HTTP/1.1\r\nHost: x\r\n")).toMatch(/^HTTP\/1\.1 408 /);
+  });
+});
+
+describe("an HTTP/2 session", () => {
+  it("may have 256 streams at a time", async () => {
+    const client = session();
+    const [settings] = (await once(client, "remoteSettings")) as [Settings];
+    expect(settings.maxConcurrentStreams).toBe(256);
+    client.destroy();
+  });
+
+  it("is told to go away when nothing happens in it", async () => {
+    await listener.close(0);
+    await listenWith({ idleMs: 30 });
+    const client = session();
+    const closed = once(client, "close");
+    const [code] = (await once(client, "goaway")) as [number];
+    expect(code).toBe(0);
+    await closed;
+  });
+
+  it("lets a call that takes longer than its silence come to its end", async () => {
+    await listener.close(0);
+    await listenWith({ idleMs: 30 });
+    const asked = Promise.withResolvers<ServerResponse>();
+    handle = (_req, res) => asked.resolve(res);
+    const client = session();
+    const answer = http2(client, "/");
+    const res = await asked.promise;
+    await once(client, "goaway");
+    res.end("in the end");
+    expect(await answer).toBe("in the end");
   });
 });
 

@@ -5,8 +5,8 @@ import type { EndpointManifest, JsonSchema } from "../sdk/manifest.ts";
 
 export interface GreetingOptions {
   readonly config: ServeConfig;
-  /** True when callers have to bring a token. */
-  readonly token: boolean;
+  /** Present when callers have to bring a token; `toExport` when the user's shell has to be told. */
+  readonly token: { readonly toExport: string | undefined } | undefined;
   /** A value that fits a schema. */
   readonly exampleOf: (schema: JsonSchema) => unknown;
 }
@@ -29,7 +29,7 @@ export function greeting(
     `  gRPC      ${host}:${port} (with reflection)`,
     config.database === ":memory:"
       ? "  storage   memory, for development: tasks are gone at exit; --database ./tasks.db keeps them"
-      : `  storage   ${config.database}`,
+      : `  storage   ${withoutPassword(config.database)}`,
     `  callers   ${token ? "need the token, as Authorization: Bearer …" : "need no token; --token asks for one"}`,
     "",
     "Try it:",
@@ -39,6 +39,11 @@ export function greeting(
     "",
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** The address of a database, as it may be shown. */
+function withoutPassword(database: string): string {
+  return database.replace(/^(\w+:\/\/)[^@/]*@/, "$1…@");
 }
 
 function count(number: number, noun: string): string {
@@ -54,6 +59,9 @@ function examples(
   const api = endpoints.find(({ kind }) => kind === "api");
   const task = endpoints.find(({ kind }) => kind === "task");
   const lines: string[] = [];
+  if (token?.toExport !== undefined) {
+    lines.push(`  export TESSERA_TOKEN=${quote(token.toExport)}`, "");
+  }
   if (api) {
     lines.push(`  curl ${url}/${api.name}${auth} ${body(api, exampleOf)}`, "");
   }

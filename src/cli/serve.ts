@@ -38,12 +38,30 @@ export function serveCommand(actions: ServeActions): Command {
     )
     .option("--token <token>", "ask every caller for this bearer token")
     .option("--watch", "reload the service when its source changes; the queue stays")
+    .option("--allow-read <path>", "let workers read this file or folder; repeatable", repeated)
+    .option("--allow-addons", "let workers load native code, which no other limit holds")
+    .option("--allow-workers", "let workers start threads, which may get round the other limits")
+    .option(
+      "--env <name>",
+      "give workers this variable of the environment, or NAME=value; repeatable",
+      repeated,
+    )
     .addHelpText("after", EXAMPLES)
     .showHelpAfterError("(tessera serve --help shows the options)")
     .exitOverride()
     .action(async (path: string, flags: ServeFlags) =>
       actions.exit(await run(path, flags, actions)),
     );
+}
+
+/** The token that the user's shell does not know: as it is on a terminal, but in no log. */
+function exported({ token }: ServeFlags): string | undefined {
+  return token === undefined || process.stdout.isTTY ? token : "<the token>";
+}
+
+/** For options that may be given again. */
+function repeated(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
 }
 
 /** Serves until a signal asks to stop; a second one ends the process at once. */
@@ -60,7 +78,8 @@ async function run(
     process.stderr.write(`\n${served}: stopped before the service was ready\n`);
     process.exit(0);
   }
-  process.stdout.write(greeting(served, { config, token: secrets.token !== undefined, exampleOf }));
+  const token = secrets.token === undefined ? undefined : { toExport: exported(flags) };
+  process.stdout.write(greeting(served, { config, token, exampleOf }));
   const signal = await signalled;
   process.stderr.write(
     `\n${signal}: taking no more calls, letting those under way finish (at most ${config.drainMs / 1000} s); again stops at once\n`,

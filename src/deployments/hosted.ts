@@ -8,24 +8,30 @@ import { problem, shuttingDown } from "../errors.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
-import { Dispatcher } from "../queue/dispatcher.ts";
 import { Leases } from "../queue/leases.ts";
 import type { Log } from "../queue/log.ts";
+import type { Notifier } from "../queue/notifier.ts";
+import { type OpenQueue, openQueue } from "../queue/open.ts";
 import { Pool } from "../queue/pool/pool.ts";
 import type { WorkerOptions, WorkerProcess } from "../queue/pool/worker.ts";
-import { Queue } from "../queue/queue.ts";
+import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent.ts";
 import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { ArgumentsReader } from "./input/arguments.ts";
-import { workerPermissions } from "./permissions.ts";
+import { type WorkerAccess, workerPermissions } from "./permissions.ts";
 import { ScratchFolders } from "./scratch.ts";
+
+/** After the drain, for a storage that does not take the ends of the last attempts. */
+const SETTLE_MS = 5_000;
 
 export interface HostedOptions {
   /** The organization it belongs to; with the service's name it is the deployment's. */
   readonly organization: string;
   readonly storage: Storage;
+  /** How nodes on the same database tell each other; undefined where there is one node only. */
+  readonly notifier: Notifier | undefined;
   readonly log: Log;
   readonly newId: () => string;
   readonly now: () => number;
@@ -37,15 +43,15 @@ export interface HostedOptions {
   readonly maxResultBytes: number;
   /** Callers that may wait for tasks at a time. */
   readonly maxWaiting: number;
+  /** What the operator allows workers. Default: nothing more. */
+  readonly workerAccess?: WorkerAccess;
   /** `ready` may have changed. */
   onReadiness(): void;
 }
 
 /** What exists once the first manifest has told the deployment's name. */
-interface Opened {
+interface Opened extends OpenQueue {
   readonly name: string;
-  readonly dispatcher: Dispatcher;
-  readonly queue: Queue;
 }
 
 export class HostedDeployment implements AsyncDisposable {
@@ -59,11 +65,13 @@ export class HostedDeployment implements AsyncDisposable {
   #opened: Opened | undefined;
   #manifest: ServiceManifest | undefined;
   #endpoints = new Map<string, { manifest: EndpointManifest; reader: ArgumentsReader }>();
-  readonly #scratch = new ScratchFolders();
+  readonly #scratch = new ScratchFolders(Date.now());
   #draining = false;
+  /** What of the storage's work failed last time and has not succeeded since. */
+  readonly #failing = new Set<"claims" | "heartbeat">();
 
   constructor(options: HostedOptions) {
-    const { storage, log, now, newId, maxResultBytes } = options;
+    const { storage, log, now, newId } = options;
     this.#options = options;
     this.#changes = new Changes(options.maxWaiting);
     this.#attempts = new Attempts({
@@ -72,8 +80,8 @@ export class HostedDeployment implements AsyncDisposable {
       recent: this.#recent,
       log,
       now,
-      maxResultBytes,
-      onSlotFree: (endpoint) => this.#opened?.dispatcher.slotFree(endpoint),
+      onSlotFree: () => this.#opened?.dispatcher.slotFree(),
+      onQueued: (endpoint, runAtMs) => this.#opened?.dispatcher.requeued(endpoint, runAtMs),
     });
     this.#pool = new Pool({
       size: options.workers,
@@ -81,6 +89,7 @@ export class HostedDeployment implements AsyncDisposable {
       workerOptions: (service) => this.#workerOptions(service),
       onReady: (worker) => this.#leases.open(worker.id),
       onExit: (worker, reason) => this.#onExit(worker, reason),
+      onRestartFailed: (err) => log.error({ err }, "a worker could not be replaced yet"),
       onCapacity: () => this.#onCapacity(),
     });
     this.#leases = new Leases({
@@ -90,8 +99,9 @@ export class HostedDeployment implements AsyncDisposable {
       now,
       onRescued: (tasks) => this.#onRescued(tasks),
       onLost: (leaseId) => this.#pool.kill(leaseId, "its lease had expired"),
+      onStorage: (answers) => this.#onStorage("heartbeat", answers),
     });
-    this.calls = new Calls({ pool: this.#pool, log, newId, maxResultBytes });
+    this.calls = new Calls({ pool: this.#pool, log, newId });
   }
 
   /** `organization/service`; throws before the first `deploy`. */
@@ -103,9 +113,12 @@ export class HostedDeployment implements AsyncDisposable {
     return this.#open.queue;
   }
 
-  /** True when calls can be taken: a worker is ready and the node is not shutting down. */
+  /**
+   * True when calls can be taken: a worker is ready, the storage answers, and
+   * the node is not shutting down.
+   */
   get ready(): boolean {
-    return !this.#draining && this.#pool.ready;
+    return !this.#draining && this.#failing.size === 0 && this.#pool.ready;
   }
 
   /** What the service says of itself; throws before the first `deploy`. */
@@ -159,8 +172,8 @@ export class HostedDeployment implements AsyncDisposable {
    * those of the service before finish what they have begun. Rejects with one
    * message when the service cannot be loaded; then nothing has changed.
    */
-  async deploy(service: WorkerOptions["service"], drainMs: number): Promise<ServiceManifest> {
-    const manifest = await this.#pool.replace(service, drainMs, (described) => {
+  async deploy(service: WorkerOptions["service"]): Promise<ServiceManifest> {
+    const manifest = await this.#pool.replace(service, (described) => {
       // Both may throw, and nothing has changed then.
       const endpoints = described.endpoints.map((endpoint) => {
         return [
@@ -184,9 +197,9 @@ export class HostedDeployment implements AsyncDisposable {
     this.#draining = true;
     this.#options.onReadiness();
     this.calls.close();
-    await this.#opened?.dispatcher[Symbol.asyncDispose]();
+    await this.#opened?.stop();
     await this.#pool.close(drainMs);
-    await this.#attempts.settled();
+    await this.#attempts.settled(SETTLE_MS);
     this.#changes.close();
   }
 
@@ -207,33 +220,34 @@ export class HostedDeployment implements AsyncDisposable {
   }
 
   #openQueue(manifest: ServiceManifest): Opened {
-    const { organization, storage, log, now, newId, graceMs } = this.#options;
+    const { organization, storage, notifier, log, now, newId, graceMs, workers } = this.#options;
     const name = `${organization}/${manifest.name}`;
-    const shared = { deploymentId: name, storage, attempts: this.#attempts, now };
-    const dispatcher = new Dispatcher({ ...shared, pool: this.#pool, log });
-    const changes = this.#changes;
-    const queue = new Queue({
-      ...shared,
-      dispatcher,
-      changes,
+    const opened = openQueue({
+      ...{ deploymentId: name, storage, notifier, log, now, newId, graceMs },
+      pool: this.#pool,
+      attempts: this.#attempts,
+      changes: this.#changes,
       recent: this.#recent,
-      graceMs,
-      newId,
+      runTimes: this.#attempts.runTimes,
+      slots: (endpoint) => workers * (this.find(endpoint)?.concurrency ?? 0),
+      onStorage: (answers) => this.#onStorage("claims", answers),
     });
-    return { name, dispatcher, queue };
+    return { name, ...opened };
   }
 
   #workerOptions(service: WorkerOptions["service"]): WorkerOptions {
-    const { graceMs, readyTimeoutMs, log } = this.#options;
+    const { graceMs, readyTimeoutMs, maxResultBytes, workerAccess, log } = this.#options;
     const scratchFolder = this.#scratch.create();
     return {
       service,
       scratchFolder,
       permissions: [
-        ...workerPermissions({ servicePath: service.servicePath }),
+        ...workerPermissions(service, workerAccess),
         `--allow-fs-read=${scratchFolder}`,
         `--allow-fs-write=${scratchFolder}`,
       ],
+      env: workerAccess?.env ?? {},
+      maxResultBytes,
       graceMs,
       readyTimeoutMs,
       onSpawn: (pid) => this.#scratch.record(pid),
@@ -252,17 +266,30 @@ export class HostedDeployment implements AsyncDisposable {
 
   #onCapacity(): void {
     this.#options.onReadiness();
-    for (const { name } of this.#manifest?.endpoints ?? []) {
-      this.#opened?.dispatcher.slotFree(name);
-    }
+    this.#opened?.dispatcher.slotFree();
     this.calls.slotFree();
+  }
+
+  /**
+   * A claim that finds nothing writes nothing, so on a full disk it succeeds:
+   * it says nothing of a heartbeat that failed. A heartbeat always writes.
+   */
+  #onStorage(work: "claims" | "heartbeat", answers: boolean): void {
+    if (!answers) {
+      this.#failing.add(work);
+    } else if (work === "heartbeat") {
+      this.#failing.clear();
+    } else {
+      this.#failing.delete(work);
+    }
+    this.#options.onReadiness();
   }
 
   #onRescued(tasks: readonly Task[]): void {
     for (const task of tasks) {
       this.#changes.publish(task.taskId, task);
       if (task.status === "queued") {
-        this.#opened?.dispatcher.hint(task.endpoint);
+        this.#opened?.dispatcher.requeued(task.endpoint, this.#options.now());
       }
     }
   }

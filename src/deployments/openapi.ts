@@ -44,7 +44,7 @@ export function openApiDocument(manifest: ServiceManifest, options: OpenApiOptio
     paths: Object.assign(
       {},
       ...endpoints.map((endpoint) => endpointPaths(endpoint, authorization)),
-      serverPaths(),
+      serverPaths(authorization),
     ),
     components: {
       schemas: Object.assign({}, ...endpoints.map(endpointSchemas), SCHEMAS),

@@ -1,11 +1,21 @@
 /**
  * What a worker may do: under Node's permission model it starts no process, no
  * thread and no native addon, writes nothing, and reads only what it takes to
- * run the host and to import the service.
+ * run the host and to import the service, unless the operator allows more.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, parse, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+
+/** What the operator allows workers besides. Native code and threads can get round the other limits. */
+export interface WorkerAccess {
+  /** Files, and folders with all in them, that may be read. */
+  readonly read: readonly string[];
+  readonly addons: boolean;
+  readonly threads: boolean;
+  /** Variables of their environment. */
+  readonly env: { readonly [name: string]: string };
+}
 
 /** Packages looked through for links to elsewhere, in one `node_modules`. */
 const MAX_PACKAGES = 5000;
@@ -16,11 +26,15 @@ const MAX_PACKAGES = 5000;
  *   says that its files are ES modules;
  * - the service's folder;
  * - every `node_modules` and `package.json` from there up, for resolution, and
- *   where packages of these are links, as in a workspace, what they point to.
+ *   where packages of these are links, as in a workspace, what they point to;
+ * - what the operator allows.
  *
  * Nothing may be written: the pool adds a scratch folder.
  */
-export function workerPermissions({ servicePath }: { readonly servicePath: string }): string[] {
+export function workerPermissions(
+  { servicePath }: { readonly servicePath: string },
+  access?: WorkerAccess,
+): string[] {
   const sdkFolder = realpathSync(fileURLToPath(new URL("../sdk", import.meta.url)));
   const allowed = [sdkFolder, ...nearestPackage(sdkFolder)];
   const serviceFolder = dirname(servicePath);
@@ -31,7 +45,17 @@ export function workerPermissions({ servicePath }: { readonly servicePath: strin
       allowed.push(packages, ...linkTargets(packages));
     }
   }
-  return ["--permission", ...withoutCovered(allowed).map((path) => `--allow-fs-read=${path}`)];
+  for (const path of access?.read ?? []) {
+    allowed.push(path, ...existing(path).map((found) => realpathSync(found)));
+  }
+  return [
+    "--permission",
+    ...withoutCovered(allowed).map((path) => `--allow-fs-read=${path}`),
+    ...(access?.addons ? ["--allow-addons"] : []),
+    ...(access?.threads ? ["--allow-worker"] : []),
+    // Node's warning of what the operator has chosen to allow.
+    ...(access?.addons || access?.threads ? ["--disable-warning=SecurityWarning"] : []),
+  ];
 }
 
 function nearestPackage(folder: string): string[] {

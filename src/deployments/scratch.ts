@@ -16,24 +16,31 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { takeLock } from "../lock.ts";
 
-const NODE_FOLDER = /^tessera-node-(\d+)-/;
+const NODE_FOLDER = "tessera-node-";
+/** A folder so young may belong to a node that is just starting. */
+const YOUNG_MS = 60_000;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
   readonly #base: string;
+  /** Held while this node lives: how others know that its folder is in use. */
+  readonly #unlock: (() => void) | undefined;
   #count = 0;
 
-  constructor() {
-    sweep();
-    this.#base = mkdtempSync(join(tmpdir(), `tessera-node-${process.pid}-`));
+  constructor(nowMs: number) {
+    sweep(nowMs);
+    this.#base = mkdtempSync(join(tmpdir(), NODE_FOLDER));
+    this.#unlock = takeLock(join(this.#base, "lock"));
   }
 
   /** Makes the folder of a new worker. */
   create(): string {
     this.#count += 1;
     const folder = join(this.#base, `worker-${this.#count}`);
-    mkdirSync(folder, { mode: 0o700 });
+    // The folder of this node may have been removed by a cleaner of temporary files.
+    mkdirSync(folder, { mode: 0o700, recursive: true });
     return folder;
   }
 
@@ -50,26 +57,40 @@ export class ScratchFolders {
 
   /** Removes everything; for when no worker is left. */
   removeAll(): void {
+    this.#unlock?.();
     rmSync(this.#base, { recursive: true, force: true });
   }
 }
 
 /** Clears up after nodes of this user that are gone. */
-function sweep(): void {
+function sweep(nowMs: number): void {
   for (const name of readdirSync(tmpdir())) {
-    const nodePid = Number(NODE_FOLDER.exec(name)?.[1]);
     const folder = join(tmpdir(), name);
     try {
-      if (nodePid > 0 && !isAlive(nodePid) && statSync(folder).uid === process.getuid?.()) {
-        for (const file of readdirSync(folder)) {
-          endWorker(Number(PID_FILE.exec(file)?.[1]));
-        }
-        rmSync(folder, { recursive: true, force: true });
+      if (name.startsWith(NODE_FOLDER) && isMineAndOld(folder, nowMs)) {
+        sweepFolder(folder);
       }
     } catch {
-      // Another node is sweeping the same folder.
+      // Another node is sweeping the same folder, or it is not what its name says.
     }
   }
+}
+
+function isMineAndOld(folder: string, nowMs: number): boolean {
+  const { uid, mtimeMs } = statSync(folder);
+  return uid === process.getuid?.() && nowMs - mtimeMs > YOUNG_MS;
+}
+
+function sweepFolder(folder: string): void {
+  const unlock = takeLock(join(folder, "lock"));
+  if (unlock === undefined) {
+    return;
+  }
+  for (const file of readdirSync(folder)) {
+    endWorker(Number(PID_FILE.exec(file)?.[1]));
+  }
+  unlock();
+  rmSync(folder, { recursive: true, force: true });
 }
 
 /** Kills the process if it is a worker: its number may have been given to another by now. */
@@ -80,14 +101,5 @@ function endWorker(pid: number): void {
     }
   } catch {
     // It is gone, or this system has no /proc: then nothing is killed that cannot be recognised.
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (err) {
-    return (err as NodeJS.ErrnoException).code === "EPERM";
   }
 }

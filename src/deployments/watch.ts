@@ -12,7 +12,6 @@ const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json))$/;
 
 export interface WatchOptions {
   readonly hosted: HostedDeployment;
-  readonly drainMs: number;
   readonly log: Log;
 }
 
@@ -22,7 +21,7 @@ export interface WatchOptions {
  * cannot be loaded is reported and leaves the last good code serving.
  */
 export function watchService(bundle: ServiceBundle, options: WatchOptions): AsyncDisposable {
-  const { hosted, drainMs, log } = options;
+  const { hosted, log } = options;
   let watchers: FSWatcher[] = [];
   let known = new Set<string>();
   let failed = false;
@@ -63,7 +62,7 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
     try {
       const next = await bundleService(bundle.servicePath);
       observe(next.watchFiles);
-      const { endpoints } = await hosted.deploy(next, drainMs);
+      const { endpoints } = await hosted.deploy(next);
       failed = false;
       log.info({ endpoints: endpoints.map(({ name }) => name) }, "the service was reloaded");
     } catch (err) {

@@ -10,7 +10,9 @@ import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/stora
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Changes } from "./changes.ts";
-import type { Log } from "./log.ts";
+import { RunTimes } from "./estimate.ts";
+import { EventPace } from "./event-pace.ts";
+import { type Log, logLine } from "./log.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { Execution, ExecutionEnd } from "./pool/execution.ts";
 import type { Slot } from "./pool/pool.ts";
@@ -35,16 +37,26 @@ export interface AttemptsOptions {
   readonly recent: RecentTasks;
   readonly log: Log;
   readonly now: () => number;
-  readonly maxResultBytes: number;
   /** A slot is free again. */
-  onSlotFree(endpoint: string): void;
+  onSlotFree(): void;
+  /** A task of this endpoint is queued again, to be claimed at this time. */
+  onQueued(endpoint: string, runAtMs: number): void;
+}
+
+interface Running {
+  readonly task: Task;
+  readonly leaseId: string;
+  readonly execution: Execution;
 }
 
 export class Attempts {
+  readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
-  readonly #running = new Map<string, { readonly task: Task; readonly execution: Execution }>();
+  readonly #running = new Map<string, Running>();
   /** Ends that are being recorded. */
-  readonly #recording = new Set<Promise<void>>();
+  readonly #recording = new Map<string, Promise<void>>();
+  /** Aborted when no end is recorded any more. */
+  readonly #givenUp = new AbortController();
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
@@ -55,38 +67,64 @@ export class Attempts {
     return this.#running.get(taskId)?.task;
   }
 
+  /** True while an attempt runs here, and until its end is recorded. */
+  knows(attempt: Attempt): boolean {
+    return (
+      this.#running.get(attempt.taskId)?.task.attempt === attempt.attempt ||
+      this.#recording.has(keyOf(attempt))
+    );
+  }
+
   /** Runs a claimed task in a slot, and gives the slot back at its end. */
   start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
     const { task } = claimed;
+    const { now } = this.#options;
     const attempt = attemptOf(claimed);
+    const pace = new EventPace();
+    const startedMs = performance.now();
     const execution = slot.execute(
       { arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt },
       {
         onEnd: (end) => {
           slot.release();
-          this.#options.onSlotFree(endpoint.name);
           this.#running.delete(task.taskId);
+          this.runTimes.add(endpoint.name, performance.now() - startedMs);
+          this.#options.onSlotFree();
           if (end.kind === "failure") {
             this.#logFailure(attempt, end.failure);
           }
           this.#record(attempt, this.#outcome(end, task, endpoint));
         },
-        onProgress: (fraction, message) =>
-          this.#event(attempt, { kind: "progress", fraction, message }),
-        onLog: (line) => this.#event(attempt, { kind: "log", ...line }),
+        onProgress: (fraction, message) => {
+          if (pace.admitProgress(fraction, now())) {
+            this.#event(attempt, { kind: "progress", fraction, message });
+          }
+        },
+        onLog: (line) => {
+          const { taskId, attempt: number } = attempt;
+          logLine(this.#options.log, line, { endpoint: endpoint.name, taskId, attempt: number });
+          if (pace.admitLog()) {
+            this.#event(attempt, { kind: "log", ...line });
+          }
+        },
       },
     );
-    this.#running.set(task.taskId, { task, execution });
+    this.#running.set(task.taskId, { task, leaseId: claimed.leaseId, execution });
     this.#options.changes.publish(task.taskId, task);
   }
 
   /** Returns a claimed task to the queue without having run it. */
-  giveBack(claimed: ClaimedTask): void {
-    this.#record(attemptOf(claimed), {
+  giveBack(attempt: Attempt): void {
+    this.#record(attempt, {
       status: "queued",
       runAtMs: this.#options.now(),
       failed: false,
     });
+  }
+
+  /** The leases under which attempts run here. */
+  leaseIds(): string[] {
+    return [...new Set([...this.#running.values()].map(({ leaseId }) => leaseId))];
   }
 
   /** Aborts a task that runs here; false when it does not. */
@@ -96,16 +134,20 @@ export class Attempts {
     return running !== undefined;
   }
 
-  /** Resolves when the storage has every end that happened so far. */
-  async settled(): Promise<void> {
+  /**
+   * Resolves when the storage has every end that happened so far, or when it
+   * did not take them in time: then these attempts run again.
+   */
+  async settled(withinMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#givenUp.abort(), withinMs);
     while (this.#recording.size > 0) {
-      await Promise.all(this.#recording);
+      await Promise.all(this.#recording.values());
     }
+    clearTimeout(timer);
   }
 
   #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
-    const { now, maxResultBytes } = this.#options;
-    return outcomeOf(end, { task, endpoint, nowMs: now(), maxResultBytes });
+    return outcomeOf(end, { task, endpoint, nowMs: this.#options.now(), random: Math.random() });
   }
 
   #logFailure({ taskId, attempt }: Attempt, failure: CallFailure): void {
@@ -117,26 +159,32 @@ export class Attempts {
   }
 
   #record(attempt: Attempt, end: AttemptEnd): void {
-    const recording = this.#tryToRecord(attempt, end).finally(() =>
-      this.#recording.delete(recording),
-    );
-    this.#recording.add(recording);
+    const key = keyOf(attempt);
+    const recording = this.#tryToRecord(attempt, end).finally(() => this.#recording.delete(key));
+    this.#recording.set(key, recording);
   }
 
   /** Until it is recorded or no longer ours to record: the work is done and must not be lost. */
   async #tryToRecord(attempt: Attempt, end: AttemptEnd): Promise<void> {
     const { storage, changes, recent, now, log } = this.#options;
+    // The same each time: the storage knows a repetition by it.
+    const nowMs = now();
     for (;;) {
       try {
-        const [task] = await storage.endAttempts({ nowMs: now(), ends: [{ attempt, end }] });
+        const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt, end }] });
         if (task === undefined) {
           log.warn({ ...attempt }, "the end of an attempt was refused: its lease had been lost");
+          // Whoever ended it instead may not have told those who wait here.
+          changes.publish(attempt.taskId);
           return;
         }
         if (end.status === "success") {
           recent.add(task, end.result);
         }
         changes.publish(task.taskId, task);
+        if (task.status === "queued") {
+          this.#options.onQueued(task.endpoint, end.status === "queued" ? end.runAtMs : now());
+        }
         return;
       } catch (err) {
         log.error({ err, ...attempt }, "the end of an attempt could not be recorded");
@@ -146,7 +194,13 @@ export class Attempts {
           }
           return this.#tryToRecord(attempt, UNSTORABLE);
         }
-        await sleep(RETRY_STORAGE_MS);
+        const { signal } = this.#givenUp;
+        try {
+          await sleep(RETRY_STORAGE_MS, undefined, { signal });
+        } catch {
+          log.error({ ...attempt }, "the end of an attempt is lost: the node stops; it runs again");
+          return;
+        }
       }
     }
   }
@@ -160,7 +214,11 @@ export class Attempts {
   }
 }
 
-function attemptOf({ task, leaseId }: ClaimedTask): Attempt {
+export function attemptOf({ task, leaseId }: ClaimedTask): Attempt {
   const { deploymentId, taskId, attempt } = task;
   return { deploymentId, taskId, leaseId, attempt };
+}
+
+function keyOf({ taskId, attempt }: Attempt): string {
+  return `${taskId}/${attempt}`;
 }

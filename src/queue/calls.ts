@@ -9,8 +9,7 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../errors.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
-import type { Log } from "./log.ts";
-import { payloadBytes } from "./outcome.ts";
+import { type Log, logLine } from "./log.ts";
 import type { ExecutionEnd } from "./pool/execution.ts";
 import type { Pool, Slot } from "./pool/pool.ts";
 
@@ -21,7 +20,6 @@ export interface CallsOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly newId: () => string;
-  readonly maxResultBytes: number;
 }
 
 interface Waiting {
@@ -103,23 +101,27 @@ export class Calls {
           leave(err);
         },
       };
+      if (signal.aborted) {
+        gone();
+        return;
+      }
       this.#waiting.add(waiting);
       signal.addEventListener("abort", gone, { once: true });
     });
   }
 
   #execute(slot: Slot, payload: Payload, signal: AbortSignal): Promise<ExecutionEnd> {
+    const taskId = this.#options.newId();
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
-        { arguments: payload, taskId: this.#options.newId(), attempt: 1 },
+        { arguments: payload, taskId, attempt: 1 },
         {
           onEnd: (end) => {
             signal.removeEventListener("abort", gone);
             resolve(end);
           },
-          onLog: ({ level, message, fieldsJson }) =>
-            this.#options.log[level]({ endpoint: slot.endpoint, fields: fieldsJson }, message),
+          onLog: (line) => logLine(this.#options.log, line, { endpoint: slot.endpoint, taskId }),
         },
       );
       if (signal.aborted) {
@@ -132,7 +134,7 @@ export class Calls {
   #answer(end: ExecutionEnd, endpoint: EndpointManifest): Payload {
     switch (end.kind) {
       case "result":
-        return this.#checkSize(end.result, endpoint);
+        return end.result;
       case "failure": {
         const { code, reason, message, violations, stack } = end.failure;
         this.#options.log.info(
@@ -150,6 +152,10 @@ export class Calls {
           "WORKER_LOST",
           `the worker died while it ran endpoint ${endpoint.name}: ${end.message}`,
         );
+      case "displaced": {
+        const message = `the worker was ended while endpoint ${endpoint.name} ran in it: ${end.message}; try again`;
+        throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });
+      }
       case "aborted":
         if (end.reason === "timeout") {
           const message = `endpoint ${endpoint.name} did not end within its timeout of ${endpoint.timeoutMs} ms`;
@@ -157,16 +163,6 @@ export class Calls {
         }
         throw end.reason === "shutdown" ? shuttingDown() : callerGone();
     }
-  }
-
-  #checkSize(result: Payload, { name }: EndpointManifest): Payload {
-    const bytes = payloadBytes(result);
-    const { maxResultBytes } = this.#options;
-    if (bytes > maxResultBytes) {
-      const message = `the result of endpoint ${name} has ${bytes} bytes, the limit is ${maxResultBytes}`;
-      throw problem("RESULT_TOO_LARGE", message);
-    }
-    return result;
   }
 }
 

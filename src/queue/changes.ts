@@ -17,16 +17,34 @@ export class Changes {
   readonly #listeners = new Map<string, Set<ChangeListener>>();
   readonly #limit: number;
   #count = 0;
+  #announce: ((taskId: string) => void) | undefined;
 
   /** `limit`: how many may listen at a time; each costs memory and, most often, a connection. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
+  /** A task was changed by this node. */
   publish(taskId: string, task?: Task): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) {
-      listener.onChange(task);
+    this.#announce?.(taskId);
+    this.#tell(taskId, task);
+  }
+
+  /** A task may have been changed by another node. */
+  hear(taskId: string): void {
+    this.#tell(taskId, undefined);
+  }
+
+  /** Any task may have been changed by another node. */
+  hearAll(): void {
+    for (const taskId of [...this.#listeners.keys()]) {
+      this.#tell(taskId, undefined);
     }
+  }
+
+  /** From now on, tells other nodes too of what this one changes. */
+  announceTo(announce: (taskId: string) => void): void {
+    this.#announce = announce;
   }
 
   /** Tells all who listen that there is nothing more to wait for. */
@@ -56,5 +74,11 @@ export class Changes {
         }
       }
     };
+  }
+
+  #tell(taskId: string, task: Task | undefined): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) {
+      listener.onChange(task);
+    }
   }
 }

@@ -6,8 +6,8 @@
  *   already claimed and starts when that is committed. One write, no search.
  * - Otherwise tasks are claimed from the storage, exactly as many as there
  *   are free slots, whenever something says that it could be worth it: a
- *   submit, a freed slot, a new worker, or the poll, which is the floor when
- *   such a hint got lost and the only news of tasks that become due.
+ *   submit, a freed slot, a new worker, a delayed task that becomes due, or
+ *   the poll, which is the floor when such a hint got lost.
  *
  * `#backlog` holds the endpoints that may have tasks waiting. It errs on the
  * safe side: an endpoint leaves it only when a claim came back with less than
@@ -15,13 +15,18 @@
  */
 import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
 import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
-import type { Attempts } from "./attempts.ts";
+import { Alarm } from "./alarm.ts";
+import { type Attempts, attemptOf } from "./attempts.ts";
 import type { Log } from "./log.ts";
+import { Orphans } from "./orphans.ts";
 import type { Pool, Slot } from "./pool/pool.ts";
 import { Timer } from "./timer.ts";
 
-/** How often the storage is asked although nothing hinted at work. */
-const POLL_MS = 1_000;
+/**
+ * How often the storage is asked although nothing hinted at work: with all
+ * else that a node does by timer, about one question a second when idle.
+ */
+const POLL_MS = 2_500;
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIM = 200;
@@ -33,6 +38,8 @@ export interface DispatcherOptions {
   readonly attempts: Attempts;
   readonly log: Log;
   readonly now: () => number;
+  /** A claim was answered, or was not. */
+  onStorage(answers: boolean): void;
 }
 
 export class Dispatcher implements AsyncDisposable {
@@ -40,14 +47,20 @@ export class Dispatcher implements AsyncDisposable {
   readonly #backlog = new Set<string>();
   /** Endpoints hinted at since the claim under way was sent. */
   readonly #hinted = new Set<string>();
+  readonly #orphans: Orphans;
+  /** Rings when a delayed task becomes due. */
+  readonly #due: Alarm;
   #endpoints = new Map<string, EndpointManifest>();
   #claiming: Promise<void> | undefined;
   #again = false;
   #stopped = false;
+  #announce: ((endpoint: string) => void) | undefined;
   #poll: Timer | undefined;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#orphans = new Orphans(options);
+    this.#due = new Alarm(() => this.hintAll(), options.now);
   }
 
   /** Begins to claim, for the task endpoints of this manifest. */
@@ -60,10 +73,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#poll ??= new Timer(
       POLL_MS,
       async () => {
-        for (const endpoint of this.#endpoints.keys()) {
-          this.#backlog.add(endpoint);
-        }
-        this.wake();
+        this.#hint(this.#endpoints.keys());
         await this.#claiming;
       },
       (err) => this.#options.log.error({ err }, "the poll for tasks failed"),
@@ -73,10 +83,17 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Stores a task, and starts it at once when a slot is free and nothing waits. */
   async submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
-    const { storage, pool, attempts } = this.#options;
+    const { pool } = this.#options;
     const immediate =
       !this.#stopped && task.runAtMs <= task.createdAtMs && !this.#backlog.has(endpoint.name);
     const slot = immediate ? pool.reserve(endpoint) : undefined;
+    return slot
+      ? this.#orphans.during([slot.workerId], () => this.#store(task, endpoint, slot))
+      : this.#store(task, endpoint);
+  }
+
+  async #store(task: NewTask, endpoint: EndpointManifest, slot?: Slot): Promise<SubmitOutcome> {
+    const { storage, attempts } = this.#options;
     try {
       const [outcome] = await storage.submitTasks({
         tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
@@ -94,7 +111,7 @@ export class Dispatcher implements AsyncDisposable {
       }
       slot?.release();
       if (outcome.outcome === "stored") {
-        this.hint(endpoint.name);
+        this.stored([task]);
       }
       return outcome;
     } catch (err) {
@@ -103,18 +120,49 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  /** Tasks of this endpoint may be waiting. */
-  hint(endpoint: string): void {
-    this.#backlog.add(endpoint);
-    this.#hinted.add(endpoint);
-    this.wake();
+  /** These tasks were stored to be claimed, now or when they are due. */
+  stored(tasks: readonly NewTask[]): void {
+    const ready = tasks.filter(({ runAtMs, createdAtMs }) => runAtMs <= createdAtMs);
+    for (const { runAtMs, createdAtMs } of tasks) {
+      if (runAtMs > createdAtMs) {
+        this.#due.set(runAtMs);
+      }
+    }
+    const endpoints = new Set(ready.map(({ endpoint }) => endpoint));
+    for (const endpoint of endpoints) {
+      this.#announce?.(endpoint);
+    }
+    this.#hint(endpoints);
   }
 
-  /** A slot of this endpoint became free. */
-  slotFree(endpoint: string): void {
-    if (this.#backlog.has(endpoint)) {
-      this.wake();
+  /** From now on, tells other nodes too of tasks that were stored to be claimed. */
+  announceTo(announce: (endpoint: string) => void): void {
+    this.#announce = announce;
+  }
+
+  /** Tasks of any endpoint may be waiting. */
+  hintAll(): void {
+    this.#hint(this.#endpoints.keys());
+  }
+
+  /** A task of this endpoint went back to the queue, to be claimed at this time. */
+  requeued(endpoint: string, runAtMs: number): void {
+    if (runAtMs > this.#options.now()) {
+      this.#due.set(runAtMs);
+    } else {
+      this.#announce?.(endpoint);
+      this.hint(endpoint);
     }
+  }
+
+  /** Tasks of this endpoint may be waiting. */
+  hint(endpoint: string): void {
+    this.#hint([endpoint]);
+  }
+
+  /** A slot became free. */
+  slotFree(): void {
+    this.wake();
   }
 
   /** Claims what waits for the slots that are free now. */
@@ -140,8 +188,19 @@ export class Dispatcher implements AsyncDisposable {
   /** Claims no more; resolves when no claim is under way. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
+    this.#due[Symbol.dispose]();
     await this.#poll?.[Symbol.asyncDispose]();
     await this.#claiming;
+    await this.#orphans[Symbol.asyncDispose]();
+  }
+
+  /** All of them before one wake, so that one claim is for all. */
+  #hint(endpoints: Iterable<string>): void {
+    for (const endpoint of endpoints) {
+      this.#backlog.add(endpoint);
+      this.#hinted.add(endpoint);
+    }
+    this.wake();
   }
 
   async #claim(): Promise<void> {
@@ -150,12 +209,16 @@ export class Dispatcher implements AsyncDisposable {
     if (claims.length === 0) {
       return;
     }
-    const { deploymentId, storage, now } = this.#options;
+    const { deploymentId, storage, now, onStorage } = this.#options;
     this.#hinted.clear();
     try {
-      for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
-        this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
-      }
+      const leaseIds = claims.map(({ leaseId }) => leaseId);
+      await this.#orphans.during(leaseIds, async () => {
+        for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
+          this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
+        }
+      });
+      onStorage(true);
       for (const [endpoint, unused] of slots) {
         if (unused.length === 0) {
           this.#again = true;
@@ -163,6 +226,9 @@ export class Dispatcher implements AsyncDisposable {
           this.#backlog.delete(endpoint);
         }
       }
+    } catch (err) {
+      onStorage(false);
+      throw err;
     } finally {
       for (const slot of [...slots.values()].flat()) {
         slot.release();
@@ -178,7 +244,7 @@ export class Dispatcher implements AsyncDisposable {
       this.#options.attempts.start(claimed, endpoint, slot);
     } else {
       // The service was replaced by one without this endpoint while the claim was under way.
-      this.#options.attempts.giveBack(claimed);
+      this.#options.attempts.giveBack(attemptOf(claimed));
     }
   }
 

@@ -4,6 +4,8 @@
  * heartbeat comes from here, not from user code, so that a function which
  * blocks its event loop keeps its lease; its timeout bounds it instead.
  */
+import { setTimeout as sleep } from "node:timers/promises";
+import { toProblem } from "../errors.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Log } from "./log.ts";
@@ -11,6 +13,8 @@ import { Timer } from "./timer.ts";
 
 const HEARTBEAT_MS = 5_000;
 const LEASE_MS = 20_000;
+/** Pause before a storage that does not answer is asked for a lease again. */
+const OPEN_AGAIN_MS = 1_000;
 
 export interface LeasesOptions {
   readonly storage: Storage;
@@ -22,11 +26,14 @@ export interface LeasesOptions {
   onRescued(tasks: readonly Task[]): void;
   /** The storage no longer knows this worker's lease: what it runs is given to others. */
   onLost(leaseId: string): void;
+  /** A heartbeat was answered, or was not. */
+  onStorage(answers: boolean): void;
 }
 
 export class Leases implements AsyncDisposable {
   readonly #options: LeasesOptions;
   readonly #held = new Set<string>();
+  readonly #opening = new Set<string>();
   readonly #closing = new Set<Promise<void>>();
   #heartbeat: Timer | undefined;
 
@@ -44,19 +51,47 @@ export class Leases implements AsyncDisposable {
     onRescued(await storage.rescueExpired({ nowMs: now(), all: !storage.capabilities.shared }));
     this.#heartbeat = new Timer(
       HEARTBEAT_MS,
-      () => this.#beat(),
-      (err) => log.error({ err }, "leases could not be renewed"),
+      async () => {
+        await this.#beat();
+        this.#options.onStorage(true);
+      },
+      (err) => {
+        this.#options.onStorage(false);
+        log.error({ err }, "leases could not be renewed");
+      },
     );
   }
 
+  /**
+   * Opens a lease, as soon as the storage answers. Rejects when the lease was
+   * closed meanwhile.
+   */
   async open(leaseId: string): Promise<void> {
-    const { storage, owner, now } = this.#options;
-    await storage.openLease({ leaseId, owner, nowMs: now(), ttlMs: LEASE_MS });
-    this.#held.add(leaseId);
+    const { storage, owner, now, log } = this.#options;
+    this.#opening.add(leaseId);
+    while (this.#opening.has(leaseId)) {
+      try {
+        await storage.openLease({ leaseId, owner, nowMs: now(), ttlMs: LEASE_MS });
+        this.#held.add(leaseId);
+        if (this.#opening.delete(leaseId)) {
+          return;
+        }
+        this.close(leaseId);
+      } catch (err) {
+        if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
+          this.#opening.delete(leaseId);
+          throw err;
+        }
+        log.warn({ err, leaseId }, "a lease could not be opened; it is tried again");
+        await sleep(OPEN_AGAIN_MS);
+      }
+    }
+    throw new Error("the worker ended before its lease was opened");
   }
 
   /** Closes a lease; where the storage does not answer, its expiry does the same later. */
   close(leaseId: string): void {
+    this.#opening.delete(leaseId);
     if (this.#held.delete(leaseId)) {
       const closing = this.#close(leaseId).finally(() => this.#closing.delete(closing));
       this.#closing.add(closing);

@@ -1,7 +1,27 @@
+import type { LogLevel } from "../sdk/protocol.ts";
+
 /** The part of a pino logger that the platform's mechanisms use. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+}
+
+/** A line that a function logged. */
+export interface ServiceLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  /** JSON text of an object. */
+  readonly fieldsJson?: string;
+}
+
+/** Writes a function's line into the node's log, with what it belongs to. */
+export function logLine(
+  log: Log,
+  { level, message, fieldsJson }: ServiceLine,
+  facts: object,
+): void {
+  const fields: unknown = fieldsJson === undefined ? undefined : JSON.parse(fieldsJson);
+  log[level]({ ...facts, ...(fields !== undefined && { fields }) }, message);
 }

@@ -1,6 +1,6 @@
 /** What the end of an execution means for the task that it was an attempt of. */
 import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { CallFailure, Payload } from "../sdk/protocol.ts";
+import type { CallFailure } from "../sdk/protocol.ts";
 import type { AttemptEnd } from "../storage/storage.ts";
 import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
@@ -11,17 +11,20 @@ export interface OutcomeOptions {
   readonly task: Task;
   readonly endpoint: EndpointManifest;
   readonly nowMs: number;
-  readonly maxResultBytes: number;
+  /** From 0 to 1: spreads the next attempts of tasks that failed together. */
+  readonly random: number;
 }
 
 export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEnd {
   switch (end.kind) {
     case "result":
-      return withinLimit(end.result, options.maxResultBytes);
+      return { status: "success", result: end.result };
     case "failure":
       return fail(toTaskFailure(end.failure), options);
     case "lost":
       return { status: "worker_lost" };
+    case "displaced":
+      return { status: "queued", runAtMs: options.nowMs, failed: false };
     case "aborted":
       if (end.reason === "timeout") {
         return fail(timedOut(options.endpoint), options);
@@ -32,24 +35,11 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
   }
 }
 
-/** The size of a payload: its JSON text, counted in characters, and its files. */
-export function payloadBytes(payload: Payload): number {
-  return payload.files.reduce((sum, { data }) => sum + data.byteLength, payload.json.length);
-}
-
-function withinLimit(result: Payload, maxResultBytes: number): AttemptEnd {
-  const bytes = payloadBytes(result);
-  if (bytes <= maxResultBytes) {
-    return { status: "success", result };
-  }
-  const message = `the result has ${bytes} bytes, the limit is ${maxResultBytes}: return less, or a link to it`;
-  return { status: "failure", failure: { reason: "error", code: "internal", message } };
-}
-
-function fail(failure: TaskFailure, { task, endpoint, nowMs }: OutcomeOptions): AttemptEnd {
+function fail(failure: TaskFailure, options: OutcomeOptions): AttemptEnd {
+  const { task, endpoint, nowMs, random } = options;
   const failures = task.failedAttempts + 1;
   const { code } = failure;
-  const runAtMs = retryAt({ failures, code, policy: endpoint.retries, nowMs });
+  const runAtMs = retryAt({ failures, code, policy: endpoint.retries, nowMs, random });
   return runAtMs === undefined
     ? { status: "failure", failure }
     : { status: "queued", runAtMs, failed: true };

@@ -4,7 +4,7 @@ import { Timer } from "./timer.ts";
 
 /** Tasks deleted at once: bounds how long the database is busy with it. */
 const LIMIT = 1_000;
-const EVERY_MS = 5_000;
+const EVERY_MS = 10_000;
 
 /** Deletes finished tasks that have expired, by timer, so on an idle server too. */
 export function startPruner(options: {

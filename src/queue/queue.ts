@@ -2,17 +2,29 @@
  * The task queue of one deployment as its callers use it: submit, read, wait,
  * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
  */
-import { problem } from "../errors.ts";
+import { Problem, problem } from "../errors.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
-import type { NewTask, Storage } from "../storage/storage.ts";
+import type { Storage, TaskListing } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { type RunTimes, retryAfter } from "./estimate.ts";
+import type { Expirer } from "./expirer.ts";
+import type { Peers } from "./peers.ts";
+import { Places, type QueuePlace } from "./places.ts";
 import type { FinishedTask, RecentTasks } from "./recent.ts";
+import { finished, notFinished, notFound } from "./refusals.ts";
+import {
+  type Submission,
+  type SubmitOptions,
+  type Submitted,
+  toNewTask,
+  toSubmitted,
+} from "./submission.ts";
 import { waitFor } from "./wait.ts";
 import { watchEvents } from "./watch.ts";
 
@@ -24,16 +36,17 @@ export interface QueueOptions {
   readonly storage: Storage;
   readonly dispatcher: Dispatcher;
   readonly attempts: Attempts;
+  /** The other nodes on the same database; undefined where there are none. */
+  readonly peers: Peers | undefined;
   readonly changes: Changes;
   readonly recent: RecentTasks;
+  readonly expirer: Expirer;
+  readonly runTimes: RunTimes;
+  /** How many calls of an endpoint this node can run at a time. */
+  readonly slots: (endpoint: string) => number;
   readonly graceMs: number;
   readonly newId: () => string;
   readonly now: () => number;
-}
-
-export interface SubmitOptions {
-  readonly retryOf?: string;
-  readonly idempotency?: NewTask["idempotency"];
 }
 
 /** Which task, and how long to wait for it. */
@@ -49,9 +62,11 @@ export interface TaskQuestion {
 
 export class Queue {
   readonly #options: QueueOptions;
+  readonly #places: Places;
 
   constructor(options: QueueOptions) {
     this.#options = options;
+    this.#places = new Places(options);
   }
 
   /**
@@ -61,45 +76,52 @@ export class Queue {
   async submit(
     endpoint: EndpointManifest,
     payload: Payload,
-    { retryOf, idempotency }: SubmitOptions = {},
-  ): Promise<{ task: Task; replayed: boolean }> {
-    const { deploymentId, dispatcher, newId, now } = this.#options;
-    const nowMs = now();
-    const { retentionMs, priority, queueLimit } = endpoint;
-    const outcome = await dispatcher.submit(
-      {
-        deploymentId,
-        taskId: newId(),
-        endpoint: endpoint.name,
-        arguments: payload,
-        createdAtMs: nowMs,
-        runAtMs: nowMs,
-        expiresAtMs: nowMs + retentionMs,
-        retentionMs,
-        priority,
-        queueLimit,
-        ...(retryOf !== undefined && { retryOf }),
-        ...(idempotency !== undefined && { idempotency }),
-      },
-      endpoint,
-    );
-    switch (outcome.outcome) {
-      case "stored":
-        return { task: outcome.task, replayed: false };
-      case "replayed":
-        return { task: outcome.task, replayed: true };
-      case "key_reused":
-        throw problem(
-          "IDEMPOTENCY_KEY_REUSED",
-          `the idempotency key ${JSON.stringify(idempotency?.key)} was used with other arguments: use a new key for a new call`,
-        );
-      case "queue_full":
-        throw problem(
-          "QUEUE_FULL",
-          `${outcome.queued} tasks of endpoint ${endpoint.name} are waiting, its limit is ${queueLimit}: try again later`,
-          { retryAfterMs: 5_000 },
-        );
+    options: SubmitOptions = {},
+  ): Promise<Submitted> {
+    const submission = { endpoint, payload, options };
+    const outcome = await this.#options.dispatcher.submit(this.#newTask(submission), endpoint);
+    const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
+    if (submitted instanceof Problem) {
+      throw submitted;
     }
+    return submitted;
+  }
+
+  /**
+   * Queues calls in one transaction; resolves when they are stored, with the task
+   * of each or the reason why it was refused. They all wait for a claim, even
+   * when slots are free, so that the one of the highest priority starts first.
+   */
+  async submitAll(submissions: readonly Submission[]): Promise<(Submitted | Problem)[]> {
+    const { storage, dispatcher, newId } = this.#options;
+    // Ids of one millisecond are in no order; sorted, they keep that of the calls.
+    const ids = submissions.map(() => newId()).sort();
+    const tasks = submissions.map((submission, index) => this.#newTask(submission, ids[index]));
+    const outcomes = tasks.length === 0 ? [] : await storage.submitTasks({ tasks });
+    dispatcher.stored(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
+    return submissions.map((submission, index) => {
+      const outcome = outcomes[index];
+      if (outcome === undefined) {
+        throw new Error("the storage answered less than it was asked");
+      }
+      return toSubmitted(outcome, submission, () => this.#retryAfter(submission.endpoint));
+    });
+  }
+
+  /**
+   * Where a task stands that waits for a worker. undefined for any other, and
+   * when more positions are asked for than are counted.
+   */
+  async place(task: Task): Promise<QueuePlace | undefined> {
+    return task.status === "queued" ? this.#places.find(task) : undefined;
+  }
+
+  /** One page of the deployment's tasks, without those that have expired; see the storage port. */
+  async list(listing: Omit<TaskListing, "deploymentId">): ReturnType<Storage["listTasks"]> {
+    const { deploymentId, storage, now } = this.#options;
+    const { tasks, nextBefore } = await storage.listTasks({ ...listing, deploymentId });
+    const nowMs = now();
+    return { tasks: tasks.filter((task) => !hasExpired(task, nowMs)), nextBefore };
   }
 
   /** The task; with `waitMs`, when it next changes, unless it is final already. */
@@ -143,9 +165,14 @@ export class Queue {
 
   /** Cancels a task that is queued, or, with `abort`, one that runs. */
   async cancel(question: TaskQuestion, abort: boolean): Promise<Task> {
-    const { deploymentId, storage, attempts, changes, graceMs, now } = this.#options;
+    const { deploymentId, storage, attempts, peers, changes, graceMs, now } = this.#options;
     const { taskId } = await this.#find(question);
-    const outcome = await storage.cancelTask({ deploymentId, taskId, nowMs: now() });
+    const key = { deploymentId, taskId };
+    const outcome = await storage.cancelTask({ ...key, nowMs: now() }).catch((err: unknown) => {
+      // It may have been cancelled all the same: those who wait look for themselves.
+      changes.publish(taskId);
+      throw err;
+    });
     if (outcome === undefined) {
       throw notFound(taskId);
     }
@@ -162,8 +189,9 @@ export class Queue {
     }
     const waitMs = graceMs + ABORT_MARGIN_MS;
     const ended = this.#waitUntil({ ...question, waitMs }, ({ status }) => status !== "running");
-    attempts.abort(taskId);
-    const task = await ended;
+    const asked = attempts.abort(taskId) ? undefined : peers?.requestAbort(taskId);
+    // Together: either may fail while the other is under way.
+    const [task] = await Promise.all([ended, asked]);
     if (task.status === "cancelled") {
       return task;
     }
@@ -204,6 +232,20 @@ export class Queue {
     yield* watchEvents({ storage, changes, key, afterSequence, signal: question.signal });
   }
 
+  #newTask(submission: Submission, taskId = this.#options.newId()) {
+    const { deploymentId, expirer } = this.#options;
+    const task = toNewTask(submission, { deploymentId, taskId });
+    if (task.startByMs !== undefined) {
+      expirer.expect(task.startByMs);
+    }
+    return task;
+  }
+
+  #retryAfter({ name, queueLimit }: EndpointManifest): number {
+    const { runTimes, slots } = this.#options;
+    return retryAfter({ queueLimit, slots: slots(name), meanRunMs: runTimes.mean(name) });
+  }
+
   #recent(question: TaskQuestion): FinishedTask | undefined {
     const found = this.#options.recent.get(question.taskId, this.#options.now());
     return found && isAsked(found.task, question) ? found : undefined;
@@ -216,8 +258,7 @@ export class Queue {
     const task =
       recent.get(taskId, now())?.task ??
       (isTaskId(taskId) ? await storage.getTask({ deploymentId, taskId }) : undefined);
-    const expired = task !== undefined && isFinal(task.status) && task.expiresAtMs <= now();
-    if (task === undefined || expired || !isAsked(task, question)) {
+    if (task === undefined || hasExpired(task, now()) || !isAsked(task, question)) {
       throw notFound(taskId);
     }
     return task;
@@ -245,20 +286,11 @@ export class Queue {
   }
 }
 
+/** It is to be deleted, and may be gone at any moment. */
+function hasExpired({ status, expiresAtMs }: Task, nowMs: number): boolean {
+  return isFinal(status) && expiresAtMs <= nowMs;
+}
+
 function isAsked(task: Task, { endpoint }: TaskQuestion): boolean {
   return endpoint === undefined || task.endpoint === endpoint;
-}
-
-export function notFound(taskId: string): Error {
-  return problem("TASK_NOT_FOUND", `task ${taskId.slice(0, 64)} does not exist or has expired`);
-}
-
-export function notFinished({ taskId, status }: Task): Error {
-  const message = `task ${taskId} is ${status}: ask again when it has finished, or with wait`;
-  return problem("TASK_NOT_FINISHED", message, { metadata: { task_id: taskId, status } });
-}
-
-function finished({ taskId, status }: Task): Error {
-  const message = `task ${taskId} has already ended (${status}) and cannot be cancelled`;
-  return problem("TASK_FINISHED", message, { metadata: { task_id: taskId, status } });
 }

@@ -1,3 +1,4 @@
+import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Changes } from "./changes.ts";
 
@@ -14,7 +15,7 @@ export interface WaitOptions {
 
 /**
  * Resolves with the task as soon as it is `enough`, and with what it then is
- * when the time is over, the caller has gone or the node shuts down. It listens first and reads
+ * when the time is over or the caller has gone. It listens first and reads
  * then, so that no change falls between the two.
  */
 export function waitFor(options: WaitOptions): Promise<Task> {
@@ -38,10 +39,14 @@ export function waitFor(options: WaitOptions): Promise<Task> {
     try {
       unlisten = changes.listen(taskId, {
         onChange: (task) => (task ? look(task) : read().then(look, fail)),
-        onClose: giveUp,
+        onClose: () => fail(shuttingDown()),
       });
     } catch (err) {
       fail(err);
+      return;
+    }
+    if (signal?.aborted) {
+      giveUp();
       return;
     }
     signal?.addEventListener("abort", giveUp, { once: true });

@@ -11,12 +11,12 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
+import { readBody } from "../http/body.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import { sendFrameworkError } from "../http/framework.ts";
+import type { CallOrigin, Invoke } from "../http/invoke.ts";
+import { sendProblem } from "../http/problem.ts";
 import { type Binding, compileBindings } from "./binding.ts";
-import { readBody } from "./body.ts";
-import { disconnectSignal } from "./disconnect.ts";
-import { sendFrameworkError } from "./framework.ts";
-import type { CallOrigin, Invoke } from "./invoke.ts";
-import { sendProblem } from "./problem.ts";
 import { bindRequest } from "./request.ts";
 import { sendAnswer, sendStream } from "./response.ts";
 import { type Found, RouteTable } from "./routes.ts";
@@ -141,5 +141,5 @@ async function readPlainBody(req: FastifyRequest, maxBytes: number): Promise<Uin
     const message = `the content encoding ${encoding} is not read here; send the body as it is`;
     throw problem("CONTENT_TYPE_UNSUPPORTED", message);
   }
-  return readBody(req.raw, maxBytes);
+  return readBody(req, maxBytes);
 }

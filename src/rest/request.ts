@@ -6,15 +6,10 @@
  * the path always wins; a query or body that says otherwise is refused, and a
  * body that says the same is not.
  */
-import {
-  create,
-  type DescField,
-  type JsonObject,
-  type JsonValue,
-  type Message,
-} from "@bufbuild/protobuf";
+import { create, type DescField, type JsonObject, type Message } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
 import { problem } from "../errors.ts";
+import { parseJson } from "../http/json.ts";
 import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
@@ -96,18 +91,6 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
     contentType ?? "",
   );
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-/** Errors: BODY_MALFORMED, with the parser's own words. */
-export function parseJson(body: Uint8Array): JsonValue {
-  try {
-    return JSON.parse(utf8.decode(body)) as JsonValue;
-  } catch (cause) {
-    const detail = cause instanceof SyntaxError ? cause.message : "it is not UTF-8";
-    throw problem("BODY_MALFORMED", `the body is not valid JSON: ${detail}`, { cause });
-  }
 }
 
 function bindPath(json: JsonObject, { fields, value }: BoundField): void {

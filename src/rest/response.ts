@@ -3,11 +3,11 @@ import { Readable } from "node:stream";
 import { type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../gen/google/api/httpbody_pb.js";
+import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
+import { JSON_TYPE, reportProblem } from "../http/problem.ts";
+import { chooseFormat, frames, openStream, rawChunks } from "../http/stream.ts";
 import type { Binding } from "./binding.ts";
-import type { StreamAnswer, UnaryAnswer } from "./invoke.ts";
-import { JSON_TYPE, reportProblem } from "./problem.ts";
 import { spellingOf } from "./spelling.ts";
-import { chooseFormat, frames, openStream, rawChunks } from "./stream.ts";
 
 /** The JSON of an answer: fields by their proto names, enums in lower case. */
 export function answerJson(binding: Binding, message: Message): JsonValue {

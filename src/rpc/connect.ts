@@ -13,11 +13,11 @@ import {
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
-import { readBody } from "../rest/body.ts";
-import { disconnectSignal } from "../rest/disconnect.ts";
-import { sendProblem } from "../rest/problem.ts";
-import { parseJson } from "../rest/request.ts";
-import { connectStatus } from "../rest/status.ts";
+import { readBody } from "../http/body.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import { parseJson } from "../http/json.ts";
+import { sendProblem } from "../http/problem.ts";
+import { connectStatus } from "../http/status.ts";
 import type { Invoker } from "./invoker.ts";
 
 export interface ConnectJsonOptions {
@@ -44,7 +44,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
     try {
       const timeoutMs = readTimeout(req);
       requireVersion(req);
-      const message = read(method, parseJson(await readBody(req.raw, readMaxBytes)));
+      const message = read(method, parseJson(await readBody(req, readMaxBytes)));
       const answer = await invoker.unary(method, message, {
         header: req.headers,
         signal: disconnectSignal(reply),

@@ -2,10 +2,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { EndpointKind, type EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import type { Directory } from "../deployments/directory.ts";
-import { problem } from "../errors.ts";
+import { problem, toProblem } from "../errors.ts";
 import { deploymentOf } from "./deployment.ts";
 import { toResultMessage } from "./messages.ts";
-import { answer } from "./task.ts";
+import { answer } from "./result.ts";
 
 /** EndpointService over the deployments in the directory. */
 export function endpointService(
@@ -36,7 +36,10 @@ export function endpointService(
       }
       const { taskId } = (await deployment.queue.submit(manifest, payload)).task;
       const waitMs = manifest.timeoutMs;
-      const finished = await deployment.queue.result({ taskId, waitMs, signal: ctx.signal });
+      const finished = await namingTask(
+        deployment.queue.result({ taskId, waitMs, signal: ctx.signal }),
+        taskId,
+      );
       if (finished.task.status === "queued" || finished.task.status === "running") {
         throw problem(
           "CALL_TIMEOUT",
@@ -47,4 +50,19 @@ export function endpointService(
       return answer(finished, deployment, req.resultFormat);
     },
   };
+}
+
+/** An error while a task is waited for does not end the task: the caller is told which it is. */
+async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {
+  try {
+    return await waiting;
+  } catch (err) {
+    const { reason, rawMessage, retryAfterMs } = toProblem(err);
+    const message = `${rawMessage} (task ${taskId} was accepted: ask for its result, do not call again)`;
+    throw problem(reason, message, {
+      metadata: { task_id: taskId },
+      cause: err,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
 }

@@ -1,6 +1,12 @@
 /** From the domain's types to the messages of `tessera.v1`. */
 import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type Duration,
+  durationMs,
+  type Timestamp,
+  timestampFromMs,
+  ValueSchema,
+} from "@bufbuild/protobuf/wkt";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
 import {
   FailureReason,
@@ -17,12 +23,13 @@ import {
   TaskStatus,
 } from "../../gen/tessera/v1/task_pb.js";
 import { isFile, outputBody } from "../deployments/output.ts";
+import type { QueuePlace } from "../queue/places.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 
-const STATUS = {
+export const STATUS = {
   queued: TaskStatus.QUEUED,
   running: TaskStatus.RUNNING,
   success: TaskStatus.SUCCESS,
@@ -37,7 +44,12 @@ const REASON = {
   worker_lost: FailureReason.WORKER_LOST,
 } as const;
 
-export function toTaskMessage(task: Task): TaskMessage {
+/** A span of time of a request; an absent one is none. */
+export function milliseconds(span: Duration | undefined): number {
+  return span === undefined ? 0 : durationMs(span);
+}
+
+export function toTaskMessage(task: Task, place?: QueuePlace): TaskMessage {
   const message = create(TaskSchema);
   message.taskId = task.taskId;
   message.deployment = task.deploymentId;
@@ -49,6 +61,10 @@ export function toTaskMessage(task: Task): TaskMessage {
   message.retryOf = task.retryOf ?? "";
   setTime(message, "startedAt", task.startedAtMs);
   setTime(message, "finishedAt", task.finishedAtMs);
+  if (place) {
+    message.queuePosition = place.position;
+    setTime(message, "estimatedStart", place.estimatedStartMs);
+  }
   if (task.progress) {
     message.progress = create(TaskProgressSchema, task.progress);
   }
@@ -58,9 +74,9 @@ export function toTaskMessage(task: Task): TaskMessage {
   return message;
 }
 
-function setTime(
-  message: { startedAt?: Timestamp; finishedAt?: Timestamp },
-  field: "startedAt" | "finishedAt",
+function setTime<Field extends "startedAt" | "finishedAt" | "estimatedStart">(
+  message: { [Name in Field]?: Timestamp },
+  field: Field,
   timeMs: number | undefined,
 ): void {
   if (timeMs !== undefined) {

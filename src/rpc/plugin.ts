@@ -14,8 +14,9 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { sendFrameworkError } from "../rest/framework.ts";
-import { isDefect } from "../rest/problem.ts";
+import { boundedChunks } from "../http/body.ts";
+import { sendFrameworkError } from "../http/framework.ts";
+import { isDefect } from "../http/problem.ts";
 import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./interceptors/errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
@@ -101,7 +102,12 @@ function createLibraryHandler(
         undefined,
         contextValues?.(req),
       );
-      await universalResponseToNodeResponse(await handler(universal), reply.raw);
+      const { methodKind } = handler.method;
+      // A client that streams may do so for as long as it likes; the library bounds each message.
+      const whole = methodKind === "unary" || methodKind === "server_streaming";
+      const body = universal.body as AsyncIterable<Uint8Array>;
+      const request = whole ? { ...universal, body: boundedChunks(req, body) } : universal;
+      await universalResponseToNodeResponse(await handler(request), reply.raw);
     } catch (err) {
       // Errors of calls are answers; this is one of the connection, with nobody left to tell.
       req.log.debug({ err }, "an RPC's connection broke");

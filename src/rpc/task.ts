@@ -1,54 +1,23 @@
-import { createHash } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import { Code, type ServiceImpl } from "@connectrpc/connect";
-import { codeFromString } from "@connectrpc/connect/protocol-connect";
-import type { ResultFormat } from "../../gen/tessera/v1/task_pb.js";
-import {
-  SubmitTaskResponseSchema,
-  type TaskResult,
-  type TaskService,
-} from "../../gen/tessera/v1/task_pb.js";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import type { Directory } from "../deployments/directory.ts";
-import type { HostedDeployment } from "../deployments/hosted.ts";
-import { problem } from "../errors.ts";
-import { notFinished, type TaskQuestion } from "../queue/queue.ts";
-import type { FinishedTask } from "../queue/recent.ts";
-import type { Payload } from "../sdk/protocol.ts";
-import { isFinal, type Task } from "../tasks/task.ts";
+import type { TaskQuestion } from "../queue/queue.ts";
 import { deploymentOf } from "./deployment.ts";
-import { toEventMessage, toResultMessage, toTaskMessage } from "./messages.ts";
+import { listTasks } from "./list.ts";
+import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
+import { answer } from "./result.ts";
+import { submitHandlers } from "./submit.ts";
 
 /** TaskService over the queues of the deployments in the directory. */
 export function taskService(directory: Directory): Partial<ServiceImpl<typeof TaskService>> {
   return {
-    async submitTask(req, ctx) {
-      const deployment = deploymentOf(directory, req.deployment, ctx);
-      deployment.admit();
-      const { manifest, reader } = deployment.taskEndpoint(req.endpoint);
-      const payload = await reader.read(req.input);
-      const key = req.idempotencyKey;
-      const options = key === "" ? {} : { idempotency: { key, digest: digest(payload) } };
-      const { task, replayed } = await deployment.queue.submit(manifest, payload, options);
-      const response = create(SubmitTaskResponseSchema);
-      response.replayed = replayed;
-      const waitMs = milliseconds(req.wait);
-      if (waitMs === 0) {
-        response.task = toTaskMessage(task);
-        return response;
-      }
-      const { taskId } = task;
-      const ended = await deployment.queue.result({ taskId, waitMs, signal: ctx.signal });
-      response.task = toTaskMessage(ended.task);
-      if (isFinal(ended.task.status)) {
-        response.result = answer(ended, deployment, req.resultFormat);
-      }
-      return response;
-    },
+    ...submitHandlers(directory),
 
     async getTask(req, ctx) {
       const { queue } = deploymentOf(directory, req.deployment, ctx);
-      return toTaskMessage(await queue.get(question(req, ctx.signal)));
+      const task = await queue.get(question(req, ctx.signal));
+      return toTaskMessage(task, await queue.place(task));
     },
 
     async getTaskResult(req, ctx) {
@@ -66,7 +35,12 @@ export function taskService(directory: Directory): Partial<ServiceImpl<typeof Ta
       const deployment = deploymentOf(directory, req.deployment, ctx);
       deployment.admit();
       const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
-      return toTaskMessage(await deployment.queue.retry(question(req, ctx.signal), endpointOf));
+      const task = await deployment.queue.retry(question(req, ctx.signal), endpointOf);
+      return toTaskMessage(task, await deployment.queue.place(task));
+    },
+
+    async listTasks(req, ctx) {
+      return listTasks(deploymentOf(directory, req.deployment, ctx), req);
     },
 
     async *watchTask(req, ctx) {
@@ -84,54 +58,4 @@ function question(
 ): TaskQuestion {
   const { taskId, endpoint, wait } = req;
   return { taskId, endpoint: endpoint || undefined, waitMs: milliseconds(wait), signal };
-}
-
-function milliseconds(wait: Duration | undefined): number {
-  return wait === undefined ? 0 : durationMs(wait);
-}
-
-/** The result of a task that succeeded; throws what a caller hears of any other. */
-export function answer(
-  finished: FinishedTask,
-  deployment: HostedDeployment,
-  format: ResultFormat,
-): TaskResult {
-  const { task, result } = finished;
-  switch (task.status) {
-    case "success":
-      if (result === undefined) {
-        throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
-      }
-      return toResultMessage(result, deployment.find(task.endpoint), format);
-    case "cancelled":
-      throw problem(
-        "TASK_CANCELLED",
-        `task ${task.taskId} was cancelled and has no result: retry it to run it again`,
-        {
-          metadata: { task_id: task.taskId },
-        },
-      );
-    case "failure":
-      throw failed(task);
-    default:
-      throw notFinished(task);
-  }
-}
-
-function failed({ taskId, failure }: Task): Error {
-  const { reason = "error", code = "internal", message = "", violations = [] } = failure ?? {};
-  return problem("TASK_FAILED", message || "the function failed without a message", {
-    code: codeFromString(code) ?? Code.Internal,
-    metadata: { task_id: taskId, failure_reason: reason },
-    violations,
-  });
-}
-
-/** Tells the same arguments from others, files included. */
-function digest({ json, files }: Payload): string {
-  const hash = createHash("sha256").update(json);
-  for (const { contentType, filename, data } of files) {
-    hash.update(JSON.stringify([contentType, filename, data.byteLength])).update(data);
-  }
-  return hash.digest("base64url");
 }

@@ -2,16 +2,11 @@
 import { Code } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../errors.ts";
-import { errorJson, sendProblem } from "../rest/problem.ts";
-import { connectStatus } from "../rest/status.ts";
+import { errorJson, sendProblem } from "../http/problem.ts";
+import { connectStatus } from "../http/status.ts";
 
 /** Flag of the envelope that ends a Connect stream. */
 const END_STREAM = 2;
-
-/** True for requests whose content type only an RPC has. */
-export function isRpc(req: FastifyRequest): boolean {
-  return /^application\/(?:grpc|connect\+|proto\b)/i.test(req.headers["content-type"] ?? "");
-}
 
 /** Answers `unimplemented` to gRPC, gRPC-Web and Connect callers. */
 export function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyReply {

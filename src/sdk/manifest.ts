@@ -52,7 +52,7 @@ export interface EndpointManifest {
   readonly timeoutMs: number;
   /** How many calls of this endpoint one worker executes at a time. */
   readonly concurrency: number;
-  /** How long a finished or unfinished task is kept after submission (tasks only). */
+  /** How long a task is kept after it has ended (tasks only). */
   readonly retentionMs: number;
   readonly retries: RetryPolicy;
   /** How many tasks of this endpoint may wait before submits are refused. */

@@ -25,7 +25,7 @@ export interface RunOptions {
    * its memory. More workers, not more concurrency, make computation faster.
    */
   readonly concurrency?: number;
-  /** How long a task is kept after its submission, from 1 s to 365 d. Default: 24 h. */
+  /** How long a task is kept after it has ended, from 1 s to 365 d. Default: 24 h. */
   readonly retention?: Duration;
   /**
    * How a task that threw is tried again: `max` times (0 to 100) after the first,

@@ -1,7 +1,6 @@
 /**
- * The messages between a node and its worker processes, sent over Node's IPC
- * channel with `serialization: "advanced"` (structured clone, so that bytes
- * stay bytes).
+ * The messages between a node and its worker processes, as frames
+ * (`frames.ts`) over a socket that a worker is started with.
  *
  * Calls and results travel in lists: whatever piles up within one turn of the
  * event loop goes out as one message, because a message costs far more than
@@ -9,6 +8,9 @@
  * untrusted input.
  */
 import type { ServiceManifest } from "./manifest.ts";
+
+/** Under which descriptor a worker finds the channel to its node. */
+export const CHANNEL_DESCRIPTOR = 3;
 
 /** A file as it crosses the process boundary. */
 export interface FileValue {
@@ -25,6 +27,11 @@ export interface FileValue {
 export interface Payload {
   readonly json: string;
   readonly files: readonly FileValue[];
+}
+
+/** The size of a payload: its JSON text, counted in characters, and its files. */
+export function payloadBytes({ json, files }: Payload): number {
+  return files.reduce((sum, { data }) => sum + data.byteLength, json.length);
 }
 
 /** One execution of an endpoint. */
@@ -48,7 +55,12 @@ export interface CallFailure {
   /** A Connect code in its wire spelling, such as `internal` or `invalid_argument`. */
   readonly code: string;
   /** One of the catalogue of reasons: what the host could tell. */
-  readonly reason: "ARGUMENTS_INVALID" | "CALL_FAILED" | "OUTPUT_INVALID" | "ENDPOINT_NOT_FOUND";
+  readonly reason:
+    | "ARGUMENTS_INVALID"
+    | "CALL_FAILED"
+    | "OUTPUT_INVALID"
+    | "RESULT_TOO_LARGE"
+    | "ENDPOINT_NOT_FOUND";
   readonly message: string;
   /** What is wrong with which argument (`path` in dots, empty for the whole). */
   readonly violations?: readonly { readonly path: string; readonly message: string }[];
@@ -70,6 +82,8 @@ export type NodeMessage =
       readonly servicePath: string;
       /** Its code, bundled to one ES module with an inline source map. */
       readonly code: string;
+      /** A larger result is refused before it leaves the worker. */
+      readonly maxResultBytes: number;
     }
   | { readonly type: "calls"; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }

@@ -18,17 +18,20 @@
  */
 import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
-import type { Task, TaskFailure } from "../tasks/task.ts";
+import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
 
 /** A task to store. */
 export interface NewTask {
   readonly deploymentId: string;
+  /** Ids are in the order of `createdAtMs`: lists rely on it. */
   readonly taskId: string;
   readonly endpoint: string;
   readonly arguments: Payload;
   readonly createdAtMs: number;
   /** Not to be started before. */
   readonly runAtMs: number;
+  /** Fails with `expired` when it has not been started by then; absent: waits for ever. */
+  readonly startByMs?: number;
   readonly expiresAtMs: number;
   /** How long the result is kept after the end. */
   readonly retentionMs: number;
@@ -116,7 +119,7 @@ export interface Storage extends AsyncDisposable {
   /**
    * Claims the queued tasks that are due, for each claim at most `limit` of
    * its endpoint: highest priority first, then longest due. A task is given
-   * to one claimer only. What was found due once (by a claim, or because it
+   * to one claimer only, and not after its `startByMs`. What was found due once (by a claim, or because it
    * was stored without a delay) stays due when the clock goes back.
    */
   claimTasks(parameters: {
@@ -131,7 +134,9 @@ export interface Storage extends AsyncDisposable {
 
   /**
    * Records how attempts ended. Answers the task as it is now, or undefined
-   * where the attempt was no longer the current one and nothing changed.
+   * where the attempt was no longer the current one and nothing changed. The
+   * same final end of the same attempt at the same `nowMs` once more is a
+   * repetition, after an answer that got lost: it is answered with the task.
    */
   endAttempts(parameters: {
     readonly nowMs: number;
@@ -151,8 +156,26 @@ export interface Storage extends AsyncDisposable {
     }[];
   }): Promise<(number | undefined)[]>;
 
+  /** Attempts that run under these leases, whoever knows of them: after an answer got lost. */
+  listAttempts(parameters: { readonly leaseIds: readonly string[] }): Promise<Attempt[]>;
+
   /** Cancels a task that is queued; undefined when there is no such task. */
   cancelTask(parameters: TaskKey & { readonly nowMs: number }): Promise<CancelOutcome | undefined>;
+
+  /**
+   * Asks for the abort of a task that runs, on whichever node. Answers the
+   * task; one that does not run is only answered. undefined for none.
+   */
+  requestAbort(parameters: TaskKey): Promise<Task | undefined>;
+
+  /** The attempts under these leases whose abort was asked for. */
+  listAborts(parameters: { readonly leaseIds: readonly string[] }): Promise<Attempt[]>;
+
+  /**
+   * Fails the queued tasks whose `startByMs` has passed, at most `limit`.
+   * Answers them.
+   */
+  expireTasks(parameters: { readonly nowMs: number; readonly limit: number }): Promise<Task[]>;
 
   /** Opens a lease: the right of one worker to hold attempts, until it expires. */
   openLease(parameters: {
@@ -183,6 +206,22 @@ export interface Storage extends AsyncDisposable {
   /** Deletes finished tasks that have expired, with all that belongs to them; at most `limit`. */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 
+  /**
+   * Tasks of a deployment, newest first. A page may have fewer than `limit`
+   * tasks, even none, and still be followed by others: at most a bounded
+   * number of rows is looked at. `nextBefore` is undefined after the last page.
+   */
+  listTasks(parameters: TaskListing): Promise<{
+    readonly tasks: Task[];
+    readonly nextBefore: string | undefined;
+  }>;
+
+  /**
+   * How many tasks would be claimed before this one, counted up to `limit`;
+   * undefined when it is not waiting to be claimed.
+   */
+  queuePosition(parameters: TaskKey & { readonly limit: number }): Promise<number | undefined>;
+
   /** How many tasks of each endpoint are queued and running, from maintained counters. */
   countTasks(parameters: { readonly deploymentId: string }): Promise<QueueCount[]>;
 
@@ -191,6 +230,19 @@ export interface Storage extends AsyncDisposable {
     readonly deploymentId: string;
     readonly nowMs: number;
   }): Promise<number | undefined>;
+}
+
+export interface TaskListing {
+  readonly deploymentId: string;
+  readonly endpoint?: string;
+  readonly status?: TaskStatus;
+  /** Created at this time or later. */
+  readonly createdFromMs?: number;
+  /** Created before this time. */
+  readonly createdBeforeMs?: number;
+  /** Only tasks with a smaller id: those after it in the list. */
+  readonly before?: string;
+  readonly limit: number;
 }
 
 export interface TaskKey {

@@ -43,3 +43,14 @@ const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 export function isTaskId(text: string): boolean {
   return TASK_ID.test(text);
 }
+
+/** The time in a task's id, in milliseconds since 1970. */
+export function timeOfTaskId(taskId: string): number {
+  return Number.parseInt(taskId.slice(0, 8) + taskId.slice(9, 13), 16);
+}
+
+/** Text that sorts before the ids of this time (milliseconds since 1970) and after those of earlier times. */
+export function idBoundary(timeMs: number): string {
+  const time = timeMs.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}`;
+}

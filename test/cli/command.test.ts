@@ -42,6 +42,13 @@ describe("help", { timeout: PROCESS_MS }, () => {
     },
   );
 
+  it("says what workers can be allowed", async () => {
+    const { stdout } = await run(["serve", "--help"]);
+    for (const option of ["--allow-read <path>", "--allow-addons", "--allow-workers", "--env"]) {
+      expect(stdout).toContain(option);
+    }
+  });
+
   it("is what a call without a command gets, as an error", async () => {
     const { code, stdout, stderr } = await run([]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

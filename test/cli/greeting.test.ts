@@ -70,6 +70,13 @@ describe("the greeting of a server with a token", { timeout: 30_000 }, () => {
   });
 });
 
+it("offers lines for a token that came as a flag, which a log does not show", async () => {
+  const { program } = await Program.serve([SUMMARIZER, "--token", TOKEN]);
+  await using _ = program;
+  expect(program.stdout).not.toContain(TOKEN);
+  expect(program.stdout).toMatch(/Try it:\n\n {2}export TESSERA_TOKEN='<the token>'\n\n {2}curl /);
+}, 30_000);
+
 describe("a greeting", () => {
   const pages: EndpointManifest = {
     name: "scan",
@@ -87,7 +94,7 @@ describe("a greeting", () => {
     const { config } = readServeConfig("service.ts", flags, {});
     const manifest = { name: "scanner", endpoints };
     const served = { manifest, port: 4100, stop: async () => {} };
-    return greeting(served as never, { config, token: false, exampleOf });
+    return greeting(served as never, { config, token: undefined, exampleOf });
   }
 
   it.each([
@@ -97,6 +104,21 @@ describe("a greeting", () => {
     ["2001:db8::7", "http://[2001:db8::7]:4100/"],
   ])("has URLs that can be opened when it listens on %s", (host, url) => {
     expect(greet({ host })).toContain(`page      ${url}\n`);
+  });
+
+  it("tells the shell a token that it does not know, quoted", async () => {
+    const { config } = readServeConfig("service.ts", {}, {});
+    const served = {
+      manifest: { name: "scanner", endpoints: [pages] },
+      port: 1,
+      stop: async () => {},
+    };
+    const shown = (toExport: string | undefined) =>
+      greeting(served as never, { config, token: { toExport }, exampleOf });
+    expect(shown(undefined)).not.toContain("export");
+    const line = /^ {2}(export .*)$/m.exec(shown(TOKEN))?.[1];
+    const script = `${line}; printf %s "$TESSERA_TOKEN"`;
+    expect((await promisify(execFile)("sh", ["-ec", script])).stdout).toBe(TOKEN);
   });
 
   it("names the file that keeps the tasks", () => {

@@ -39,8 +39,9 @@ beforeEach(() => {
 afterEach(() => resources.disposeAsync());
 
 /** Serves with one worker on the database of this test. */
-async function serve(options?: ProgramOptions) {
-  const served = await Program.serve([SERVICE, "--workers", "1", "--database", database], options);
+async function serve({ workers = "1", ...options }: ProgramOptions & { workers?: string } = {}) {
+  const args = [SERVICE, "--workers", workers, "--database", database];
+  const served = await Program.serve(args, options);
   resources.use(served.program);
   return served;
 }
@@ -149,7 +150,7 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
   });
 
   it("returns a task that outlives the drain to the queue", async () => {
-    const { program, url } = await serve({ entry: "impatient.ts" });
+    const { program, url } = await serve({ entry: "impatient.ts", workers: "2" });
     const listens = await submit(url, "hold", { url: gate.url("listens") });
     await gate.visit("listens");
     const deaf = await submit(url, "deaf", { url: gate.url("deaf") });

@@ -31,3 +31,18 @@ it("allows reading the service's folder, its packages and what these link to, an
     await rm(root, { recursive: true });
   }
 });
+
+it("allows what the operator allows, and where a link of theirs leads", async () => {
+  const root = await realpath(await mkdtemp(join(tmpdir(), "permissions-test-")));
+  try {
+    await mkdir(join(root, "models"));
+    await symlink(join(root, "models"), join(root, "link"));
+    const access = { read: [join(root, "link")], addons: true, threads: true, env: {} };
+    const flags = workerPermissions({ servicePath: "/service/service.ts" }, access);
+    expect(flags).toContain(`--allow-fs-read=${join(root, "link")}`);
+    expect(flags).toContain(`--allow-fs-read=${join(root, "models")}`);
+    expect(flags).toEqual(expect.arrayContaining(["--allow-addons", "--allow-worker"]));
+  } finally {
+    await rm(root, { recursive: true });
+  }
+});

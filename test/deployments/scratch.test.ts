@@ -2,12 +2,22 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ScratchFolders } from "../../src/deployments/scratch.ts";
 
 const before = process.env.TMPDIR;
 let temporary: string;
+
+/** By then the folders that a test makes are old. */
+const LATER_MS = Date.now() + 3_600_000;
+
+/** The folder that a node left behind. */
+function leftFolder(): string {
+  const left = join(temporary, "tessera-node-x");
+  mkdirSync(left);
+  return left;
+}
 
 beforeEach(() => {
   temporary = mkdtempSync(join(tmpdir(), "tessera-scratch-test-"));
@@ -23,13 +33,6 @@ afterEach(() => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-/** The number of a process that has ended. */
-async function deadPid(): Promise<number> {
-  const process_ = spawn(process.execPath, ["-e", ""]);
-  await once(process_, "exit");
-  return process_.pid ?? 0;
-}
-
 /** A process that looks like a worker, or like any other program, and runs until it is killed. */
 async function endless(name: string) {
   const file = join(temporary, name);
@@ -42,7 +45,7 @@ async function endless(name: string) {
 
 describe("scratch folders", () => {
   test("are made for each worker and removed with it", () => {
-    const folders = new ScratchFolders();
+    const folders = new ScratchFolders(LATER_MS);
     const [one, two] = [folders.create(), folders.create()];
     folders.remove(one, 1);
     expect([existsSync(one), existsSync(two)]).toEqual([false, true]);
@@ -52,28 +55,41 @@ describe("scratch folders", () => {
 
   test("of a node that is gone are removed by the next, with the worker that it left behind", async () => {
     const orphan = await endless("sdk/host/main.js");
-    const left = join(temporary, `tessera-node-${await deadPid()}-x`);
-    mkdirSync(join(left, "worker-1"), { recursive: true });
+    const left = leftFolder();
+    mkdirSync(join(left, "worker-1"));
     writeFileSync(join(left, `${orphan.pid}.pid`), "");
     const ended = once(orphan, "exit");
-    new ScratchFolders().removeAll();
+    new ScratchFolders(LATER_MS).removeAll();
     expect(await ended).toEqual([null, "SIGKILL"]);
     expect(existsSync(left)).toBe(false);
   });
 
   test("of a node that runs are left alone", () => {
-    const running = join(temporary, `tessera-node-${process.pid}-x`);
-    mkdirSync(running);
-    new ScratchFolders().removeAll();
-    expect(existsSync(running)).toBe(true);
+    const running = new ScratchFolders(LATER_MS);
+    const folder = running.create();
+    new ScratchFolders(LATER_MS).removeAll();
+    expect(existsSync(folder)).toBe(true);
+    running.removeAll();
+  });
+
+  test("of a node that may be just starting are left alone", () => {
+    const left = leftFolder();
+    new ScratchFolders(Date.now()).removeAll();
+    expect(existsSync(left)).toBe(true);
+  });
+
+  test("are made again when a cleaner of temporary files took the node's own", () => {
+    const folders = new ScratchFolders(LATER_MS);
+    rmSync(dirname(folders.create()), { recursive: true });
+    expect(existsSync(folders.create())).toBe(true);
+    folders.removeAll();
   });
 
   test("do not name a process for killing that is not a worker", async () => {
     const other = await endless("other.js");
-    const left = join(temporary, `tessera-node-${await deadPid()}-x`);
-    mkdirSync(left);
+    const left = leftFolder();
     writeFileSync(join(left, `${other.pid}.pid`), "");
-    new ScratchFolders().removeAll();
+    new ScratchFolders(LATER_MS).removeAll();
     expect(existsSync(left)).toBe(false);
     expect(other.kill(0)).toBe(true);
     other.kill("SIGKILL");

@@ -14,8 +14,8 @@ import {
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { fastify } from "fastify";
-import { sendFrameworkError } from "../../src/rest/framework.ts";
-import type { CallOrigin, Invoke } from "../../src/rest/invoke.ts";
+import { sendFrameworkError } from "../../src/http/framework.ts";
+import type { CallOrigin, Invoke } from "../../src/http/invoke.ts";
 import { restPlugin } from "../../src/rest/plugin.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -220,7 +220,7 @@ describe("the check of requests", () => {
 
   it("passes ordinary requests of every method without protovalidate", () => {
     for (const { input, name } of TaskService.methods) {
-      const given = { endpoint: "a", taskId: "a" };
+      const given = { endpoint: "a", taskId: "a", tasks: [{ endpoint: "a" }] };
       const fields = Object.fromEntries(
         Object.entries(given).filter(([key]) => key in input.field),
       );

@@ -1,19 +1,22 @@
 /** A real worker: the host, forked as a node forks it, under the permission model. */
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { bundleService } from "../../src/deployments/bundle.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { encodeFrame, FrameReader } from "../../src/sdk/frames.ts";
 import type { ServiceManifest } from "../../src/sdk/manifest.ts";
-import type {
-  Call,
-  CallFailure,
-  CallResult,
-  FileValue,
-  NodeMessage,
-  Payload,
-  WorkerMessage,
+import {
+  type Call,
+  type CallFailure,
+  type CallResult,
+  CHANNEL_DESCRIPTOR,
+  type FileValue,
+  type NodeMessage,
+  type Payload,
+  type WorkerMessage,
 } from "../../src/sdk/protocol.ts";
 
 const HOST = fileURLToPath(new URL("../../src/sdk/host/main.ts", import.meta.url));
@@ -25,6 +28,7 @@ export function servicePath(name: string): string {
 
 export class WorkerProcess implements AsyncDisposable {
   readonly process: ChildProcess;
+  readonly channel: Socket;
   readonly messages: WorkerMessage[] = [];
   readonly exited: Promise<number | null>;
   stderr = "";
@@ -33,22 +37,31 @@ export class WorkerProcess implements AsyncDisposable {
   #changed = Promise.withResolvers<void>();
 
   constructor(path: string) {
-    this.process = fork(HOST, [], {
-      execArgv: workerPermissions({ servicePath: path }),
-      serialization: "advanced",
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    this.process = spawn(process.execPath, [...workerPermissions({ servicePath: path }), HOST], {
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {},
     });
+    this.channel = this.process.stdio[CHANNEL_DESCRIPTOR] as Socket;
     this.process.stderr?.on("data", (chunk) => {
       this.stderr += chunk;
     });
-    this.process.on("message", (message: WorkerMessage) => {
-      this.messages.push(message);
-      this.#wake();
+    const reader = new FrameReader({
+      maxBytes: Number.MAX_SAFE_INTEGER,
+      onMessage: (message) => {
+        this.messages.push(message as WorkerMessage);
+        this.#wake();
+      },
+      onBroken: (reason) => {
+        throw new Error(reason);
+      },
+    });
+    this.channel.on("data", (chunk: Buffer) => reader.push(chunk));
+    this.channel.on("error", () => {
+      // The exit tells the rest.
     });
     this.exited = Promise.all([
       once(this.process, "exit"),
-      once(this.process, "disconnect"),
+      once(this.channel, "close"),
       once(this.process.stderr as Readable, "close"),
     ]).then(([[code]]) => {
       this.#ended = true;
@@ -61,7 +74,12 @@ export class WorkerProcess implements AsyncDisposable {
   static async load(name: string) {
     const bundle = await bundleService(servicePath(name));
     const worker = new WorkerProcess(bundle.servicePath);
-    worker.send({ type: "load", servicePath: bundle.servicePath, code: bundle.code });
+    worker.send({
+      type: "load",
+      servicePath: bundle.servicePath,
+      code: bundle.code,
+      maxResultBytes: 64 * 1024 * 1024,
+    });
     const answer = await worker.find((message) =>
       message.type === "ready" || message.type === "refused" ? message : undefined,
     );
@@ -77,7 +95,7 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   send(message: NodeMessage): void {
-    this.process.send(message);
+    this.channel.write(encodeFrame(message));
   }
 
   /** The first message, come or to come, of which something is found. */

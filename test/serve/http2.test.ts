@@ -59,3 +59,23 @@ it("errors have the same shape over HTTP/2", async () => {
     expect(answer.text).toContain(reason);
   }
 });
+
+it("HEAD answers what GET would, without its body", async () => {
+  const submitted = await ask("POST", "/sum/submit", '{"numbers":[1,2]}');
+  const { task_id: id } = JSON.parse(submitted.text) as Shown;
+  for (const path of [`/sum/get?task_id=${id}&wait=30`, `/sum/status?task_id=${id}`]) {
+    const got = await ask("GET", path);
+    expect(await ask("HEAD", path), path).toMatchObject({
+      status: 200,
+      text: "",
+      headers: {
+        "content-type": got.headers["content-type"],
+        "content-length": got.headers["content-length"],
+      },
+    });
+    const { status, headers } = await served.fetch(path, { method: "HEAD" });
+    expect(status, path).toBe(200);
+    expect(headers.get("content-length"), path).toBe(got.headers["content-length"]);
+  }
+  expect((await ask("HEAD", "/sum/get?task_id=none")).status).toBe(404);
+});

@@ -64,6 +64,38 @@ it.each(["send a signal to its node", "send a signal to all processes of its gro
   },
 );
 
+it.each([
+  ["a message that is not an object", { message: 5 }],
+  ["a message of no known type", { message: { type: "surprise" } }],
+  ["results that are no list", { message: { type: "results", results: 5 } }],
+  ["a result without a shape", { message: { type: "results", results: [{ id: 1 }] } }],
+  [
+    "a failure with violations that are no list",
+    {
+      message: {
+        type: "results",
+        results: [
+          { id: 1, failure: { code: "x", reason: "CALL_FAILED", message: "", violations: 3 } },
+        ],
+      },
+    },
+  ],
+  [
+    "a log line of no known level",
+    { message: { type: "log", id: 1, level: "toString", message: "" } },
+  ],
+  ["a manifest without endpoints", { message: { type: "ready", manifest: { name: "x" } } }],
+  ["bytes that are no message", { message: "rubbish", raw: true }],
+])("%s from a worker ends that worker and nothing else", async (_, forged) => {
+  expect(await served.post("/forge", forged)).toMatchObject({ status: 500 });
+  expect((await served.post("/environment", {})).status).toBe(200);
+});
+
+it("a message that claims to be larger than any result ends the worker at once", async () => {
+  expect(await served.post("/forge_length", { bytes: 0xffffffff })).toMatchObject({ status: 500 });
+  expect((await served.post("/environment", {})).status).toBe(200);
+});
+
 it("what it tried to write is not there", () => {
   expect(existsSync(join(folder, "written.txt"))).toBe(false);
   expect(existsSync(join(folder, "made"))).toBe(false);

@@ -46,6 +46,8 @@ export interface Shown {
   readonly attempt: number;
   readonly progress: { readonly fraction: number; readonly message: string } | null;
   readonly retry_of: string | null;
+  readonly queue_position?: number;
+  readonly estimated_start?: string;
   readonly failure: { readonly reason: string; readonly code: string; readonly message: string };
 }
 

@@ -1,131 +1,62 @@
-/**
- * The steps of the property test: each one asks the storage and the reference
- * model the same question and compares the answers. What a step is about is
- * drawn as plain numbers and looked up in the model when it runs, so that
- * shrinking keeps its meaning.
- */
+/** The steps of the property test that change something, and how all steps are mixed. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { Attempt, AttemptEnd, NewTask, Storage } from "../../src/storage/storage.ts";
+import type { AttemptEnd, NewTask, Storage } from "../../src/storage/storage.ts";
 import { eventLog } from "../../src/tasks/event.ts";
-import type { Task } from "../../src/tasks/task.ts";
-import type { TestDatabase } from "./contract.ts";
-import { counts, FAILURE, json, NOW_MS } from "./fixtures.ts";
-import type { QueueModel } from "./model.ts";
+import { counts, FAILURE, json } from "./fixtures.ts";
+import {
+  abortSteps,
+  attemptSteps,
+  dueSteps,
+  expireSteps,
+  listSteps,
+  positionSteps,
+} from "./questions.ts";
+import {
+  ask,
+  DEPLOYMENTS,
+  deploymentId,
+  endpoint,
+  index,
+  LEASES,
+  leaseId,
+  NOBODY,
+  pick,
+  pickRecent,
+  type Real,
+  type Step,
+  type World,
+} from "./step.ts";
 
-const DEPLOYMENTS = ["deployment-1", "deployment-2"];
-const ENDPOINTS = ["a", "b"];
-const LEASES = ["lease-1", "lease-2", "lease-3"];
 const TTL_MS = 100;
 const RETENTION_MS = 200;
-
-/** What the model side of a run knows. */
-export interface World {
-  readonly model: QueueModel;
-  nowMs: number;
-  /** Every task that was ever offered, to repeat it and to look for it at the end. */
-  readonly offered: NewTask[];
-  /** Every attempt that ever began: most are stale. */
-  readonly attempts: Attempt[];
-}
-
-export interface Real {
-  readonly database: TestDatabase;
-  storage: Storage;
-}
-
-type Step = fc.AsyncCommand<World, Real>;
-type Asked = {
-  [Name in keyof Storage & keyof QueueModel]: QueueModel[Name] extends (p: infer P) => unknown
-    ? { readonly name: Name; readonly parameters: P }
-    : never;
-}[keyof Storage & keyof QueueModel];
-
-export function world(model: QueueModel): World {
-  return { model, nowMs: NOW_MS, offered: [], attempts: [] };
-}
-
-function ask(question: (world: World) => Asked): Step {
-  let asked = "not run";
-  return {
-    check: () => true,
-    async run(world, real) {
-      const { name, parameters } = question(world);
-      asked = `${name} ${JSON.stringify(parameters)}`;
-      const expected = call(world.model, name, parameters);
-      const actual = await call(real.storage, name, parameters);
-      expect(comparable(name, actual)).toEqual(comparable(name, expected));
-      remember(world);
-    },
-    toString: () => asked,
-  };
-}
-
-function call(target: object, name: string, parameters: unknown): unknown {
-  const method = (target as Record<string, (parameters: unknown) => unknown>)[name];
-  return method?.call(target, parameters);
-}
-
-/** Rescued tasks come in any order. */
-function comparable(name: Asked["name"], answer: unknown): unknown {
-  const unordered = name === "rescueExpired" || name === "closeLease";
-  return unordered && Array.isArray(answer)
-    ? answer.toSorted((a: Task, b: Task) => (orderOf(a) < orderOf(b) ? -1 : 1))
-    : answer;
-}
-
-function orderOf({ deploymentId, taskId }: Task): string {
-  return `${deploymentId}/${taskId}`;
-}
-
-function remember({ model, attempts }: World): void {
-  for (const { task, leaseId } of model.tasks.values()) {
-    const { deploymentId, taskId, attempt } = task;
-    const known = attempts.some((one) => one.taskId === taskId && one.attempt === attempt);
-    if (leaseId !== undefined && !known) {
-      attempts.push({ deploymentId, taskId, leaseId, attempt });
-    }
-  }
-}
-
-function pick<Value>(values: readonly Value[], index: number): Value | undefined {
-  return values[index % (values.length || 1)];
-}
-
-const NOBODY = { deploymentId: "nowhere", taskId: "nothing", leaseId: "none", attempt: 1 };
-
-/** Recent ones more often: the others are mostly over. */
-function pickRecent<Value>(values: readonly Value[], index: number): Value | undefined {
-  return pick(index % 4 ? values.slice(-4) : values, index);
-}
-
-const index = fc.nat(1_000);
-const deploymentId = fc.constantFrom(...DEPLOYMENTS);
-const endpoint = fc.constantFrom(...ENDPOINTS);
-const leaseId = fc.constantFrom(...LEASES);
 
 const submitSteps = fc
   .record({
     ...{ deploymentId, endpoint },
-    leaseId: fc.option(leaseId, { nil: undefined }),
+    leaseId: fc.option(leaseId, { nil: undefined, freq: 2 }),
     delayMs: fc.constantFrom(0, 0, 50, 150),
+    // As far ahead as the clock jumps, so that some are met exactly.
+    startWithinMs: fc.constantFrom(undefined, undefined, 7, 40, 101),
     priority: fc.integer({ min: -1, max: 1 }),
-    queueLimit: fc.integer({ min: 1, max: 4 }),
+    queueLimit: fc.integer({ min: 1, max: 8 }),
     key: fc.option(fc.constantFrom("x", "y"), { nil: undefined, freq: 3 }),
     digest: fc.constantFrom("1", "2"),
     large: fc.boolean(),
   })
-  .map(({ delayMs, key, digest, large, leaseId, ...drawn }) =>
+  .map(({ delayMs, startWithinMs, key, digest, large, leaseId, ...drawn }) =>
     ask((world) => {
       const number = world.offered.length;
       const task: NewTask = {
         ...drawn,
-        taskId: `task-${String(number).padStart(4, "0")}`,
+        // As the port demands, ids are in the order of time, also when the clock goes back.
+        taskId: `${world.nowMs}-${String(number).padStart(4, "0")}`,
         arguments: json(large ? "x".repeat(3_000) + number : number),
         createdAtMs: world.nowMs,
         runAtMs: world.nowMs + delayMs,
         expiresAtMs: world.nowMs + RETENTION_MS,
         retentionMs: RETENTION_MS,
+        ...(startWithinMs !== undefined && { startByMs: world.nowMs + startWithinMs }),
         ...(leaseId !== undefined && { leaseId }),
         ...(key !== undefined && { idempotency: { key, digest } }),
       };
@@ -226,10 +157,6 @@ const pruneSteps = fc
   .constantFrom(0, 1_000)
   .map((limit) => ask(({ nowMs }) => ({ name: "pruneFinished", parameters: { nowMs, limit } })));
 
-const dueSteps = deploymentId.map((deploymentId) =>
-  ask(({ nowMs }) => ({ name: "nextRunAt", parameters: { deploymentId, nowMs } })),
-);
-
 /** Mostly forward by a little, sometimes by a lot, sometimes back. */
 const clockSteps = fc.constantFrom(1, 7, 40, 60, 101, 250, 100_000, -30, -5_000).map(
   (byMs): Step => ({
@@ -256,6 +183,8 @@ export function steps(durable: boolean, maxCommands: number) {
   const often = [submitSteps, submitSteps, claimSteps, claimSteps, endSteps, endSteps];
   const seldom = [
     ...[repeatSteps, eventSteps, cancelSteps, openSteps, openSteps, heartbeatSteps],
+    ...[abortSteps, abortSteps, attemptSteps, attemptSteps, expireSteps],
+    ...[positionSteps, positionSteps, listSteps, listSteps],
     ...[closeSteps, rescueSteps, pruneSteps, dueSteps, clockSteps, clockSteps],
   ];
   const usual = [...often, ...often, ...seldom];

@@ -6,12 +6,15 @@
  */
 import { describe, test } from "vitest";
 import type { Storage } from "../../src/storage/storage.ts";
+import { attemptsContract } from "./contract/attempts.ts";
 import { claimContract } from "./contract/claim.ts";
 import { countsContract } from "./contract/counts.ts";
+import { deadlinesContract } from "./contract/deadlines.ts";
 import { endContract } from "./contract/end.ts";
 import { eventsContract } from "./contract/events.ts";
 import { fencingContract } from "./contract/fencing.ts";
 import { leasesContract } from "./contract/leases.ts";
+import { listContract } from "./contract/list.ts";
 import { payloadsContract } from "./contract/payloads.ts";
 import { propertyContract } from "./contract/property.ts";
 import { pruneContract } from "./contract/prune.ts";
@@ -61,6 +64,9 @@ export function storageContract(
     describe("claim", () => claimContract(contract));
     describe("end", () => endContract(contract));
     describe("fencing", () => fencingContract(contract));
+    describe("attempts and aborts", () => attemptsContract(contract));
+    describe("deadlines", () => deadlinesContract(contract));
+    describe("lists and positions", () => listContract(contract));
     describe("payloads", () => payloadsContract(contract));
     describe("events", () => eventsContract(contract));
     describe("leases", () => leasesContract(contract));

@@ -6,6 +6,7 @@ import type {
   ClaimedTask,
   NewTask,
   Storage,
+  TaskListing,
 } from "../../src/storage/storage.ts";
 import type { Task, TaskFailure } from "../../src/tasks/task.ts";
 
@@ -99,6 +100,22 @@ export function success(value: unknown): AttemptEnd {
 
 export function taskIds(tasks: readonly (Task | ClaimedTask)[]): string[] {
   return tasks.map((one) => ("task" in one ? one.task.taskId : one.taskId));
+}
+
+/** The tasks of all pages of a list, of which none has more than the limit. */
+export async function listAll(storage: Storage, listing: TaskListing): Promise<Task[]> {
+  const tasks: Task[] = [];
+  let page = await storage.listTasks(listing);
+  for (;;) {
+    tasks.push(...page.tasks);
+    if (page.tasks.length > listing.limit) {
+      throw new Error(`a page has ${page.tasks.length} tasks, the limit is ${listing.limit}`);
+    }
+    if (page.nextBefore === undefined) {
+      return tasks;
+    }
+    page = await storage.listTasks({ ...listing, before: page.nextBefore });
+  }
 }
 
 /** The counters that are not zero: an endpoint without tasks may be listed or not. */

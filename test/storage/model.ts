@@ -8,7 +8,6 @@
  * log down, state changes included, where adapters store the least that the
  * log can be derived from.
  */
-import type { Payload } from "../../src/sdk/protocol.ts";
 import type {
   Attempt,
   AttemptEnd,
@@ -20,8 +19,9 @@ import type {
   SubmitOutcome,
   TaskKey,
 } from "../../src/storage/storage.ts";
-import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
-import { isFinal, MAX_LOST_WORKERS, type Task } from "../../src/tasks/task.ts";
+import { isFinal, MAX_LOST_WORKERS, type Task, type TaskFailure } from "../../src/tasks/task.ts";
+
+import { append, create, finish, inOrder, type ModelTask, requeue } from "./model-task.ts";
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   parameters: infer P,
@@ -29,18 +29,11 @@ type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   ? P
   : never;
 
-/** A task with all that the model knows about it. */
-export interface ModelTask {
-  task: Task;
-  readonly submitted: NewTask;
-  runAtMs: number;
-  /** It was found due once, and stays so when the clock goes back. */
-  due: boolean;
-  leaseId: string | undefined;
-  lostWorkers: number;
-  result: Payload | undefined;
-  readonly log: TaskEvent[];
-}
+const EXPIRED: TaskFailure = {
+  reason: "expired",
+  code: "deadline_exceeded",
+  message: "the task was not started before its deadline",
+};
 
 export class QueueModel {
   readonly tasks = new Map<string, ModelTask>();
@@ -62,6 +55,7 @@ export class QueueModel {
     return claims.flatMap(({ endpoint, leaseId, limit }) =>
       this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
+        .filter(({ submitted: { startByMs } }) => startByMs === undefined || startByMs > nowMs)
         .sort(inOrder)
         .slice(0, limit)
         .map((found) => {
@@ -74,7 +68,7 @@ export class QueueModel {
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): (Task | undefined)[] {
     return ends.map(({ attempt, end }) => {
       const found = this.#current(attempt);
-      return found && this.#end(found, end, nowMs);
+      return found ? this.#end(found, end, nowMs) : this.#repeated(attempt, end, nowMs);
     });
   }
 
@@ -95,6 +89,31 @@ export class QueueModel {
       return found && { outcome: "not_queued", task: found.task };
     }
     return { outcome: "cancelled", task: finish(found, { status: "cancelled" }, nowMs) };
+  }
+
+  requestAbort(key: ParametersOf<"requestAbort">): Task | undefined {
+    const found = this.find(key);
+    if (found?.task.status === "running") {
+      found.abortRequested = true;
+    }
+    return found?.task;
+  }
+
+  listAborts({ leaseIds }: ParametersOf<"listAborts">): Attempt[] {
+    return this.#attempts(leaseIds, ({ abortRequested }) => abortRequested);
+  }
+
+  listAttempts({ leaseIds }: ParametersOf<"listAttempts">): Attempt[] {
+    return this.#attempts(leaseIds, () => true);
+  }
+
+  expireTasks({ nowMs, limit }: ParametersOf<"expireTasks">): Task[] {
+    const startBy = ({ submitted }: ModelTask) => submitted.startByMs ?? Number.POSITIVE_INFINITY;
+    return this.#list("queued")
+      .filter((found) => startBy(found) <= nowMs)
+      .sort((a, b) => startBy(a) - startBy(b))
+      .slice(0, limit)
+      .map((found) => finish(found, { status: "failure", failure: EXPIRED }, nowMs));
   }
 
   openLease({ leaseId, nowMs, ttlMs }: ParametersOf<"openLease">): void {
@@ -146,6 +165,29 @@ export class QueueModel {
     });
   }
 
+  /** All pages as one. */
+  listTasks(listing: ParametersOf<"listTasks">): Task[] {
+    const { deploymentId, endpoint, status, createdFromMs, createdBeforeMs, before } = listing;
+    return [...this.tasks.values()]
+      .map(({ task }) => task)
+      .filter((task) => task.deploymentId === deploymentId)
+      .filter((task) => endpoint === undefined || task.endpoint === endpoint)
+      .filter((task) => status === undefined || task.status === status)
+      .filter((task) => createdFromMs === undefined || task.createdAtMs >= createdFromMs)
+      .filter((task) => createdBeforeMs === undefined || task.createdAtMs < createdBeforeMs)
+      .filter((task) => before === undefined || task.taskId < before)
+      .sort((a, b) => (a.taskId < b.taskId ? 1 : -1));
+  }
+
+  queuePosition({ limit, ...key }: ParametersOf<"queuePosition">): number | undefined {
+    const { deploymentId, endpoint } = this.find(key)?.task ?? {};
+    const position = this.#list("queued", deploymentId)
+      .filter(({ due, task }) => due && task.endpoint === endpoint)
+      .sort(inOrder)
+      .findIndex(({ task }) => task.taskId === key.taskId);
+    return position < 0 ? undefined : Math.min(position, limit);
+  }
+
   nextRunAt({ deploymentId, nowMs }: ParametersOf<"nextRunAt">): number | undefined {
     const times = this.#list("queued", deploymentId)
       .filter(({ due, runAtMs }) => !due && runAtMs > nowMs)
@@ -188,6 +230,7 @@ export class QueueModel {
   #start(found: ModelTask, leaseId: string, nowMs: number): void {
     const attempt = found.task.attempt + 1;
     found.leaseId = leaseId;
+    found.abortRequested = false;
     found.task = {
       ...found.task,
       status: "running",
@@ -226,6 +269,25 @@ export class QueueModel {
     return current ? found : undefined;
   }
 
+  /** The task, when it ended by this very call before. */
+  #repeated({ leaseId, attempt, ...key }: Attempt, end: AttemptEnd, nowMs: number) {
+    const found = this.find(key);
+    const same =
+      found?.ended?.leaseId === leaseId &&
+      found.task.attempt === attempt &&
+      JSON.stringify([found.ended.end, found.ended.nowMs]) === JSON.stringify([end, nowMs]);
+    return same ? found.task : undefined;
+  }
+
+  #attempts(leaseIds: readonly string[], chosen: (found: ModelTask) => boolean): Attempt[] {
+    return this.#list("running")
+      .filter((found) => found.leaseId !== undefined && leaseIds.includes(found.leaseId))
+      .filter(chosen)
+      .map(({ task: { deploymentId, taskId, attempt }, leaseId = "" }) => ({
+        ...{ deploymentId, taskId, leaseId, attempt },
+      }));
+  }
+
   #list(status: Task["status"], deploymentId?: string): ModelTask[] {
     return [...this.tasks.values()].filter(
       ({ task }) =>
@@ -233,60 +295,4 @@ export class QueueModel {
         (deploymentId === undefined || task.deploymentId === deploymentId),
     );
   }
-}
-
-function create(submitted: NewTask): ModelTask {
-  const { deploymentId, taskId, endpoint, createdAtMs, runAtMs, expiresAtMs, retryOf } = submitted;
-  const found: ModelTask = {
-    task: {
-      ...{ deploymentId, taskId, endpoint, status: "queued", createdAtMs, expiresAtMs, retryOf },
-      ...{ startedAtMs: undefined, finishedAtMs: undefined, progress: undefined },
-      ...{ failure: undefined, attempt: 0, failedAttempts: 0, lastSequence: 0 },
-    },
-    ...{ submitted, runAtMs, due: runAtMs <= createdAtMs, leaseId: undefined },
-    ...{ lostWorkers: 0, result: undefined, log: [] },
-  };
-  append(found, createdAtMs, { kind: "state", status: "queued" });
-  return found;
-}
-
-function requeue(found: ModelTask, runAtMs: number, nowMs: number): Task {
-  found.task = { ...found.task, status: "queued" };
-  found.runAtMs = runAtMs;
-  found.due = runAtMs <= nowMs;
-  found.leaseId = undefined;
-  append(found, nowMs, { kind: "state", status: "queued" });
-  return found.task;
-}
-
-function finish(
-  found: ModelTask,
-  end: Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>,
-  nowMs: number,
-): Task {
-  const { task, submitted } = found;
-  const { status } = end;
-  const failure = end.status === "failure" ? end.failure : undefined;
-  const expiresAtMs = Math.max(task.expiresAtMs, nowMs + submitted.retentionMs);
-  found.task = { ...task, status, failure, finishedAtMs: nowMs, expiresAtMs };
-  found.leaseId = undefined;
-  found.result = end.status === "success" ? end.result : undefined;
-  append(found, nowMs, { kind: "state", status, ...(failure && { failure }) });
-  return found.task;
-}
-
-/** Writes an event into the log of a task; answers its number. */
-function append(found: ModelTask, timeMs: number, body: TaskEventBody): number {
-  const sequence = found.task.lastSequence + 1;
-  found.task = { ...found.task, lastSequence: sequence };
-  found.log.push({ sequence, timeMs, attempt: found.task.attempt, body });
-  return sequence;
-}
-
-function inOrder(a: ModelTask, b: ModelTask): number {
-  return (
-    b.submitted.priority - a.submitted.priority ||
-    a.runAtMs - b.runAtMs ||
-    (a.task.taskId < b.task.taskId ? -1 : 1)
-  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createIdSource, isTaskId } from "../../src/tasks/id.ts";
+import { createIdSource, idBoundary, isTaskId, timeOfTaskId } from "../../src/tasks/id.ts";
 
 const COUNT = 100_000;
 
@@ -53,6 +53,19 @@ describe("task ids", () => {
     const random = ones & zeros & ((1n << 80n) - 1n);
     expect(random.toString(16)).toBe("fff3fffffffffffffff");
     expect(random).toBe(((1n << 76n) - 1n) & ~(3n << 62n));
+  });
+
+  test("tell the time at which they were made", () => {
+    for (const timeMs of [0, 1, 0x017f22e279b0, 2 ** 48 - 1]) {
+      expect(timeOfTaskId(createIdSource(() => timeMs)())).toBe(timeMs);
+    }
+  });
+
+  test("sort around the boundary of a time as the times do", () => {
+    const timeMs = 1_750_000_000_000;
+    const boundary = idBoundary(timeMs);
+    expect(createIdSource(() => timeMs - 1)() < boundary).toBe(true);
+    expect(createIdSource(() => timeMs)() >= boundary).toBe(true);
   });
 
   test("are told from other text", () => {

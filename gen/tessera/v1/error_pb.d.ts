@@ -201,7 +201,8 @@ export enum ErrorReason {
   TOKEN_INVALID = 25,
 
   /**
-   * The token is valid but lacks the access that this call needs.
+   * The token is valid but lacks the access that this call needs; or no token
+   * is asked for, and a page of another site made a browser send the request.
    *
    * @generated from enum value: ERROR_REASON_ACCESS_DENIED = 26;
    */
@@ -241,6 +242,13 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_CALLER_GONE = 31;
    */
   CALLER_GONE = 31,
+
+  /**
+   * The server holds as many bytes of requests as it may; the same call later succeeds.
+   *
+   * @generated from enum value: ERROR_REASON_SERVER_BUSY = 32;
+   */
+  SERVER_BUSY = 32,
 }
 
 /**

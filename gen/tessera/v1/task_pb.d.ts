@@ -9,6 +9,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { HttpBody } from "../../google/api/httpbody_pb.js";
+import type { BadRequest_FieldViolation } from "../../google/rpc/error_details_pb.js";
 
 /**
  * Describes the file tessera/v1/task.proto.
@@ -104,6 +105,27 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: tessera.v1.TaskFailure failure = 12;
    */
   failure?: TaskFailure | undefined;
+
+  /**
+   * How many tasks would be started before this one, as it stands now: 0 is
+   * the next. Counted up to 1,000, which means that or more. Answers of
+   * SubmitTask, RetryTask and GetTask have it while the task waits for a
+   * worker; absent before its `run_at`, and when a node is asked for more
+   * positions than it counts in a second (100).
+   *
+   * @generated from field: optional int32 queue_position = 13;
+   */
+  queuePosition?: number | undefined;
+
+  /**
+   * When it can be expected to start, from the position, the run times
+   * measured lately, and how many tasks run at a time. An estimate, no
+   * promise; absent without a position below 1,000 or before any run was
+   * measured.
+   *
+   * @generated from field: google.protobuf.Timestamp estimated_start = 14;
+   */
+  estimatedStart?: Timestamp | undefined;
 };
 
 /**
@@ -240,6 +262,32 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: tessera.v1.ResultFormat result_format = 7;
    */
   resultFormat: ResultFormat;
+
+  /**
+   * Tasks of a higher priority start first, from -100 to 100. Absent: the
+   * endpoint's own priority.
+   *
+   * @generated from field: optional int32 priority = 8;
+   */
+  priority?: number | undefined;
+
+  /**
+   * Do not start it before this time, at most 30 days ahead. Absent or past:
+   * as soon as a worker is free.
+   *
+   * @generated from field: google.protobuf.Timestamp run_at = 9;
+   */
+  runAt?: Timestamp | undefined;
+
+  /**
+   * Do not start it after this time (no attempt begins then): a task that has
+   * not been started fails with the reason `expired`. It must be in the
+   * future, after `run_at`, and at most 365 days ahead. Absent: it waits
+   * for as long as it takes.
+   *
+   * @generated from field: google.protobuf.Timestamp start_by = 10;
+   */
+  startBy?: Timestamp | undefined;
 };
 
 /**
@@ -281,6 +329,326 @@ export declare type SubmitTaskResponse = Message<"tessera.v1.SubmitTaskResponse"
  * Use `create(SubmitTaskResponseSchema)` to create a new message.
  */
 export declare const SubmitTaskResponseSchema: GenMessage<SubmitTaskResponse>;
+
+/**
+ * SubmitTasksRequest is a list of calls to queue.
+ *
+ * @generated from message tessera.v1.SubmitTasksRequest
+ */
+export declare type SubmitTasksRequest = Message<"tessera.v1.SubmitTasksRequest"> & {
+  /**
+   * The deployment of all of them; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The calls, from 1 to 1,000.
+   *
+   * @generated from field: repeated tessera.v1.TaskCall tasks = 2;
+   */
+  tasks: TaskCall[];
+};
+
+/**
+ * Describes the message tessera.v1.SubmitTasksRequest.
+ * Use `create(SubmitTasksRequestSchema)` to create a new message.
+ */
+export declare const SubmitTasksRequestSchema: GenMessage<SubmitTasksRequest>;
+
+/**
+ * TaskCall is one of several calls to queue. Its fields mean the same as
+ * those of SubmitTaskRequest; a value that cannot be is an error of this call
+ * only.
+ *
+ * @generated from message tessera.v1.TaskCall
+ */
+export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
+  /**
+   * The task endpoint.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * The arguments; absent is the same as an empty object.
+   *
+   * @generated from oneof tessera.v1.TaskCall.input
+   */
+  input: {
+    /**
+     * The arguments by name. Files are written as `data:` URLs.
+     *
+     * @generated from field: google.protobuf.Struct arguments = 2;
+     */
+    value: JsonObject;
+    case: "arguments";
+  } | {
+    /**
+     * The arguments as they would be posted over HTTP.
+     *
+     * @generated from field: google.api.HttpBody body = 3;
+     */
+    value: HttpBody;
+    case: "body";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * See SubmitTaskRequest; at most 255 characters.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: optional int32 priority = 5;
+   */
+  priority?: number | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Timestamp run_at = 6;
+   */
+  runAt?: Timestamp | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Timestamp start_by = 7;
+   */
+  startBy?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message tessera.v1.TaskCall.
+ * Use `create(TaskCallSchema)` to create a new message.
+ */
+export declare const TaskCallSchema: GenMessage<TaskCall>;
+
+/**
+ * SubmitTasksResponse says what became of each call.
+ *
+ * @generated from message tessera.v1.SubmitTasksResponse
+ */
+export declare type SubmitTasksResponse = Message<"tessera.v1.SubmitTasksResponse"> & {
+  /**
+   * One for each call, in the order of the request.
+   *
+   * @generated from field: repeated tessera.v1.SubmittedTask results = 1;
+   */
+  results: SubmittedTask[];
+
+  /**
+   * How many are stored now, those given again among them.
+   *
+   * @generated from field: int32 accepted = 2;
+   */
+  accepted: number;
+
+  /**
+   * How many were refused.
+   *
+   * @generated from field: int32 refused = 3;
+   */
+  refused: number;
+};
+
+/**
+ * Describes the message tessera.v1.SubmitTasksResponse.
+ * Use `create(SubmitTasksResponseSchema)` to create a new message.
+ */
+export declare const SubmitTasksResponseSchema: GenMessage<SubmitTasksResponse>;
+
+/**
+ * SubmittedTask is what became of one of several calls.
+ *
+ * @generated from message tessera.v1.SubmittedTask
+ */
+export declare type SubmittedTask = Message<"tessera.v1.SubmittedTask"> & {
+  /**
+   * Stored or refused.
+   *
+   * @generated from oneof tessera.v1.SubmittedTask.outcome
+   */
+  outcome: {
+    /**
+     * The accepted task. Its place in the queue is not counted here.
+     *
+     * @generated from field: tessera.v1.Task task = 1;
+     */
+    value: Task;
+    case: "task";
+  } | {
+    /**
+     * Why it was refused.
+     *
+     * @generated from field: tessera.v1.SubmitError error = 2;
+     */
+    value: SubmitError;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * True when an earlier task with the same idempotency key is given again.
+   *
+   * @generated from field: bool replayed = 3;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.SubmittedTask.
+ * Use `create(SubmittedTaskSchema)` to create a new message.
+ */
+export declare const SubmittedTaskSchema: GenMessage<SubmittedTask>;
+
+/**
+ * SubmitError is why one of several calls was refused: what SubmitTask would
+ * have answered.
+ *
+ * @generated from message tessera.v1.SubmitError
+ */
+export declare type SubmitError = Message<"tessera.v1.SubmitError"> & {
+  /**
+   * The Connect code, such as `invalid_argument`.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * The reason for programs, one of ErrorReason without its prefix, such as
+   * `QUEUE_FULL`.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * What was wrong and what to do.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * Which fields or arguments were wrong, if any were.
+   *
+   * @generated from field: repeated google.rpc.BadRequest.FieldViolation field_violations = 4;
+   */
+  fieldViolations: BadRequest_FieldViolation[];
+
+  /**
+   * How long to wait before trying again, where that can help.
+   *
+   * @generated from field: google.protobuf.Duration retry_after = 5;
+   */
+  retryAfter?: Duration | undefined;
+};
+
+/**
+ * Describes the message tessera.v1.SubmitError.
+ * Use `create(SubmitErrorSchema)` to create a new message.
+ */
+export declare const SubmitErrorSchema: GenMessage<SubmitError>;
+
+/**
+ * ListTasksRequest says which tasks to list. What is left out does not
+ * restrict the list.
+ *
+ * @generated from message tessera.v1.ListTasksRequest
+ */
+export declare type ListTasksRequest = Message<"tessera.v1.ListTasksRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * Only tasks in this state.
+   *
+   * @generated from field: tessera.v1.TaskStatus status = 2;
+   */
+  status: TaskStatus;
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 4;
+   */
+  createdFrom?: Timestamp | undefined;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 5;
+   */
+  createdBefore?: Timestamp | undefined;
+
+  /**
+   * How many tasks to list at most. 0 is the default of 50; more than 1,000
+   * is the same as 1,000.
+   *
+   * @generated from field: int32 page_size = 6;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before, with the same filter. Empty: the
+   * first page.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListTasksRequest.
+ * Use `create(ListTasksRequestSchema)` to create a new message.
+ */
+export declare const ListTasksRequestSchema: GenMessage<ListTasksRequest>;
+
+/**
+ * ListTasksResponse is one page of a list of tasks.
+ *
+ * @generated from message tessera.v1.ListTasksResponse
+ */
+export declare type ListTasksResponse = Message<"tessera.v1.ListTasksResponse"> & {
+  /**
+   * The tasks, newest first. There may be fewer than `page_size`, even none,
+   * although more follow: a page looks at a bounded number of tasks.
+   *
+   * @generated from field: repeated tessera.v1.Task tasks = 1;
+   */
+  tasks: Task[];
+
+  /**
+   * Gives the next page; empty after the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListTasksResponse.
+ * Use `create(ListTasksResponseSchema)` to create a new message.
+ */
+export declare const ListTasksResponseSchema: GenMessage<ListTasksResponse>;
 
 /**
  * GetTaskRequest names a task.
@@ -808,7 +1176,8 @@ export declare const TaskService: GenService<{
    * SubmitTask queues one call of a task endpoint and answers once the task
    * is stored. Arguments are checked first: nothing invalid is ever queued.
    *
-   * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, one field violation each),
+   * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, one field violation each;
+   * REQUEST_INVALID for a priority or time that cannot be),
    * NOT_FOUND (ENDPOINT_NOT_FOUND), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),
    * RESOURCE_EXHAUSTED (QUEUE_FULL), UNAVAILABLE.
    *
@@ -818,6 +1187,42 @@ export declare const TaskService: GenService<{
     methodKind: "unary";
     input: typeof SubmitTaskRequestSchema;
     output: typeof SubmitTaskResponseSchema;
+  },
+  /**
+   * SubmitTasks queues up to 1,000 calls at once, in one transaction, and
+   * answers for each of them in their order, which is also the order in which
+   * those of one endpoint and priority start.
+   *
+   * Each call stands for itself: one that is refused (arguments that do not
+   * fit, an unknown endpoint, a full queue, a key that was used before) has
+   * an error in its place, and the others are stored. `accepted` and `refused`
+   * say how many there were of each. The call as a whole fails only when none
+   * of them was stored: a malformed request, no access, or UNAVAILABLE, after
+   * which it can be repeated safely where each call has an `idempotency_key`.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID), UNAVAILABLE.
+   *
+   * @generated from rpc tessera.v1.TaskService.SubmitTasks
+   */
+  submitTasks: {
+    methodKind: "unary";
+    input: typeof SubmitTasksRequestSchema;
+    output: typeof SubmitTasksResponseSchema;
+  },
+  /**
+   * ListTasks lists the tasks of a deployment, newest first, those that fit
+   * every part of the filter. Tasks that were deleted after their retention
+   * are not in it.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID, also for a page token that
+   * came from another filter).
+   *
+   * @generated from rpc tessera.v1.TaskService.ListTasks
+   */
+  listTasks: {
+    methodKind: "unary";
+    input: typeof ListTasksRequestSchema;
+    output: typeof ListTasksResponseSchema;
   },
   /**
    * GetTask reads the state of a task, waiting for its next change when asked.

@@ -11,7 +11,7 @@ import type { EndpointManifest } from "../../sdk/manifest.ts";
 import type { FileValue, Payload } from "../../sdk/protocol.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
 import { type FormPart, readMultipart } from "./multipart.ts";
-import { createSchemaCheck, type SchemaCheck } from "./schema-check.ts";
+import { createSchemaCheck, MAX_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
 
 /** What a caller sent: values, or the body of an HTTP request. */
 export type Input =
@@ -21,9 +21,6 @@ export type Input =
       readonly value: { readonly contentType: string; readonly data: Uint8Array };
     }
   | { readonly case: undefined; readonly value?: undefined };
-
-/** Violations told in one answer; a body can have thousands. */
-const MAX_VIOLATIONS = 20;
 
 /** Reads the arguments of one endpoint. */
 export class ArgumentsReader {
@@ -68,7 +65,8 @@ export class ArgumentsReader {
   #fromObject(values: JsonObject, text: string | undefined): Payload {
     const names = Object.keys(this.#endpoint.files);
     if (names.length === 0) {
-      this.#refuse(this.#check(values));
+      const { violations, count } = this.#check(values, text);
+      this.#refuse(violations, count);
       return { json: text ?? JSON.stringify(values), files: [] };
     }
     const fields = { ...values };
@@ -121,7 +119,8 @@ export class ArgumentsReader {
   }
 
   #assemble(fields: JsonObject, given: ReadonlyMap<string, readonly FileValue[]>): Payload {
-    const violations = [...this.#check(fields)];
+    const checked = this.#check(fields);
+    const violations = [...checked.violations];
     const files: FileValue[] = [];
     for (const [name, argument] of Object.entries(this.#endpoint.files)) {
       const list = given.get(name);
@@ -133,16 +132,17 @@ export class ArgumentsReader {
         fields[name] = argument.array ? indices : (indices[0] ?? null);
       }
     }
-    this.#refuse(violations);
+    const undescribed = checked.count - checked.violations.length;
+    this.#refuse(violations, violations.length + undescribed);
     return { json: JSON.stringify(fields), files };
   }
 
-  #refuse(violations: readonly Violation[]): void {
+  #refuse(violations: readonly Violation[], count = violations.length): void {
     const [first] = violations;
     if (first === undefined) {
       return;
     }
-    const others = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+    const others = count > 1 ? ` (and ${count - 1} more)` : "";
     const place = first.field === "" ? "the arguments" : `argument ${JSON.stringify(first.field)}`;
     throw problem(
       "ARGUMENTS_INVALID",

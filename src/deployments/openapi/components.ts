@@ -50,6 +50,17 @@ const taskId = {
   description: "The task's id, time-ordered and unguessable.",
 };
 
+const place = {
+  queue_position: {
+    type: "integer",
+    minimum: 0,
+    maximum: 1_000,
+    description:
+      "How many tasks would start before this one, up to 1,000; there while it waits for a worker.",
+  },
+  estimated_start: time("When it can be expected to start, where that can be said."),
+};
+
 export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
   "tessera.Error": {
     type: "object",
@@ -100,6 +111,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       created_at: time("When it was accepted."),
       expires_at: time("When the task and its result are deleted."),
       retry_of: { type: ["string", "null"], description: "The task that this one retries." },
+      ...place,
     },
     examples: [{ task_id: TASK_ID, status: "queued", created_at: CREATED, expires_at: EXPIRES }],
   },
@@ -118,6 +130,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       progress: { ...progress, type: ["object", "null"] },
       retry_of: { type: ["string", "null"], description: "The task that this one retries." },
       failure: { ...failure, type: ["object", "null"] },
+      ...place,
     },
     examples: [
       {

@@ -52,6 +52,37 @@ const DEFINITIONS = {
     schema: { type: "string", pattern: "^wait=[0-9]+$" },
     example: "wait=20",
   },
+  priority: {
+    name: "priority",
+    in: "query",
+    description: "Tasks of a higher priority start first. Default: the endpoint's.",
+    schema: { type: "integer", minimum: -100, maximum: 100 },
+  },
+  runAt: {
+    name: "run_at",
+    in: "query",
+    description: "Do not start it before this time, at most 30 days ahead.",
+    schema: { type: "string", format: "date-time" },
+  },
+  delay: {
+    name: "delay",
+    in: "query",
+    description: "The same as `run_at`, in seconds from now; not both.",
+    schema: { type: "number", minimum: 0, maximum: 2_592_000 },
+  },
+  startBy: {
+    name: "start_by",
+    in: "query",
+    description:
+      "Do not start it after this time: a task that still waits then fails with the reason `expired`.",
+    schema: { type: "string", format: "date-time" },
+  },
+  startWithin: {
+    name: "start_within",
+    in: "query",
+    description: "The same as `start_by`, in seconds from now; not both.",
+    schema: { type: "number", exclusiveMinimum: 0, maximum: 31_536_000 },
+  },
   lastEventId: {
     name: "Last-Event-ID",
     in: "header",

@@ -35,7 +35,10 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   });
   const submit = operation("submit", `Queue a call of ${name}`, {
     description: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
-    parameters: parameters("idempotencyKey", "prefer"),
+    parameters: [
+      ...parameters("idempotencyKey", "prefer"),
+      ...parameters("priority", "runAt", "delay", "startBy", "startWithin"),
+    ],
     requestBody: requestBody(endpoint),
     responses: {
       200: resultResponse(endpoint),

@@ -14,7 +14,9 @@ export type ExecutionEnd =
   /** It was aborted for this reason, whatever the function did after that. */
   | { readonly kind: "aborted"; readonly reason: AbortReason }
   /** The worker died. */
-  | { readonly kind: "lost"; readonly message: string };
+  | { readonly kind: "lost"; readonly message: string }
+  /** The node ended the worker for another execution's sake, or before this one began. */
+  | { readonly kind: "displaced"; readonly message: string };
 
 export interface ExecutionListener {
   onEnd(end: ExecutionEnd): void;
@@ -25,8 +27,8 @@ export interface ExecutionListener {
 /** What an execution needs of the worker that it runs in. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
-  /** Kills the process, and every execution in it. */
-  kill(message: string): void;
+  /** Ends the process, and every other execution in it without its fault. */
+  sacrifice(message: string): void;
 }
 
 /**
@@ -65,7 +67,7 @@ export class Execution {
     this.#host.sendAbort(this.call.id, reason);
     this.#timer = setTimeout(
       () =>
-        this.#host.kill(
+        this.#host.sacrifice(
           `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
         ),
       this.#graceMs,
@@ -94,10 +96,19 @@ export class Execution {
     this.#end({ kind: "lost", message });
   }
 
+  /** The worker was ended, and this execution was not why. */
+  displace(message: string): void {
+    this.#end({ kind: "displaced", message });
+  }
+
+  /**
+   * An abort decides how the execution ended, except that work which was
+   * finished while the node shuts down is not thrown away.
+   */
   #end(end: ExecutionEnd): void {
     clearTimeout(this.#timer);
-    this.#listener.onEnd(
-      this.#abortedFor === undefined ? end : { kind: "aborted", reason: this.#abortedFor },
-    );
+    const reason = this.#abortedFor;
+    const stands = reason === undefined || (reason === "shutdown" && end.kind === "result");
+    this.#listener.onEnd(stands ? end : { kind: "aborted", reason });
   }
 }

@@ -24,6 +24,8 @@ export interface PoolOptions {
   onReady(worker: WorkerProcess): Promise<void>;
   /** A worker has ended, and with it its executions. */
   onExit(worker: WorkerProcess, reason: string): void;
+  /** A worker that ended could not be replaced; it is tried again. */
+  onRestartFailed(err: unknown): void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
 }
@@ -43,7 +45,7 @@ export class Slot {
     this.workerId = worker.id;
     this.#worker = worker;
     this.#endpoint = endpoint;
-    worker.reserve(endpoint.name);
+    worker.capacity.take(endpoint);
   }
 
   execute(
@@ -58,7 +60,7 @@ export class Slot {
   release(): void {
     if (this.#held) {
       this.#held = false;
-      this.#worker.release(this.#endpoint.name);
+      this.#worker.release(this.#endpoint);
     }
   }
 }
@@ -78,9 +80,9 @@ export class Pool implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** True when at least one worker can take calls. */
+  /** True when at least one worker takes calls, be it that they have to wait for it. */
   get ready(): boolean {
-    return this.#workers.some((worker) => worker.available);
+    return this.#workers.some((worker) => worker.loaded);
   }
 
   /** Kills a worker; another takes its place. */
@@ -90,13 +92,12 @@ export class Pool implements AsyncDisposable {
 
   /**
    * Starts workers of a service and, when all are ready, lets those of the
-   * service before finish. Rejects, with everything as it was, when the
+   * service before finish, however long their calls may take. Rejects, with everything as it was, when the
    * service cannot be loaded. `onManifest` is called at the moment of change,
    * and refuses the service by throwing.
    */
   async replace(
     service: WorkerOptions["service"],
-    drainMs: number,
     onManifest: (manifest: ServiceManifest) => void,
   ): Promise<ServiceManifest> {
     if (this.#closed) {
@@ -123,7 +124,7 @@ export class Pool implements AsyncDisposable {
       void this.#replaceWhenGone(worker, service);
     }
     for (const worker of old) {
-      this.#retire(worker, drainMs);
+      this.#retire(worker);
     }
     this.#options.onCapacity();
     return manifest;
@@ -155,7 +156,7 @@ export class Pool implements AsyncDisposable {
     return slots;
   }
 
-  /** Lets the calls under way finish, at most `drainMs`, and ends the workers. */
+  /** Lets the calls under way finish, and has ended the workers within `drainMs`. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
     for (const restart of this.#restarts) {
@@ -163,9 +164,7 @@ export class Pool implements AsyncDisposable {
     }
     this.#workers = [];
     for (const worker of this.#alive) {
-      if (!worker.stopping) {
-        this.#retire(worker, drainMs);
-      }
+      this.#retire(worker, drainMs);
     }
     await Promise.all(this.#leaving);
   }
@@ -182,7 +181,8 @@ export class Pool implements AsyncDisposable {
   }
 
   #spawn(service: WorkerOptions["service"]): WorkerProcess {
-    const worker = new WorkerProcess(this.#options.newId(), this.#options.workerOptions(service));
+    const { newId, workerOptions, onCapacity } = this.#options;
+    const worker = new WorkerProcess(newId(), workerOptions(service), onCapacity);
     this.#alive.add(worker);
     void worker.exited.then((reason) => {
       this.#alive.delete(worker);
@@ -191,7 +191,7 @@ export class Pool implements AsyncDisposable {
     return worker;
   }
 
-  #retire(worker: WorkerProcess, drainMs: number): void {
+  #retire(worker: WorkerProcess, drainMs?: number): void {
     const leaving = worker.stop(drainMs).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
   }
@@ -227,13 +227,14 @@ export class Pool implements AsyncDisposable {
     if (this.#closed || service !== this.#service) {
       return;
     }
-    const worker = this.#spawn(service);
+    let worker: WorkerProcess | undefined;
     try {
+      worker = this.#spawn(service);
       await worker.load();
       await this.#options.onReady(worker);
-    } catch {
-      // onExit has told of it; try again later.
-      worker.kill("it could not be started");
+    } catch (err) {
+      worker?.kill("it could not be started");
+      this.#options.onRestartFailed(err);
       this.#restartLater(service);
       return;
     }

@@ -1,21 +1,20 @@
 /**
- * One worker process as the node sees it: spawned with the permission model,
- * an empty environment and a scratch folder, spoken to over IPC, watched, and
- * killed when it must be. A crash, `process.exit`, out-of-memory or endless
- * loop in user code ends here.
+ * One worker as the node sees it: loads the service, takes calls, is watched,
+ * and killed when it must be. A crash, `process.exit`, out-of-memory or
+ * endless loop in user code ends here.
  */
-import { type ChildProcess, fork } from "node:child_process";
-import { extname } from "node:path";
 import type { EndpointManifest, ServiceManifest } from "../../sdk/manifest.ts";
-import type { AbortReason, Call, NodeMessage, WorkerMessage } from "../../sdk/protocol.ts";
+import type { AbortReason, Call, WorkerMessage } from "../../sdk/protocol.ts";
+import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
-import { forEachLine } from "./lines.ts";
-
-const HOST = new URL(`../../sdk/host/main${extname(import.meta.url)}`, import.meta.url);
+import { ServiceProcess } from "./process.ts";
 
 /** A worker that answers no ping for so long gets no new calls while others do. */
 const UNRESPONSIVE_MS = 2_000;
 const PING_EVERY_MS = 1_000;
+
+/** What a message holds besides the results in it. */
+const MESSAGE_OVERHEAD_BYTES = 1024 * 1024;
 
 export interface WorkerOptions {
   /** The service's bundled code and where its source is. */
@@ -24,6 +23,9 @@ export interface WorkerOptions {
   readonly permissions: readonly string[];
   /** A folder of its own that it may write. */
   readonly scratchFolder: string;
+  /** Its environment besides what every worker has. */
+  readonly env: { readonly [name: string]: string };
+  readonly maxResultBytes: number;
   /** Between an abort and the kill. */
   readonly graceMs: number;
   /** How long loading the service may take. */
@@ -41,41 +43,43 @@ export interface CallOptions extends Omit<Call, "id" | "deadlineMs"> {
 export class WorkerProcess implements ExecutionHost {
   /** Identifies the worker; the lease of its attempts has the same id. */
   readonly id: string;
+  readonly capacity = new Capacity();
   readonly #options: WorkerOptions;
-  readonly #process: ChildProcess;
+  readonly #process: ServiceProcess;
   readonly #executions = new Map<number, Execution>();
-  readonly #running = new Map<string, number>();
-  readonly #exited = Promise.withResolvers<string>();
+  readonly #onUnblocked: () => void;
+  readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
   #nextCallId = 1;
   #outbox: Call[] = [];
   #pings: NodeJS.Timeout | undefined;
   #unansweredSinceMs: number | undefined;
-  #endedFor: string | undefined;
+  /** The node ends the process for the sake of one execution, or of its own. */
+  #sacrificed = false;
   #stopping = false;
 
-  constructor(id: string, options: WorkerOptions) {
+  /** `onUnblocked` is called when it answers again after its event loop was blocked. */
+  constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
-    this.#process = fork(HOST, {
-      serialization: "advanced",
-      execArgv: [...options.permissions, "--disable-warning=ExperimentalWarning"],
-      env: { TMPDIR: options.scratchFolder, LANG: "C.UTF-8" },
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    this.#onUnblocked = onUnblocked;
+    this.#process = new ServiceProcess({
+      ...options,
+      maxMessageBytes: options.maxResultBytes + MESSAGE_OVERHEAD_BYTES,
+      onMessage: (message) => this.#receive(message),
     });
     if (this.#process.pid !== undefined) {
       options.onSpawn(this.#process.pid);
     }
-    forEachLine(this.#process.stdout, options.onOutput);
-    forEachLine(this.#process.stderr, options.onOutput);
-    this.#process.on("error", (err) => this.#lost(err.message));
-    this.#process.once("exit", (code, signal) => {
-      this.#lost(signal ? `it was killed by ${signal}` : `it exited with code ${code}`);
-    });
+    void this.exited.then((reason) => this.#lost(reason));
   }
 
   get scratchFolder(): string {
     return this.#options.scratchFolder;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
   }
 
   /** It was told to finish. */
@@ -83,67 +87,18 @@ export class WorkerProcess implements ExecutionHost {
     return this.#stopping;
   }
 
-  get pid(): number | undefined {
-    return this.#process.pid;
+  get ended(): boolean {
+    return this.#process.ended;
   }
 
   /** Resolves, with the reason, when the process has ended. */
   get exited(): Promise<string> {
-    return this.#exited.promise;
+    return this.#process.exited;
   }
 
-  /** False while it is loading, stopping, or its event loop is blocked. */
-  get available(): boolean {
-    return (
-      this.#manifest !== undefined &&
-      !this.#stopping &&
-      this.#endedFor === undefined &&
-      !this.#blocked
-    );
-  }
-
-  get idle(): boolean {
-    return this.#executions.size === 0 && this.#running.size === 0;
-  }
-
-  /** Loads the service. Rejects with one message that names the fault. */
-  load(): Promise<ServiceManifest> {
-    return new Promise((resolve, reject) => {
-      const { readyTimeoutMs, service } = this.#options;
-      const refuse = (message: string): void => {
-        clearTimeout(timer);
-        this.kill(message);
-        reject(new Error(message));
-      };
-      const timer = setTimeout(
-        () =>
-          refuse(
-            `the service was not ready after ${readyTimeoutMs / 1000} s; does it wait for something at import?`,
-          ),
-        readyTimeoutMs,
-      );
-      void this.exited.then((reason) =>
-        refuse(`the worker ended while it loaded the service: ${reason}`),
-      );
-      this.#process.on("message", (message: WorkerMessage) => {
-        if (message.type === "ready") {
-          clearTimeout(timer);
-          this.#manifest = message.manifest;
-          this.#pings = setInterval(() => this.#ping(), PING_EVERY_MS);
-          resolve(message.manifest);
-        } else if (message.type === "refused") {
-          refuse(String(message.message));
-        } else {
-          this.#receive(message);
-        }
-      });
-      this.#send({ type: "load", ...service });
-    });
-  }
-
-  /** How many more calls of the endpoint it can take now. */
-  freeSlots(endpoint: EndpointManifest): number {
-    return this.available ? endpoint.concurrency - (this.#running.get(endpoint.name) ?? 0) : 0;
+  /** False while it is loading or stopping, and when it has ended. */
+  get loaded(): boolean {
+    return this.#manifest !== undefined && !this.#stopping && !this.ended;
   }
 
   /** It has been given a call, which says that its service can be loaded and starts. */
@@ -156,18 +111,32 @@ export class WorkerProcess implements ExecutionHost {
     return this.#executions.size;
   }
 
-  /** Takes a slot; `release` gives it back. */
-  reserve(endpoint: string): void {
-    this.#running.set(endpoint, (this.#running.get(endpoint) ?? 0) + 1);
+  /** Loads the service. Rejects with one message that names the fault. */
+  async load(): Promise<ServiceManifest> {
+    const { readyTimeoutMs, service, maxResultBytes } = this.#options;
+    const timer = setTimeout(() => {
+      const seconds = readyTimeoutMs / 1000;
+      this.#refuse(
+        `the service was not ready after ${seconds} s; does it wait for something at import?`,
+      );
+    }, readyTimeoutMs);
+    this.#process.send({ type: "load", ...service, maxResultBytes });
+    try {
+      return await this.#loaded.promise;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
-  release(endpoint: string): void {
-    const left = (this.#running.get(endpoint) ?? 0) - 1;
-    if (left > 0) {
-      this.#running.set(endpoint, left);
-    } else {
-      this.#running.delete(endpoint);
-    }
+  /** How many more calls of the endpoint it can take now. */
+  freeSlots(endpoint: EndpointManifest): number {
+    return this.loaded && !this.#blocked ? this.capacity.free(endpoint) : 0;
+  }
+
+  /** Gives a slot back that was taken from `capacity`. */
+  release(endpoint: EndpointManifest): void {
+    this.capacity.giveBack(endpoint);
+    this.#finishWhenIdle();
   }
 
   /** Begins a call; its listener hears of its end exactly once. */
@@ -179,11 +148,9 @@ export class WorkerProcess implements ExecutionHost {
       timeoutMs,
     });
     this.#executions.set(id, execution);
-    if (this.#process.exitCode !== null || !this.#process.connected) {
-      setImmediate(() => this.#lose(id, "it had already ended"));
-      return execution;
-    }
-    if (this.#outbox.push(execution.call) === 1) {
+    if (this.ended) {
+      setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
+    } else if (this.#outbox.push(execution.call) === 1) {
       setImmediate(() => this.#flush());
     }
     return execution;
@@ -191,53 +158,87 @@ export class WorkerProcess implements ExecutionHost {
 
   sendAbort(id: number, reason: AbortReason): void {
     this.#flush();
-    this.#send({ type: "abort", id, reason });
+    this.#process.send({ type: "abort", id, reason });
+  }
+
+  /** Ends the process for the sake of one execution; what else runs in it is not to blame. */
+  sacrifice(message: string): void {
+    this.#sacrificed = true;
+    this.kill(message);
   }
 
   kill(message: string): void {
-    this.#endedFor ??= message;
-    this.#process.kill("SIGKILL");
+    this.#process.kill(message);
   }
 
-  /** Lets the calls under way finish, aborts them after `drainMs`, and ends the process. */
-  async stop(drainMs: number): Promise<void> {
+  /**
+   * Takes no more calls, lets those under way finish, and ends the process.
+   * With `withinMs`, calls are aborted in time to end with their grace, and
+   * the process is killed then; without, their own timeouts are the limit.
+   */
+  async stop(withinMs?: number): Promise<void> {
     this.#stopping = true;
-    this.#flush();
-    this.#send({ type: "stop" });
-    const abort = setTimeout(() => {
-      for (const execution of this.#executions.values()) {
-        execution.abort("shutdown");
-      }
-    }, drainMs);
-    const kill = setTimeout(() => this.kill("it did not stop"), drainMs + this.#options.graceMs);
+    this.#finishWhenIdle();
+    if (withinMs === undefined) {
+      await this.exited;
+      return;
+    }
+    const abort = setTimeout(
+      () => {
+        for (const execution of this.#executions.values()) {
+          execution.abort("shutdown");
+        }
+      },
+      Math.max(0, withinMs - this.#options.graceMs),
+    );
+    const kill = setTimeout(() => this.sacrifice("it did not stop"), withinMs);
     await this.exited;
     clearTimeout(abort);
     clearTimeout(kill);
   }
 
+  /** Slots that are reserved may still become calls, so the process is not told to go before. */
+  #finishWhenIdle(): void {
+    if (this.#stopping && this.capacity.idle) {
+      this.#process.send({ type: "stop" });
+    }
+  }
+
   #receive(message: WorkerMessage): void {
     switch (message.type) {
+      case "ready":
+        this.#manifest = message.manifest;
+        this.#pings ??= setInterval(() => this.#ping(), PING_EVERY_MS);
+        this.#loaded.resolve(message.manifest);
+        break;
+      case "refused":
+        this.#refuse(message.message);
+        break;
       case "results":
         for (const result of message.results) {
-          const execution = this.#executions.get(result.id);
-          this.#executions.delete(result.id);
-          execution?.finish(result);
+          this.#settle(result.id)?.finish(result);
         }
         break;
       case "progress":
-        this.#executions
-          .get(message.id)
-          ?.progress(Number(message.fraction), String(message.message));
+        this.#executions.get(message.id)?.progress(message.fraction, message.message);
         break;
       case "log":
         this.#executions.get(message.id)?.log(message);
         break;
-      case "pong":
+      case "pong": {
+        const wasBlocked = this.#blocked;
         this.#unansweredSinceMs = undefined;
+        if (wasBlocked) {
+          this.#onUnblocked();
+        }
         break;
-      default:
-        this.kill("it sent a message that the protocol does not have");
+      }
     }
+  }
+
+  #refuse(message: string): void {
+    this.#loaded.reject(new Error(message));
+    this.kill(message);
   }
 
   get #blocked(): boolean {
@@ -250,7 +251,7 @@ export class WorkerProcess implements ExecutionHost {
   #ping(): void {
     if (this.#executions.size > 0 && this.#unansweredSinceMs === undefined) {
       this.#unansweredSinceMs = Date.now();
-      this.#send({ type: "ping", sequence: this.#nextCallId });
+      this.#process.send({ type: "ping", sequence: this.#nextCallId });
     }
   }
 
@@ -258,31 +259,30 @@ export class WorkerProcess implements ExecutionHost {
     if (this.#outbox.length > 0) {
       const calls = this.#outbox;
       this.#outbox = [];
-      this.#send({ type: "calls", calls });
-    }
-  }
-
-  #send(message: NodeMessage): void {
-    if (this.#process.connected) {
-      // The callback takes the error of a process that is just ending; its exit tells the rest.
-      this.#process.send(message, () => {});
+      this.#process.send({ type: "calls", calls });
     }
   }
 
   #lost(reason: string): void {
     clearInterval(this.#pings);
-    // Set before anyone hears of the end: from here on it is not available.
-    this.#endedFor ??= reason;
-    const message = this.#endedFor;
-    this.#exited.resolve(message);
+    this.#loaded.promise.catch(() => {
+      // Nobody may be loading it any more.
+    });
+    this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
     for (const id of [...this.#executions.keys()]) {
-      this.#lose(id, message);
+      const execution = this.#settle(id);
+      if (this.#sacrificed) {
+        execution?.displace(reason);
+      } else {
+        execution?.lose(reason);
+      }
     }
   }
 
-  #lose(id: number, message: string): void {
+  /** Takes an execution out of those under way. */
+  #settle(id: number): Execution | undefined {
     const execution = this.#executions.get(id);
     this.#executions.delete(id);
-    execution?.lose(message);
+    return execution;
   }
 }

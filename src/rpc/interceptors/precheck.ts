@@ -19,9 +19,12 @@ import {
   type FieldRules,
   FieldRulesSchema,
   field as fieldOption,
+  Int32RulesSchema,
   Int64RulesSchema,
   message as messageOption,
   oneof as oneofOption,
+  type RepeatedRules,
+  RepeatedRulesSchema,
   type StringRules,
   StringRulesSchema,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
@@ -90,11 +93,18 @@ function compileField(field: DescField, rules: FieldRules): ValueCheck | undefin
       ? (value) => field.enum.value[value as number] !== undefined
       : undefined;
   }
-  if (type.case === "int64" && field.fieldKind === "scalar") {
+  if ((type.case === "int64" || type.case === "int32") && field.fieldKind === "scalar") {
     const { greaterThan } = type.value;
-    return setFields(Int64RulesSchema, type.value).join() === "gte" && greaterThan.case === "gte"
-      ? (value) => BigInt(value as bigint | string) >= greaterThan.value
+    const known = setFields(
+      type.case === "int64" ? Int64RulesSchema : Int32RulesSchema,
+      type.value,
+    );
+    return known.join() === "gte" && greaterThan.case === "gte"
+      ? (value) => BigInt(value as bigint | string | number) >= greaterThan.value
       : undefined;
+  }
+  if (type.case === "repeated" && field.fieldKind === "list") {
+    return countCheck(field, type.value);
   }
   if (type.case === "duration" && field.fieldKind === "message") {
     const { greaterThan, lessThan } = type.value;
@@ -107,7 +117,14 @@ function compileField(field: DescField, rules: FieldRules): ValueCheck | undefin
   return undefined;
 }
 
-const TYPES: ReadonlySet<string> = new Set(["string", "enum", "int64", "duration"]);
+const TYPES: ReadonlySet<string> = new Set([
+  "string",
+  "enum",
+  "int64",
+  "int32",
+  "duration",
+  "repeated",
+]);
 
 function setFields<D extends DescMessage>(desc: D, message: MessageShape<D>): string[] {
   return desc.fields.filter((field) => isFieldSet(message, field)).map((field) => field.name);
@@ -123,6 +140,20 @@ function lengthCheck(known: readonly string[], rules: StringRules): ValueCheck |
   return (value) => {
     const { length } = value as string;
     return Math.ceil(length / 2) >= min && length <= max;
+  };
+}
+
+/** Of lists whose items have no rules. */
+function countCheck(field: DescField, rules: RepeatedRules): ValueCheck | undefined {
+  const known = setFields(RepeatedRulesSchema, rules);
+  const ruled = field.message !== undefined && hasRules(field.message, new Set());
+  if (ruled || known.join() !== "min_items,max_items") {
+    return undefined;
+  }
+  const [min, max] = [Number(rules.minItems), Number(rules.maxItems)];
+  return (value) => {
+    const { length } = value as unknown[];
+    return length >= min && length <= max;
   };
 }
 

@@ -1,19 +1,11 @@
 /**
- * The IPC channel to the node, taken away from user code, and with it the
- * other ways in which it could reach the node by accident.
- *
- * Node delivers what arrives by `process.emit("message")` while somebody
- * listens, and gives everybody `process.send`. Here `emit` is replaced, so that
- * messages reach the host alone; `listenerCount` says that somebody listens,
- * so that Node does not hold them back; and `send` is gone before any user code
- * is loaded. The channel is held open by an explicit `ref`, which listeners of
- * user code that come and go do not undo.
- *
- * At the end of the channel Node itself calls `process.disconnect()` and then
- * clears `process.channel`; when somebody else calls it, the channel stays. So
- * the replacement looks whether the channel is still there.
+ * The channel to the node: a socket that the process was started with, under
+ * a descriptor that no user code is told of. (It could find it; then it breaks
+ * its own worker and nothing else, because the node trusts nothing it reads.)
  */
-import type { NodeMessage, WorkerMessage } from "../protocol.ts";
+import { Socket } from "node:net";
+import { encodeFrame, FrameReader } from "../frames.ts";
+import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol.ts";
 
 export interface Channel {
   /** Sends a message; `sent` is called when it has been handed to the system. */
@@ -22,35 +14,31 @@ export interface Channel {
 
 export interface ChannelListener {
   readonly message: (message: NodeMessage) => void;
+  /** The node is gone, or is not one. */
   readonly disconnect: () => void;
 }
 
-/** Takes the channel. Throws when the process was not forked with one. */
+/** Takes the channel. Throws when the process was not started with one. */
 export function takeChannel({ message, disconnect }: ChannelListener): Channel {
-  const send = process.send?.bind(process);
-  if (send === undefined) {
-    throw new Error("the host of a service is started by a node, not by hand");
+  let socket: Socket;
+  try {
+    socket = new Socket({ fd: CHANNEL_DESCRIPTOR, readable: true, writable: true });
+  } catch (cause) {
+    throw new Error("the host of a service is started by a node, not by hand", { cause });
   }
-  const emit = process.emit.bind(process) as (...event: unknown[]) => boolean;
-  const listenerCount = process.listenerCount.bind(process);
-  const intercepted = (...event: unknown[]): boolean => {
-    if (event[0] === "message") {
-      message(event[1] as NodeMessage);
-      return true;
-    }
-    return emit(...event);
-  };
-  hide("emit", intercepted);
-  hide("listenerCount", (name: string, ...rest: []) =>
-    name === "message" ? 1 : listenerCount(name, ...rest),
-  );
-  hide("send", undefined);
-  hide("kill", killNobodyElse(process.kill.bind(process)));
-  hide("disconnect", () => process.nextTick(() => !process.channel && disconnect()));
-  process.channel?.ref();
+  const reader = new FrameReader({
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    onMessage: (received) => message(received as NodeMessage),
+    onBroken: disconnect,
+  });
+  socket.on("data", (chunk) => reader.push(chunk));
+  socket.on("error", disconnect);
+  socket.on("close", disconnect);
+  const kill = killNobodyElse(process.kill.bind(process));
+  Object.defineProperty(process, "kill", { value: kill, writable: true, configurable: true });
   return {
     send(outgoing, sent) {
-      send(outgoing, undefined, undefined, () => sent?.());
+      socket.write(encodeFrame(outgoing), () => sent?.());
     },
   };
 }
@@ -63,8 +51,4 @@ function killNobodyElse(kill: typeof process.kill): typeof process.kill {
     }
     return kill(pid, signal);
   };
-}
-
-function hide(property: string, value: unknown): void {
-  Object.defineProperty(process, property, { value, writable: true, configurable: true });
 }

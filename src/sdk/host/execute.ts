@@ -3,26 +3,47 @@
  * write it. Whatever goes wrong becomes the failure of that one call.
  */
 import type { Executable, ReadyService } from "../describe.ts";
-import type { AbortReason, Call, CallFailure, Payload } from "../protocol.ts";
+import {
+  type AbortReason,
+  type Call,
+  type CallFailure,
+  type Payload,
+  payloadBytes,
+} from "../protocol.ts";
 import { CallContext } from "./call-context.ts";
 import type { Channel } from "./channel.ts";
-import { argumentsInvalid, callFailed, outputInvalid, outputRefused } from "./failure.ts";
+import {
+  argumentsInvalid,
+  callFailed,
+  outputInvalid,
+  outputRefused,
+  resultTooLarge,
+} from "./failure.ts";
 import type { Outbox } from "./outbox.ts";
 import { readArguments, UnserialisableError, writeFile, writeJson } from "./payload.ts";
 
 type Outcome = { readonly result: Payload } | { readonly failure: CallFailure };
 
+export interface ExecutorOptions {
+  readonly channel: Channel;
+  readonly outbox: Outbox;
+  /** A larger result is refused here, before it leaves the worker. */
+  readonly maxResultBytes: number;
+}
+
 export class Executor {
   readonly #service: ReadyService;
   readonly #channel: Channel;
   readonly #outbox: Outbox;
+  readonly #maxResultBytes: number;
   readonly #running = new Map<number, CallContext>();
   #idle: (() => void) | undefined;
 
-  constructor(service: ReadyService, channel: Channel, outbox: Outbox) {
+  constructor(service: ReadyService, { channel, outbox, maxResultBytes }: ExecutorOptions) {
     this.#service = service;
     this.#channel = channel;
     this.#outbox = outbox;
+    this.#maxResultBytes = maxResultBytes;
   }
 
   start(call: Call): void {
@@ -57,6 +78,9 @@ export class Executor {
       outcome = await run(executable, call, ctx);
     } catch (err) {
       outcome = { failure: callFailed(err, ctx.abortReason) };
+    }
+    if ("result" in outcome && payloadBytes(outcome.result) > this.#maxResultBytes) {
+      outcome = { failure: resultTooLarge(call.endpoint, this.#maxResultBytes) };
     }
     ctx.end();
     this.#running.delete(call.id);

@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { errorCodeOf } from "../errors.ts";
 import type { AbortReason, CallFailure } from "../protocol.ts";
 import { issuePath } from "../schema.ts";
+import { deniedMessage } from "./denied.ts";
 
 const MAX_MESSAGE_LENGTH = 8192;
 const MAX_STACK_LENGTH = 16_384;
@@ -38,6 +39,12 @@ export function outputInvalid(message: string): CallFailure {
   return { code: "internal", reason: "OUTPUT_INVALID", message: clip(message) };
 }
 
+/** A result that is larger than the node takes. */
+export function resultTooLarge(endpoint: string, maxBytes: number): CallFailure {
+  const message = `the result of ${endpoint} is larger than the limit of ${maxBytes} bytes: return less, or a link to it`;
+  return { code: "internal", reason: "RESULT_TOO_LARGE", message };
+}
+
 /** What a function, or one of its schemas, threw. */
 export function callFailed(thrown: unknown, aborted: AbortReason | undefined): CallFailure {
   const code = errorCodeOf(thrown) ?? abortCode(thrown, aborted) ?? "internal";
@@ -45,7 +52,7 @@ export function callFailed(thrown: unknown, aborted: AbortReason | undefined): C
   return {
     code,
     reason: "CALL_FAILED",
-    message: clip(messageOf(thrown)),
+    message: clip(deniedMessage(thrown) ?? messageOf(thrown)),
     ...(stack !== undefined && { stack }),
   };
 }
@@ -68,7 +75,8 @@ function stackOf(thrown: unknown): string | undefined {
   const stacks: string[] = [];
   let current = thrown;
   while (current instanceof Error && stacks.length < 5) {
-    stacks.push(String(current.stack));
+    const denied = deniedMessage(current);
+    stacks.push(denied === undefined ? String(current.stack) : `${denied}\n${current.stack}`);
     current = current.cause;
   }
   return stacks.length > 0 ? stacks.join("\ncaused by: ").slice(0, MAX_STACK_LENGTH) : undefined;

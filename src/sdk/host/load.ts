@@ -11,6 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { type ReadyService, readyService } from "../describe.ts";
 import { ServiceDefinitionError } from "../errors.ts";
 import { serviceDefinitionOf } from "../service.ts";
+import { deniedCause } from "./denied.ts";
 import { messageOf } from "./failure.ts";
 
 /** A service that cannot be loaded; the message is for the person who wrote it. */
@@ -82,14 +83,14 @@ function explain(thrown: unknown, servicePath: string): string {
   if (thrown instanceof ServiceDefinitionError) {
     return `${at}: ${thrown.message}`;
   }
-  const { code, resource } = (thrown ?? {}) as { code?: unknown; resource?: unknown };
+  const denied = deniedCause(thrown);
+  if (denied !== undefined) {
+    return `${at}: ${denied}`;
+  }
+  const { code } = (thrown ?? {}) as { code?: unknown };
   if (code === "ERR_MODULE_NOT_FOUND") {
     const name = /Cannot find (?:package|module) '([^']+)'/.exec(messageOf(thrown))?.[1];
     return `${servicePath}: cannot find ${name ?? "a package"}; install it where the service is`;
-  }
-  if (code === "ERR_ACCESS_DENIED") {
-    const what = typeof resource === "string" && resource !== "" ? ` to ${resource}` : "";
-    return `${at}: access${what} is not allowed in a worker`;
   }
   const kind = thrown instanceof Error && thrown.name !== "Error" ? `${thrown.name}: ` : "";
   return `${at}: ${kind}${messageOf(thrown)}`;

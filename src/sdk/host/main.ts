@@ -15,6 +15,8 @@ import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
 import { Outbox } from "./outbox.ts";
 
+type LoadMessage = Extract<NodeMessage, { type: "load" }>;
+
 const exit = process.exit.bind(process);
 let executor: Executor | undefined;
 /** The service that is being loaded: an exit now is a fault of its. */
@@ -39,7 +41,7 @@ process.once("exit", (code) => {
 function receive(message: NodeMessage): void {
   switch (message.type) {
     case "load":
-      void load(message.servicePath, message.code);
+      void load(message);
       break;
     case "calls":
       for (const call of message.calls) {
@@ -58,12 +60,12 @@ function receive(message: NodeMessage): void {
   }
 }
 
-async function load(servicePath: string, code: string): Promise<void> {
+async function load({ servicePath, code, maxResultBytes }: LoadMessage): Promise<void> {
   loadingPath = servicePath;
   try {
     const service = await loadService(servicePath, code);
     loadingPath = undefined;
-    executor = new Executor(service, channel, outbox);
+    executor = new Executor(service, { channel, outbox, maxResultBytes });
     channel.send({ type: "ready", manifest: service.manifest });
   } catch (err) {
     loadingPath = undefined;

@@ -18,10 +18,11 @@ export function claimTasks(
     const rows = db.all(
       `UPDATE tasks SET status = ${STATUS.running}, attempt = attempt + 1, started_at_ms = ?1,
          lease_id = ?2, started_sequence = last_sequence + 1, last_sequence = last_sequence + 1,
-         progress_fraction = NULL, progress_message = NULL
+         progress_fraction = NULL, progress_message = NULL, abort_requested = 0
        WHERE deployment_id = ?3 AND task_id IN (
          SELECT task_id FROM tasks INDEXED BY tasks_ready
          WHERE deployment_id = ?3 AND endpoint = ?4 AND status = ${STATUS.ready}
+           AND (start_by_ms IS NULL OR start_by_ms > ?1)
          ORDER BY priority DESC, run_at_ms, task_id LIMIT ?5)
          AND EXISTS (SELECT 1 FROM leases WHERE lease_id = ?2)
        RETURNING ${TASK_COLUMNS}, priority, run_at_ms, lease_id, arguments`,

@@ -1,5 +1,6 @@
 import type { TaskEventBody } from "../../tasks/event.ts";
-import { MAX_LOST_WORKERS, type Task, type TaskFailure } from "../../tasks/task.ts";
+import { WORKER_LOST } from "../../tasks/failure.ts";
+import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, CancelOutcome, TaskKey } from "../storage.ts";
 import type { Database } from "./database.ts";
 import { isInline, writePayload } from "./payloads.ts";
@@ -38,9 +39,15 @@ function finish(
   const { deploymentId, taskId, leaseId } = attempt;
   const result = end.status === "success" ? end.result : undefined;
   const inline = result !== undefined && isInline(result);
+  const values = [
+    STATUS[end.status],
+    nowMs,
+    inline ? result.json : null,
+    end.status === "failure" ? JSON.stringify(end.failure) : null,
+  ] as const;
   // Reading the row again costs less than half of what RETURNING does in SQLite.
   const changed = db.run(
-    `UPDATE tasks SET status = ?5, finished_at_ms = ?6, lease_id = NULL,
+    `UPDATE tasks SET status = ?5, finished_at_ms = ?6,
        expires_at_ms = max(expires_at_ms, ?6 + retention_ms),
        last_sequence = last_sequence + 1, result = ?7, failure = ?8
      WHERE ${CURRENT}`,
@@ -48,13 +55,10 @@ function finish(
     taskId,
     leaseId,
     attempt.attempt,
-    STATUS[end.status],
-    nowMs,
-    inline ? result.json : null,
-    end.status === "failure" ? JSON.stringify(end.failure) : null,
+    ...values,
   );
   if (changed === 0) {
-    return undefined;
+    return findRepeated(db, attempt, values);
   }
   if (result && !inline) {
     writePayload(db, { deploymentId, taskId, side: "result" }, result);
@@ -64,6 +68,25 @@ function finish(
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
   }
   return task;
+}
+
+/** The task, when this very end is what it ended with: the answer to the first call got lost. */
+function findRepeated(
+  db: Database,
+  { deploymentId, taskId, leaseId, attempt }: Attempt,
+  values: readonly [status: number, ...(string | number | null)[]],
+): Task | undefined {
+  const row = db.get(
+    `SELECT ${TASK_COLUMNS} FROM tasks
+     WHERE deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
+       AND status = ?5 AND finished_at_ms = ?6 AND result IS ?7 AND failure IS ?8`,
+    deploymentId,
+    taskId,
+    leaseId,
+    attempt,
+    ...values,
+  );
+  return row && toTask(row);
 }
 
 /**
@@ -132,12 +155,7 @@ export function loseWorker(db: Database, attempt: Attempt, nowMs: number): Task 
   if (lost < MAX_LOST_WORKERS) {
     return requeue(db, { attempt, nowMs, runAtMs: nowMs, lost: true });
   }
-  const failure: TaskFailure = {
-    reason: "worker_lost",
-    code: "internal",
-    message: `the worker died during this task ${lost + 1} times; it is not tried again`,
-  };
-  return finish(db, { attempt, nowMs, end: { status: "failure", failure } });
+  return finish(db, { attempt, nowMs, end: { status: "failure", failure: WORKER_LOST } });
 }
 
 export function insertEvent(

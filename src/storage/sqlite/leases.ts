@@ -1,8 +1,8 @@
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
+import { attemptsUnder } from "./attempts.ts";
 import type { Database } from "./database.ts";
 import { loseWorker } from "./end.ts";
-import { STATUS } from "./schema.ts";
 
 export function openLease(
   db: Database,
@@ -34,20 +34,9 @@ export function closeLease(
 ): Task[] {
   db.openLeases.clear();
   db.run("DELETE FROM leases WHERE lease_id = ?", leaseId);
-  const rows = db.all(
-    `SELECT deployment_id, task_id, attempt FROM tasks
-     WHERE lease_id = ? AND status = ${STATUS.running}`,
-    leaseId,
+  return attemptsUnder(db, [leaseId], "").flatMap(
+    (attempt) => loseWorker(db, attempt, nowMs) ?? [],
   );
-  return rows.flatMap((row) => {
-    const attempt = {
-      deploymentId: String(row.deployment_id),
-      taskId: String(row.task_id),
-      leaseId,
-      attempt: Number(row.attempt),
-    };
-    return loseWorker(db, attempt, nowMs) ?? [];
-  });
 }
 
 export function rescueExpired(

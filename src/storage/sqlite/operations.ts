@@ -1,9 +1,12 @@
 import type { Storage } from "../storage.ts";
+import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { claimTasks, nextRunAt } from "./claim.ts";
 import type { Database } from "./database.ts";
 import { cancelTask, endAttempt } from "./end.ts";
 import { recordEvent } from "./events.ts";
+import { expireTasks } from "./expire.ts";
 import { closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
+import { listTasks, queuePosition } from "./list.ts";
 import { pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { submitTask } from "./submit.ts";
@@ -36,12 +39,18 @@ export const OPERATIONS: Operations = {
   endAttempts: (db, { nowMs, ends }) =>
     ends.map(({ attempt, end }) => endAttempt(db, { nowMs, attempt, end })),
   recordEvents: (db, { events }) => events.map((event) => recordEvent(db, event)),
+  listAttempts,
   cancelTask,
+  requestAbort,
+  listAborts,
+  expireTasks,
   openLease,
   renewLeases,
   closeLease,
   rescueExpired,
   pruneFinished,
+  listTasks,
+  queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
   nextRunAt,
 };

@@ -29,6 +29,7 @@ const MIGRATIONS = [
     status INTEGER NOT NULL,
     priority INTEGER NOT NULL,
     run_at_ms INTEGER NOT NULL,
+    start_by_ms INTEGER,
     created_at_ms INTEGER NOT NULL,
     started_at_ms INTEGER,
     finished_at_ms INTEGER,
@@ -38,6 +39,7 @@ const MIGRATIONS = [
     failed_attempts INTEGER NOT NULL DEFAULT 0,
     lost_workers INTEGER NOT NULL DEFAULT 0,
     lease_id TEXT,
+    abort_requested INTEGER NOT NULL DEFAULT 0,
     started_sequence INTEGER NOT NULL,
     last_sequence INTEGER NOT NULL,
     progress_fraction REAL,
@@ -52,6 +54,8 @@ const MIGRATIONS = [
   CREATE INDEX tasks_ready ON tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id)
     WHERE status = 1;
   CREATE INDEX tasks_scheduled ON tasks (deployment_id, run_at_ms) WHERE status = 0;
+  CREATE INDEX tasks_start_by ON tasks (start_by_ms)
+    WHERE status <= 1 AND start_by_ms IS NOT NULL;
   CREATE INDEX tasks_leased ON tasks (lease_id) WHERE status = 2;
   CREATE INDEX tasks_expiry ON tasks (expires_at_ms) WHERE status >= 3;
 

@@ -6,21 +6,30 @@
  * the following one, so the cost of waiting for the disk is shared by as many
  * calls as there are (group commit), without a timer and without a delay when
  * there is only one.
+ *
+ * When the thread dies (out of memory, or the file under it was deleted), the
+ * calls under way fail and another thread takes its place as soon as the file
+ * can be opened again. A database in memory dies with its thread, and the
+ * process with it: it could only go on without the tasks that it holds.
  */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { problem } from "../../errors.ts";
 import type { Storage } from "../storage.ts";
+import { unavailable } from "../unavailable.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import type { Operation, Outcome, ThreadMessage } from "./thread.ts";
+import type { Operation, Outcome, ThreadMessage, ThreadOptions } from "./thread.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
 const MAX_PENDING = 50_000;
 
 /** Calls in one transaction: bounds how long a single one can take. */
 const MAX_BATCH = 2_000;
+
+/** Pause before a thread that has ended is replaced. */
+const RESTART_MS = 500;
 
 interface Pending extends Operation {
   resolve(value: unknown): void;
@@ -33,6 +42,10 @@ export class SqliteStorage implements Storage {
   #thread: Worker | undefined;
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
+  #restarting: Promise<void> | undefined;
+  /** Why there is no thread. */
+  #lostFor: unknown;
+  readonly #closing = new AbortController();
   #releaseLock: (() => void) | undefined;
   #waiting: Pending[] = [];
   #underWay: Pending[] = [];
@@ -48,19 +61,8 @@ export class SqliteStorage implements Storage {
     if (this.capabilities.durable) {
       this.#releaseLock = lockFile(this.#path);
     }
-    const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
-      name: "tessera-storage",
-      workerData: { path: this.#path },
-    });
-    this.#thread = thread;
-    this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
     try {
-      await new Promise<void>((resolve, reject) => {
-        thread.once("error", reject);
-        thread.once("message", (message: ThreadMessage) =>
-          message.type === "refused" ? reject(new Error(message.message)) : resolve(),
-        );
-      });
+      await this.#open({ mustExist: false });
     } catch (err) {
       await this[Symbol.asyncDispose]();
       const message = err instanceof Error ? err.message : String(err);
@@ -69,13 +71,6 @@ export class SqliteStorage implements Storage {
         : message;
       throw new Error(`cannot open the database ${this.#path}: ${reason}`, { cause: err });
     }
-    thread.on("message", (message: ThreadMessage) => {
-      if (message.type === "outcomes") {
-        this.#settle(message.outcomes);
-      }
-    });
-    thread.on("error", (err) => this.#fail(err));
-    thread.on("exit", () => this.#fail(new Error("the storage thread has ended")));
   }
 
   submitTasks = this.#operation("submitTasks");
@@ -86,16 +81,24 @@ export class SqliteStorage implements Storage {
   claimTasks = this.#operation("claimTasks");
   endAttempts = this.#operation("endAttempts");
   recordEvents = this.#operation("recordEvents");
+  listAttempts = this.#operation("listAttempts");
   cancelTask = this.#operation("cancelTask");
+  requestAbort = this.#operation("requestAbort");
+  listAborts = this.#operation("listAborts");
+  expireTasks = this.#operation("expireTasks");
   openLease = this.#operation("openLease");
   renewLeases = this.#operation("renewLeases");
   closeLease = this.#operation("closeLease");
   rescueExpired = this.#operation("rescueExpired");
   pruneFinished = this.#operation("pruneFinished");
+  listTasks = this.#operation("listTasks");
+  queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
   nextRunAt = this.#operation("nextRunAt");
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#restarting;
     this.#thread?.postMessage("close");
     this.#thread = undefined;
     await this.#ended;
@@ -103,11 +106,79 @@ export class SqliteStorage implements Storage {
     this.#releaseLock = undefined;
   }
 
+  /** Starts the thread; rejects with its message when it cannot open the database. */
+  async #open({ mustExist }: Omit<ThreadOptions, "path">): Promise<void> {
+    const workerData: ThreadOptions = { path: this.#path, mustExist };
+    const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
+      name: "tessera-storage",
+      workerData,
+    });
+    this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
+    await new Promise<void>((resolve, reject) => {
+      thread.once("error", reject);
+      thread.once("exit", () => reject(new Error("the storage thread has ended")));
+      thread.once("message", (message: ThreadMessage) =>
+        message.type === "refused" ? reject(new Error(message.message)) : resolve(),
+      );
+    });
+    thread.on("message", (message: ThreadMessage) => {
+      if (message.type === "outcomes") {
+        this.#settle(message.outcomes);
+      }
+    });
+    let cause: unknown = new Error("the storage thread has ended");
+    thread.on("error", (err) => {
+      cause = err;
+    });
+    thread.on("exit", () => this.#lose(cause));
+    this.#thread = thread;
+  }
+
+  /** The thread has ended: by itself, unless the storage is closing. */
+  #lose(cause: unknown): void {
+    this.#thread = undefined;
+    this.#lostFor = cause;
+    const pending = [...this.#underWay, ...this.#waiting];
+    this.#underWay = [];
+    this.#waiting = [];
+    for (const { reject } of pending) {
+      reject(unavailable(cause));
+    }
+    if (this.#closing.signal.aborted) {
+      return;
+    }
+    if (!this.capabilities.durable) {
+      // Nobody catches it: it ends the process.
+      throw new Error(
+        "the database in memory is lost, and every task in it: start the server again, with --database for a queue that survives",
+        { cause },
+      );
+    }
+    this.#restarting ??= this.#restart();
+  }
+
+  async #restart(): Promise<void> {
+    const { signal } = this.#closing;
+    while (this.#thread === undefined) {
+      try {
+        await sleep(RESTART_MS, undefined, { signal });
+        await this.#open({ mustExist: true });
+      } catch (err) {
+        if (signal.aborted) {
+          break;
+        }
+        this.#lostFor = err;
+      }
+    }
+    this.#restarting = undefined;
+  }
+
   #operation<Name extends OperationName>(name: Name) {
     return (parameters: OperationParameters<Name>): Promise<OperationResult<Name>> =>
       new Promise((resolve, reject) => {
         if (this.#thread === undefined || this.#waiting.length >= MAX_PENDING) {
-          reject(unavailable(`${this.#waiting.length} calls are waiting for the database`));
+          const waiting = `${this.#waiting.length} calls are waiting for the database`;
+          reject(unavailable(this.#thread ? waiting : this.#lostFor));
           return;
         }
         this.#waiting.push({
@@ -152,22 +223,6 @@ export class SqliteStorage implements Storage {
       }
     }
   }
-
-  #fail(cause: unknown): void {
-    const pending = [...this.#underWay, ...this.#waiting];
-    this.#underWay = [];
-    this.#waiting = [];
-    this.#thread = undefined;
-    for (const { reject } of pending) {
-      reject(unavailable(cause));
-    }
-  }
-}
-
-function unavailable(cause: unknown): Error {
-  const message =
-    "the database does not answer; the call was not carried out or its outcome is unknown, try again";
-  return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 
 function lockFile(path: string): () => void {

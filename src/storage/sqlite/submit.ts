@@ -85,9 +85,9 @@ function insert(db: Database, task: NewTask, claimed: boolean): boolean {
   const inline = isInline(task.arguments);
   const inserted = db.run(
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
-       created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
+       start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
        started_sequence, last_sequence, retry_of, idempotency_key, arguments)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -95,6 +95,7 @@ function insert(db: Database, task: NewTask, claimed: boolean): boolean {
     claimed ? STATUS.running : waiting,
     task.priority,
     task.runAtMs,
+    task.startByMs ?? null,
     task.createdAtMs,
     claimed ? task.createdAtMs : null,
     task.expiresAtMs,

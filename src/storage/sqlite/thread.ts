@@ -3,9 +3,18 @@
  * operations that piled up while the last one was under way; it becomes one
  * transaction, and with it one wait for the disk.
  */
+import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { Database } from "./database.ts";
+import { OpenedFile } from "./identity.ts";
 import { OPERATIONS, type OperationName } from "./operations.ts";
+
+export interface ThreadOptions {
+  /** A file, or `:memory:`. */
+  readonly path: string;
+  /** Refuse to create the file: it was there, and an empty one must not take its place. */
+  readonly mustExist: boolean;
+}
 
 export interface Operation {
   readonly name: OperationName;
@@ -69,19 +78,28 @@ function main(): void {
     throw new Error("this file runs as a worker thread of the storage");
   }
   const post = (message: ThreadMessage): void => port.postMessage(message);
+  const { path, mustExist } = workerData as ThreadOptions;
   let db: Database;
   try {
-    db = new Database((workerData as { path: string }).path);
+    if (mustExist && !existsSync(path)) {
+      throw new Error("the file is gone: put it back, or stop the server");
+    }
+    db = new Database(path);
   } catch (err) {
     post({ type: "refused", message: err instanceof Error ? err.message : String(err) });
     port.close();
     return;
   }
+  const file = path === ":memory:" ? undefined : new OpenedFile(path);
   port.on("message", (operations: readonly Operation[] | "close") => {
     if (operations === "close") {
       db.close();
       port.close();
       return;
+    }
+    if (file?.gone) {
+      db.close();
+      throw new Error(`the file ${path} was deleted or replaced while it was open`);
     }
     post({ type: "outcomes", outcomes: runBatch(db, operations) });
   });

@@ -98,13 +98,13 @@ describe("a worker", () => {
     expect(await worker.result("read", { path: servicePath("local/beside.txt") })).toBe(6);
     const outside = fileURLToPath(new URL("../../../tsconfig.json", import.meta.url));
     expect(await worker.failure("read", { path: outside })).toMatchObject({
-      message: expect.stringContaining("restricted"),
+      message: expect.stringContaining("tessera serve --allow-read"),
     });
   });
 
   it("starts no process", async () => {
     expect(await worker.failure("spawn", {})).toMatchObject({
-      message: expect.stringContaining("restricted"),
+      message: expect.stringContaining("may not start processes"),
     });
   });
 });

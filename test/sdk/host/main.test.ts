@@ -15,7 +15,7 @@ describe("a worker ends", () => {
     const { worker } = await WorkerProcess.ready("zod-functions.ts");
     await using _ = worker;
     worker.start("slow", { ms: 60_000 });
-    worker.process.disconnect();
+    worker.channel.destroy();
     expect(await worker.exited).toBe(1);
   });
 

@@ -178,4 +178,24 @@ export function endContract({ it }: Contract): void {
     expect(second).toBeUndefined();
     expect(await storage.getResult(key("a"))).toEqual(json("first"));
   });
+
+  it("answers a repeated end as the first time, and changes nothing", async (storage) => {
+    const ends: AttemptEnd[] = [
+      success(1),
+      success("large".repeat(1_000)),
+      { status: "failure", failure: FAILURE },
+      { status: "cancelled" },
+    ];
+    for (const [index, end] of ends.entries()) {
+      const running = await startTask(storage, `t${index}`);
+      const first = await endAttempt(storage, running, end);
+      expect(first).toBeDefined();
+      expect(await endAttempt(storage, running, end)).toEqual(first);
+      expect(await storage.getTask(key(`t${index}`))).toEqual(first);
+      const other = { ...running, leaseId: "lease-2" };
+      expect(await endAttempt(storage, other, end)).toBeUndefined();
+      expect(await endAttempt(storage, running, end, NOW_MS + 1)).toBeUndefined();
+    }
+    expect(await counts(storage)).toEqual([]);
+  });
 }

@@ -1,7 +1,8 @@
 import fc from "fast-check";
-import { expectSame, type Real, steps, world } from "../commands.ts";
+import { expectSame, steps } from "../commands.ts";
 import type { Contract } from "../contract.ts";
 import { QueueModel } from "../model.ts";
+import { type Real, world } from "../step.ts";
 
 /**
  * TESSERA_PROPERTY_RUNS sets how many sequences are tried, from a random seed

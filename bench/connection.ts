@@ -1,0 +1,67 @@
+import { connect, type Socket } from "node:net";
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/**
+ * Sends requests one after the other over one keep-alive connection. Answers
+ * are read just far enough to know where they end: they must have a
+ * `content-length`.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  #buffer = "";
+  #waiting: PromiseWithResolvers<Answer> | undefined;
+
+  static open(port: number): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+      socket.once("error", reject);
+      socket.once("connect", () => resolve(new Connection(socket)));
+    });
+  }
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setEncoding("latin1");
+    socket.on("data", (chunk: string) => {
+      this.#buffer += chunk;
+      this.#read();
+    });
+    const lost = (err?: Error): void =>
+      this.#waiting?.reject(err ?? new Error("the server closed the connection"));
+    socket.on("error", lost);
+    socket.on("close", () => lost());
+  }
+
+  request(text: string): Promise<Answer> {
+    const waiting = Promise.withResolvers<Answer>();
+    this.#waiting = waiting;
+    this.#socket.write(text, "latin1");
+    return waiting.promise;
+  }
+
+  end(): void {
+    this.#waiting = undefined;
+    this.#socket.destroy();
+  }
+
+  #read(): void {
+    const headEnd = this.#buffer.indexOf("\r\n\r\n");
+    if (headEnd < 0) {
+      return;
+    }
+    const head = this.#buffer.slice(0, headEnd).toLowerCase();
+    const lengthAt = head.indexOf("content-length: ");
+    const length = lengthAt < 0 ? 0 : Number.parseInt(head.slice(lengthAt + 16), 10);
+    const end = headEnd + 4 + length;
+    if (this.#buffer.length < end) {
+      return;
+    }
+    const body = this.#buffer.slice(headEnd + 4, end);
+    this.#buffer = this.#buffer.slice(end);
+    this.#waiting?.resolve({ status: Number(head.slice(9, 12)), body });
+  }
+}

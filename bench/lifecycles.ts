@@ -1,0 +1,165 @@
+/**
+ * Lifecycles of a no-op task through everything there is, beside the peers.
+ * Rounds go through all contenders before the next begins, each beginning with
+ * another one, because the machine's speed drifts; ratios are taken within
+ * each round, and the medians are what counts.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Backends } from "./backends.ts";
+import { CONTENDERS, type Running, versionOf } from "./contenders.ts";
+import type { LoadResult } from "./load.ts";
+import { cpuSecondsOf, load } from "./program.ts";
+import { figure, median, table } from "./table.ts";
+
+export interface LifecycleOptions {
+  readonly peers: readonly string[];
+  readonly connections: readonly number[];
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+/** What a database still writes after its turn should not fall into the next one's. */
+const PAUSE_MS = 500;
+
+interface Round extends LoadResult {
+  readonly perSecond: number;
+  /** CPU time of server, workers and database for one lifecycle, in microseconds. */
+  readonly cpuMicros: number;
+}
+
+export async function benchLifecycles(
+  backends: Backends,
+  options: LifecycleOptions,
+  write: (text: string) => void,
+): Promise<void> {
+  const { rounds, seconds } = options;
+  await using stack = new AsyncDisposableStack();
+  const running = new Map<string, Running>();
+  for (const name of options.peers) {
+    try {
+      const started = await CONTENDERS[name]?.start(backends);
+      if (started) {
+        stack.use(started.program);
+        running.set(name, started);
+      }
+    } catch (err) {
+      write(`not in the table: ${CONTENDERS[name]?.title}: ${reason(err)}\n`);
+    }
+  }
+  write(`${await versions(backends, running)}\n`);
+  for (const connections of options.connections) {
+    write(
+      `\n${connections} connections: medians of ${rounds} rounds of ${seconds} s each, after one to warm up\n\n`,
+    );
+    const results = new Map([...running.keys()].map((name) => [name, [] as Round[]]));
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const name of rotate([...running.keys()], round)) {
+        const { port, pids } = running.get(name) as Running;
+        const plan = {
+          port,
+          connections,
+          endpoint: "noop",
+          seconds: round === 0 ? Math.min(2, seconds) : seconds,
+        };
+        const result = await measure(plan, pids, name);
+        if (round > 0) {
+          results.get(name)?.push(result);
+        }
+        await sleep(PAUSE_MS);
+      }
+    }
+    write(resultTable(results));
+  }
+}
+
+async function measure(
+  plan: Parameters<typeof load>[0],
+  pids: readonly number[],
+  name: string,
+): Promise<Round> {
+  const before = cpuSecondsOf(pids);
+  try {
+    const result = await load(plan);
+    const cpuMicros = ((cpuSecondsOf(pids) - before) / result.done) * 1e6;
+    return { ...result, perSecond: result.done / result.seconds, cpuMicros };
+  } catch (err) {
+    throw new Error(`${CONTENDERS[name]?.title}: ${reason(err)}`, { cause: err });
+  }
+}
+
+function resultTable(results: ReadonlyMap<string, readonly Round[]>): string {
+  const ratio = (name: string, to: string): string => {
+    const others = results.get(to);
+    const own = results.get(name) ?? [];
+    return figure(
+      median(
+        own.map(({ perSecond }, round) => perSecond / (others?.[round]?.perSecond ?? Number.NaN)),
+      ),
+      2,
+    );
+  };
+  const rows = [...results].map(([name, rounds]) => {
+    const of = (read: (round: Round) => number | undefined, digits = 1): string =>
+      figure(median(rounds.map((round) => read(round) ?? Number.NaN)), digits);
+    const speeds = rounds.map(({ perSecond }) => perSecond);
+    return [
+      CONTENDERS[name]?.title ?? name,
+      of(({ perSecond }) => perSecond, 0),
+      `${figure(Math.min(...speeds))}–${figure(Math.max(...speeds))}`,
+      ratio(name, "nothing"),
+      ratio(name, "bullmq"),
+      of(({ submitMs }) => submitMs.p50),
+      of(({ submitMs }) => submitMs.p99),
+      of(({ startMs }) => startMs?.p50),
+      of(({ startMs }) => startMs?.p99),
+      of(({ lifecycleMs }) => lifecycleMs.p50),
+      of(({ lifecycleMs }) => lifecycleMs.p99),
+      of(({ cpuMicros }) => cpuMicros, 0),
+      of(({ done, cpuSeconds }) => done / cpuSeconds, 0),
+    ];
+  });
+  return table(
+    [
+      "",
+      "lifecycles/s",
+      "from–to",
+      "/ nothing",
+      "/ BullMQ",
+      "submit p50 ms",
+      "p99",
+      "start p50 ms",
+      "p99",
+      "lifecycle p50 ms",
+      "p99",
+      "CPU µs",
+      "generator's limit/s",
+    ],
+    rows,
+  );
+}
+
+async function versions(
+  backends: Backends,
+  running: ReadonlyMap<string, Running>,
+): Promise<string> {
+  const told = [
+    "fastify",
+    ...["bullmq", "pg-boss", "graphile-worker"].filter((name) => running.has(name)),
+  ];
+  const packages = told.map((name) => `${name} ${versionOf(name)}`);
+  const databases = [
+    running.has("bullmq") && `Redis ${(await backends.redis()).version}`,
+    ["pg-boss", "graphile-worker", "postgres"].some((name) => running.has(name)) &&
+      `Postgres ${(await backends.postgres()).version}`,
+  ];
+  return [...packages, ...databases.filter(Boolean)].join(", ");
+}
+
+function rotate<Item>(items: readonly Item[], by: number): Item[] {
+  const at = by % (items.length || 1);
+  return [...items.slice(at), ...items.slice(0, at)];
+}
+
+function reason(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}

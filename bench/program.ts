@@ -1,0 +1,164 @@
+/** The processes that a run starts: found ready, measured from outside, and ended. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { promisify } from "node:util";
+import type { LoadPlan, LoadResult } from "./load.ts";
+
+const ANSWER_TIMEOUT_MS = 60_000;
+const END_TIMEOUT_MS = 15_000;
+const MAX_OUTPUT = 20_000;
+
+/** Clock ticks per second in /proc: the same on every Linux that Node runs on. */
+const TICKS = 100;
+
+/** Those that have not ended: none outlives this process, however it ends. */
+const alive = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of alive) {
+    child.kill("SIGTERM");
+  }
+});
+
+/** One process that was started here. */
+export class Program implements AsyncDisposable {
+  readonly #process: ChildProcess;
+  #output = "";
+
+  /** Starts it and resolves when its output matches `ready`; rejects with its output when it ends. */
+  static async start(
+    command: string,
+    args: readonly string[],
+    ready: RegExp,
+  ): Promise<{ readonly program: Program; readonly match: string }> {
+    const program = new Program(command, args);
+    try {
+      return { program, match: (await program.#printed(ready))[1] ?? "" };
+    } catch (err) {
+      await program[Symbol.asyncDispose]();
+      throw err;
+    }
+  }
+
+  private constructor(command: string, args: readonly string[]) {
+    this.#process = spawn(command, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, TESSERA_LOG_LEVEL: "warn", NODE_ENV: "production" },
+    });
+    alive.add(this.#process);
+    this.#process.once("exit", () => alive.delete(this.#process));
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.setEncoding("utf8").on("data", (chunk: string) => {
+        this.#output = (this.#output + chunk).slice(-MAX_OUTPUT);
+      });
+    }
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0;
+  }
+
+  /** Sends a signal and resolves with what is printed because of it. */
+  ask(signal: NodeJS.Signals, answer: RegExp): Promise<RegExpExecArray> {
+    this.#output = "";
+    this.#process.kill(signal);
+    return this.#printed(answer);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null || this.pid === 0) {
+      return;
+    }
+    const ended = once(this.#process, "exit");
+    const kill = setTimeout(() => this.#process.kill("SIGKILL"), END_TIMEOUT_MS);
+    this.#process.kill("SIGTERM");
+    await ended;
+    clearTimeout(kill);
+  }
+
+  #printed(pattern: RegExp): Promise<RegExpExecArray> {
+    return new Promise((resolve, reject) => {
+      const refuse = (what: string): void => reject(new Error(`${what}: ${this.#output.trim()}`));
+      const timer = setTimeout(() => refuse("it did not answer in time"), ANSWER_TIMEOUT_MS);
+      const look = (): void => {
+        const match = pattern.exec(this.#output);
+        if (match) {
+          clearTimeout(timer);
+          resolve(match);
+        }
+      };
+      this.#process.stdout?.on("data", look);
+      this.#process.stderr?.on("data", look);
+      this.#process.once("error", reject);
+      this.#process.once("close", () => {
+        clearTimeout(timer);
+        refuse("it ended");
+      });
+    });
+  }
+}
+
+/** Runs the load generator as a process of its own; throws when any answer was wrong. */
+export async function load(plan: LoadPlan): Promise<LoadResult> {
+  const file = new URL("./load.ts", import.meta.url).pathname;
+  const { stdout } = await promisify(execFile)(process.execPath, [file, JSON.stringify(plan)], {
+    timeout: 300_000,
+  });
+  const result = JSON.parse(stdout) as LoadResult;
+  if (result.failed > 0) {
+    throw new Error(`${result.failed} of ${result.done} failed, the first with ${result.failure}`);
+  }
+  return result;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+/** A process and everything below it, by /proc; only the process itself where there is none. */
+function treeOf(root: number): number[] {
+  const parents = new Map<number, number>();
+  for (const pid of readdirSync("/proc").map(Number).filter(Number.isInteger)) {
+    parents.set(pid, Number(statOf(pid)?.[1]));
+  }
+  const tree = [root];
+  for (const pid of tree) {
+    tree.push(...[...parents].filter(([, parent]) => parent === pid).map(([child]) => child));
+  }
+  return tree;
+}
+
+/** Fields of /proc/<pid>/stat after the name, which may hold anything; proc(5). */
+function statOf(pid: number): string[] | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return text.slice(text.lastIndexOf(")") + 2).split(" ");
+  } catch {
+    // It has ended.
+    return undefined;
+  }
+}
+
+/** CPU time of processes with all below them, ended ones too, in seconds. */
+export function cpuSecondsOf(pids: readonly number[]): number {
+  const ticks = pids.flatMap(treeOf).flatMap((pid) => statOf(pid)?.slice(11, 15).map(Number) ?? []);
+  return ticks.reduce((sum, each) => sum + each, 0) / TICKS;
+}
+
+/** Resident memory of a process with all below it, in MiB. */
+export function memoryOf(pid: number): number {
+  const sizes = treeOf(pid).map((each) => {
+    try {
+      return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${each}/status`, "utf8"))?.[1] ?? 0);
+    } catch {
+      // It has ended.
+      return 0;
+    }
+  });
+  return sizes.reduce((sum, each) => sum + each, 0) / 1024;
+}

@@ -1,0 +1,121 @@
+/**
+ * `npm run chaos`: kills nodes and workers under load and proves that no
+ * acknowledged task is lost or ends twice. Ends with figures; the exit code is
+ * 1 when a promise was broken.
+ */
+import { parseArgs } from "node:util";
+import { postgresDatabase } from "../test/chaos/postgres.ts";
+import { Random } from "../test/chaos/random.ts";
+import { type ChaosDatabase, chaos, type Figures } from "../test/chaos/run.ts";
+import { sqliteDatabase } from "../test/chaos/sqlite.ts";
+
+const USAGE = `Usage: npm run chaos -- [options]
+  --on <name>     sqlite or postgres (default: one after the other)
+  --kills <n>     how many processes to kill on each (default: 200)
+  --seconds <n>   begin no new round after this time (default: 3600)
+  --seed <n>      makes the same choices as another run (default: random)
+  --short         for every change: 25 kills on each, about two minutes in all
+`;
+
+const KILLS_PER_ROUND = 25;
+const MAX_SHOWN = 50;
+
+const DATABASES: Readonly<Record<string, (random: Random) => Promise<ChaosDatabase>>> = {
+  sqlite: async () => sqliteDatabase(),
+  postgres: postgresDatabase,
+};
+
+interface Options {
+  readonly on: readonly string[];
+  readonly kills: number;
+  readonly seconds: number;
+  readonly seed: number;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      on: { type: "string" },
+      kills: { type: "string" },
+      seconds: { type: "string" },
+      seed: { type: "string" },
+      short: { type: "boolean", default: false },
+    },
+  });
+  const number = (name: "kills" | "seconds" | "seed", otherwise: number): number => {
+    const text = values[name] ?? String(otherwise);
+    if (!/^\d{1,9}$/.test(text)) {
+      throw new Error(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
+    }
+    return Number(text);
+  };
+  if (values.on !== undefined && !(values.on in DATABASES)) {
+    throw new Error(`--on must be one of ${Object.keys(DATABASES).join(", ")}, not ${values.on}`);
+  }
+  return {
+    on: values.on === undefined ? Object.keys(DATABASES) : [values.on],
+    kills: number("kills", values.short ? 25 : 200),
+    seconds: number("seconds", values.short ? 60 : 3_600),
+    seed: number("seed", Math.floor(Math.random() * 1_000_000)),
+  };
+}
+
+function table(name: string, seed: number, figures: Figures): string {
+  const { kills, finished } = figures;
+  const ends = Object.entries(finished).map(([status, count]) => `${count} ${status}`);
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;
+  const rows: readonly (readonly [string, string | number])[] = [
+    ["database", name],
+    ["seed", seed],
+    ["rounds", `${figures.rounds} in ${figures.seconds.toFixed(0)} s`],
+    ["kills", `${kills.nodes + kills.workers} (${kills.nodes} nodes, ${kills.workers} workers)`],
+    ...(kills.other > 0 ? [["other faults", kills.other] as const] : []),
+    ["submitted", figures.submitted],
+    ["acknowledged", figures.acknowledged],
+    ["finished", ends.join(", ")],
+    ["lost", figures.lost],
+    ["finished twice", figures.endedTwice],
+    ["otherwise wrong", figures.wrong],
+    ["slowest recovery of service", seconds(figures.slowestServiceMs)],
+    ["slowest restart of a task", seconds(figures.slowestRestartMs)],
+  ];
+  return rows.map(([label, value]) => `${label.padEnd(28)}${value}\n`).join("");
+}
+
+/** True when every promise was kept. */
+async function runOn(database: ChaosDatabase, options: Options): Promise<boolean> {
+  await using _database = database;
+  const { name } = database;
+  const figures = await chaos({
+    ...options,
+    database,
+    killsPerRound: KILLS_PER_ROUND,
+    onRound: ({ rounds, kills, acknowledged, violations }) => {
+      const killed = kills.nodes + kills.workers;
+      process.stdout.write(
+        `${name}: round ${rounds}, ${killed} kills, ${acknowledged} tasks, ${violations.length} violations\n`,
+      );
+    },
+  });
+  const shown = figures.violations.slice(0, MAX_SHOWN).map((line) => `  ${line}\n`);
+  process.stdout.write(`\n${table(name, options.seed, figures)}${shown.join("")}\n`);
+  return figures.violations.length === 0;
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => process.exit(1));
+}
+try {
+  const options = readOptions();
+  process.exitCode = 0;
+  for (const name of options.on) {
+    const database = await DATABASES[name]?.(new Random(options.seed + 1));
+    if (database && !(await runOn(database, options))) {
+      process.exitCode = 1;
+    }
+  }
+} catch (err) {
+  const message = err instanceof Error ? err.message : String(err);
+  process.stderr.write(`chaos: ${message}\n${USAGE}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,123 @@
+/** Answers of the data plane, from the messages of TaskService. */
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { FastifyReply } from "fastify";
+import {
+  FailureReason,
+  type Task,
+  type TaskFailure,
+  type TaskResult,
+  TaskStatus,
+} from "../../gen/tessera/v1/task_pb.js";
+import { JSON_TYPE } from "../http/problem.ts";
+import type { wordsFor } from "./words.ts";
+
+/** Beyond this, copying JSON to text costs more than a write of its own. */
+const MAX_TEXT_BYTES = 65_536;
+
+type Words = ReturnType<typeof wordsFor>;
+
+/** 202, or 200 for a task that is known already. */
+export function sendSubmitted(
+  reply: FastifyReply,
+  task: Task,
+  { words, replayed }: { readonly words: Words; readonly replayed: boolean },
+): FastifyReply {
+  if (replayed) {
+    reply.header("idempotent-replayed", "true");
+  }
+  const answer = {
+    task_id: task.taskId,
+    // A new task is told as it was accepted, even where a worker took it at once.
+    status: words[replayed ? task.status : TaskStatus.QUEUED],
+    created_at: time(task.createdAt),
+    expires_at: time(task.expiresAt),
+    ...(task.retryOf !== "" && { retry_of: task.retryOf }),
+    ...place(task),
+  };
+  return reply
+    .code(202)
+    .header("location", `/${task.endpoint}/status?task_id=${task.taskId}`)
+    .header("content-type", JSON_TYPE)
+    .send(JSON.stringify(answer));
+}
+
+export function sendStatus(reply: FastifyReply, task: Task, words: Words): FastifyReply {
+  const { progress, failure } = task;
+  const answer = {
+    task_id: task.taskId,
+    status: words[task.status],
+    created_at: time(task.createdAt),
+    started_at: time(task.startedAt),
+    finished_at: time(task.finishedAt),
+    expires_at: time(task.expiresAt),
+    attempt: task.attempt,
+    progress: progress ? { fraction: progress.fraction, message: progress.message } : null,
+    retry_of: task.retryOf === "" ? null : task.retryOf,
+    failure: failure ? failureJson(failure) : null,
+    ...place(task),
+  };
+  return sendJson(reply, answer);
+}
+
+export function sendCancelled(reply: FastifyReply, task: Task, words: Words): FastifyReply {
+  return sendJson(reply, { task_id: task.taskId, status: words[task.status] });
+}
+
+/** The result in the form in which the function gave it. */
+export function sendResult(reply: FastifyReply, { result, filename }: TaskResult): FastifyReply {
+  if (result.case !== "body") {
+    throw new Error("a result was not given as a body");
+  }
+  const { contentType, data } = result.value;
+  if (contentType === "application/json") {
+    const body = asBuffer(data);
+    // Head and body leave in one write when both are text.
+    const small = body.length <= MAX_TEXT_BYTES;
+    return reply.header("content-type", JSON_TYPE).send(small ? body.toString() : body);
+  }
+  reply
+    .header("content-type", contentType)
+    // What a function returns is never guessed at, and never a page of this origin.
+    .header("x-content-type-options", "nosniff")
+    .header("content-security-policy", "sandbox");
+  if (filename !== "") {
+    reply.header("content-disposition", contentDisposition(filename));
+  } else if (!contentType.startsWith("text/plain")) {
+    reply.header("content-disposition", "attachment");
+  }
+  return reply.send(asBuffer(data));
+}
+
+/** Where a waiting task stands, as far as that is known. */
+function place({ queuePosition, estimatedStart }: Task): object {
+  return {
+    ...(queuePosition !== undefined && { queue_position: queuePosition }),
+    ...(estimatedStart && { estimated_start: time(estimatedStart) }),
+  };
+}
+
+export function failureJson({ reason, code, message }: TaskFailure): object {
+  return { reason: FailureReason[reason].toLowerCase(), code, message };
+}
+
+function sendJson(reply: FastifyReply, answer: object): FastifyReply {
+  return reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
+}
+
+function time(timestamp: Timestamp | undefined): string | null {
+  return timestamp ? timestampDate(timestamp).toISOString() : null;
+}
+
+function asBuffer(data: Uint8Array): Buffer {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** RFC 6266, with the plain name for clients that read only that. */
+function contentDisposition(filename: string): string {
+  const plain = filename.replace(/[^\x20-\x7e]|["\\%]/g, "_");
+  const encoded = encodeURIComponent(filename).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16)}`,
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}

@@ -1,0 +1,227 @@
+/**
+ * The data plane: the paths that callers of a deployment use, one set per
+ * endpoint (`/{endpoint}`, `/{endpoint}/submit` and so on).
+ *
+ * Each route writes one request message, calls the RPC that gRPC callers
+ * reach too, and writes the answer in the words that existing HTTP clients
+ * know. Checks and decisions are the RPC's; here are only spellings.
+ */
+import { create } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
+import { CallEndpointRequestSchema, EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import {
+  CancelTaskRequestSchema,
+  GetTaskRequestSchema,
+  GetTaskResultRequestSchema,
+  ResultFormat,
+  RetryTaskRequestSchema,
+  SubmitTaskRequestSchema,
+  type SubmitTaskResponse,
+  type Task,
+  type TaskResult,
+  TaskService,
+  WatchTaskRequestSchema,
+} from "../../gen/tessera/v1/task_pb.js";
+import { problem, toProblem } from "../errors.ts";
+import { readBody } from "../http/body.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import type { CallOrigin, Invoke } from "../http/invoke.ts";
+import { sendProblem } from "../http/problem.ts";
+import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
+import { sendEvents } from "./events.ts";
+import { controlRequest, lastEventId, preferredWait, queryTaskId, queryWait } from "./request.ts";
+import { readSchedule } from "./schedule.ts";
+import { wordsFor } from "./words.ts";
+
+export interface DataPlaneOptions {
+  readonly invoke: Invoke;
+  /** Refuses a request before its body is read; answers what the interceptors should know of it. */
+  readonly contextValues: (req: FastifyRequest) => ContextValues;
+  /** Largest body of a call of this endpoint. */
+  readonly maxBodyBytes: (endpoint: string, req: FastifyRequest) => number;
+}
+
+interface Route {
+  readonly path: string;
+  readonly methods: readonly string[];
+  readonly handle: (
+    req: FastifyRequest,
+    reply: FastifyReply,
+    origin: CallOrigin,
+  ) => Promise<FastifyReply>;
+}
+
+/** Fastify plugin. */
+export async function dataPlanePlugin(
+  app: FastifyInstance,
+  options: DataPlaneOptions,
+): Promise<void> {
+  // Bodies are read by the handlers, which know their limits.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  for (const { path, methods, handle } of routes(options)) {
+    const handler = async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+      try {
+        const contextValues = options.contextValues(req);
+        if (!methods.includes(req.method)) {
+          // Throws for an endpoint that is not there: nothing there takes another method.
+          options.maxBodyBytes(endpointOf(req), req);
+          reply.header("allow", methods.join(", "));
+          const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+          throw problem("METHOD_NOT_ALLOWED", message);
+        }
+        return await handle(req, reply, origin(req, reply, contextValues));
+      } catch (thrown) {
+        return sendProblem(reply, toProblem(thrown));
+      }
+    };
+    app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+  }
+}
+
+function origin(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  contextValues: ContextValues,
+): CallOrigin {
+  return {
+    header: req.headers,
+    signal: disconnectSignal(reply),
+    requestMethod: req.method,
+    url: req.url,
+    contextValues,
+  };
+}
+
+function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
+  const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
+    TaskService.method;
+
+  const inputOf = async (req: FastifyRequest) => {
+    refuseEncoding(req);
+    const body = create(HttpBodySchema);
+    body.data = (await readBody(
+      req,
+      maxBodyBytes(endpointOf(req), req),
+    )) as Uint8Array<ArrayBuffer>;
+    body.contentType = req.headers["content-type"] ?? "";
+    return { case: "body" as const, value: body };
+  };
+
+  return [
+    {
+      path: "/:endpoint",
+      methods: ["POST"],
+      async handle(req, reply, from) {
+        const message = create(CallEndpointRequestSchema);
+        message.endpoint = endpointOf(req);
+        message.input = await inputOf(req);
+        message.resultFormat = ResultFormat.BODY;
+        const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
+        return sendResult(reply, answer.message as TaskResult);
+      },
+    },
+    {
+      path: "/:endpoint/submit",
+      methods: ["POST"],
+      async handle(req, reply, from) {
+        const message = create(SubmitTaskRequestSchema);
+        message.endpoint = endpointOf(req);
+        message.input = await inputOf(req);
+        message.resultFormat = ResultFormat.BODY;
+        message.idempotencyKey = String(req.headers["idempotency-key"] ?? "");
+        readSchedule(req, message);
+        const wait = preferredWait(req);
+        if (wait) {
+          message.wait = wait;
+          reply.header("preference-applied", `wait=${wait.seconds}`);
+        }
+        const answer = (await invoke.unary(submitTask, message, from))
+          .message as SubmitTaskResponse;
+        const { task, replayed, result } = answer;
+        if (task === undefined) {
+          throw new Error("SubmitTask answered no task");
+        }
+        return result
+          ? sendResult(reply.header("tessera-task-id", task.taskId), result)
+          : sendSubmitted(reply, task, { words: wordsOf(req), replayed });
+      },
+    },
+    {
+      path: "/:endpoint/status",
+      methods: ["GET", "HEAD"],
+      async handle(req, reply, from) {
+        const message = create(GetTaskRequestSchema, question(req));
+        const answer = await invoke.unary(getTask, message, from);
+        return sendStatus(reply, answer.message as Task, wordsOf(req));
+      },
+    },
+    {
+      path: "/:endpoint/get",
+      methods: ["GET", "HEAD"],
+      async handle(req, reply, from) {
+        const message = create(GetTaskResultRequestSchema, question(req));
+        message.resultFormat = ResultFormat.BODY;
+        const answer = await invoke.unary(getTaskResult, message, from);
+        return sendResult(reply, answer.message as TaskResult);
+      },
+    },
+    {
+      path: "/:endpoint/cancel",
+      methods: ["POST", "PUT"],
+      async handle(req, reply, from) {
+        const init = { endpoint: endpointOf(req), ...(await controlRequest(req)) };
+        const answer = await invoke.unary(cancelTask, create(CancelTaskRequestSchema, init), from);
+        return sendCancelled(reply, answer.message as Task, wordsOf(req));
+      },
+    },
+    {
+      path: "/:endpoint/retry",
+      methods: ["PUT", "POST"],
+      async handle(req, reply, from) {
+        const { taskId } = await controlRequest(req);
+        const init = { endpoint: endpointOf(req), taskId };
+        const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
+        return sendSubmitted(reply, answer.message as Task, {
+          words: wordsOf(req),
+          replayed: false,
+        });
+      },
+    },
+    {
+      path: "/:endpoint/events",
+      methods: ["GET"],
+      async handle(req, reply, from) {
+        const message = create(WatchTaskRequestSchema, {
+          endpoint: endpointOf(req),
+          taskId: queryTaskId(req),
+          afterSequence: lastEventId(req),
+        });
+        return sendEvents(reply, invoke.stream(watchTask, message, from), wordsOf(req));
+      },
+    },
+  ];
+}
+
+function refuseEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
+    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
+  }
+}
+
+function endpointOf(req: FastifyRequest): string {
+  return (req.params as { readonly endpoint: string }).endpoint.slice(0, 64);
+}
+
+function question(req: FastifyRequest) {
+  const wait = queryWait(req);
+  return { endpoint: endpointOf(req), taskId: queryTaskId(req), ...(wait && { wait }) };
+}
+
+function wordsOf(req: FastifyRequest): ReturnType<typeof wordsFor> {
+  return wordsFor(req.headers["user-agent"]);
+}

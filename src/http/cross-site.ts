@@ -1,0 +1,45 @@
+/**
+ * Without a token, whoever can reach the server may call it, and a browser can
+ * reach what its owner's machine can: any page that it shows could call a
+ * server on localhost. Browsers say where a request comes from; one of another
+ * site that may change something is refused. Programs that are no browsers say
+ * nothing, and pages of the server itself say its own origin.
+ *
+ * `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/) decides where it is
+ * sent, because a proxy may change the host but not the origin; else `Origin`
+ * (RFC 6454, section 7) is compared with the host asked for.
+ */
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { problem } from "../errors.ts";
+
+/** They change nothing (RFC 9110, section 9.2.1). */
+const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** Refuses what browsers send for pages of other sites, with ACCESS_DENIED. */
+export function refuseCrossSite(app: FastifyInstance): void {
+  app.addHook("onRequest", (req, _reply, done) => {
+    if (SAFE.has(req.method) || !isCrossSite(req)) {
+      done();
+    } else {
+      done(
+        problem(
+          "ACCESS_DENIED",
+          "this request comes from a page of another site, and without a token any page could make a browser send it: serve with --token, and send the token",
+        ),
+      );
+    }
+  });
+}
+
+function isCrossSite({ headers, host }: FastifyRequest): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site !== undefined) {
+    return site !== "same-origin" && site !== "none";
+  }
+  return headers.origin !== undefined && hostOf(headers.origin) !== host.toLowerCase();
+}
+
+/** Host and port of an origin; undefined for `null` and what is none. */
+function hostOf(origin: string): string | undefined {
+  return URL.canParse(origin) ? new URL(origin).host : undefined;
+}

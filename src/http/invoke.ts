@@ -1,0 +1,30 @@
+/** What REST and the data plane need of whatever executes the calls. */
+import type { IncomingHttpHeaders } from "node:http";
+import type { DescMethodServerStreaming, DescMethodUnary, Message } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+
+/** The HTTP request behind a call. */
+export interface CallOrigin {
+  readonly header: IncomingHttpHeaders;
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal;
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly contextValues?: ContextValues;
+}
+
+export interface UnaryAnswer {
+  readonly message: Message;
+  readonly header: Headers;
+}
+
+export interface StreamAnswer extends AsyncIterable<Message> {
+  /** Complete once the first message has come. */
+  readonly header: Headers;
+}
+
+/** Executes calls. Errors: a `Problem`, always. */
+export interface Invoke {
+  unary(method: DescMethodUnary, message: Message, origin: CallOrigin): Promise<UnaryAnswer>;
+  stream(method: DescMethodServerStreaming, message: Message, origin: CallOrigin): StreamAnswer;
+}

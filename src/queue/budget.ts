@@ -1,0 +1,30 @@
+/**
+ * So many a second and no more: a bucket of tokens that fills steadily. For
+ * work that is nice to have, and must not grow with the load.
+ */
+export class Budget {
+  readonly #perSecond: number;
+  readonly #now: () => number;
+  #left: number;
+  #filledMs: number;
+
+  constructor(perSecond: number, now: () => number) {
+    this.#perSecond = perSecond;
+    this.#now = now;
+    this.#left = perSecond;
+    this.#filledMs = now();
+  }
+
+  /** Takes one; false when there is none. */
+  take(): boolean {
+    const nowMs = this.#now();
+    const passedMs = Math.max(nowMs - this.#filledMs, 0);
+    this.#filledMs = nowMs;
+    this.#left = Math.min(this.#left + (passedMs / 1000) * this.#perSecond, this.#perSecond);
+    if (this.#left < 1) {
+      return false;
+    }
+    this.#left -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Finds the tasks that the storage gave to this node without its knowing.
+ *
+ * A call that claims tasks may fail and have been carried out all the same,
+ * or be carried out after its error arrived (a commit on the way to a
+ * database whose connection broke). Such a task runs under a lease that this
+ * node keeps alive, and nobody runs it. So after an error the storage is
+ * asked, for a while, what runs under the leases concerned; what is not known
+ * here goes back to the queue.
+ *
+ * A call under way may have given attempts that are not known here yet. They
+ * are looked at again when every call that was under way has ended.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Attempt, Storage } from "../storage/storage.ts";
+import type { Attempts } from "./attempts.ts";
+import type { Log } from "./log.ts";
+
+/** How long after an error a call may still be carried out: longer than a storage lets one take. */
+const SUSPECT_MS = 30_000;
+const LOOK_EVERY_MS = 1_000;
+
+export interface OrphansOptions {
+  readonly storage: Storage;
+  readonly attempts: Attempts;
+  readonly log: Log;
+}
+
+export class Orphans implements AsyncDisposable {
+  readonly #options: OrphansOptions;
+  readonly #underWay = new Set<Promise<unknown>>();
+  /** Leases to look at, and until when. */
+  readonly #suspects = new Map<string, number>();
+  readonly #stop = new AbortController();
+  #looking: Promise<void> | undefined;
+
+  constructor(options: OrphansOptions) {
+    this.#options = options;
+  }
+
+  /** Makes a call that may give attempts to these leases, and that starts those it was answered. */
+  async during<Result>(leaseIds: readonly string[], call: () => Promise<Result>): Promise<Result> {
+    const underWay = call();
+    this.#underWay.add(underWay);
+    try {
+      return await underWay;
+    } catch (err) {
+      this.#suspect(leaseIds);
+      throw err;
+    } finally {
+      this.#underWay.delete(underWay);
+    }
+  }
+
+  /** Looks no more: the leases are about to be closed, which returns what is under them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#looking;
+  }
+
+  #suspect(leaseIds: readonly string[]): void {
+    const untilMs = performance.now() + SUSPECT_MS;
+    for (const leaseId of leaseIds) {
+      this.#suspects.set(leaseId, untilMs);
+    }
+    this.#looking ??= this.#look();
+  }
+
+  async #look(): Promise<void> {
+    const { signal } = this.#stop;
+    while (this.#suspects.size > 0 && !signal.aborted) {
+      const beganMs = performance.now();
+      try {
+        await this.#giveBack();
+        for (const [leaseId, untilMs] of this.#suspects) {
+          if (untilMs < beganMs) {
+            this.#suspects.delete(leaseId);
+          }
+        }
+      } catch (err) {
+        this.#options.log.warn({ err }, "the attempts under the leases could not be looked up");
+      }
+      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {
+        // Stopped: the loop ends.
+      });
+    }
+    this.#looking = undefined;
+  }
+
+  async #giveBack(): Promise<void> {
+    const { storage, attempts, log } = this.#options;
+    const isUnknown = (attempt: Attempt): boolean => !attempts.knows(attempt);
+    const held = await storage.listAttempts({ leaseIds: [...this.#suspects.keys()] });
+    const unknown = held.filter(isUnknown);
+    if (unknown.length === 0) {
+      return;
+    }
+    await Promise.allSettled(this.#underWay);
+    for (const attempt of unknown.filter(isUnknown)) {
+      log.warn({ ...attempt }, "a task was claimed by a call that failed; it goes back");
+      attempts.giveBack(attempt);
+    }
+  }
+}

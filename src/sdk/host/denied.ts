@@ -1,0 +1,51 @@
+/**
+ * What a worker may not do, in the words of the person who can allow it: an
+ * error of Node's permission model names flags of Node, which are not theirs.
+ */
+
+/** Native packages often put it into the text of an error of their own. */
+const NO_ADDONS = "loading addons is disabled";
+
+/** What was refused and which option of `tessera serve` allows it; undefined for any other error. */
+export function deniedMessage(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) {
+    return undefined;
+  }
+  const { code, permission, resource } = thrown as Error & Record<string, unknown>;
+  if (code === "ERR_DLOPEN_DISABLED" || thrown.message.includes(NO_ADDONS)) {
+    return "native code is not allowed in a worker; tessera serve --allow-addons allows it";
+  }
+  if (code !== "ERR_ACCESS_DENIED") {
+    return undefined;
+  }
+  const path = typeof resource === "string" && resource !== "" ? resource : undefined;
+  switch (permission) {
+    case "FileSystemRead":
+      return `reading ${path ?? "this"} is not allowed in a worker; tessera serve --allow-read ${quoted(path)} allows it`;
+    case "FileSystemWrite":
+      return `writing ${path ?? "this"} is not allowed in a worker, which has a scratch folder of its own: os.tmpdir()`;
+    case "WorkerThreads":
+      return "threads are not allowed in a worker; tessera serve --allow-workers allows them";
+    case "ChildProcess":
+      return "a worker may not start processes; no option of tessera serve allows it";
+    default:
+      return `access${path === undefined ? "" : ` to ${path}`} is not allowed in a worker`;
+  }
+}
+
+/** The same of an error or, where it is none of that kind, of what caused it. */
+export function deniedCause(thrown: unknown): string | undefined {
+  let current = thrown;
+  for (let depth = 0; current instanceof Error && depth < 5; depth++) {
+    const found = deniedMessage(current);
+    if (found !== undefined) {
+      return found;
+    }
+    current = current.cause;
+  }
+  return undefined;
+}
+
+function quoted(path = "<path>"): string {
+  return /\s/.test(path) ? JSON.stringify(path) : path;
+}

@@ -1,0 +1,110 @@
+import type { ClaimedTask, Storage } from "../storage.ts";
+import { readPayload } from "./payloads.ts";
+import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Row, type Session } from "./session.ts";
+
+/** Delayed tasks found due at once; the next claim finds more. */
+const MAX_PROMOTED = 1_000;
+
+const PROMOTE = prepared(
+  "promote_tasks",
+  `WITH due AS MATERIALIZED (
+     SELECT deployment_id, task_id FROM live_tasks
+     WHERE deployment_id = $1 AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+     ORDER BY run_at_ms LIMIT ${MAX_PROMOTED} FOR UPDATE SKIP LOCKED)
+   UPDATE live_tasks SET status = ${STATUS.ready} FROM due
+   WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
+);
+
+/**
+ * Picks for each endpoint as many tasks as its claims want together, and deals
+ * them out in the order of the claims. The leases are locked against closing,
+ * but only when there is something to claim: looking into an empty queue
+ * writes nothing.
+ */
+const CLAIM = prepared(
+  "claim_tasks",
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset($3) AS given (position integer, endpoint text,
+       lease_id text, wanted integer)
+   ), picked AS MATERIALIZED (
+     SELECT wants.endpoint, ready.*, row_number() OVER (
+       PARTITION BY wants.endpoint ORDER BY priority DESC, run_at_ms, task_id) AS place
+     FROM (SELECT endpoint, sum(wanted) AS wanted FROM given GROUP BY endpoint) AS wants
+     CROSS JOIN LATERAL (
+       SELECT deployment_id, task_id, priority, run_at_ms FROM live_tasks
+       WHERE deployment_id = $1 AND live_tasks.endpoint = wants.endpoint
+         AND status = ${STATUS.ready} AND (start_by_ms IS NULL OR start_by_ms > $2)
+       ORDER BY priority DESC, run_at_ms, task_id
+       LIMIT wants.wanted FOR UPDATE SKIP LOCKED) AS ready
+   ), open AS MATERIALIZED (
+     SELECT lease_id FROM leases
+     WHERE lease_id IN (SELECT lease_id FROM given) AND EXISTS (SELECT FROM picked)
+     FOR KEY SHARE
+   ), slots AS MATERIALIZED (
+     SELECT given.*, sum(wanted) OVER (PARTITION BY endpoint ORDER BY position) AS upto
+     FROM given JOIN open USING (lease_id)
+   ), dealt AS MATERIALIZED (
+     SELECT picked.deployment_id, picked.task_id, picked.place, slots.position, slots.lease_id
+     FROM picked JOIN slots ON picked.endpoint = slots.endpoint
+       AND picked.place > slots.upto - slots.wanted AND picked.place <= slots.upto
+   ), claimed AS (
+     UPDATE live_tasks SET status = ${STATUS.running}, attempt = attempt + 1, started_at_ms = $2,
+       lease_id = dealt.lease_id, started_sequence = last_sequence + 1,
+       last_sequence = last_sequence + 1, progress = NULL, abort_requested = false
+     FROM dealt
+     WHERE live_tasks.deployment_id = dealt.deployment_id AND live_tasks.task_id = dealt.task_id
+     RETURNING dealt.position, dealt.place, live_tasks.lease_id, arguments,
+       ${columnsOf("live_tasks", LIVE_COLUMNS)}
+   ), counted AS (
+     INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
+     SELECT $1, endpoint, -count(*), count(*) FROM claimed GROUP BY endpoint
+   )
+   SELECT * FROM claimed`,
+);
+
+export async function claimTasks(
+  session: Session,
+  { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
+): Promise<ClaimedTask[]> {
+  const given = claims.map(({ endpoint, leaseId, limit }, position) => ({
+    position,
+    endpoint,
+    lease_id: leaseId,
+    wanted: limit,
+  }));
+  const [, rows = []] = await session.together(
+    [PROMOTE, deploymentId, nowMs],
+    [CLAIM, deploymentId, nowMs, JSON.stringify(given)],
+  );
+  return Promise.all([...rows].sort(inOrder).map((row) => toClaimed(session, row)));
+}
+
+function inOrder(a: Row, b: Row): number {
+  return Number(a.position) - Number(b.position) || Number(a.place) - Number(b.place);
+}
+
+async function toClaimed(session: Session, row: Row): Promise<ClaimedTask> {
+  const task = toTask(row);
+  const payload = await readPayload(session, { ...task, side: "arguments" }, row.arguments);
+  if (payload === undefined) {
+    throw new Error(`task ${task.taskId} has lost its arguments`);
+  }
+  return { task, leaseId: String(row.lease_id), arguments: payload };
+}
+
+const NEXT = prepared(
+  "next_run_at",
+  `SELECT run_at_ms FROM live_tasks
+   WHERE deployment_id = $1 AND status = ${STATUS.scheduled} AND run_at_ms > $2
+   ORDER BY run_at_ms LIMIT 1`,
+);
+
+export async function nextRunAt(
+  session: Session,
+  { deploymentId, nowMs }: Parameters<Storage["nextRunAt"]>[0],
+): Promise<number | undefined> {
+  const [row] = await session.query(NEXT, deploymentId, nowMs);
+  return row && Number(row.run_at_ms);
+}

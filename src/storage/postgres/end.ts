@@ -1,0 +1,197 @@
+/**
+ * How attempts end: for good, or back in the queue. Both are one statement for
+ * as many attempts as there are, which checks the lease and the number of each
+ * attempt in the same breath as it writes.
+ */
+import { WORKER_LOST } from "../../tasks/failure.ts";
+import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
+import type { Attempt, AttemptEnd } from "../storage.ts";
+import { countedAs } from "./counts.ts";
+import { inlineText, isInline, writePayload } from "./payloads.ts";
+import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Session, type Statement } from "./session.ts";
+
+/** An attempt, how it ended, and when. */
+export interface Ending {
+  readonly attempt: Attempt;
+  readonly end: AttemptEnd;
+  readonly nowMs: number;
+}
+
+type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
+
+const GIVEN = `WITH given AS MATERIALIZED (
+  SELECT * FROM json_to_recordset($1) AS given (n integer, deployment_id text, task_id text,
+    lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
+    failed integer, lost integer, result text, failure text))`;
+
+/** The one attempt that may write: under its lease, with its number. */
+const CURRENT = `live_tasks.deployment_id = given.deployment_id
+  AND live_tasks.task_id = given.task_id AND live_tasks.lease_id = given.lease_id
+  AND live_tasks.attempt = given.attempt`;
+
+/** Moves tasks from the live ones to the finished ones; of lost workers' only those lost too often. */
+const FINISH = prepared(
+  "finish_attempts",
+  `${GIVEN}, gone AS (
+     DELETE FROM live_tasks USING given
+     WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers >= ${MAX_LOST_WORKERS})
+     RETURNING live_tasks.*, given.n, given.status AS final, given.now_ms, given.result,
+       given.failure
+   ), finished AS (
+     INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
+       started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, lease_id,
+       started_sequence, last_sequence, progress, retry_of, idempotency_key, failure, arguments,
+       result)
+     SELECT deployment_id, task_id, endpoint, final, created_at_ms, started_at_ms, now_ms,
+       greatest(expires_at_ms, now_ms + retention_ms), attempt, failed_attempts, lease_id,
+       started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
+       arguments, result
+     FROM gone
+   ), counted AS (${countedAs("gone", "-")})
+   SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,
+     now_ms AS finished_at_ms, greatest(expires_at_ms, now_ms + retention_ms) AS expires_at_ms,
+     attempt, failed_attempts, progress, retry_of, failure, last_sequence + 1 AS last_sequence
+   FROM gone`,
+);
+
+/** The ends that were recorded already, by the same call: its answer got lost. */
+const REPEATED = prepared(
+  "repeated_ends",
+  `${GIVEN}
+   SELECT given.n, ${columnsOf("finished_tasks", TASK_COLUMNS)} FROM given
+   JOIN finished_tasks USING (deployment_id, task_id)
+   WHERE finished_tasks.lease_id = given.lease_id AND finished_tasks.attempt = given.attempt
+     AND finished_tasks.status = given.status AND finished_at_ms = now_ms
+     AND finished_tasks.result IS NOT DISTINCT FROM given.result
+     AND finished_tasks.failure IS NOT DISTINCT FROM given.failure`,
+);
+
+/**
+ * The columns keep only the current attempt, so the beginning of the one that
+ * ends here, and its return to the queue, become stored events.
+ */
+const REQUEUE = prepared(
+  "requeue_attempts",
+  `${GIVEN}, queued AS (
+     UPDATE live_tasks SET
+       status = CASE WHEN given.run_at_ms > given.now_ms THEN ${STATUS.scheduled}
+         ELSE ${STATUS.ready} END,
+       run_at_ms = given.run_at_ms, lease_id = NULL, last_sequence = last_sequence + 1,
+       failed_attempts = failed_attempts + given.failed,
+       lost_workers = lost_workers + given.lost
+     FROM given
+     WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers < ${MAX_LOST_WORKERS})
+     RETURNING given.n, given.now_ms, started_sequence, ${columnsOf("live_tasks", LIVE_COLUMNS)}
+   ), recorded AS (
+     INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
+     SELECT deployment_id, task_id, started_sequence, started_at_ms, attempt,
+       '{"kind":"state","status":"running"}' FROM queued
+     UNION ALL
+     SELECT deployment_id, task_id, last_sequence, now_ms, attempt,
+       '{"kind":"state","status":"queued"}' FROM queued
+   ), counted AS (
+     INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
+     SELECT deployment_id, endpoint, count(*), -count(*) FROM queued
+     GROUP BY deployment_id, endpoint
+   )
+   SELECT * FROM queued`,
+);
+
+/**
+ * Records ends; answers in their order, undefined for an attempt that was no
+ * longer the current one. Large results need `session` to be a transaction.
+ */
+export async function endAttempts(
+  session: Session,
+  endings: readonly Ending[],
+): Promise<(Task | undefined)[]> {
+  const answers: (Task | undefined)[] = endings.map(() => undefined);
+  let pending = endings.map((ending, index) => ({ ...ending, index }));
+  while (pending.length > 0) {
+    // An attempt that is named twice: the first comes first.
+    const names = new Set<string>();
+    const now = pending.filter(
+      ({ attempt }) => !names.has(nameOf(attempt)) && names.add(nameOf(attempt)),
+    );
+    pending = pending.filter((ending) => !now.includes(ending));
+    for (const [index, task] of await endOnce(session, now)) {
+      answers[index] = task;
+    }
+  }
+  return answers;
+}
+
+interface NumberedEnding extends Ending {
+  readonly index: number;
+}
+
+async function endOnce(
+  session: Session,
+  endings: readonly NumberedEnding[],
+): Promise<Map<number, Task>> {
+  const finals = endings.filter(
+    ({ end }) => end.status !== "queued" && end.status !== "worker_lost",
+  );
+  const returns = endings.filter((ending) => !finals.includes(ending));
+  const ended = await record(session, FINISH, finals);
+  for (const { index, attempt, end } of finals) {
+    if (ended.has(index) && end.status === "success" && !isInline(end.result)) {
+      await writePayload(session, { ...attempt, side: "result" }, end.result);
+    }
+  }
+  const requeued = await record(session, REQUEUE, returns);
+  const lost = returns.filter(
+    ({ index, end }) => !requeued.has(index) && end.status === "worker_lost",
+  );
+  const failed = await record(session, FINISH, lost);
+  const repeated = await record(
+    session,
+    REPEATED,
+    finals.filter(({ index }) => !ended.has(index)),
+  );
+  return new Map([...ended, ...requeued, ...failed, ...repeated]);
+}
+
+/** Asks one of the statements above; answers the tasks that it concerned. */
+async function record(
+  session: Session,
+  statement: Statement,
+  endings: readonly NumberedEnding[],
+): Promise<Map<number, Task>> {
+  if (endings.length === 0) {
+    return new Map();
+  }
+  const rows = await session.query(statement, JSON.stringify(endings.map(toRow)));
+  return new Map(rows.map((row) => [Number(row.n), toTask(row)]));
+}
+
+function toRow({ index, attempt, end, nowMs }: NumberedEnding) {
+  const row = {
+    n: index,
+    deployment_id: attempt.deploymentId,
+    task_id: attempt.taskId,
+    lease_id: attempt.leaseId,
+    attempt: attempt.attempt,
+    now_ms: nowMs,
+    run_at_ms: nowMs,
+    failed: 0,
+    lost: 0,
+  };
+  switch (end.status) {
+    case "queued":
+      return { ...row, run_at_ms: end.runAtMs, failed: end.failed ? 1 : 0 };
+    case "worker_lost":
+      return { ...row, lost: 1, status: STATUS.failure, failure: JSON.stringify(WORKER_LOST) };
+    default:
+      return { ...row, status: STATUS[end.status], ...outcomeOf(end) };
+  }
+}
+
+function outcomeOf(end: FinalEnd): { result?: string | null; failure?: string } {
+  if (end.status === "success") {
+    return { result: inlineText(end.result) };
+  }
+  return end.status === "failure" ? { failure: JSON.stringify(end.failure) } : {};
+}

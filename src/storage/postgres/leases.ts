@@ -1,0 +1,119 @@
+/**
+ * Leases. Their clock is the database's: nodes whose clocks differ agree on
+ * when one expires. Statements that put a task under a lease lock its row
+ * (FOR KEY SHARE), which renewing does not wait for and deleting does: so who
+ * has deleted a lease sees every attempt that was ever under it.
+ */
+import type { Task } from "../../tasks/task.ts";
+import type { Storage } from "../storage.ts";
+import { listAttempts } from "./attempts.ts";
+import type { Database } from "./database.ts";
+import { endAttempts } from "./end.ts";
+import { prepared, type Session, statement } from "./session.ts";
+
+/** Milliseconds since 1970: as `$1` says, or by the clock of the database when that is null. */
+const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
+
+/** Leases ended in one transaction. */
+const MAX_RESCUED = 100;
+
+/** What the database's clock is told: its own time is asked for with null. */
+export type LeaseClock = (nowMs: number) => number | null;
+
+const OPEN = prepared(
+  "open_lease",
+  `INSERT INTO leases (lease_id, owner, expires_at_ms) VALUES ($2, $3, ${NOW_MS} + $4)
+   ON CONFLICT (lease_id) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+);
+
+export async function openLease(
+  session: Session,
+  clock: LeaseClock,
+  { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
+): Promise<void> {
+  await session.query(OPEN, clock(nowMs), leaseId, owner, ttlMs);
+}
+
+const RENEW = prepared(
+  "renew_leases",
+  `UPDATE leases SET expires_at_ms = ${NOW_MS} + $3 WHERE lease_id = ANY ($2) RETURNING lease_id`,
+);
+
+export async function renewLeases(
+  session: Session,
+  clock: LeaseClock,
+  { leaseIds, nowMs, ttlMs }: Parameters<Storage["renewLeases"]>[0],
+): Promise<string[]> {
+  const rows = await session.query(RENEW, clock(nowMs), leaseIds, ttlMs);
+  const renewed = new Set(rows.map((row) => row.lease_id));
+  return leaseIds.filter((leaseId) => renewed.has(leaseId));
+}
+
+const CLOSE = statement("DELETE FROM leases WHERE lease_id = $1");
+
+export function closeLease(
+  db: Database,
+  { leaseId, nowMs }: Parameters<Storage["closeLease"]>[0],
+): Promise<Task[]> {
+  return db.transaction(async (session) => {
+    await session.query(CLOSE, leaseId);
+    return loseWorkers(session, [leaseId], nowMs);
+  });
+}
+
+const FIND_EXPIRED = prepared(
+  "find_expired",
+  `SELECT lease_id FROM leases WHERE expires_at_ms <= ${NOW_MS} LIMIT ${MAX_RESCUED}`,
+);
+
+/** Looks again: one of them may have been renewed since, or be ended by another node just now. */
+const END_EXPIRED = statement(
+  `DELETE FROM leases WHERE lease_id IN (
+     SELECT lease_id FROM leases WHERE lease_id = ANY ($2) AND expires_at_ms <= ${NOW_MS}
+     FOR UPDATE SKIP LOCKED)
+   RETURNING lease_id`,
+);
+
+export async function rescueExpired(
+  db: Database,
+  clock: LeaseClock,
+  { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
+): Promise<Task[]> {
+  const rescued: Task[] = [];
+  const until = all ? Number.MAX_SAFE_INTEGER : clock(nowMs);
+  for (;;) {
+    const found = await db.query(FIND_EXPIRED, until);
+    if (found.length === 0) {
+      return rescued;
+    }
+    const leaseIds = found.map((row) => row.lease_id);
+    const ended = await db.transaction(async (session) => {
+      const gone = await session.query(END_EXPIRED, until, leaseIds);
+      rescued.push(
+        ...(await loseWorkers(
+          session,
+          gone.map(({ lease_id }) => String(lease_id)),
+          nowMs,
+        )),
+      );
+      return gone.length;
+    });
+    if (ended === 0) {
+      return rescued;
+    }
+  }
+}
+
+async function loseWorkers(
+  session: Session,
+  leaseIds: readonly string[],
+  nowMs: number,
+): Promise<Task[]> {
+  const attempts = await listAttempts(session, { leaseIds });
+  const end = { status: "worker_lost" } as const;
+  const tasks = await endAttempts(
+    session,
+    attempts.map((attempt) => ({ attempt, end, nowMs })),
+  );
+  return tasks.flatMap((task) => task ?? []);
+}

@@ -1,0 +1,90 @@
+import type { Storage, TaskKey, TaskListing } from "../storage.ts";
+import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Session } from "./session.ts";
+
+/** Rows looked at for one page: a filter that fits few tasks must not read them all. */
+const MAX_SCANNED = 5_000;
+
+/** Statuses as they are stored. */
+const STORED = {
+  queued: [STATUS.scheduled, STATUS.ready],
+  running: [STATUS.running],
+  success: [STATUS.success],
+  failure: [STATUS.failure],
+  cancelled: [STATUS.cancelled],
+};
+
+const LIST = prepared(
+  "list_tasks",
+  `WITH scanned AS MATERIALIZED (
+     SELECT ${TASK_COLUMNS} FROM tasks WHERE deployment_id = $1 AND task_id < $2
+     ORDER BY task_id DESC LIMIT $3
+   ), fitting AS (
+     SELECT * FROM scanned
+     WHERE ($4::text IS NULL OR endpoint = $4) AND ($5::integer[] IS NULL OR status = ANY ($5))
+       AND ($6::bigint IS NULL OR created_at_ms >= $6)
+       AND ($7::bigint IS NULL OR created_at_ms < $7)
+     ORDER BY task_id DESC LIMIT $8
+   )
+   SELECT bounds.*, fitting.* FROM (
+     SELECT count(*) AS scanned, min(task_id) AS last, min(created_at_ms) AS oldest_ms FROM scanned
+   ) AS bounds LEFT JOIN fitting ON true
+   ORDER BY task_id DESC`,
+);
+
+export async function listTasks(
+  session: Session,
+  listing: TaskListing,
+): Promise<Awaited<ReturnType<Storage["listTasks"]>>> {
+  const { deploymentId, before, endpoint, status, createdFromMs, createdBeforeMs, limit } = listing;
+  const rows = await session.query(
+    LIST,
+    deploymentId,
+    before ?? "~",
+    hasFilter(listing) ? Math.max(MAX_SCANNED, limit + 1) : limit + 1,
+    endpoint ?? null,
+    status === undefined ? null : STORED[status],
+    createdFromMs ?? null,
+    createdBeforeMs ?? null,
+    limit + 1,
+  );
+  const found = rows.filter((row) => row.task_id !== null).map(toTask);
+  const tasks = found.slice(0, limit);
+  if (found.length > limit) {
+    return { tasks, nextBefore: tasks.at(-1)?.taskId };
+  }
+  const [bounds] = rows;
+  // Ids are time-ordered, so nothing after one that is too old is new enough.
+  const over = createdFromMs !== undefined && Number(bounds?.oldest_ms) < createdFromMs;
+  const more = hasFilter(listing) && Number(bounds?.scanned) >= MAX_SCANNED && !over;
+  return { tasks, nextBefore: more ? String(bounds?.last) : undefined };
+}
+
+function hasFilter({ endpoint, status, createdFromMs, createdBeforeMs }: TaskListing): boolean {
+  return [endpoint, status, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
+}
+
+const POSITION = prepared(
+  "queue_position",
+  `WITH task AS MATERIALIZED (
+     SELECT task_id, endpoint, status, priority, run_at_ms FROM live_tasks
+     WHERE deployment_id = $1 AND task_id = $2)
+   SELECT (
+     SELECT count(*) FROM (
+       SELECT FROM live_tasks AS other
+       WHERE other.deployment_id = $1 AND other.endpoint = task.endpoint
+         AND other.status = ${STATUS.ready} AND other.priority >= task.priority
+         AND (other.priority > task.priority
+           OR (other.run_at_ms, other.task_id) < (task.run_at_ms, task.task_id))
+       ORDER BY priority DESC, run_at_ms, task_id LIMIT $3) AS ahead) AS ahead
+   FROM task WHERE status = ${STATUS.ready}`,
+);
+
+export async function queuePosition(
+  session: Session,
+  { deploymentId, taskId, limit }: TaskKey & { readonly limit: number },
+): Promise<number | undefined> {
+  const [row] = await session.query(POSITION, deploymentId, taskId, limit);
+  return row && Number(row.ahead);
+}

@@ -1,0 +1,124 @@
+import type { NewTask, TaskKey } from "../storage.ts";
+import { nameOf } from "./rows.ts";
+import { prepared, type Session } from "./session.ts";
+
+/** A task to store, and its place in the call. */
+export interface Candidate {
+  readonly index: number;
+  readonly task: NewTask;
+}
+
+/** What a look at the database makes of the candidates. */
+export interface Seen {
+  /** Nothing stands against storing them. */
+  readonly free: readonly Candidate[];
+  /** Their queue is full. */
+  readonly full: readonly (Candidate & { readonly queued: number })[];
+  /** Their idempotency key was used before, by `earlier`. */
+  readonly used: readonly (Candidate & {
+    readonly earlier: TaskKey;
+    /** With other arguments. */
+    readonly collides: boolean;
+  })[];
+  /** They share an id or a key with one before them, which comes first. */
+  readonly later: readonly Candidate[];
+}
+
+const LOOK = prepared(
+  "look",
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset($1) AS given (deployment_id text, endpoint text)
+   ), counts AS (
+     SELECT deployment_id, endpoint, queued FROM given
+     JOIN queue_counts USING (deployment_id, endpoint)
+     UNION ALL
+     SELECT deployment_id, endpoint, queued FROM given
+     JOIN queue_count_deltas USING (deployment_id, endpoint)
+   )
+   SELECT deployment_id, endpoint, NULL AS key, NULL AS digest, NULL AS task_id,
+     sum(queued)::bigint AS queued
+   FROM counts GROUP BY deployment_id, endpoint
+   UNION ALL
+   SELECT deployment_id, endpoint, key, digest, task_id, NULL
+   FROM json_to_recordset($2) AS used (deployment_id text, endpoint text, key text)
+   JOIN idempotency_keys USING (deployment_id, endpoint, key)`,
+);
+
+interface Known {
+  readonly queued: Map<string, number>;
+  readonly keys: Map<string, { readonly digest: string; readonly taskId: string }>;
+}
+
+/** Sorts candidates by what the database knows of their queues and keys. */
+export async function look(session: Session, candidates: readonly Candidate[]): Promise<Seen> {
+  const { queued, keys } = await ask(session, candidates);
+  const seen = { free: [], full: [], used: [], later: [] } as {
+    [Kind in keyof Seen]: Seen[Kind][number][];
+  };
+  const taken = new Set<string>();
+  for (const candidate of candidates) {
+    const { task } = candidate;
+    const { deploymentId, leaseId } = task;
+    const key = keyName(task);
+    const earlier = key === undefined ? undefined : keys.get(key);
+    const waiting = queued.get(queueName(task)) ?? 0;
+    if (taken.has(nameOf(task)) || (key !== undefined && taken.has(key))) {
+      seen.later.push(candidate);
+    } else if (earlier) {
+      const collides =
+        earlier.taskId !== task.taskId && earlier.digest !== task.idempotency?.digest;
+      seen.used.push({ ...candidate, earlier: { deploymentId, taskId: earlier.taskId }, collides });
+    } else if (leaseId === undefined && waiting >= task.queueLimit) {
+      seen.full.push({ ...candidate, queued: waiting });
+    } else {
+      seen.free.push(candidate);
+      queued.set(queueName(task), waiting + (leaseId === undefined ? 1 : 0));
+    }
+    taken.add(nameOf(task));
+    if (key !== undefined) {
+      taken.add(key);
+    }
+  }
+  return seen;
+}
+
+async function ask(session: Session, candidates: readonly Candidate[]): Promise<Known> {
+  const known: Known = { queued: new Map(), keys: new Map() };
+  const queues = new Map<string, object>();
+  const keys: object[] = [];
+  for (const { task } of candidates) {
+    const queue = { deployment_id: task.deploymentId, endpoint: task.endpoint };
+    if (task.leaseId === undefined) {
+      queues.set(queueName(task), queue);
+    }
+    if (task.idempotency) {
+      keys.push({ ...queue, key: task.idempotency.key });
+    }
+  }
+  if (queues.size === 0 && keys.length === 0) {
+    return known;
+  }
+  const rows = await session.query(
+    LOOK,
+    JSON.stringify([...queues.values()]),
+    JSON.stringify(keys),
+  );
+  for (const row of rows) {
+    const queue = `${row.deployment_id}/${row.endpoint}`;
+    if (row.key === null) {
+      known.queued.set(queue, Number(row.queued));
+    } else {
+      const used = { digest: String(row.digest), taskId: String(row.task_id) };
+      known.keys.set(`${queue}/${row.key}`, used);
+    }
+  }
+  return known;
+}
+
+function queueName({ deploymentId, endpoint }: NewTask): string {
+  return `${deploymentId}/${endpoint}`;
+}
+
+function keyName(task: NewTask): string | undefined {
+  return task.idempotency && `${queueName(task)}/${task.idempotency.key}`;
+}

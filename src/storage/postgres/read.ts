@@ -1,0 +1,95 @@
+import type { Payload } from "../../sdk/protocol.ts";
+import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
+import type { Task } from "../../tasks/task.ts";
+import type { TaskKey } from "../storage.ts";
+import { readPayload } from "./payloads.ts";
+import { nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Row, type Session } from "./session.ts";
+
+const ONE_TASK = "FROM tasks WHERE deployment_id = $1 AND task_id = $2";
+
+const READ_TASK = prepared("read_task", `SELECT ${TASK_COLUMNS} ${ONE_TASK}`);
+
+export async function readTask(
+  session: Session,
+  { deploymentId, taskId }: TaskKey,
+): Promise<Task | undefined> {
+  const [row] = await session.query(READ_TASK, deploymentId, taskId);
+  return row && toTask(row);
+}
+
+const READ_TASKS = prepared(
+  "read_tasks",
+  `SELECT ${TASK_COLUMNS} FROM json_to_recordset($1) AS given (deployment_id text, task_id text)
+   JOIN tasks USING (deployment_id, task_id)`,
+);
+
+/** Tasks by `nameOf` their keys; those that do not exist are missing. */
+export async function readTasks(
+  session: Session,
+  keys: readonly TaskKey[],
+): Promise<Map<string, Task>> {
+  if (keys.length === 0) {
+    return new Map();
+  }
+  const tasks = (await session.query(READ_TASKS, toKeys(keys))).map(toTask);
+  return new Map(tasks.map((task) => [nameOf(task), task]));
+}
+
+const READ_ARGUMENTS = prepared("read_arguments", `SELECT arguments ${ONE_TASK}`);
+
+export async function readArguments(
+  session: Session,
+  { deploymentId, taskId }: TaskKey,
+): Promise<Payload | undefined> {
+  const [row] = await session.query(READ_ARGUMENTS, deploymentId, taskId);
+  return row && readPayload(session, { deploymentId, taskId, side: "arguments" }, row.arguments);
+}
+
+const READ_RESULT = prepared(
+  "read_result",
+  `SELECT result FROM finished_tasks
+   WHERE deployment_id = $1 AND task_id = $2 AND status = ${STATUS.success}`,
+);
+
+export async function readResult(
+  session: Session,
+  { deploymentId, taskId }: TaskKey,
+): Promise<Payload | undefined> {
+  const [row] = await session.query(READ_RESULT, deploymentId, taskId);
+  return row && readPayload(session, { deploymentId, taskId, side: "result" }, row.result);
+}
+
+/** The task and its events in one statement: a change in between would tear them apart. */
+const READ_HISTORY = prepared(
+  "read_history",
+  `SELECT ${TASK_COLUMNS}, started_sequence, (
+     SELECT coalesce(json_agg(found ORDER BY found.sequence), '[]') FROM (
+       SELECT sequence, time_ms, attempt, body FROM task_events
+       WHERE deployment_id = $1 AND task_id = $2 AND sequence > $3
+       ORDER BY sequence LIMIT $4) AS found) AS events
+   ${ONE_TASK}`,
+);
+
+export async function readHistory(
+  session: Session,
+  parameters: TaskKey & { readonly afterSequence: number; readonly limit: number },
+): Promise<TaskHistory | undefined> {
+  const { deploymentId, taskId, afterSequence, limit } = parameters;
+  const [row] = await session.query(READ_HISTORY, deploymentId, taskId, afterSequence, limit);
+  return (
+    row && {
+      task: toTask(row),
+      startedSequence: Number(row.started_sequence),
+      stored: (row.events as readonly Row[]).map(
+        (event): TaskEvent => ({
+          sequence: Number(event.sequence),
+          timeMs: Number(event.time_ms),
+          attempt: Number(event.attempt),
+          body: JSON.parse(String(event.body)) as TaskEventBody,
+        }),
+      ),
+    }
+  );
+}

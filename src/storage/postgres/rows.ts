@@ -1,0 +1,66 @@
+import type { Task, TaskFailure, TaskProgress, TaskStatus } from "../../tasks/task.ts";
+import type { TaskKey } from "../storage.ts";
+import type { Row } from "./session.ts";
+
+/** The columns that `toTask` reads, as the view `tasks` has them. */
+export const TASK_COLUMNS =
+  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, finished_at_ms, " +
+  "expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, last_sequence";
+
+/** The same of a row of `live_tasks`. */
+export const LIVE_COLUMNS =
+  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, " +
+  "expires_at_ms, attempt, failed_attempts, progress, retry_of, last_sequence";
+
+/** Columns with the name of their table before them, where another table has some too. */
+export function columnsOf(table: string, columns: string): string {
+  return columns.replace(/\w+/g, `${table}.$&`);
+}
+
+const STATUSES: readonly TaskStatus[] = [
+  "queued",
+  "queued",
+  "running",
+  "success",
+  "failure",
+  "cancelled",
+];
+
+export function toTask(row: Row): Task {
+  return {
+    deploymentId: String(row.deployment_id),
+    taskId: String(row.task_id),
+    endpoint: String(row.endpoint),
+    status: STATUSES[Number(row.status)] ?? "queued",
+    createdAtMs: Number(row.created_at_ms),
+    startedAtMs: optionalNumber(row.started_at_ms),
+    finishedAtMs: optionalNumber(row.finished_at_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+    attempt: Number(row.attempt),
+    failedAttempts: Number(row.failed_attempts),
+    progress: fromJson<TaskProgress>(row.progress),
+    retryOf: typeof row.retry_of === "string" ? row.retry_of : undefined,
+    failure: fromJson<TaskFailure>(row.failure),
+    lastSequence: Number(row.last_sequence),
+  };
+}
+
+function optionalNumber(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function fromJson<Value>(text: unknown): Value | undefined {
+  return typeof text === "string" ? (JSON.parse(text) as Value) : undefined;
+}
+
+/** Names a task in maps of this folder. */
+export function nameOf({ deploymentId, taskId }: TaskKey): string {
+  return `${deploymentId}/${taskId}`;
+}
+
+/** Keys of tasks as a JSON parameter. */
+export function toKeys(tasks: readonly TaskKey[]): string {
+  return JSON.stringify(
+    tasks.map(({ deploymentId, taskId }) => ({ deployment_id: deploymentId, task_id: taskId })),
+  );
+}

@@ -1,0 +1,213 @@
+/**
+ * The Postgres schema, as migrations that only go forward. All tables stand in
+ * a schema of their own; `schema_version` says how far it has come. Every key
+ * leads with the deployment.
+ *
+ * Postgres writes a changed row anew and leaves the old one for vacuum. So the
+ * few tasks that are queued or running stand in `live_tasks`, with room in its
+ * pages for new versions, and the many that have ended in `finished_tasks`,
+ * which is written once per task. Claims never meet history. The view `tasks`
+ * is both; a task stands in exactly one of them, because it moves within one
+ * statement.
+ *
+ * Ids compare byte by byte (`COLLATE "C"`), as in every other place of the
+ * platform. JSON is kept as text: `jsonb` would not give back what was stored,
+ * and neither type takes U+0000.
+ */
+import type { Database } from "./database.ts";
+import type { Session } from "./session.ts";
+import { statement } from "./session.ts";
+
+/** How `status` is stored. A queued task that is not yet due is `scheduled`. */
+export const STATUS = {
+  scheduled: 0,
+  ready: 1,
+  running: 2,
+  success: 3,
+  failure: 4,
+  cancelled: 5,
+} as const;
+
+const MIGRATIONS = [
+  `
+  CREATE TABLE live_tasks (
+    deployment_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    endpoint text COLLATE "C" NOT NULL,
+    status smallint NOT NULL,
+    priority integer NOT NULL,
+    run_at_ms bigint NOT NULL,
+    start_by_ms bigint,
+    created_at_ms bigint NOT NULL,
+    started_at_ms bigint,
+    expires_at_ms bigint NOT NULL,
+    retention_ms bigint NOT NULL,
+    attempt integer NOT NULL,
+    failed_attempts integer NOT NULL DEFAULT 0,
+    lost_workers integer NOT NULL DEFAULT 0,
+    -- Null unless the task runs.
+    lease_id text COLLATE "C",
+    abort_requested boolean NOT NULL DEFAULT false,
+    -- Of the latest attempt, also after its return to the queue.
+    started_sequence integer NOT NULL,
+    last_sequence integer NOT NULL,
+    progress text,
+    retry_of text COLLATE "C",
+    idempotency_key text COLLATE "C",
+    arguments text,
+    PRIMARY KEY (deployment_id, task_id)
+  ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000);
+  CREATE INDEX live_tasks_ready
+    ON live_tasks (deployment_id, endpoint, priority DESC, run_at_ms, task_id) WHERE status = 1;
+  CREATE INDEX live_tasks_scheduled ON live_tasks (deployment_id, run_at_ms) WHERE status = 0;
+  CREATE INDEX live_tasks_start_by ON live_tasks (start_by_ms)
+    WHERE status <= 1 AND start_by_ms IS NOT NULL;
+  CREATE INDEX live_tasks_leased ON live_tasks (lease_id) WHERE status = 2;
+
+  CREATE TABLE finished_tasks (
+    deployment_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    endpoint text COLLATE "C" NOT NULL,
+    status smallint NOT NULL,
+    created_at_ms bigint NOT NULL,
+    started_at_ms bigint,
+    finished_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    attempt integer NOT NULL,
+    failed_attempts integer NOT NULL,
+    -- Who ended it: tells the repetition of a call from a stale attempt.
+    lease_id text COLLATE "C",
+    started_sequence integer NOT NULL,
+    last_sequence integer NOT NULL,
+    progress text,
+    retry_of text COLLATE "C",
+    idempotency_key text COLLATE "C",
+    failure text,
+    arguments text,
+    result text,
+    PRIMARY KEY (deployment_id, task_id)
+  );
+  CREATE INDEX finished_tasks_expiry ON finished_tasks (expires_at_ms);
+
+  CREATE VIEW tasks AS
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+      progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result
+    FROM live_tasks
+    UNION ALL
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      started_sequence, last_sequence,
+      progress, retry_of, failure, arguments, result
+    FROM finished_tasks;
+
+  -- Arguments and results that are files, or too large to stand in the row.
+  -- part 0 is the JSON text, parts from 1 are the files it refers to; about is
+  -- JSON text with the type and name of each.
+  CREATE TABLE payload_parts (
+    deployment_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    side text COLLATE "C" NOT NULL,
+    part integer NOT NULL,
+    about text NOT NULL,
+    data bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, side, part)
+  );
+
+  CREATE TABLE task_events (
+    deployment_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    sequence integer NOT NULL,
+    time_ms bigint NOT NULL,
+    attempt integer NOT NULL,
+    body text NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, sequence)
+  );
+
+  CREATE TABLE idempotency_keys (
+    deployment_id text COLLATE "C" NOT NULL,
+    endpoint text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    digest text NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    PRIMARY KEY (deployment_id, endpoint, key)
+  );
+
+  CREATE TABLE leases (
+    lease_id text COLLATE "C" NOT NULL PRIMARY KEY,
+    owner text NOT NULL,
+    expires_at_ms bigint NOT NULL
+  ) WITH (fillfactor = 50);
+
+  CREATE TABLE queue_counts (
+    deployment_id text COLLATE "C" NOT NULL,
+    endpoint text COLLATE "C" NOT NULL,
+    queued bigint NOT NULL,
+    running bigint NOT NULL,
+    PRIMARY KEY (deployment_id, endpoint)
+  ) WITH (fillfactor = 50);
+  CREATE TABLE queue_count_deltas (
+    deployment_id text COLLATE "C" NOT NULL,
+    endpoint text COLLATE "C" NOT NULL,
+    queued bigint NOT NULL,
+    running bigint NOT NULL
+  ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+  CREATE INDEX queue_count_deltas_by_endpoint ON queue_count_deltas (deployment_id, endpoint);
+  `,
+];
+
+/** A migration may rewrite a table: it has longer than an ordinary statement. */
+const MIGRATION_TIMEOUT_MS = 10 * 60_000;
+
+/** Thrown when the database was written by a newer version of the program. */
+export class NewerSchema extends Error {}
+
+/**
+ * Brings the schema up to date, one node at a time. Throws `NewerSchema` when
+ * it is beyond what this program knows; then nothing was changed.
+ */
+export async function migrate(db: Database, schema: string): Promise<void> {
+  await db.transaction(async (session) => {
+    const run = (text: string): Promise<unknown> => session.query(statement(text));
+    // The lock ends with the transaction, however that ends.
+    await run(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
+    await run(`SELECT pg_advisory_xact_lock(hashtextextended('tessera ${schema}', 0))`);
+    const applied = await appliedVersion(session, schema);
+    if (applied > MIGRATIONS.length) {
+      throw new NewerSchema(
+        `its schema has version ${applied}, this program knows versions up to ` +
+          `${MIGRATIONS.length}: run a newer version of tessera, or use another database`,
+      );
+    }
+    if (applied === MIGRATIONS.length) {
+      return;
+    }
+    if (applied === 0) {
+      const [there] = await session.query(statement("SELECT to_regnamespace($1) AS oid"), schema);
+      if (there?.oid === null) {
+        await run(`CREATE SCHEMA ${schema}`);
+      }
+      await run("CREATE TABLE schema_version (version integer NOT NULL)");
+      await run("INSERT INTO schema_version VALUES (0)");
+    }
+    for (const migration of MIGRATIONS.slice(applied)) {
+      await session.script(migration);
+    }
+    await run(`UPDATE schema_version SET version = ${MIGRATIONS.length}`);
+  }, MIGRATION_TIMEOUT_MS);
+}
+
+/** 0 for a database that has no schema yet. */
+async function appliedVersion(session: Session, schema: string): Promise<number> {
+  const [there] = await session.query(
+    statement("SELECT to_regclass($1) IS NOT NULL AS there"),
+    `${schema}.schema_version`,
+  );
+  if (there?.there !== true) {
+    return 0;
+  }
+  const [row] = await session.query(statement("SELECT version FROM schema_version"));
+  return Number(row?.version ?? 0);
+}

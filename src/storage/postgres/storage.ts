@@ -1,0 +1,212 @@
+/**
+ * Postgres behind the storage port, shared by as many nodes as connect.
+ *
+ * What comes in numbers (submits, ends, events) is batched, one batch of each
+ * kind under way at a time; the rest are questions on the pool. Calls that
+ * move large payloads, or store many tasks at once, have batches of their own,
+ * each a transaction of several statements, so that the small ones do not wait
+ * behind them.
+ */
+import type { Task } from "../../tasks/task.ts";
+import type { NewTask, Storage, SubmitOutcome } from "../storage.ts";
+import { unavailable } from "../unavailable.ts";
+import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
+import { Batches } from "./batch.ts";
+import { claimTasks, nextRunAt } from "./claim.ts";
+import { refusal } from "./connect.ts";
+import { CountFolder, countTasks } from "./counts.ts";
+import { Database } from "./database.ts";
+import { type Ending, endAttempts } from "./end.ts";
+import { recordEvents } from "./events.ts";
+import { cancelTask, expireTasks } from "./expire.ts";
+import { closeLease, type LeaseClock, openLease, renewLeases, rescueExpired } from "./leases.ts";
+import { listTasks, queuePosition } from "./list.ts";
+import { isInline } from "./payloads.ts";
+import { pruneFinished } from "./prune.ts";
+import { readArguments, readHistory, readResult, readTask } from "./read.ts";
+import { migrate } from "./schema.ts";
+import { submitTasks } from "./submit.ts";
+
+/** Calls in one batch. */
+const MAX_BATCH = 500;
+
+/** Calls of many tasks or large payloads in one transaction. */
+const MAX_LARGE_BATCH = 16;
+
+export interface PostgresOptions {
+  /** Where the tables stand; made when it does not exist. Default `tessera`. */
+  readonly schema?: string;
+  /** Connections at most. Default 10: the batches use five, questions the others. */
+  readonly connections?: number;
+  /** How long the database may take to answer one statement. Default 5,000. */
+  readonly timeoutMs?: number;
+  /**
+   * Whose clock leases expire by. Default `database`, the one clock that all
+   * nodes share; `caller` takes the time from each call, for tests that move it.
+   */
+  readonly leaseClock?: "database" | "caller";
+}
+
+type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
+  parameters: infer P,
+) => unknown
+  ? P
+  : never;
+type RecordedEvent = ParametersOf<"recordEvents">["events"][number];
+
+export class PostgresStorage implements Storage {
+  readonly capabilities = { shared: true, durable: true };
+  readonly #url: string;
+  readonly #schema: string;
+  readonly #timeoutMs: number;
+  readonly #connections: number;
+  readonly #clock: LeaseClock;
+  #db: Database | undefined;
+  #folder: CountFolder | undefined;
+
+  readonly #submits = new Batches<NewTask, SubmitOutcome>({
+    maxCalls: MAX_BATCH,
+    run: (tasks) => this.#moved(submitTasks(this.#open, tasks)),
+  });
+  readonly #largeSubmits = new Batches<readonly NewTask[], SubmitOutcome[]>({
+    maxCalls: MAX_LARGE_BATCH,
+    run: (calls) => this.#moved(submitLarge(this.#open, calls)),
+  });
+  readonly #ends = new Batches<Ending, Task | undefined>({
+    maxCalls: MAX_BATCH,
+    run: (endings) => this.#moved(endAttempts(this.#open, endings)),
+  });
+  readonly #largeEnds = new Batches<Ending, Task | undefined>({
+    maxCalls: MAX_LARGE_BATCH,
+    run: (endings) =>
+      this.#moved(this.#open.transaction((session) => endAttempts(session, endings))),
+  });
+  readonly #events = new Batches<RecordedEvent, number | undefined>({
+    maxCalls: MAX_BATCH,
+    run: (events) => recordEvents(this.#open, events),
+  });
+
+  /** `url` is of the form `postgres://user:password@host:port/database`. */
+  constructor(url: string, options: PostgresOptions = {}) {
+    const { schema = "tessera", connections = 10, timeoutMs = 5_000, leaseClock } = options;
+    if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+      throw new Error(`${schema} cannot be the name of a schema: use a-z, 0-9 and _`);
+    }
+    this.#url = url;
+    this.#schema = schema;
+    this.#connections = connections;
+    this.#timeoutMs = timeoutMs;
+    this.#clock = leaseClock === "caller" ? (nowMs) => nowMs : () => null;
+  }
+
+  async start(): Promise<void> {
+    const [url, schema] = [this.#url, this.#schema];
+    let db: Database | undefined;
+    try {
+      db = new Database({
+        url,
+        schema,
+        connections: this.#connections,
+        timeoutMs: this.#timeoutMs,
+      });
+      await migrate(db, schema);
+    } catch (err) {
+      await db?.[Symbol.asyncDispose]();
+      throw refusal(url, err);
+    }
+    this.#db = db;
+    this.#folder = new CountFolder(db);
+  }
+
+  async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
+    const [task] = tasks;
+    return task && tasks.length === 1 && isInline(task.arguments)
+      ? [await this.#submits.add(task)]
+      : this.#largeSubmits.add(tasks);
+  }
+
+  endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): Promise<(Task | undefined)[]> {
+    // All ends of a call go the same way: an attempt may be named twice, and the first comes first.
+    const small = ends.every(({ end }) => end.status !== "success" || isInline(end.result));
+    const batches = small ? this.#ends : this.#largeEnds;
+    return Promise.all(ends.map(({ attempt, end }) => batches.add({ attempt, end, nowMs })));
+  }
+
+  recordEvents({ events }: ParametersOf<"recordEvents">): Promise<(number | undefined)[]> {
+    return Promise.all(events.map((event) => this.#events.add(event)));
+  }
+
+  claimTasks = this.#question((db, parameters: ParametersOf<"claimTasks">) =>
+    this.#moved(claimTasks(db, parameters)),
+  );
+  cancelTask = this.#question((db, parameters: ParametersOf<"cancelTask">) =>
+    this.#moved(cancelTask(db, parameters)),
+  );
+  expireTasks = this.#question((db, parameters: ParametersOf<"expireTasks">) =>
+    this.#moved(expireTasks(db, parameters)),
+  );
+  getTask = this.#question(readTask);
+  getArguments = this.#question(readArguments);
+  getResult = this.#question(readResult);
+  getHistory = this.#question(readHistory);
+  requestAbort = this.#question(requestAbort);
+  listAborts = this.#question(listAborts);
+  listAttempts = this.#question(listAttempts);
+  openLease = this.#question((db, parameters: ParametersOf<"openLease">) =>
+    openLease(db, this.#clock, parameters),
+  );
+  renewLeases = this.#question((db, parameters: ParametersOf<"renewLeases">) =>
+    renewLeases(db, this.#clock, parameters),
+  );
+  closeLease = this.#question(closeLease);
+  rescueExpired = this.#question((db, parameters: ParametersOf<"rescueExpired">) =>
+    rescueExpired(db, this.#clock, parameters),
+  );
+  pruneFinished = this.#question(pruneFinished);
+  listTasks = this.#question(listTasks);
+  queuePosition = this.#question(queuePosition);
+  countTasks = this.#question(countTasks);
+  nextRunAt = this.#question(nextRunAt);
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const db = this.#db;
+    this.#db = undefined;
+    const lanes = [this.#submits, this.#largeSubmits, this.#ends, this.#largeEnds, this.#events];
+    await Promise.all(lanes.map((lane) => lane.close()));
+    await db?.[Symbol.asyncDispose]();
+  }
+
+  get #open(): Database {
+    if (this.#db === undefined) {
+      throw unavailable(new Error("the storage is not started, or has ended"));
+    }
+    return this.#db;
+  }
+
+  /** A method of the port that asks the database directly. */
+  #question<Parameters, Answer>(
+    ask: (db: Database, parameters: Parameters) => Promise<Answer>,
+  ): (parameters: Parameters) => Promise<Answer> {
+    return async (parameters) => ask(this.#open, parameters);
+  }
+
+  /** After what may have moved tasks from one count to another. */
+  async #moved<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    const answered = await answer;
+    this.#folder?.written();
+    return answered;
+  }
+}
+
+/** All calls in one transaction: each is stored as a whole. */
+async function submitLarge(
+  db: Database,
+  calls: readonly (readonly NewTask[])[],
+): Promise<SubmitOutcome[][]> {
+  const outcomes = await db.transaction((session) => submitTasks(session, calls.flat()));
+  let next = 0;
+  return calls.map(({ length }) => {
+    next += length;
+    return outcomes.slice(next - length, next);
+  });
+}

@@ -1,0 +1,221 @@
+/**
+ * Storing tasks, many at once.
+ *
+ * A batch goes in rounds. Each looks up what it has to know (keys used before,
+ * how long the queues are), stores in one statement what can be stored, and
+ * leaves to the next round what turned out otherwise: the lease has gone, or
+ * somebody else stored the same key at the same moment. The usual task has no
+ * key and is stored as claimed: then there is nothing to look up, and one
+ * round trip does it.
+ *
+ * The limit of a queue is compared with a count that other nodes may be
+ * changing: together they can exceed it by what they submit at that moment.
+ */
+import type { Task } from "../../tasks/task.ts";
+import type { NewTask, SubmitOutcome } from "../storage.ts";
+import { countedAs } from "./counts.ts";
+import { type Candidate, look } from "./look.ts";
+import { inlineText, isInline, writePayload } from "./payloads.ts";
+import { readTasks } from "./read.ts";
+import { nameOf, toKeys } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Row, type Session } from "./session.ts";
+
+/** Rounds end when others stop taking what was found free; so many mean a defect. */
+const MAX_ROUNDS = 20;
+
+/**
+ * A task is inserted as claimed only under a lease that is open. The lease is
+ * locked until the end of the transaction: whoever closes it waits, and then
+ * sees the attempt.
+ */
+const INSERT = prepared(
+  "insert_tasks",
+  `WITH given AS (
+     SELECT * FROM json_to_recordset($1) AS given (
+       deployment_id text, task_id text, endpoint text, status smallint, priority integer,
+       run_at_ms bigint, start_by_ms bigint, created_at_ms bigint, expires_at_ms bigint,
+       retention_ms bigint, lease_id text, retry_of text, idempotency_key text, digest text,
+       arguments text)
+   ), open AS MATERIALIZED (
+     SELECT lease_id FROM leases WHERE lease_id = ANY ($2) FOR KEY SHARE
+   ), able AS MATERIALIZED (
+     SELECT * FROM given WHERE lease_id IS NULL OR lease_id IN (SELECT lease_id FROM open)
+   ), keyed AS (
+     INSERT INTO idempotency_keys (deployment_id, endpoint, key, digest, task_id)
+     SELECT deployment_id, endpoint, idempotency_key, digest, task_id FROM able
+     WHERE idempotency_key IS NOT NULL ORDER BY deployment_id, endpoint, idempotency_key
+     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id
+   ), stored AS (
+     INSERT INTO live_tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
+       start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
+       started_sequence, last_sequence, retry_of, idempotency_key, arguments)
+     SELECT deployment_id, task_id, endpoint, status, priority, run_at_ms, start_by_ms,
+       created_at_ms, CASE WHEN lease_id IS NOT NULL THEN created_at_ms END, expires_at_ms,
+       retention_ms, CASE WHEN lease_id IS NOT NULL THEN 1 ELSE 0 END, lease_id,
+       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 0 END,
+       CASE WHEN lease_id IS NOT NULL THEN 2 ELSE 1 END, retry_of, idempotency_key, arguments
+     FROM able WHERE idempotency_key IS NULL
+       OR (deployment_id, task_id) IN (SELECT deployment_id, task_id FROM keyed)
+     ON CONFLICT DO NOTHING RETURNING deployment_id, task_id, endpoint, status
+   ), counted AS (${countedAs("stored", "+")})
+   SELECT deployment_id, task_id FROM stored`,
+);
+
+/**
+ * The same id again, after an answer that got lost, meets the first one's row
+ * among the live tasks. Unless that has ended since: what was then inserted a
+ * second time is taken out again, before anybody else could see it. (It has to
+ * be a statement of its own: what ended while INSERT ran, INSERT cannot see.)
+ */
+const WITHDRAW = prepared(
+  "withdraw_tasks",
+  `WITH ended AS MATERIALIZED (
+     SELECT deployment_id, task_id
+     FROM json_to_recordset($1) AS given (deployment_id text, task_id text)
+     JOIN finished_tasks USING (deployment_id, task_id)
+   ), withdrawn AS (
+     DELETE FROM live_tasks USING ended
+     WHERE live_tasks.deployment_id = ended.deployment_id AND live_tasks.task_id = ended.task_id
+     RETURNING live_tasks.deployment_id, live_tasks.task_id, endpoint, status
+   ), counted AS (${countedAs("withdrawn", "-")})
+   SELECT deployment_id, task_id FROM withdrawn`,
+);
+
+/**
+ * Stores tasks; answers in their order. Without a `session` that is a
+ * transaction, each round is one: then no task may have large arguments.
+ */
+export async function submitTasks(
+  session: Session,
+  tasks: readonly NewTask[],
+): Promise<SubmitOutcome[]> {
+  const outcomes: (SubmitOutcome | undefined)[] = tasks.map(() => undefined);
+  let pending: Candidate[] = tasks.map((task, index) => ({ index, task }));
+  for (let round = 0; pending.length > 0; round++) {
+    if (round === MAX_ROUNDS) {
+      throw new Error(`${pending.length} tasks were neither stored nor there`);
+    }
+    pending = await submitRound(session, pending, outcomes);
+  }
+  return outcomes as SubmitOutcome[];
+}
+
+/** Answers those that another round has to decide. */
+async function submitRound(
+  session: Session,
+  pending: readonly Candidate[],
+  outcomes: (SubmitOutcome | undefined)[],
+): Promise<Candidate[]> {
+  const seen = await look(session, pending);
+  const stored = await insert(session, seen.free);
+  const undecided: Candidate[] = [];
+  for (const candidate of seen.free) {
+    const { index, task } = candidate;
+    if (stored.has(nameOf(task))) {
+      outcomes[index] = { outcome: "stored", task: asStored(task) };
+      if (!isInline(task.arguments)) {
+        await writePayload(session, { ...task, side: "arguments" }, task.arguments);
+      }
+    } else {
+      undecided.push(candidate);
+    }
+  }
+  const asked = [...undecided, ...seen.full].map(({ task }) => task);
+  const found = await readTasks(session, [...asked, ...seen.used.map(({ earlier }) => earlier)]);
+  const again = [...seen.later];
+  for (const { index, task, queued } of seen.full) {
+    const there = found.get(nameOf(task));
+    outcomes[index] = there
+      ? { outcome: "stored", task: there }
+      : { outcome: "queue_full", queued };
+  }
+  for (const { index, task, earlier, collides } of seen.used) {
+    const there = found.get(nameOf(earlier));
+    if (collides) {
+      outcomes[index] = { outcome: "key_reused" };
+    } else if (there) {
+      const outcome = there.taskId === task.taskId ? "stored" : "replayed";
+      outcomes[index] = { outcome, task: there };
+    } else {
+      // It has just been pruned, and its key with it.
+      again.push({ index, task });
+    }
+  }
+  for (const { index, task } of undecided) {
+    const there = found.get(nameOf(task));
+    if (there) {
+      outcomes[index] = { outcome: "stored", task: there };
+    } else {
+      // The lease has gone, so the task has to wait like others, or its key was just used.
+      const { leaseId: _gone, ...waiting } = task;
+      again.push({ index, task: waiting });
+    }
+  }
+  return again.sort((a, b) => a.index - b.index);
+}
+
+/** Answers which of them were stored, by name. */
+async function insert(session: Session, candidates: readonly Candidate[]): Promise<Set<string>> {
+  if (candidates.length === 0) {
+    return new Set();
+  }
+  const tasks = candidates.map(({ task }) => task);
+  const leaseIds = new Set(tasks.flatMap(({ leaseId }) => leaseId ?? []));
+  const [stored = [], withdrawn = []] = await session.together(
+    [INSERT, JSON.stringify(tasks.map(toRow)), [...leaseIds]],
+    [WITHDRAW, toKeys(tasks)],
+  );
+  const names = new Set(stored.map(toName));
+  for (const row of withdrawn) {
+    names.delete(toName(row));
+  }
+  return names;
+}
+
+function toName(row: Row): string {
+  return nameOf({ deploymentId: String(row.deployment_id), taskId: String(row.task_id) });
+}
+
+function toRow(task: NewTask) {
+  const waiting = task.runAtMs > task.createdAtMs ? STATUS.scheduled : STATUS.ready;
+  return {
+    deployment_id: task.deploymentId,
+    task_id: task.taskId,
+    endpoint: task.endpoint,
+    status: task.leaseId === undefined ? waiting : STATUS.running,
+    priority: task.priority,
+    run_at_ms: task.runAtMs,
+    start_by_ms: task.startByMs,
+    created_at_ms: task.createdAtMs,
+    expires_at_ms: task.expiresAtMs,
+    retention_ms: task.retentionMs,
+    lease_id: task.leaseId,
+    retry_of: task.retryOf,
+    idempotency_key: task.idempotency?.key,
+    digest: task.idempotency?.digest,
+    arguments: inlineText(task.arguments),
+  };
+}
+
+/** The task as a read would give it, without the cost of one. */
+function asStored(task: NewTask): Task {
+  const { deploymentId, taskId, endpoint, createdAtMs, expiresAtMs, retryOf } = task;
+  const claimed = task.leaseId !== undefined;
+  return {
+    deploymentId,
+    taskId,
+    endpoint,
+    status: claimed ? "running" : "queued",
+    createdAtMs,
+    startedAtMs: claimed ? createdAtMs : undefined,
+    finishedAtMs: undefined,
+    expiresAtMs,
+    attempt: claimed ? 1 : 0,
+    failedAttempts: 0,
+    progress: undefined,
+    retryOf,
+    failure: undefined,
+    lastSequence: claimed ? 2 : 1,
+  };
+}

@@ -1,0 +1,56 @@
+import type { Task } from "../../tasks/task.ts";
+import type { Attempt, TaskKey } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { readTask } from "./read.ts";
+import type { Row } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+
+export function requestAbort(db: Database, key: TaskKey): Task | undefined {
+  db.run(
+    `UPDATE tasks SET abort_requested = 1
+     WHERE deployment_id = ? AND task_id = ? AND status = ${STATUS.running}`,
+    key.deploymentId,
+    key.taskId,
+  );
+  return readTask(db, key);
+}
+
+export function listAborts(
+  db: Database,
+  { leaseIds }: { readonly leaseIds: readonly string[] },
+): Attempt[] {
+  return attemptsUnder(db, leaseIds, "AND abort_requested = 1");
+}
+
+export function listAttempts(
+  db: Database,
+  { leaseIds }: { readonly leaseIds: readonly string[] },
+): Attempt[] {
+  return attemptsUnder(db, leaseIds, "");
+}
+
+/** The attempts that run under these leases; `also` narrows them. */
+export function attemptsUnder(
+  db: Database,
+  leaseIds: readonly string[],
+  also: "" | "AND abort_requested = 1",
+): Attempt[] {
+  return leaseIds.flatMap((leaseId) =>
+    db
+      .all(
+        `SELECT deployment_id, task_id, lease_id, attempt FROM tasks
+         WHERE lease_id = ? AND status = ${STATUS.running} ${also}`,
+        leaseId,
+      )
+      .map(toAttempt),
+  );
+}
+
+function toAttempt(row: Row): Attempt {
+  return {
+    deploymentId: String(row.deployment_id),
+    taskId: String(row.task_id),
+    leaseId: String(row.lease_id),
+    attempt: Number(row.attempt),
+  };
+}

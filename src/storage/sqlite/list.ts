@@ -1,0 +1,103 @@
+import type { SQLInputValue } from "node:sqlite";
+import type { TaskStatus } from "../../tasks/task.ts";
+import type { Storage, TaskKey, TaskListing } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { STATUS } from "./schema.ts";
+
+/**
+ * Rows looked at for one page: a filter that few tasks fit must not read them
+ * all. They are looked at inside SQLite, where it takes a few milliseconds.
+ */
+const MAX_SCANNED = 5_000;
+
+/** Sorts after every id. */
+const END = "~";
+
+export function listTasks(
+  db: Database,
+  listing: TaskListing,
+): Awaited<ReturnType<Storage["listTasks"]>> {
+  const { deploymentId, limit, before = END, createdFromMs = 0 } = listing;
+  const end = hasFilter(listing) ? scanEnd(db, deploymentId, before) : undefined;
+  const [lowest, highest] = statusRange(listing.status);
+  const rows = db.all(
+    `SELECT ${TASK_COLUMNS} FROM tasks
+     WHERE deployment_id = ?1 AND task_id < ?2 AND task_id >= ?3
+       AND (?4 IS NULL OR endpoint = ?4) AND status BETWEEN ?5 AND ?6
+       AND created_at_ms >= ?7 AND created_at_ms < ?8
+     ORDER BY task_id DESC LIMIT ?9`,
+    deploymentId,
+    before,
+    end?.taskId ?? "",
+    listing.endpoint ?? null,
+    lowest,
+    highest,
+    createdFromMs,
+    listing.createdBeforeMs ?? Number.MAX_SAFE_INTEGER,
+    limit + 1,
+  );
+  const tasks = rows.slice(0, limit).map(toTask);
+  if (rows.length > limit) {
+    return { tasks, nextBefore: tasks.at(-1)?.taskId };
+  }
+  // Ids are time-ordered: after a row that is too old there is nothing new enough.
+  const more = end !== undefined && end.createdAtMs >= createdFromMs;
+  return { tasks, nextBefore: more ? end.taskId : undefined };
+}
+
+/** The last row that this page looks at; undefined when that is the last there is. */
+function scanEnd(
+  db: Database,
+  deploymentId: string,
+  before: string,
+): { taskId: string; createdAtMs: number } | undefined {
+  const row = db.get(
+    `SELECT task_id, created_at_ms FROM tasks
+     WHERE deployment_id = ? AND task_id < ? ORDER BY task_id DESC LIMIT 1 OFFSET ?`,
+    deploymentId,
+    before,
+    MAX_SCANNED - 1,
+  );
+  return row && { taskId: String(row.task_id), createdAtMs: Number(row.created_at_ms) };
+}
+
+function hasFilter({ endpoint, status, createdFromMs, createdBeforeMs }: TaskListing): boolean {
+  return [endpoint, status, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
+}
+
+function statusRange(status: TaskStatus | undefined): [lowest: number, highest: number] {
+  if (status === undefined) {
+    return [STATUS.scheduled, STATUS.cancelled];
+  }
+  return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status], STATUS[status]];
+}
+
+export function queuePosition(
+  db: Database,
+  { deploymentId, taskId, limit }: TaskKey & { readonly limit: number },
+): number | undefined {
+  const task = db.get(
+    `SELECT endpoint, priority, run_at_ms FROM tasks
+     WHERE deployment_id = ? AND task_id = ? AND status = ${STATUS.ready}`,
+    deploymentId,
+    taskId,
+  );
+  if (task === undefined) {
+    return undefined;
+  }
+  const row = db.get(
+    `SELECT count(*) AS ahead FROM (
+       SELECT 1 FROM tasks INDEXED BY tasks_ready
+       WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.ready}
+         AND (priority > ?3 OR (priority = ?3 AND (run_at_ms, task_id) < (?4, ?5)))
+       LIMIT ?6)`,
+    deploymentId,
+    task.endpoint as SQLInputValue,
+    task.priority as SQLInputValue,
+    task.run_at_ms as SQLInputValue,
+    taskId,
+    limit,
+  );
+  return Number(row?.ahead ?? 0);
+}

@@ -1,0 +1,8 @@
+import { type Problem, problem } from "../errors.ts";
+
+/** What the caller sees when the database could not be asked; `cause` is for the log. */
+export function unavailable(cause: unknown): Problem {
+  const message =
+    "the database does not answer; the call was not carried out or its outcome is unknown, try again";
+  return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
+}

@@ -1,0 +1,132 @@
+/** Kills nodes and workers under load, and measures how soon everything goes on. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Ledger, Run } from "./ledger.ts";
+import type { Load } from "./load.ts";
+import type { ChaosNode } from "./node.ts";
+import type { Random } from "./random.ts";
+import { within } from "./within.ts";
+
+/** A worker that was heard of so recently is alive, unless it was killed. */
+const ALIVE_MS = 1_500;
+const MAX_PAUSE_MS = 400;
+/** Longer than a lease and the start of a node together. */
+const MAX_RECOVERY_MS = 90_000;
+
+export interface KillerOptions {
+  readonly nodes: readonly ChaosNode[];
+  readonly ledger: Ledger;
+  readonly load: Load;
+  readonly random: Random;
+  /** Something else that goes wrong, such as a restart of the database; chosen now and then. */
+  readonly other?: { readonly share: number; cause(): Promise<void> };
+}
+
+export interface KillCounts {
+  nodes: number;
+  workers: number;
+  other: number;
+}
+
+interface Interruption {
+  readonly run: Run;
+  readonly atMs: number;
+}
+
+export class Killer {
+  readonly counts: KillCounts = { nodes: 0, workers: 0, other: 0 };
+  /** The longest from a kill to the end of a task that was submitted after it. */
+  slowestServiceMs = 0;
+  /** The longest from a kill to the next attempt of a task that it interrupted. */
+  slowestRestartMs = 0;
+  readonly #options: KillerOptions;
+  #interrupted: Interruption[] = [];
+
+  constructor(options: KillerOptions) {
+    this.#options = options;
+  }
+
+  get kills(): number {
+    return this.counts.nodes + this.counts.workers;
+  }
+
+  /** One kill, and the wait until everything goes on. */
+  async strike(): Promise<void> {
+    const { random, nodes, other } = this.#options;
+    const atMs = Date.now();
+    if (other && random.chance(other.share)) {
+      await within(MAX_RECOVERY_MS, "a fault of the database", other.cause());
+      this.counts.other += 1;
+    } else if (random.chance(0.4)) {
+      const node = random.pick(nodes);
+      if (node) {
+        await this.#killNode(node);
+      }
+    } else if (!this.#killWorker(atMs)) {
+      await sleep(MAX_PAUSE_MS);
+      return;
+    }
+    if (!(await this.#options.load.probe(MAX_RECOVERY_MS))) {
+      const outputs = nodes.map(({ output }) => output).join("\n");
+      throw new Error(`no task finished for ${MAX_RECOVERY_MS} ms after a fault:\n${outputs}`);
+    }
+    this.slowestServiceMs = Math.max(this.slowestServiceMs, Date.now() - atMs);
+    await sleep(random.between(0, MAX_PAUSE_MS));
+  }
+
+  /** Looks when the tasks that were interrupted went on; before the ledger forgets them. */
+  measureRestarts(): void {
+    const { ledger } = this.#options;
+    for (const { run, atMs } of this.#interrupted) {
+      const next = ledger.runs(run.taskId).find(({ attempt }) => attempt > run.attempt);
+      if (next) {
+        this.slowestRestartMs = Math.max(this.slowestRestartMs, next.startedAtMs - atMs);
+      }
+    }
+    this.#interrupted = [];
+  }
+
+  async #killNode(node: ChaosNode): Promise<void> {
+    const { random } = this.#options;
+    const pids = node.workers;
+    this.#interrupt(({ pid }) => pids.includes(pid));
+    await node.kill();
+    this.counts.nodes += 1;
+    node.spawn();
+    while (random.chance(0.15)) {
+      // In the middle of its start.
+      await sleep(random.between(50, 1_200));
+      await node.kill();
+      this.counts.nodes += 1;
+      node.spawn();
+    }
+    await node.ready();
+  }
+
+  /** False when none is known to be alive. */
+  #killWorker(nowMs: number): boolean {
+    const { ledger, random } = this.#options;
+    const pid = random.pick(ledger.pidsSince(nowMs - ALIVE_MS));
+    if (pid === undefined) {
+      return false;
+    }
+    ledger.forgetPid(pid);
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has just ended, with its node or by itself.
+      return false;
+    }
+    this.#interrupt((run) => run.pid === pid);
+    this.counts.workers += 1;
+    return true;
+  }
+
+  #interrupt(isKilled: (run: Run) => boolean): void {
+    const atMs = Date.now();
+    const { ledger } = this.#options;
+    for (const run of ledger.open.filter(isKilled)) {
+      ledger.abandon(run);
+      this.#interrupted.push({ run, atMs });
+    }
+  }
+}

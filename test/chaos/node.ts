@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { ask } from "./client.ts";
+import { within } from "./within.ts";
+
+const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const ENTRY = source("../cli/entry.ts");
+const SERVICE = source("service.ts");
+const COMPILE_CACHE = source("../../node_modules/.cache/compile");
+
+/** How much of what a node wrote is kept for the report. */
+const MAX_OUTPUT = 4_000;
+const START_TIMEOUT_MS = 60_000;
+const KILL_TIMEOUT_MS = 30_000;
+const MAX_CRASHES = 5;
+
+/** One node as a process of its own: the command line, killed and started again on one port. */
+export class ChaosNode implements AsyncDisposable {
+  readonly origin: string;
+  readonly #port: number;
+  readonly #database: string;
+  #process: ChildProcess | undefined;
+  #exited: Promise<unknown> = Promise.resolve();
+  #output = "";
+  /** What it wrote before it ended by itself, each time. */
+  readonly #crashes: string[] = [];
+
+  static async create(database: string): Promise<ChaosNode> {
+    return new ChaosNode(await freePort(), database);
+  }
+
+  private constructor(port: number, database: string) {
+    this.#port = port;
+    this.#database = database;
+    this.origin = `http://127.0.0.1:${port}`;
+  }
+
+  /** The last that it wrote. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Its worker processes, where the system tells (Linux); else none. */
+  get workers(): readonly number[] {
+    const pid = this.#process?.pid;
+    try {
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+      return children.trim().split(" ").map(Number);
+    } catch {
+      // Another system, or it has just ended.
+      return [];
+    }
+  }
+
+  /** What it wrote each time it ended by itself since the last question. */
+  takeCrashes(): readonly string[] {
+    return this.#crashes.splice(0);
+  }
+
+  /** Starts the process, without waiting until it serves. */
+  spawn(): void {
+    const port = String(this.#port);
+    const flags = ["--port", port, "--database", this.#database, "--workers", "2"];
+    const child = spawn(process.execPath, [ENTRY, "serve", SERVICE, ...flags], {
+      stdio: ["ignore", "ignore", "pipe"],
+      env: {
+        PATH: process.env.PATH ?? "",
+        TMPDIR: process.env.TMPDIR ?? "",
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
+        TESSERA_LOG_LEVEL: "error",
+      },
+    });
+    // However this process ends.
+    const kill = (): void => void child.kill("SIGKILL");
+    process.once("exit", kill);
+    this.#exited = once(child, "exit").then(() => {
+      process.off("exit", kill);
+      // As whoever looks after a node would.
+      if (this.#process === child) {
+        this.#crashes.push(this.#output);
+        this.spawn();
+      }
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#output = (this.#output + text).slice(-MAX_OUTPUT);
+    });
+    this.#process = child;
+  }
+
+  /** Resolves when it takes calls; rejects when it has ended instead. */
+  async ready(): Promise<void> {
+    const untilMs = performance.now() + START_TIMEOUT_MS;
+    while (performance.now() < untilMs) {
+      if (this.#crashes.length > MAX_CRASHES) {
+        throw new Error(`a node does not start: ${this.#output}`);
+      }
+      const answer = await ask(`${this.origin}/readyz`);
+      if (answer?.status === 200) {
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    throw new Error(`a node was not ready after ${START_TIMEOUT_MS} ms: ${this.#output}`);
+  }
+
+  /** Ends it at once, with no time for anything. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
+    child?.kill("SIGKILL");
+    await within(KILL_TIMEOUT_MS, "the end of a killed node", this.#exited);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+}
+
+/** A port that was free just now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}

@@ -1,0 +1,139 @@
+/**
+ * Rounds of load and kills on one database. In a round callers submit tasks
+ * while nodes and workers die; then everything may settle, each task is
+ * judged, every node is killed once more, and the database is examined with
+ * nobody on it.
+ */
+import type { Violation } from "./history.ts";
+import { type KillCounts, Killer } from "./kill.ts";
+import { Ledger } from "./ledger.ts";
+import { Load } from "./load.ts";
+import { ChaosNode } from "./node.ts";
+import { Random } from "./random.ts";
+import { verify } from "./verify.ts";
+import { within } from "./within.ts";
+
+/** For the callers to finish what they have begun. */
+const PAUSE_TIMEOUT_MS = 120_000;
+
+/** A database that outlives its nodes, and what else can happen to it. */
+export interface ChaosDatabase extends AsyncDisposable {
+  readonly name: string;
+  /** What each node is given as `--database`; one node for each. */
+  readonly urls: readonly string[];
+  /** What is wrong with it, when nothing is under way and so many tasks were acknowledged. */
+  check(acknowledged: number): Promise<readonly string[]>;
+  readonly other?: { readonly share: number; cause(): Promise<void> };
+}
+
+export interface ChaosOptions {
+  readonly database: ChaosDatabase;
+  readonly kills: number;
+  readonly killsPerRound: number;
+  /** No new round begins after it. */
+  readonly seconds: number;
+  readonly seed: number;
+  /** Told after each round. */
+  onRound(figures: Figures): void;
+}
+
+export interface Figures {
+  rounds: number;
+  seconds: number;
+  /** Calls that were made. */
+  submitted: number;
+  acknowledged: number;
+  /** In each final state. */
+  readonly finished: Record<string, number>;
+  lost: number;
+  endedTwice: number;
+  /** Everything else that is not as promised. */
+  wrong: number;
+  kills: KillCounts;
+  slowestServiceMs: number;
+  slowestRestartMs: number;
+  readonly violations: string[];
+}
+
+export async function chaos(options: ChaosOptions): Promise<Figures> {
+  const { database, killsPerRound } = options;
+  const random = new Random(options.seed);
+  const begunMs = performance.now();
+  await using stack = new AsyncDisposableStack();
+  const ledger = stack.use(await Ledger.start());
+  const nodes: ChaosNode[] = [];
+  for (const url of database.urls) {
+    nodes.push(stack.use(await ChaosNode.create(url)));
+  }
+  const origins = nodes.map(({ origin }) => origin);
+  const found: Violation[] = [];
+  const onViolation = (violation: Violation): void => void found.push(violation);
+  const load = new Load({ origins, ledgerUrl: ledger.url, random, onViolation });
+  const { other } = database;
+  const killer = new Killer({ nodes, ledger, load, random, ...(other && { other }) });
+  const figures: Figures = {
+    rounds: 0,
+    seconds: 0,
+    submitted: 0,
+    acknowledged: 0,
+    finished: {},
+    lost: 0,
+    endedTwice: 0,
+    wrong: 0,
+    kills: killer.counts,
+    slowestServiceMs: 0,
+    slowestRestartMs: 0,
+    violations: [],
+  };
+  do {
+    await start(nodes);
+    load.resume();
+    const until = Math.min(options.kills, killer.kills + killsPerRound);
+    while (killer.kills < until) {
+      await killer.strike();
+    }
+    const tasks = await within(PAUSE_TIMEOUT_MS, "the last call of a round", load.pause());
+    const verified = await verify(tasks, { origins, ledger });
+    killer.measureRestarts();
+    for (const { taskId } of tasks) {
+      ledger.forget(taskId);
+    }
+    found.push(...verified.violations);
+    for (const [status, count] of verified.ends) {
+      figures.finished[status] = (figures.finished[status] ?? 0) + count;
+    }
+    await Promise.all(nodes.map((node) => node.kill()));
+    killer.counts.nodes += nodes.length;
+    figures.acknowledged += tasks.length;
+    for (const message of await database.check(figures.acknowledged)) {
+      found.push({ kind: "wrong", taskId: "-", message });
+    }
+    for (const output of nodes.flatMap((node) => node.takeCrashes())) {
+      found.push({ kind: "wrong", taskId: "-", message: `a node ended by itself:\n${output}` });
+    }
+    figures.rounds += 1;
+    figures.seconds = (performance.now() - begunMs) / 1_000;
+    figures.submitted = load.submitted;
+    figures.slowestServiceMs = killer.slowestServiceMs;
+    figures.slowestRestartMs = killer.slowestRestartMs;
+    count(figures, found.splice(0));
+    options.onRound(figures);
+  } while (killer.kills < options.kills && figures.seconds < options.seconds);
+  return figures;
+}
+
+async function start(nodes: readonly ChaosNode[]): Promise<void> {
+  for (const node of nodes) {
+    node.spawn();
+  }
+  await Promise.all(nodes.map((node) => node.ready()));
+}
+
+function count(figures: Figures, violations: readonly Violation[]): void {
+  const of = (kind: Violation["kind"]): number =>
+    new Set(violations.flatMap((each) => (each.kind === kind ? [each.taskId] : []))).size;
+  figures.lost += of("lost");
+  figures.endedTwice += of("ended twice");
+  figures.wrong += of("wrong");
+  figures.violations.push(...violations.map(({ taskId, message }) => `${taskId}: ${message}`));
+}

@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import { type AddressInfo, connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { type FastifyInstance, fastify } from "fastify";
+import { afterEach, expect, it } from "vitest";
+import { toProblem } from "../../src/errors.ts";
+import { boundedChunks, readBody } from "../../src/http/body.ts";
+import { sendProblem } from "../../src/http/problem.ts";
+
+const DEADLINE_MS = 50;
+
+let app: FastifyInstance;
+let session: ClientHttp2Session | undefined;
+afterEach(async () => {
+  session?.destroy();
+  await app.close();
+});
+
+async function start(http2: boolean): Promise<number> {
+  app = (http2 ? fastify({ http2: true }) : fastify()) as unknown as FastifyInstance;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  app.post("/", async (req, reply) => {
+    try {
+      return String((await readBody(req, 10, DEADLINE_MS)).length);
+    } catch (err) {
+      return sendProblem(reply, toProblem(err));
+    }
+  });
+  app.post("/chunks", async (req, reply) => {
+    reply.hijack();
+    for await (const _ of boundedChunks(req, req.raw, DEADLINE_MS)) {
+      // Like the RPC library, it answers when all is there.
+    }
+  });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return (app.server.address() as AddressInfo).port;
+}
+
+it("a body over HTTP/2 that does not come to its end is refused, and its stream ended", async () => {
+  session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
+  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
+  // Its end is a reset.
+  stream.on("error", () => {});
+  const closed = new Promise((resolve) => stream.once("close", resolve));
+  stream.write("four");
+  const [headers] = await once(stream, "response");
+  expect(headers[":status"]).toBe(400);
+  expect(await text(stream)).toMatch(/did not arrive in time.*BODY_MALFORMED/);
+  await closed;
+});
+
+it("a body over HTTP/1.1 that does not come to its end is refused, and its connection ended", async () => {
+  const socket = connect(await start(false), "127.0.0.1");
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nfour");
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 [\s\S]*did not arrive in time/);
+});
+
+it("a body that is too large and never ends is refused at once, and its stream ended", async () => {
+  session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
+  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
+  // Its end is a reset.
+  stream.on("error", () => {});
+  const closed = new Promise((resolve) => stream.once("close", resolve));
+  stream.write("more than ten");
+  const [headers] = await once(stream, "response");
+  expect(headers[":status"]).toBe(413);
+  stream.resume();
+  await closed;
+});
+
+it("a body that is read in chunks and does not come to its end ends its stream", async () => {
+  session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
+  const stream = session.request({ ":method": "POST", ":path": "/chunks" }, { endStream: false });
+  stream.on("error", () => {});
+  const closed = new Promise((resolve) => stream.once("close", resolve));
+  stream.write("four");
+  await closed;
+});

@@ -1,0 +1,30 @@
+import { describe, expect, test } from "vitest";
+import { EventPace } from "../../src/queue/event-pace.ts";
+
+describe("what an attempt reports", () => {
+  test("is kept whole at first, and thinned out when it goes on for long", () => {
+    const pace = new EventPace();
+    const dayMs = 24 * 3_600_000;
+    let kept = 0;
+    for (let timeMs = 0; timeMs < dayMs; timeMs += 50) {
+      kept += pace.admitProgress(0.5, timeMs) ? 1 : 0;
+    }
+    expect(kept).toBeGreaterThan(1_000);
+    expect(kept).toBeLessThan(10_000);
+  });
+
+  test("always has the end of the progress", () => {
+    const pace = new EventPace();
+    for (let index = 0; index < 5_000; index++) {
+      pace.admitProgress(0.5, index);
+    }
+    expect(pace.admitProgress(0.9, 5_000)).toBe(false);
+    expect(pace.admitProgress(1, 5_000)).toBe(true);
+  });
+
+  test("has a limit of log lines", () => {
+    const pace = new EventPace();
+    const kept = Array.from({ length: 20_000 }, () => pace.admitLog()).filter(Boolean);
+    expect(kept).toHaveLength(10_000);
+  });
+});

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { bundleService } from "../../src/deployments/bundle.ts";
+import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { Pool } from "../../src/queue/pool/pool.ts";
+import type { EndpointManifest } from "../../src/sdk/manifest.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
+
+const FAULTS = fileURLToPath(new URL("../fixtures/services/serve/faults.ts", import.meta.url));
+
+let scratchFolder: string;
+let endpoints: Map<string, EndpointManifest>;
+let pool: Pool;
+let failures: unknown[];
+let onCapacity: () => void;
+/** Thrown when the next worker is started. */
+let startFails: Error | undefined;
+
+beforeEach(async () => {
+  scratchFolder = mkdtempSync(join(tmpdir(), "tessera-pool-test-"));
+  failures = [];
+  onCapacity = () => {};
+  startFails = undefined;
+  pool = new Pool({
+    size: 1,
+    newId: createIdSource(),
+    workerOptions: (service) => {
+      const err = startFails;
+      startFails = undefined;
+      if (err) {
+        throw err;
+      }
+      return {
+        ...{ service, scratchFolder, env: {}, maxResultBytes: 1_000, graceMs: 100 },
+        permissions: workerPermissions(service),
+        readyTimeoutMs: 30_000,
+        onSpawn() {},
+        onOutput() {},
+      };
+    },
+    onReady: () => Promise.resolve(),
+    onExit() {},
+    onRestartFailed: (err) => failures.push(err),
+    onCapacity: () => onCapacity(),
+  });
+  const manifest = await pool.replace(await bundleService(FAULTS), () => {});
+  endpoints = new Map(manifest.endpoints.map((endpoint) => [endpoint.name, endpoint]));
+});
+
+afterEach(async () => {
+  await pool[Symbol.asyncDispose]();
+  rmSync(scratchFolder, { recursive: true, force: true });
+});
+
+function reserve(name: string) {
+  const endpoint = endpoints.get(name);
+  return endpoint && pool.reserve(endpoint);
+}
+
+/** True when a call of the endpoint could begin now. */
+function isFree(name: string): boolean {
+  const slot = reserve(name);
+  slot?.release();
+  return slot !== undefined;
+}
+
+const call = (values: object) => ({
+  arguments: { json: JSON.stringify(values), files: [] },
+  ...{ taskId: "t", attempt: 1 },
+});
+
+describe("a pool", () => {
+  test("gives no calls to a worker that is blocked, and says when it answers again", async () => {
+    const slot = reserve("block_call");
+    slot?.execute(call({ url: "http://127.0.0.1:1/", ms: 3_500 }), { onEnd() {} });
+    await expect.poll(() => isFree("pid"), { timeout: 10_000 }).toBe(false);
+    expect(pool.ready).toBe(true);
+    await new Promise<void>((resolve) => {
+      onCapacity = resolve;
+    });
+    expect(isFree("pid")).toBe(true);
+    slot?.release();
+  });
+
+  test("replaces a worker that ended, also when that fails at first", async () => {
+    startFails = new Error("no room for a scratch folder");
+    const ended = Promise.withResolvers<unknown>();
+    const slot = reserve("exit_call");
+    slot?.execute(call({}), { onEnd: ended.resolve });
+    expect(await ended.promise).toMatchObject({ kind: "lost" });
+    slot?.release();
+    await new Promise<void>((resolve) => {
+      onCapacity = resolve;
+    });
+    expect(failures).toEqual([new Error("no room for a scratch folder")]);
+    expect(isFree("pid")).toBe(true);
+  });
+
+  test("lets what has a slot begin before a worker that was told to stop ends", async () => {
+    const slot = reserve("pid");
+    const closed = pool.close(10_000);
+    const ended = Promise.withResolvers<unknown>();
+    slot?.execute(call({}), { onEnd: ended.resolve });
+    expect(await ended.promise).toMatchObject({ kind: "result" });
+    slot?.release();
+    await closed;
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import { Changes } from "../../src/queue/changes.ts";
+import { waitFor } from "../../src/queue/wait.ts";
+import type { Task } from "../../src/tasks/task.ts";
+
+const QUEUED: Task = {
+  ...{ deploymentId: "d", taskId: "t", endpoint: "e", status: "queued", createdAtMs: 0 },
+  ...{ startedAtMs: undefined, finishedAtMs: undefined, expiresAtMs: 1, attempt: 0 },
+  ...{ failedAttempts: 0, progress: undefined, retryOf: undefined, failure: undefined },
+  lastSequence: 1,
+};
+const DONE: Task = { ...QUEUED, status: "success" };
+
+function waiting(options: { signal?: AbortSignal; waitMs?: number; read?: () => Promise<Task> }) {
+  const changes = new Changes(1);
+  const task = waitFor({
+    changes,
+    taskId: "t",
+    waitMs: options.waitMs ?? 60_000,
+    signal: options.signal,
+    read: options.read ?? (() => Promise.resolve(QUEUED)),
+    enough: ({ status }) => status === "success",
+  });
+  return { changes, task };
+}
+
+/** True when nobody listens: the one place there is can be taken. */
+function isFree(changes: Changes): boolean {
+  try {
+    changes.listen("t", { onChange() {}, onClose() {} })();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("waiting for a task", () => {
+  test("ends with the change that was waited for", async () => {
+    const { changes, task } = waiting({});
+    changes.publish("t", QUEUED);
+    changes.publish("t", DONE);
+    expect(await task).toBe(DONE);
+    expect(isFree(changes)).toBe(true);
+  });
+
+  test("notices a change that came before it had looked", async () => {
+    const { task } = waiting({ read: () => Promise.resolve(DONE) });
+    expect(await task).toBe(DONE);
+  });
+
+  test("ends when its time is over, with the task as it is", async () => {
+    const { changes, task } = waiting({ waitMs: 1 });
+    expect(await task).toBe(QUEUED);
+    expect(isFree(changes)).toBe(true);
+  });
+
+  test("ends when the caller goes", async () => {
+    const caller = new AbortController();
+    const { changes, task } = waiting({ signal: caller.signal });
+    caller.abort();
+    expect(await task).toBe(QUEUED);
+    expect(isFree(changes)).toBe(true);
+  });
+
+  test("does not begin for a caller who has already gone", async () => {
+    const { changes, task } = waiting({ signal: AbortSignal.abort() });
+    expect(await task).toBe(QUEUED);
+    expect(isFree(changes)).toBe(true);
+  });
+
+  test("ends with SHUTTING_DOWN when the node stops", async () => {
+    const { changes, task } = waiting({});
+    changes.close();
+    await expect(task).rejects.toMatchObject({ reason: "SHUTTING_DOWN" });
+    expect(isFree(changes)).toBe(true);
+  });
+
+  test("is refused when as many wait as may", async () => {
+    const { changes, task } = waiting({});
+    expect(() => changes.listen("other", { onChange() {}, onClose() {} })).toThrow(
+      /already waiting/,
+    );
+    changes.publish("t", DONE);
+    await task;
+  });
+});

@@ -1,0 +1,60 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { encodeFrame, FrameReader } from "../../src/sdk/frames.ts";
+
+function read(chunks: readonly Buffer[], maxBytes = 1_000_000) {
+  const messages: unknown[] = [];
+  const broken: string[] = [];
+  const reader = new FrameReader({
+    maxBytes,
+    onMessage: (message) => messages.push(message),
+    onBroken: (reason) => broken.push(reason),
+  });
+  for (const chunk of chunks) {
+    reader.push(chunk);
+  }
+  return { messages, broken };
+}
+
+/** The bytes cut at these places. */
+function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const ends = [...places.map((place) => place % (bytes.length + 1)), bytes.length].sort(
+    (a, b) => a - b,
+  );
+  let begin = 0;
+  return ends.map((end) => {
+    const chunk = bytes.subarray(begin, end);
+    begin = end;
+    return chunk;
+  });
+}
+
+describe("frames", () => {
+  test("arrive as they were sent, wherever the stream is cut", () => {
+    const message = fc.record({
+      text: fc.string(),
+      bytes: fc.uint8Array(),
+      list: fc.array(fc.nat()),
+    });
+    fc.assert(
+      fc.property(fc.array(message), fc.array(fc.nat()), (sent, places) => {
+        const stream = Buffer.concat(sent.map(encodeFrame));
+        expect(read(cut(stream, places))).toEqual({ messages: sent, broken: [] });
+      }),
+    );
+  });
+
+  test("that are too large break the stream before they have arrived", () => {
+    const stream = Buffer.concat([encodeFrame("small"), encodeFrame("x".repeat(100))]);
+    const { messages, broken } = read([stream.subarray(0, stream.length - 50)], 50);
+    expect(messages).toEqual(["small"]);
+    expect(broken).toEqual([expect.stringContaining("the limit is 50")]);
+  });
+
+  test("that cannot be read break the stream once, and nothing after them is read", () => {
+    const rubbish = Buffer.concat([Buffer.from([3, 0, 0, 0]), Buffer.from("abc")]);
+    const { messages, broken } = read([rubbish, encodeFrame("after"), rubbish]);
+    expect(messages).toEqual([]);
+    expect(broken).toHaveLength(1);
+  });
+});

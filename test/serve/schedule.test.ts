@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Gate } from "./gate.ts";
+import { refusal } from "./refusal.ts";
+import { type Served, type Shown, serve } from "./served.ts";
+
+let served: Served;
+let gate: Gate;
+beforeAll(async () => {
+  [served, gate] = await Promise.all([serve("calls"), Gate.build()]);
+});
+afterAll(async () => {
+  await served.stop();
+  await gate[Symbol.asyncDispose]();
+});
+
+/** Submits a task that waits at the gate, with these query parameters. */
+async function submitGated(query = ""): Promise<Shown> {
+  const answer = await served.post(`/gated/submit${query}`, { url: gate.url });
+  expect(answer.status, answer.text).toBe(202);
+  return answer.json as Shown;
+}
+
+async function startGated() {
+  const { task_id: id } = await submitGated();
+  return { id, arrival: await gate.arrival() };
+}
+
+function rfc3339(inMs: number): string {
+  return encodeURIComponent(new Date(Date.now() + inMs).toISOString());
+}
+
+describe("priority", () => {
+  it("lets a task start before those that were submitted earlier", async () => {
+    const first = await startGated();
+    const low = await submitGated();
+    const high = await submitGated("?priority=7");
+    expect(await served.status("gated", low.task_id)).toMatchObject({ queue_position: 1 });
+    expect(await served.status("gated", high.task_id)).toMatchObject({ queue_position: 0 });
+    first.arrival.open("");
+    const second = await gate.arrival();
+    expect((await served.status("gated", high.task_id)).status).toBe("running");
+    expect((await served.status("gated", low.task_id)).status).toBe("queued");
+    second.open("");
+    (await gate.arrival()).open("");
+    await served.result("gated", low.task_id);
+  });
+});
+
+describe("a delay", () => {
+  // On a busy machine a moment can be long; the poll would be late every time.
+  it("keeps a task from starting before its time, and no longer than a moment after", {
+    retry: 3,
+  }, async () => {
+    const answer = await served.post("/sum/submit?delay=0.6", { numbers: [1] });
+    const { task_id: id, created_at, expires_at, ...rest } = answer.json as Shown;
+    expect(rest).toEqual({ status: "queued" });
+    expect(Date.parse(expires_at) - Date.parse(created_at)).toBeGreaterThan(24 * 3_600_000 + 500);
+    const { started_at } = await served.ended("sum", id);
+    const delayMs = Date.parse(started_at ?? "") - Date.parse(created_at);
+    expect(delayMs).toBeGreaterThanOrEqual(590);
+    // The poll, without the alarm, comes up to 1.1 s later.
+    expect(delayMs).toBeLessThan(1_100);
+  });
+
+  it("can be a time; one that has passed is none", async () => {
+    const later = await served.post(`/sum/submit?run_at=${rfc3339(60_000)}`, { numbers: [] });
+    const { task_id: id } = later.json as Shown;
+    expect((await served.status("sum", id)).status).toBe("queued");
+    expect((await served.fetch(`/sum/cancel?task_id=${id}`, { method: "POST" })).status).toBe(200);
+    const past = await served.post(`/sum/submit?run_at=${rfc3339(-60_000)}`, { numbers: [2] });
+    expect((await served.result("sum", (past.json as Shown).task_id)).json).toBe(2);
+  });
+});
+
+describe("a deadline to start", () => {
+  it("fails a task that still waits at it, tells those who wait, and never runs it", async () => {
+    const { id: first, arrival } = await startGated();
+    const { task_id: id } = await submitGated("?start_within=0.3");
+    const waiting = served.result("gated", id);
+    const failed = refusal(await waiting);
+    expect(failed).toMatchObject({
+      ...{ status: 504, code: "deadline_exceeded", reason: "TASK_FAILED" },
+      metadata: { failure_reason: "expired" },
+    });
+    const shown = await served.status("gated", id);
+    expect(shown).toMatchObject({ status: "failure", attempt: 0, failure: { reason: "expired" } });
+    const lateMs = Date.parse(shown.finished_at ?? "") - Date.parse(shown.created_at) - 300;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expect(lateMs).toBeLessThan(5_000);
+    arrival.open("");
+    await served.result("gated", first);
+    expect(gate.waiting).toBe(0);
+    const events = await served.get(`/gated/events?task_id=${id}`);
+    expect(events.text).toContain('"reason":"expired"');
+  });
+
+  it("does nothing to a task that starts in time", async () => {
+    const answer = await served.post(`/sum/submit?start_by=${rfc3339(60_000)}`, { numbers: [3] });
+    expect((await served.result("sum", (answer.json as Shown).task_id)).json).toBe(3);
+  });
+});
+
+describe("the place in the queue", () => {
+  it("is told of a task that waits, with an estimate once a run was measured", async () => {
+    const { arrival } = await startGated();
+    const next = await submitGated();
+    const after = await submitGated();
+    expect([next.queue_position, after.queue_position]).toEqual([0, 1]);
+    const [first, second] = [next, after].map(({ estimated_start }) => estimated_start ?? "");
+    expect(Date.parse(first ?? "")).toBeGreaterThanOrEqual(Date.parse(next.created_at));
+    expect(Date.parse(second ?? "")).toBeGreaterThan(Date.parse(first ?? ""));
+    const { json } = await served.get(`/api/v1/tasks/${after.task_id}`);
+    expect(json).toMatchObject({ queue_position: 1, estimated_start: expect.any(String) });
+    arrival.open("");
+    const second_ = await gate.arrival();
+    expect(await served.status("gated", after.task_id)).toMatchObject({ queue_position: 0 });
+    second_.open("");
+    (await gate.arrival()).open("");
+    await served.result("gated", after.task_id);
+    const ended = await served.status("gated", after.task_id);
+    expect(ended).not.toHaveProperty("queue_position");
+    expect(ended).not.toHaveProperty("estimated_start");
+  });
+
+  it("sets the time after which a full queue should be asked again", async () => {
+    const { arrival } = await startGated();
+    const ids = [await submitGated(), await submitGated()];
+    const refused = await served.post("/gated/submit", { url: gate.url });
+    expect(refusal(refused).reason).toBe("QUEUE_FULL");
+    // The runs so far took far less than a second, which is the least that is told.
+    expect(refused.headers.get("retry-after")).toBe("1");
+    arrival.open("");
+    for (const { task_id: id } of ids) {
+      (await gate.arrival()).open("");
+      await served.result("gated", id);
+    }
+  });
+});
+
+it.each([
+  ["priority=101", "priority"],
+  ["priority=1.5", "priority"],
+  ["priority=1&priority=2", "priority"],
+  ["delay=-1", "delay"],
+  ["delay=soon", "delay"],
+  ["delay=2592001", "run_at"],
+  ["delay=1&run_at=2026-01-31T12:00:00Z", "delay"],
+  ["run_at=tomorrow", "run_at"],
+  ["run_at=2026-01-31T12:00:00", "run_at"],
+  ["start_by=2001-01-31T12:00:00%2B01:00", "start_by"],
+  ["start_by=2001-01-31T12:00:00+01:00", "start_by"],
+  ["start_within=0", "start_by"],
+  ["start_within=31622000", "start_by"],
+  ["delay=20&start_within=10", "start_by"],
+])("a submit with %s is refused naming what is wrong", async (query, field) => {
+  const answer = await served.post(`/sum/submit?${query}`, { numbers: [] });
+  expect(refusal(answer)).toMatchObject({
+    status: 400,
+    reason: "REQUEST_INVALID",
+    fields: [field],
+  });
+});

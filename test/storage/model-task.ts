@@ -1,0 +1,80 @@
+/** One task of the reference model, and what can happen to it. */
+import type { Payload } from "../../src/sdk/protocol.ts";
+import type { AttemptEnd, NewTask } from "../../src/storage/storage.ts";
+import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
+import type { Task } from "../../src/tasks/task.ts";
+
+/** A task with all that the model knows about it. */
+export interface ModelTask {
+  task: Task;
+  readonly submitted: NewTask;
+  runAtMs: number;
+  /** It was found due once, and stays so when the clock goes back. */
+  due: boolean;
+  leaseId: string | undefined;
+  lostWorkers: number;
+  abortRequested: boolean;
+  result: Payload | undefined;
+  /** What ended it: the same again is a repetition of that call. */
+  ended: { readonly leaseId: string; readonly end: AttemptEnd; readonly nowMs: number } | undefined;
+  readonly log: TaskEvent[];
+}
+
+/** A task as it is accepted. */
+export function create(submitted: NewTask): ModelTask {
+  const { deploymentId, taskId, endpoint, createdAtMs, runAtMs, expiresAtMs, retryOf } = submitted;
+  const found: ModelTask = {
+    task: {
+      ...{ deploymentId, taskId, endpoint, status: "queued", createdAtMs, expiresAtMs, retryOf },
+      ...{ startedAtMs: undefined, finishedAtMs: undefined, progress: undefined },
+      ...{ failure: undefined, attempt: 0, failedAttempts: 0, lastSequence: 0 },
+    },
+    ...{ submitted, runAtMs, due: runAtMs <= createdAtMs, leaseId: undefined },
+    ...{ lostWorkers: 0, abortRequested: false, result: undefined, ended: undefined, log: [] },
+  };
+  append(found, createdAtMs, { kind: "state", status: "queued" });
+  return found;
+}
+
+export function requeue(found: ModelTask, runAtMs: number, nowMs: number): Task {
+  found.task = { ...found.task, status: "queued" };
+  found.runAtMs = runAtMs;
+  found.due = runAtMs <= nowMs;
+  found.leaseId = undefined;
+  append(found, nowMs, { kind: "state", status: "queued" });
+  return found.task;
+}
+
+export function finish(
+  found: ModelTask,
+  end: Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>,
+  nowMs: number,
+): Task {
+  const { task, submitted } = found;
+  const { status } = end;
+  const failure = end.status === "failure" ? end.failure : undefined;
+  const expiresAtMs = Math.max(task.expiresAtMs, nowMs + submitted.retentionMs);
+  found.ended = found.leaseId === undefined ? undefined : { leaseId: found.leaseId, end, nowMs };
+  found.task = { ...task, status, failure, finishedAtMs: nowMs, expiresAtMs };
+  found.leaseId = undefined;
+  found.result = end.status === "success" ? end.result : undefined;
+  append(found, nowMs, { kind: "state", status, ...(failure && { failure }) });
+  return found.task;
+}
+
+/** Writes an event into the log of a task; answers its number. */
+export function append(found: ModelTask, timeMs: number, body: TaskEventBody): number {
+  const sequence = found.task.lastSequence + 1;
+  found.task = { ...found.task, lastSequence: sequence };
+  found.log.push({ sequence, timeMs, attempt: found.task.attempt, body });
+  return sequence;
+}
+
+/** The order of claims. */
+export function inOrder(a: ModelTask, b: ModelTask): number {
+  return (
+    b.submitted.priority - a.submitted.priority ||
+    a.runAtMs - b.runAtMs ||
+    (a.task.taskId < b.task.taskId ? -1 : 1)
+  );
+}

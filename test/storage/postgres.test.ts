@@ -1,0 +1,4 @@
+import { storageContract } from "./contract.ts";
+import { postgresDatabase } from "./postgres/databases.ts";
+
+storageContract("Postgres", postgresDatabase);

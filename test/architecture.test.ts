@@ -79,6 +79,7 @@ const startsWithAny =
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
+  "src/storage/stored.ts",
   "src/storage/unavailable.ts",
   "src/tasks/",
   "src/errors.ts",

@@ -11,8 +11,8 @@
  * The limit of a queue is compared with a count that other nodes may be
  * changing: together they can exceed it by what they submit at that moment.
  */
-import type { Task } from "../../tasks/task.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
+import { asStored } from "../stored.ts";
 import { countedAs } from "./counts.ts";
 import { type Candidate, look } from "./look.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
@@ -113,7 +113,7 @@ async function submitRound(
   for (const candidate of seen.free) {
     const { index, task } = candidate;
     if (stored.has(nameOf(task))) {
-      outcomes[index] = { outcome: "stored", task: asStored(task) };
+      outcomes[index] = { outcome: "stored", task: asStored(task, task.leaseId !== undefined) };
       if (!isInline(task.arguments)) {
         await writePayload(session, { ...task, side: "arguments" }, task.arguments);
       }
@@ -195,27 +195,5 @@ function toRow(task: NewTask) {
     idempotency_key: task.idempotency?.key,
     digest: task.idempotency?.digest,
     arguments: inlineText(task.arguments),
-  };
-}
-
-/** The task as a read would give it, without the cost of one. */
-function asStored(task: NewTask): Task {
-  const { deploymentId, taskId, endpoint, createdAtMs, expiresAtMs, retryOf } = task;
-  const claimed = task.leaseId !== undefined;
-  return {
-    deploymentId,
-    taskId,
-    endpoint,
-    status: claimed ? "running" : "queued",
-    createdAtMs,
-    startedAtMs: claimed ? createdAtMs : undefined,
-    finishedAtMs: undefined,
-    expiresAtMs,
-    attempt: claimed ? 1 : 0,
-    failedAttempts: 0,
-    progress: undefined,
-    retryOf,
-    failure: undefined,
-    lastSequence: claimed ? 2 : 1,
   };
 }

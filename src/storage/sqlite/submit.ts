@@ -1,5 +1,5 @@
-import type { Task } from "../../tasks/task.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
+import { asStored } from "../stored.ts";
 import type { Database } from "./database.ts";
 import { isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -55,27 +55,6 @@ function repeated(db: Database, task: NewTask): SubmitOutcome {
     throw new Error(`task ${task.taskId} was neither stored nor there`);
   }
   return { outcome: "stored", task: found };
-}
-
-/** The task as a read would give it, without the cost of one. */
-function asStored(task: NewTask, claimed: boolean): Task {
-  const { deploymentId, taskId, endpoint, createdAtMs, expiresAtMs, retryOf } = task;
-  return {
-    deploymentId,
-    taskId,
-    endpoint,
-    status: claimed ? "running" : "queued",
-    createdAtMs,
-    startedAtMs: claimed ? createdAtMs : undefined,
-    finishedAtMs: undefined,
-    expiresAtMs,
-    attempt: claimed ? 1 : 0,
-    failedAttempts: 0,
-    progress: undefined,
-    retryOf,
-    failure: undefined,
-    lastSequence: claimed ? 2 : 1,
-  };
 }
 
 /** Inserts the task and what belongs to it; false when its id is there already. */

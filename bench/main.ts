@@ -10,10 +10,12 @@ import { CONTENDERS } from "./contenders.ts";
 import { benchIdle } from "./idle.ts";
 import { benchLifecycles } from "./lifecycles.ts";
 import { benchMemory } from "./memory.ts";
+import { benchMetrics } from "./metrics.ts";
 import { benchRate } from "./rate.ts";
 import { machine } from "./table.ts";
+import { benchTokens } from "./tokens.ts";
 
-const FIGURES = ["lifecycles", "rate", "backlog", "memory", "idle"];
+const FIGURES = ["lifecycles", "rate", "backlog", "memory", "idle", "tokens", "metrics"];
 
 /** What is compared unless `--peers` says otherwise. */
 const USUAL = Object.keys(CONTENDERS).filter((name) => name !== "pg-boss-polling");
@@ -114,6 +116,27 @@ for (const name of figures) {
         { database: url, ...(client && { client }), seconds: number(values.seconds, 20, 10) },
         write,
       );
+      break;
     }
+    case "tokens":
+      await benchTokens(
+        {
+          database: await fresh("tokens"),
+          folder: backends.folder,
+          calls: quick ? 50_000 : 500_000,
+          deletions: quick ? 20 : 200,
+        },
+        write,
+      );
+      break;
+    case "metrics":
+      await benchMetrics(
+        {
+          calls: quick ? 100_000 : 1_000_000,
+          series: quick ? 10_000 : 100_000,
+          rounds: number(values.rounds, 5, 3),
+        },
+        write,
+      );
   }
 }

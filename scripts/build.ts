@@ -7,5 +7,7 @@ const { status } = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.jso
   stdio: "inherit",
   shell: process.platform === "win32",
 });
-cpSync("src/console/playground", "dist/console/playground", { recursive: true });
+for (const folder of ["console/playground", "console/pages"]) {
+  cpSync(`src/${folder}`, `dist/${folder}`, { recursive: true });
+}
 process.exitCode = status ?? 1;

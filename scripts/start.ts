@@ -1,11 +1,214 @@
-/** `npm start`: serves the summarizer example, and says how to serve the other one. */
-process.stdout.write(
-  "The digits example, in another terminal:  npx tessera serve examples/digits/service.ts --port 3001\n\n",
-);
-process.argv = [
-  ...process.argv.slice(0, 2),
-  "serve",
-  "examples/summarizer/service.ts",
-  ...process.argv.slice(2),
+/**
+ * `npm start`: the platform, with the organization acme and both examples
+ * deployed. It does nothing that you could not: every step is a command of the
+ * command line, and is shown as such. A second start finds everything as it
+ * was, and deploys an example again only when its artifact has changed.
+ *
+ *   npm start -- --port 8080 --data ./elsewhere
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { processStreams } from "../src/cli/terminal.ts";
+import { main } from "../src/main.ts";
+import { greeting } from "./start-greeting.ts";
+
+const EMAIL = "you@acme.example";
+const EXAMPLES = [
+  { name: "summarizer", flags: ["--no-authorization"] },
+  { name: "digits", flags: ["--authorization"] },
 ];
-await import(new URL("../bin/tessera.js", import.meta.url).href);
+
+const { values } = parseArgs({
+  options: {
+    port: { type: "string", default: "3000" },
+    data: { type: "string", default: "./.tessera" },
+  },
+});
+const { port, data } = values;
+const streams = processStreams();
+
+/** Where this keeps its token; empty from before the platform is set up until it has one. */
+const tokenFile = join(data, "npm-start.token");
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+}
+
+interface CommandOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Does not show what goes wrong. */
+  readonly quiet?: boolean;
+}
+
+/** Runs a command in this process. */
+async function tessera(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+  const { input = "", env = {}, quiet = false } = options;
+  let stdout = "";
+  const code = await main(args, {
+    env: { ...process.env, ...env },
+    streams: {
+      ...streams,
+      stdin: new PassThrough().end(input),
+      stdout: writable((text) => {
+        stdout += text;
+      }),
+      stderr: writable((text) => void (quiet || process.stderr.write(`  ${text}`))),
+      interactive: false,
+    },
+  });
+  return { code, stdout: stdout.trim() };
+}
+
+/** Shows a command, and runs it. Ends the program when it fails. */
+async function show(args: readonly string[], options?: CommandOptions): Promise<string> {
+  process.stderr.write(`$ tessera ${args.join(" ")}\n`);
+  const { code, stdout } = await tessera(args, options);
+  if (code !== 0) {
+    throw new Failed(code);
+  }
+  return stdout;
+}
+
+/** What went wrong has been said. */
+class Failed extends Error {
+  readonly code: number;
+
+  constructor(code: number) {
+    super();
+    this.code = code;
+  }
+}
+
+function writable(onText: (text: string) => void): Writable {
+  return new Writable({
+    write: (chunk, _encoding, done) => {
+      onText(String(chunk));
+      done();
+    },
+  });
+}
+
+function readToken(): string | undefined {
+  try {
+    return readFileSync(tokenFile, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function keepToken(token: string): void {
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  writeFileSync(tokenFile, token, { mode: 0o600 });
+}
+
+/** Makes the organization and its admin; returns the password, which nobody can be told again. */
+async function setUp(): Promise<string> {
+  const place = ["--data", data];
+  if (readToken() === undefined) {
+    const { stdout } = await tessera(["admin", "organizations", "-o", "json", ...place], {
+      quiet: true,
+    });
+    if (stdout !== "" && stdout !== "[]") {
+      process.stderr.write(
+        `${data} has a platform that npm start has not set up.\nRun that by npx tessera start, or name another folder: npm start -- --data ./.tessera-examples\n`,
+      );
+      throw new Failed(1);
+    }
+    keepToken("");
+  }
+  const person = ["--email", EMAIL];
+  const first = ["admin", "setup", "--organization", "acme", ...person, ...place];
+  process.stderr.write(`$ tessera ${first.join(" ")}\n`);
+  const { code, stdout } = await tessera(first, { quiet: true });
+  // Set up, but not remembered: the first start was broken off in between.
+  return code === 0 ? stdout : await show(["admin", "reset-password", ...person, ...place]);
+}
+
+/** Runs the platform; resolves with its address, and how it ends. */
+async function startPlatform(): Promise<{ readonly url: string; readonly ended: Promise<number> }> {
+  const greeted = Promise.withResolvers<string>();
+  const stdout = writable((text) => {
+    const [, url] = / runs on (\S+)\n/.exec(text) ?? [];
+    if (url !== undefined) {
+      greeted.resolve(url);
+    }
+  });
+  const args = ["start", "--port", port, "--data", data];
+  process.stderr.write(`$ tessera ${args.join(" ")}\n`);
+  const ended = main(args, { streams: { ...streams, stdout } });
+  const url = await Promise.race([greeted.promise, ended]);
+  if (typeof url === "number") {
+    throw new Failed(url);
+  }
+  return { url, ended };
+}
+
+/** A token with which the examples are deployed and called. */
+async function createToken(url: string, password: string): Promise<string> {
+  const access = ["--developer-operations", "--all-deployments", "--expires", "365d"];
+  const person = ["--endpoint", url, "--email", EMAIL, "--password-stdin"];
+  const stdout = await show(["token", "create", "npm-start", ...access, ...person, "-o", "json"], {
+    input: `${password}\n`,
+  });
+  const { value } = JSON.parse(stdout) as { value: string };
+  keepToken(value);
+  return value;
+}
+
+/** Deploys an example, unless its newest revision is what it would become. */
+async function deploy(name: string, flags: readonly string[], env: Record<string, string>) {
+  const artifact = join(data, "examples", `${name}.tessera`);
+  mkdirSync(join(data, "examples"), { recursive: true });
+  const build = ["build", `examples/${name}/service.ts`, "--output", artifact, "--json"];
+  const built = JSON.parse(await show(build)) as { digest: string };
+  const { code, stdout } = await tessera(
+    ["deployment", "revisions", name, "--limit", "1", "-o", "json"],
+    { env, quiet: true },
+  );
+  const { revisions } = (code === 0 ? JSON.parse(stdout) : { revisions: [] }) as {
+    revisions: { digest: string }[];
+  };
+  if (revisions[0]?.digest !== built.digest) {
+    await show(["deploy", artifact, "--name", name, ...flags], { env });
+  }
+}
+
+async function run(): Promise<number> {
+  const known = readToken();
+  const password = known ? undefined : await setUp();
+  const { url, ended } = await startPlatform();
+  try {
+    const token = password === undefined ? (known ?? "") : await createToken(url, password);
+    const env = { SERVICE_CLOUD_API_KEY: token, SERVICE_CLOUD_API_ENDPOINT: url };
+    for (const { name, flags } of EXAMPLES) {
+      await deploy(name, flags, env);
+    }
+    process.stdout.write(greeting({ url, data, email: EMAIL, password, token }));
+  } catch (err) {
+    if (!(err instanceof Failed)) {
+      throw err;
+    }
+    if (password !== undefined) {
+      process.stdout.write(`Sign in to ${url} as ${EMAIL} with the password ${password}\n`);
+    }
+    process.stderr.write(
+      `The platform runs on ${url}, but not all of it is there.\nIts token is kept in ${tokenFile}; Ctrl-C stops.\n`,
+    );
+  }
+  return await ended;
+}
+
+process.chdir(fileURLToPath(new URL("..", import.meta.url)));
+try {
+  process.exitCode = await run();
+} catch (err) {
+  if (!(err instanceof Failed)) {
+    throw err;
+  }
+  process.exitCode = err.code;
+}

@@ -3,21 +3,45 @@
  * storage, workers and server together, starts them in order, and ends them
  * in the opposite order.
  */
-import { once } from "node:events";
-import type { Server } from "node:net";
+import { existsSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";
+import { AuthService } from "../gen/tessera/v1/auth_pb.js";
 import { allowEveryone, requireToken } from "./auth/shared-token.ts";
-import { isPostgres, type Secrets, type ServeConfig } from "./config.ts";
+import {
+  type DataConfig,
+  type DataSecrets,
+  isPostgres,
+  type Secrets,
+  type ServeConfig,
+  type StartConfig,
+  type StartSecrets,
+} from "./config.ts";
+import { playground } from "./console/playground.ts";
 import { bundleService } from "./deployments/bundle.ts";
 import { singleDeployment } from "./deployments/directory.ts";
 import { HostedDeployment } from "./deployments/hosted.ts";
+import { ScratchFolders } from "./deployments/scratch.ts";
 import { watchService } from "./deployments/watch.ts";
+import { FileKeeper } from "./files/keeper.ts";
+import { startSweeper } from "./files/sweeper.ts";
 import { Readiness } from "./health.ts";
+import { listen } from "./listen.ts";
 import { createLog } from "./log.ts";
+import { Administration } from "./platform/administration.ts";
+import { keysPath, openDataFolder } from "./platform/folder.ts";
+import { measuredStorage, nodeMetrics } from "./platform/metrics.ts";
+import { type Opened, openKeys, runPlatform, type StartedPlatform } from "./platform/run.ts";
 import type { Notifier } from "./queue/notifier.ts";
 import { startPruner } from "./queue/pruner.ts";
+import { register } from "./rpc/invoker.ts";
+import { introspection } from "./rpc/principal.ts";
 import type { ServiceManifest } from "./sdk/manifest.ts";
 import { createServer } from "./server.ts";
+import { deploymentMetrics, serveDeployments } from "./serving.ts";
+import { FolderBlobStore } from "./storage/blobs/folder.ts";
+import { PostgresBlobStore } from "./storage/blobs/postgres.ts";
+import type { BlobStore } from "./storage/blobs.ts";
+import { addressOf } from "./storage/postgres/connect.ts";
 import { PostgresNotifier } from "./storage/postgres/notifier.ts";
 import { PostgresStorage } from "./storage/postgres/storage.ts";
 import { SqliteStorage } from "./storage/sqlite/storage.ts";
@@ -30,6 +54,9 @@ const CLOSE_GRACE_MS = 2_000;
 
 /** The organization of a service that is served alone. */
 const LOCAL_ORGANIZATION = "local";
+
+export type { AdminCredentials, Administration } from "./platform/administration.ts";
+export type { StartedPlatform } from "./platform/run.ts";
 
 /** A service that is being served. */
 export interface ServedService {
@@ -53,9 +80,11 @@ export async function serveService(
   const resources = new AsyncDisposableStack();
   try {
     const bundle = await bundleService(config.servicePath);
-    const { storage, notifier } = openStorage(config.database);
-    resources.use(storage);
-    await storage.start();
+    const { storage: opened, notifier } = openStorage(config.database);
+    resources.use(opened);
+    await opened.start();
+    const metrics = nodeMetrics(config.port, Date.now);
+    const storage = measuredStorage(opened, metrics);
     if (notifier) {
       resources.use(notifier).start();
     }
@@ -69,19 +98,41 @@ export async function serveService(
         "the database lies in the service's folder, which the service may read",
       );
     }
+    const newId = createIdSource();
+    const scratch = new ScratchFolders(Date.now());
+    const removeScratch = (): void => scratch.removeAll();
+    process.once("exit", removeScratch);
+    resources.defer(() => {
+      process.off("exit", removeScratch);
+      removeScratch();
+    });
+    const local = new FolderBlobStore(scratch.create());
+    const blobs = resources.use(await openBlobs(config, local));
+    await blobs.start();
+    const keeping = {
+      ...{ newId, now: Date.now },
+      onFailed: (err: unknown) => log.error({ err }, "the store of large files failed"),
+    };
+    const files = {
+      task: new FileKeeper({ ...keeping, blobs, registry: storage }),
+      api: new FileKeeper({ ...keeping, blobs: local }),
+    };
     const readiness = new Readiness();
     const hosted = resources.use(
       new HostedDeployment({
         organization: LOCAL_ORGANIZATION,
+        counted: { metrics, organizationId: LOCAL_ORGANIZATION },
         storage,
         notifier,
         log,
-        newId: createIdSource(),
+        newId,
         now: Date.now,
         workers: config.workers,
         graceMs: config.graceMs,
         readyTimeoutMs: config.readyTimeoutMs,
         maxResultBytes: config.maxResultBytes,
+        maxFileBytes: config.maxFileBytes,
+        files,
         maxWaiting: config.maxWaiting,
         workerAccess: { ...config.workerAccess, env: workerEnv },
         onReadiness: () => readiness.set(hosted.ready),
@@ -94,18 +145,21 @@ export async function serveService(
     await hosted.start();
     const manifest = await hosted.deploy(bundle);
     resources.use(startPruner({ storage, log, now: Date.now }));
+    resources.use(startSweeper({ storage, blobs, log, now: Date.now }));
     const shutdown = new AbortController();
     // People who develop want to see calls; whoever collects logs has to ask for them.
     const accessLevel = process.stderr.isTTY ? "info" : "debug";
+    const serving = serveDeployments({ ...config, version });
     const { app, listener } = await createServer({
-      directory: singleDeployment(hosted),
+      services: [...serving.services, register(AuthService, introspection)],
+      plugins: [...serving.plugins, deploymentMetrics(metrics), playground],
+      directory: singleDeployment(hosted, { authorization: token !== undefined }),
       authenticate: token === undefined ? allowEveryone : requireToken(token),
-      authorization: token !== undefined,
+      standalone: true,
+      // Without a token, any page that the developer's browser shows could call.
+      sameSiteOnly: token === undefined,
       health: readiness,
       log,
-      version,
-      jsonBodyBytes: config.jsonBodyBytes,
-      fileBodyBytes: config.fileBodyBytes,
       bodyBudgetBytes: config.bodyBudgetBytes,
       accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
       shutdownSignal: shutdown.signal,
@@ -115,7 +169,7 @@ export async function serveService(
       await listener.close(CLOSE_GRACE_MS);
       await app.close();
     });
-    await listen(listener.server, config);
+    const port = await listen(listener.server, config);
     if (config.watch) {
       resources.use(watchService(bundle, { hosted, log }));
     }
@@ -125,14 +179,77 @@ export async function serveService(
       await hosted.drain(config.drainMs);
       await resources.disposeAsync();
     };
-    const address = listener.server.address();
     return {
       manifest,
-      port: typeof address === "object" && address ? address.port : config.port,
+      port,
       stop: () => (stopping ??= stop()),
     };
   } catch (err) {
     await resources.disposeAsync();
+    throw err;
+  }
+}
+
+/**
+ * Runs a node of the platform, as `tessera start` does. Rejects with one
+ * message when something that it needs is not usable; then nothing is left
+ * running.
+ */
+export function startPlatform(
+  config: StartConfig,
+  secrets: StartSecrets,
+): Promise<StartedPlatform> {
+  return runPlatform(
+    config,
+    secrets,
+    (database): Opened => ({
+      ...openStorage(database),
+      openBlobs: () => openBlobs({ blobs: config.blobs, database }),
+      openLocalBlobs: (folder) => new FolderBlobStore(folder),
+      shown: isPostgres(database) ? addressOf(database) : database,
+    }),
+  );
+}
+
+/**
+ * Opens the data of a platform for the operator, also while nodes run on it.
+ * With `create`, it may be that of a platform that has not started yet.
+ */
+export async function openAdministration(
+  config: DataConfig,
+  secrets: DataSecrets,
+  { create }: { readonly create: boolean },
+): Promise<Administration> {
+  const { database, keys } = secrets;
+  const isFile = !isPostgres(database);
+  if (isFile && !create && !existsSync(database)) {
+    throw new Error(
+      `there is no platform at ${database}: run this where tessera start runs, or name its data with --data or DATABASE_URL`,
+    );
+  }
+  if (create) {
+    openDataFolder(config.dataFolder);
+  }
+  const storage = isFile
+    ? new SqliteStorage(database, { ownsQueue: false })
+    : new PostgresStorage(database, { connections: 2 });
+  try {
+    await storage.start();
+    const { accounts, hosting } = storage;
+    if (create) {
+      await openKeys(config, secrets, accounts);
+    }
+    return new Administration({
+      accounts,
+      hosting,
+      keys: keys === undefined ? { path: keysPath(config.dataFolder) } : { env: keys },
+      shared: storage.capabilities.shared,
+      now: Date.now,
+      newId: createIdSource(),
+      resources: storage,
+    });
+  } catch (err) {
+    await storage[Symbol.asyncDispose]();
     throw err;
   }
 }
@@ -146,19 +263,25 @@ function openStorage(database: string): {
     : { storage: new SqliteStorage(database), notifier: undefined };
 }
 
-async function listen(server: Server, { port, host }: ServeConfig): Promise<void> {
-  try {
-    server.listen({ port, host });
-    await once(server, "listening");
-  } catch (err) {
-    const code = (err as NodeJS.ErrnoException).code;
-    const reasons: Record<string, string> = {
-      EADDRINUSE: "another program is using it; choose another with --port",
-      EACCES: "this user may not use it; choose one from 1024 with --port",
-      EADDRNOTAVAIL: "this machine does not have that address; check --host",
-      ENOTFOUND: "the host is not known; check --host",
-    };
-    const reason = reasons[code ?? ""] ?? (err instanceof Error ? err.message : String(err));
-    throw new Error(`cannot listen on ${host}:${port}: ${reason}`, { cause: err });
+/** Where large files are kept; `local` is a folder of this process. */
+async function openBlobs(
+  { blobs, database }: Pick<ServeConfig, "blobs" | "database">,
+  local?: FolderBlobStore,
+): Promise<BlobStore> {
+  switch (blobs.kind) {
+    case "temporary":
+      if (local === undefined) {
+        throw new Error("large files cannot be kept in memory");
+      }
+      return local;
+    case "folder":
+      return new FolderBlobStore(blobs.folder);
+    case "postgres":
+      return new PostgresBlobStore(database);
+    case "s3": {
+      // The client takes a moment to load, which all others should not wait for.
+      const { S3BlobStore } = await import("./storage/blobs/s3.ts");
+      return new S3BlobStore(blobs);
+    }
   }
 }

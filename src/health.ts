@@ -1,10 +1,6 @@
-import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
-import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import type { HealthSource } from "./rpc/health.ts";
 
-const SERVICES = new Set(["", TaskService.typeName, EndpointService.typeName]);
-
-/** Whether this node takes calls, for probes and for `grpc.health.v1`. */
+/** Whether this node takes calls, all its services alike, for probes and for `grpc.health.v1`. */
 export class Readiness implements HealthSource {
   readonly #listeners = new Set<() => void>();
   #ready = false;
@@ -18,10 +14,7 @@ export class Readiness implements HealthSource {
     }
   }
 
-  status(service: string): "SERVING" | "NOT_SERVING" | undefined {
-    if (!SERVICES.has(service)) {
-      return undefined;
-    }
+  status(): "SERVING" | "NOT_SERVING" {
     return this.#ready ? "SERVING" : "NOT_SERVING";
   }
 

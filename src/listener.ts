@@ -11,11 +11,15 @@
 import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
+import { answerUnreadable } from "./http/unreadable.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
 
 /** Longer than the 60 s of common load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
+
+/** Of one request. Node's own 16 KiB are too few for the selectors of a large federation, which stand in the URL. */
+const MAX_HEADER_BYTES = 256 * 1024;
 
 /** Streams of one HTTP/2 session at a time: more than clients commonly use, and they wait for their turn. */
 const MAX_STREAMS = 256;
@@ -58,9 +62,11 @@ export function createListener(
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: headersMs,
       connectionsCheckingInterval: checkEveryMs,
+      maxHeaderSize: MAX_HEADER_BYTES,
     },
     handler,
   );
+  http1.on("clientError", answerUnreadable);
   const http2 = createHttp2(
     {
       settings: { maxConcurrentStreams: MAX_STREAMS },

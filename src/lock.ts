@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
  * on a small SQLite database, which the operating system releases however the
  * process ends, and which other containers that share the folder respect too.
  *
- * Returns what releases the lock, or undefined when another process holds it;
+ * Returns what releases the lock, where again is harmless, or undefined when another process holds it;
  * throws when the file cannot be made.
  */
 export function takeLock(path: string): (() => void) | undefined {
@@ -19,5 +19,9 @@ export function takeLock(path: string): (() => void) | undefined {
     }
     throw err;
   }
-  return () => lock.close();
+  return () => {
+    if (lock.isOpen) {
+      lock.close();
+    }
+  };
 }

@@ -1,47 +1,159 @@
 /** The process edge: arguments in, exit code out. */
+import { setTimeout as wait } from "node:timers/promises";
 import { Command, CommanderError } from "commander";
-import { serveService } from "./app.ts";
+import type { buildArtifact } from "./artifacts/build.ts";
+import { fileNameOf, writeIndex } from "./artifacts/index-file.ts";
+import { openFile } from "./artifacts/pack.ts";
+import { adminCommand } from "./cli/admin.ts";
+import { buildCommand } from "./cli/build.ts";
+import type { Clock } from "./cli/command.ts";
+import { deployCommand } from "./cli/deploy.ts";
+import { describeFailure, ExitCode, withoutTokens } from "./cli/failure.ts";
+import { platformCommands } from "./cli/platform.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { readServeConfig } from "./config.ts";
+import { startCommand } from "./cli/start.ts";
+import { processStreams, type Streams } from "./cli/terminal.ts";
+import {
+  DATA_SETTINGS,
+  readCloudEnvironment,
+  readDataConfig,
+  readServeConfig,
+  readStartConfig,
+  START_SETTINGS,
+} from "./config.ts";
 import { exampleOf } from "./deployments/openapi/example.ts";
 import { version } from "./version.ts";
 
 const EXAMPLES = `
 Examples:
   $ tessera serve service.ts    serve on http://localhost:3000
-  $ tessera serve --help        every option`;
+  $ tessera serve --help        every option
+  $ tessera start               run the platform: people, tokens, deployments
+  $ tessera cloud login         log in to a platform
+  $ tessera deploy service.ts   deploy to it`;
+
+/** What surrounds a run of the program. */
+export interface Surroundings {
+  /** Default: those of this process. */
+  readonly streams?: Streams;
+  /** What the commands that speak to a platform read. Default: that of this process. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly clock?: Clock;
+}
 
 /** Runs the program; resolves with its exit code. */
-export async function main(argv: readonly string[]): Promise<number> {
-  let exitCode = 0;
+export async function main(
+  argv: readonly string[],
+  surroundings: Surroundings = {},
+): Promise<number> {
+  const { streams = processStreams(), env, clock = CLOCK } = surroundings;
+  let exitCode: number = ExitCode.done;
   const program = new Command("tessera")
     .description(
       "Serves functions over HTTP, Connect and gRPC, and runs the slow ones as durable tasks.",
     )
     .version(version)
-    .showHelpAfterError("(tessera --help shows what there is)")
-    .addHelpText("after", EXAMPLES)
-    .exitOverride();
+    .addHelpText("after", EXAMPLES);
+  const exit = (code: number): void => {
+    exitCode = code;
+  };
   program.addCommand(
     serveCommand({
       readConfig: readServeConfig,
-      serve: serveService,
+      serve: async (...given) => (await app()).serveService(...given),
       exampleOf,
-      exit: (code) => {
-        exitCode = code;
-      },
+      exit,
     }),
   );
+  // Loaded when it is needed: every other command starts sooner without it.
+  const build = async (...of: Parameters<typeof buildArtifact>) =>
+    (await import("./artifacts/build.ts")).buildArtifact(...of);
+  program.addCommand(
+    buildCommand({
+      build,
+      pack: async (...of) => (await import("./artifacts/pack.ts")).packArtifact(...of),
+      fileNameOf,
+      streams,
+    }),
+  );
+  program.addCommand(
+    startCommand({
+      settings: START_SETTINGS,
+      readConfig: (flags) => readStartConfig(flags, env),
+      start: async (...given) => (await app()).startPlatform(...given),
+      exit,
+      streams,
+    }),
+  );
+  program.addCommand(
+    adminCommand({
+      settings: DATA_SETTINGS,
+      readConfig: (flags) => readDataConfig(flags, env),
+      open: async (...given) => (await app()).openAdministration(...given),
+      streams,
+    }),
+  );
+  const cloud = { readEnvironment: () => readCloudEnvironment(env), streams, clock };
+  program.addCommand(
+    deployCommand({
+      ...cloud,
+      build,
+      load: async (path) => (await import("./artifacts/load.ts")).loadArtifact(path),
+      openFile,
+      writeIndex,
+      exampleOf,
+    }),
+  );
+  for (const command of platformCommands(cloud)) {
+    program.addCommand(command);
+  }
+  prepare(program, "", streams);
   try {
     await program.parseAsync(argv, { from: "user" });
   } catch (err) {
-    // Commander has written its own message.
-    return err instanceof CommanderError ? err.exitCode : fail(err);
+    return err instanceof CommanderError ? usage(err) : fail(err, streams);
   }
   return exitCode;
 }
 
-function fail(err: unknown): number {
-  process.stderr.write(`tessera: ${err instanceof Error ? err.message : String(err)}\n`);
-  return 1;
+/** Loaded by the commands that run it: the others are done before it would be there. */
+function app() {
+  return import("./app.ts");
+}
+
+const CLOCK: Clock = {
+  now: () => Date.now(),
+  wait: (ms, signal) => wait(ms, undefined, { signal }),
+};
+
+/** Commands that are added one by one inherit nothing. */
+function prepare(command: Command, above: string, streams: Streams): void {
+  const { stdout, stderr } = streams;
+  const name = `${above} ${command.name()}`.trim();
+  command
+    .exitOverride()
+    .showHelpAfterError(`(${name} --help shows what there is)`)
+    .configureOutput({
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(withoutTokens(text)),
+    });
+  for (const below of command.commands) {
+    prepare(below, name, streams);
+  }
+}
+
+/** Commander has written its own message, or the help that was asked for. */
+function usage({ exitCode }: CommanderError): number {
+  return exitCode === 0 ? ExitCode.done : ExitCode.usage;
+}
+
+function fail(err: unknown, { stderr }: Streams): number {
+  const { message, hint, exitCode } = describeFailure(err);
+  if (message !== undefined) {
+    stderr.write(`tessera: ${withoutTokens(message)}\n`);
+  }
+  if (hint !== undefined) {
+    stderr.write(`${withoutTokens(hint)}\n`);
+  }
+  return exitCode;
 }

@@ -1,51 +1,77 @@
 /**
- * Assembles the HTTP server of a node: RPC, REST, the data plane, documents
- * and health on one Fastify instance, behind one listener.
+ * Assembles the HTTP server of a node: RPC, REST and health on one Fastify
+ * instance, behind one listener, and whatever else a way of running adds to
+ * it, on the same interceptors.
  */
-import { createContextValues, type Interceptor } from "@connectrpc/connect";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
+  type FastifyPluginAsync,
   type FastifyRequest,
+  type FastifyServerOptions,
   LogController,
 } from "fastify";
 import { Health } from "../gen/grpc/health/v1/health_pb.js";
-import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
-import { TaskService } from "../gen/tessera/v1/task_pb.js";
-import { type Authenticate, setPrincipal } from "./auth/principal.ts";
-import { playground } from "./console/playground.ts";
-import { dataPlanePlugin } from "./dataplane/plugin.ts";
+import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ServerReflectionAlpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.js";
+import { Access } from "../gen/tessera/v1/access_pb.js";
+import type { Authenticate } from "./auth/principal.ts";
 import type { Directory } from "./deployments/directory.ts";
-import { documents } from "./deployments/documents.ts";
-import { problem } from "./errors.ts";
+import { problem, toProblem } from "./errors.ts";
 import { logAccess } from "./http/access-log.ts";
 import { BodyBudget, shareBudget } from "./http/budget.ts";
 import { refuseCrossSite } from "./http/cross-site.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { createListener, type Listener } from "./listener.ts";
+import type { Protocol } from "./metrics/deployment.ts";
 import { restPlugin } from "./rest/plugin.ts";
-import { endpointService } from "./rpc/endpoint.ts";
+import { accessTable } from "./rpc/access.ts";
+import { hostOf, requestValues } from "./rpc/caller.ts";
 import { createHealthService, type HealthSource } from "./rpc/health.ts";
-import { createAuthenticateInterceptor } from "./rpc/interceptors/authenticate.ts";
+import {
+  createAuthenticateInterceptor,
+  createIdentify,
+  type Identify,
+} from "./rpc/interceptors/authenticate.ts";
+import { createAuthorizeInterceptor } from "./rpc/interceptors/authorize.ts";
+import { createCountInterceptor } from "./rpc/interceptors/count.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
-import { createInvoker, register } from "./rpc/invoker.ts";
+import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/invoker.ts";
 import { rpcPlugin } from "./rpc/plugin.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
-import { taskService } from "./rpc/task.ts";
+import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
+import { appOf, type Surface, surfaces } from "./surface.ts";
+
+/** The usual limit of an RPC message. */
+const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 export interface ServerOptions {
-  readonly directory: Directory;
+  /** What is served besides health and reflection. Every method needs the option `access`. */
+  readonly services: readonly ServiceRegistration[];
   readonly authenticate: Authenticate;
-  /** True when callers need a token; told in the OpenAPI document. Without, calls from other sites are refused. */
-  readonly authorization: boolean;
+  /**
+   * True for `tessera serve`, which has no people and no organizations:
+   * whoever `authenticate` lets in may call everything. There reflection asks
+   * for what calls ask for; the platform's descriptors are public documents.
+   */
+  readonly standalone: boolean;
+  /** Refuses all changes that pages of other sites ask for: where nobody is asked for a credential. */
+  readonly sameSiteOnly: boolean;
+  /** Requests to `<organization>.<platformDomain>` are for that organization. Absent: hosts mean nothing. */
+  readonly platformDomain?: string;
+  /** The deployments that are called here; absent on a server that has none. */
+  readonly directory?: Directory;
+  /** Hosts below it are those of deployments. Absent: hosts mean nothing. */
+  readonly appsDomain?: string;
+  /** Whose `X-Forwarded-*` headers are believed; default nobody's. */
+  readonly trustProxy?: FastifyServerOptions["trustProxy"];
+  /** Documents, pages and other faces, after RPC and REST. */
+  readonly plugins: readonly FacePlugin[];
   readonly health: HealthSource;
   readonly log: FastifyBaseLogger;
-  readonly version: string;
-  /** Largest body of a call to an endpoint that takes JSON. */
-  readonly jsonBodyBytes: number;
-  /** Largest body of a call to an endpoint that takes files. */
-  readonly fileBodyBytes: number;
   /** What the bodies of all requests under way may take together. */
   readonly bodyBudgetBytes: number;
   /** The level at which calls are logged; undefined: not at all. */
@@ -54,11 +80,37 @@ export interface ServerOptions {
   readonly shutdownSignal: AbortSignal;
 }
 
+/** What a face needs to call the services for its requests. */
+export interface Faces {
+  readonly invoke: Invoker;
+  /**
+   * Finds out who sends a request for this method, so that it can be refused
+   * before its body is read; a promise only where that is not known at once.
+   * Errors: TOKEN_INVALID.
+   */
+  readonly contextValues: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
+  /**
+   * The same for a method that is called for the deployment which host or
+   * header name: finds that too, and whether the caller may call it.
+   * Errors: also those of `Locate`.
+   */
+  readonly targetValues: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
+}
+
+export type FacePlugin = FastifyPluginAsync<Faces>;
+
 export interface HttpServer {
   readonly app: FastifyInstance;
   readonly listener: Listener;
 }
 
+/** Throws when a method has no access, or when bindings contradict each other. */
 export async function createServer(options: ServerOptions): Promise<HttpServer> {
   let listener: Listener | undefined;
   const app = Fastify({
@@ -67,7 +119,11 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     frameworkErrors: sendFrameworkError,
     // What arrives while the server stops is answered by the handlers, in the shape of all errors.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 256 },
+    routerOptions: {
+      maxParamLength: 256,
+      constraints: { surface: surfaces(options.appsDomain) },
+    },
+    ...(options.trustProxy !== undefined && { trustProxy: options.trustProxy }),
     serverFactory: (handler) => {
       listener = createListener(handler);
       // Fastify types the server as node:http's; it uses what both have.
@@ -80,7 +136,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
       reply,
       problem(
         "ROUTE_NOT_FOUND",
-        `there is nothing at ${req.method} ${path}; the paths are described in /docs.json`,
+        `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "what can be called is described by gRPC server reflection"}`,
       ),
     );
   });
@@ -88,15 +144,16 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   if (options.accessLog !== undefined) {
     logAccess(app, options.accessLog);
   }
-  if (!options.authorization) {
+  if (options.sameSiteOnly) {
     refuseCrossSite(app);
   }
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
-  await app.register(faces, options);
+  const faces = await serve(app, options);
   await app.register(health, options);
-  await app.register(described, options);
-  await app.register(playground);
+  for (const plugin of options.plugins) {
+    await app.register(plugin, faces);
+  }
   await app.ready();
   if (listener === undefined) {
     throw new Error("Fastify has not created the server");
@@ -104,49 +161,113 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   return { app, listener };
 }
 
-/** gRPC, Connect, REST and the data plane: faces of the same services behind the same interceptors. */
-async function faces(app: FastifyInstance, options: ServerOptions): Promise<void> {
-  const { directory, authenticate, shutdownSignal, fileBodyBytes, jsonBodyBytes } = options;
-  const own = [
-    register(TaskService, taskService(directory)),
-    register(EndpointService, endpointService(directory)),
-  ];
-  const healthService = createHealthService(
-    options.health,
-    own.map(({ service }) => service.typeName),
-  );
+/** gRPC, Connect and REST: faces of the same services behind the same interceptors. */
+async function serve(app: FastifyInstance, options: ServerOptions): Promise<Faces> {
+  const { services: own, standalone, authenticate, platformDomain, shutdownSignal } = options;
+  const names = own.map(({ service }) => service.typeName);
+  const healthService = createHealthService(healthOf(options.health, names), names);
   const reflected = [...own, healthService].map(({ service }) => service);
   const services = [...own, healthService, ...createReflectionServices(reflected)];
-  const interceptors: Interceptor[] = [
-    createAuthenticateInterceptor(authenticate, new Set([Health.typeName])),
+  const reflection = standalone ? Access.AUTHENTICATED : Access.PUBLIC;
+  const limits = new Map<DescService, number | undefined>(
+    own.map(({ service, maxMessageBytes }) => [service, maxMessageBytes]),
+  );
+  const accessOf = accessTable(services, {
+    [Health.typeName]: Access.PUBLIC,
+    [ServerReflection.typeName]: reflection,
+    [ServerReflectionAlpha.typeName]: reflection,
+  });
+  const identify = withoutAppCookies(createIdentify(authenticate, accessOf), options.appsDomain);
+  const { directory } = options;
+  const locate = directory && createLocate(directory, { standalone });
+  const interceptors = [
+    createAuthenticateInterceptor(identify),
+    createAuthorizeInterceptor(accessOf, { standalone, locate }),
+    createCountInterceptor(),
     createValidateInterceptor(),
   ];
-  const invoker = createInvoker({ services, interceptors });
-  await app.register(rpcPlugin, { services, interceptors, invoker, shutdownSignal });
-  const contextValues = (req: FastifyRequest) =>
-    setPrincipal(createContextValues(), authenticate(req.headers.authorization));
+  const invoke = createInvoker({ services, interceptors });
+  const valuesOver =
+    (protocol: Protocol): Faces["contextValues"] =>
+    (req, method) => {
+      const values = requestValues(req, protocol, platformDomain);
+      const { authorization, cookie } = req.headers;
+      const pending = identify(method, { authorization, cookie }, values);
+      return pending === undefined ? values : pending.then(() => values);
+    };
+  const contextValues = valuesOver("http");
+  const targetValues: Faces["targetValues"] = (req, method) => {
+    const known = contextValues(req, method);
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    const find = (values: ContextValues): ContextValues | Promise<ContextValues> =>
+      locate?.(values, { named: "", header })?.then(() => values) ?? values;
+    return known instanceof Promise ? known.then(find) : find(known);
+  };
+  await app.register(rpcPlugin, {
+    services,
+    interceptors,
+    invoker: invoke,
+    readMaxBytes: DEFAULT_MESSAGE_BYTES,
+    shutdownSignal,
+    contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
+  });
   await app.register(restPlugin, {
     services: own.map(({ service }) => service),
-    invoke: invoker,
-    contextValues,
+    invoke,
+    contextValues: valuesOver("rest"),
+    maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MESSAGE_BYTES,
   });
-  await app.register(dataPlanePlugin, {
-    invoke: invoker,
-    contextValues,
-    maxBodyBytes: (endpoint: string, req: FastifyRequest) => {
-      const deployment = directory.find(String(req.headers["tessera-deployment"] ?? ""));
-      const { files } = deployment.endpoint(endpoint).manifest;
-      return Object.keys(files).length > 0 ? fileBodyBytes : jsonBodyBytes;
-    },
-  });
+  return { invoke, contextValues, targetValues };
+}
+
+/** By the content type, as https://grpc.io and https://connectrpc.com have it. */
+function rpcProtocol({ headers }: FastifyRequest): Protocol {
+  const type = headers["content-type"] ?? "";
+  if (!type.startsWith("application/grpc")) {
+    return "connect";
+  }
+  return type.startsWith("application/grpc-web") ? "grpc_web" : "grpc";
+}
+
+/**
+ * What deployments answer is shown by browsers on their own hosts, where it
+ * could use a session that is valid there: none is.
+ */
+function withoutAppCookies(identify: Identify, appsDomain: string | undefined): Identify {
+  return (method, headers, values) =>
+    headers.cookie !== undefined &&
+    appsDomain !== undefined &&
+    appOf(hostOf(values), appsDomain) !== undefined
+      ? identify(method, { ...headers, cookie: undefined }, values)
+      : identify(method, headers, values);
+}
+
+/** The health of this server's services; of others nothing is known. */
+function healthOf(source: HealthSource, names: readonly string[]): HealthSource {
+  return {
+    status: (service) =>
+      service === "" || names.includes(service) ? source.status(service) : undefined,
+    onChange: (listener) => source.onChange(listener),
+  };
 }
 
 /** What probes ask: never a token, never a limit. */
-async function health(app: FastifyInstance, { health: source }: ServerOptions): Promise<void> {
+async function health(
+  app: FastifyInstance,
+  { health: source, directory }: ServerOptions,
+): Promise<void> {
   app.get("/livez", (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
-  app.get("/readyz", (_req, reply) => {
-    if (source.status("") === "SERVING") {
-      return reply.type(JSON_TYPE).send('{"status":"ready"}');
+  app.get("/readyz", async (req, reply) => {
+    try {
+      const isServing = source.status("") === "SERVING";
+      const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+      const target = { named: "", header, host: req.host };
+      const isReady = isServing && ((await directory?.readiness(target)) ?? true);
+      if (isReady) {
+        return reply.type(JSON_TYPE).send('{"status":"ready"}');
+      }
+    } catch (thrown) {
+      return sendProblem(reply, toProblem(thrown));
     }
     const message =
       "not ready: no worker can take calls, the database does not answer, or the server is shutting down";
@@ -154,14 +275,12 @@ async function health(app: FastifyInstance, { health: source }: ServerOptions): 
   });
 }
 
-/** What describes the deployment. */
-async function described(app: FastifyInstance, options: ServerOptions): Promise<void> {
-  const { directory, authenticate, authorization, version } = options;
-  for (const [path, write] of Object.entries(documents({ authorization, version }))) {
-    app.get(path, (req, reply) => {
-      authenticate(req.headers.authorization);
-      const { manifest } = directory.find(String(req.headers["tessera-deployment"] ?? ""));
-      return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(write(manifest));
+/** A plugin whose routes are found on hosts of one kind only. */
+export function onlyOn(surface: Surface, plugin: FacePlugin): FacePlugin {
+  return async (app, faces) => {
+    app.addHook("onRoute", (route) => {
+      route.constraints = { ...route.constraints, surface };
     });
-  }
+    await plugin(app, faces);
+  };
 }

@@ -81,6 +81,9 @@ const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/stored.ts",
   "src/storage/unavailable.ts",
+  "src/storage/accounts/",
+  "src/storage/hosting/",
+  "src/storage/metrics/",
   "src/tasks/",
   "src/errors.ts",
 ];
@@ -106,10 +109,11 @@ const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) || startsWithAny("src/client/")(it) || it.typeOnly,
   },
   {
-    rule: "cli knows the types of app, config and sdk, and no others",
+    rule: "cli knows the types of app, config, artifacts and sdk, and no others",
     of: ["src/cli/"],
     allows: (it) =>
-      isPackage(it) || startsWithAny("src/client/", "src/app.ts", "src/config.ts", "src/sdk/")(it),
+      isPackage(it) ||
+      startsWithAny("src/client/", "src/app.ts", "src/config.ts", "src/artifacts/", "src/sdk/")(it),
   },
   {
     rule: "console speaks only the public API",
@@ -134,7 +138,24 @@ const RULES: readonly Rule[] = [
   {
     rule: "the storage port knows only the domain",
     of: ["src/storage/storage.ts"],
-    allows: (it) => startsWithAny("src/tasks/", "src/sdk/")(it) && it.typeOnly,
+    allows: (it) =>
+      startsWithAny(
+        "src/tasks/",
+        "src/sdk/",
+        "src/storage/accounts/",
+        "src/storage/hosting/",
+        "src/storage/metrics/",
+      )(it) && it.typeOnly,
+  },
+  {
+    rule: "accounts are stored without knowing who stores them, or who asks",
+    of: ["src/storage/accounts/"],
+    allows: () => false,
+  },
+  {
+    rule: "hosting and metrics are stored beside the accounts, without knowing who stores them, or who asks",
+    of: ["src/storage/hosting/", "src/storage/metrics/"],
+    allows: startsWithAny("src/storage/accounts/"),
   },
   {
     rule: "the SQLite adapter imports the port and the domain, no other adapter",
@@ -158,22 +179,28 @@ const RULES: readonly Rule[] = [
     allows: (it) => it.to === "node:crypto" || (it.to.startsWith("src/sdk/") && it.typeOnly),
   },
   {
-    // ContextValues, by which interceptors hand on who is calling, is a typed map, not a transport.
-    rule: "auth knows no transport",
+    // ContextValues, by which interceptors hand on who is calling, is a typed map, not a transport;
+    // and of node:net it is isIP, which tells an address from other text.
+    rule: "auth knows no transport, and only the types of what it works with",
     of: ["src/auth/"],
     allows: (it) =>
-      it.to === "node:crypto" ||
-      it.to === "src/errors.ts" ||
-      (it.from === "src/auth/principal.ts" && it.to === "@connectrpc/connect"),
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny("gen/", "src/errors.ts", "src/tasks/id.ts")(it) ||
+      (startsWithAny("src/storage/accounts/", "src/storage/hosting/", "src/queue/")(it) &&
+        it.typeOnly) ||
+      (it.from === "src/auth/principal.ts" && it.to === "@connectrpc/connect") ||
+      (it.from === "src/auth/networks.ts" && it.to === "node:net"),
   },
   {
-    rule: "metrics know no transport",
+    rule: "metrics know no transport, and only the types of how nodes share them",
     of: ["src/metrics/"],
-    allows: (it) => isPackage(it) && !TRANSPORT.test(it.to),
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      (it.to === "src/storage/metrics/metrics.ts" && it.typeOnly),
   },
   {
-    rule: "queue and deployments know neither faces nor adapters",
-    of: ["src/queue/", "src/deployments/"],
+    rule: "queue, deployments, artifacts and hosting know neither faces nor adapters",
+    of: ["src/queue/", "src/deployments/", "src/artifacts/", "src/hosting/"],
     allows: (it) =>
       !startsWithAny(
         "src/rpc/",
@@ -204,9 +231,19 @@ describe("imports", () => {
   });
 
   it("name storage adapters only in app.ts", () => {
-    const adapter = /^src\/storage\/(?!storage\.ts)[^/]+\//;
+    const adapter = /^src\/storage\/(?!storage\.ts|accounts\/|hosting\/|metrics\/)[^/]+\//;
     const outside = imports.filter(({ from, to }) => adapter.test(to) && !adapter.test(from));
     expect([...new Set(outside.map(({ from }) => from))]).toEqual(["src/app.ts"]);
+  });
+
+  it("show the types of accounts, hosting and metrics to everybody, and their SQL to storage adapters", () => {
+    const outside = imports.filter(
+      ({ from, to, typeOnly }) =>
+        /^src\/storage\/(?:accounts|hosting|metrics)\//.test(to) &&
+        !from.startsWith("src/storage/") &&
+        !typeOnly,
+    );
+    expect(outside.map(describeImport)).toEqual([]);
   });
 
   it("lead to the process edge from nowhere", () => {

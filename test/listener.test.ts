@@ -143,9 +143,14 @@ describe("one port", () => {
     expect(await exchange(`GET /after HTTP/1.1\r\n${CLOSE}`)).toContain("1.1 /after 0");
   });
 
-  it("answers 431 to headers of more than 16 KiB", async () => {
-    const large = `GET / HTTP/1.1\r\nX-Large: ${"x".repeat(17_000)}\r\n${CLOSE}`;
-    expect(await exchange(large)).toMatch(/^HTTP\/1\.1 431 /);
+  it("answers 431 to headers of more than 256 KiB, and says what is wrong", async () => {
+    const large = `GET / HTTP/1.1\r\nX-Large: ${"x".repeat(270_000)}\r\n${CLOSE}`;
+    const answer = await exchange(large);
+    expect(answer).toMatch(/^HTTP\/1\.1 431 /);
+    expect(JSON.parse(answer.split("\r\n\r\n")[1] ?? "")).toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringContaining("256 KiB"),
+    });
   });
 
   it("survives connections that break off at any byte", async () => {

@@ -14,7 +14,7 @@ export const allowEveryone: Authenticate = () => ({ kind: "anonymous" });
  */
 export function requireToken(token: string): Authenticate {
   const expected = digest(token);
-  return (authorization) => {
+  return ({ authorization }) => {
     const given = BEARER.exec(authorization ?? "")?.[1];
     if (given === undefined || !timingSafeEqual(digest(given), expected)) {
       throw problem(
@@ -22,7 +22,7 @@ export function requireToken(token: string): Authenticate {
         "this server asks for a token: send the header Authorization: Bearer <token> with a valid one",
       );
     }
-    return { kind: "token" };
+    return { kind: "shared" };
   };
 }
 

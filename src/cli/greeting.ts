@@ -1,14 +1,14 @@
 /** What a server says when it has started: where everything is, and lines to try it with. */
 import type { ServedService } from "../app.ts";
 import type { ServeConfig } from "../config.ts";
-import type { EndpointManifest, JsonSchema } from "../sdk/manifest.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl.ts";
 
 export interface GreetingOptions {
   readonly config: ServeConfig;
   /** Present when callers have to bring a token; `toExport` when the user's shell has to be told. */
   readonly token: { readonly toExport: string | undefined } | undefined;
-  /** A value that fits a schema. */
-  readonly exampleOf: (schema: JsonSchema) => unknown;
+  readonly exampleOf: ExampleOf;
 }
 
 export function greeting(
@@ -55,49 +55,23 @@ function examples(
   endpoints: readonly EndpointManifest[],
   { url, token, exampleOf }: Omit<GreetingOptions, "config"> & { readonly url: string },
 ): string[] {
-  const auth = token ? ' -H "Authorization: Bearer $TESSERA_TOKEN"' : "";
+  const auth = token ? CURL_AUTHORIZATION : "";
   const api = endpoints.find(({ kind }) => kind === "api");
   const task = endpoints.find(({ kind }) => kind === "task");
   const lines: string[] = [];
   if (token?.toExport !== undefined) {
-    lines.push(`  export TESSERA_TOKEN=${quote(token.toExport)}`, "");
+    lines.push(`  export TESSERA_TOKEN=${shellQuote(token.toExport)}`, "");
   }
   if (api) {
-    lines.push(`  curl ${url}/${api.name}${auth} ${body(api, exampleOf)}`, "");
+    lines.push(`  curl ${url}/${api.name}${auth} ${curlBody(api, exampleOf)}`, "");
   }
   if (task) {
     lines.push(
-      `  task_id=$(curl -s ${url}/${task.name}/submit${auth} ${body(task, exampleOf)} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
+      `  task_id=$(curl -s ${url}/${task.name}/submit${auth} ${curlBody(task, exampleOf)} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
       `  curl "${url}/${task.name}/status?task_id=$task_id"${auth}`,
       `  curl "${url}/${task.name}/get?task_id=$task_id&wait=30"${auth}`,
       "",
     );
   }
   return lines;
-}
-
-/** Example arguments in the form that curl takes: JSON, or a form where there are files. */
-function body({ input, files }: EndpointManifest, exampleOf: GreetingOptions["exampleOf"]): string {
-  const values = Object.entries(exampleOf(input) as Record<string, unknown>);
-  if (Object.keys(files).length === 0) {
-    return `-H "content-type: application/json" -d ${quote(JSON.stringify(Object.fromEntries(values)))}`;
-  }
-  const parts = values.flatMap(([name, value]) =>
-    files[name]
-      ? []
-      : [`-F ${quote(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`],
-  );
-  const fileParts = Object.entries(files).map(
-    ([name, { contentType }]) => `-F ${name}=@file.${extension(contentType)}`,
-  );
-  return [...fileParts, ...parts].join(" ");
-}
-
-function extension(contentType: string | undefined): string {
-  return contentType?.split("/")[1]?.replace(/[^a-z0-9].*$/, "") || "bin";
-}
-
-/** For a POSIX shell. */
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import type { ServedService } from "../app.ts";
 import type { Secrets, ServeConfig, ServeFlags } from "../config.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
+import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 
 /** What the command needs; the process edge brings it. */
 export interface ServeActions {
@@ -20,7 +21,9 @@ Examples:
 
 Environment:
   TESSERA_TOKEN      the same as --token, without showing it to who lists processes
-  TESSERA_LOG_LEVEL  debug, info (default), warn, error or silent`;
+  TESSERA_LOG_LEVEL  debug, info (default), warn, error or silent
+  TESSERA_S3_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
+                     for --blobs s3://…; without the first it is Amazon's own`;
 
 export function serveCommand(actions: ServeActions): Command {
   return new Command("serve")
@@ -35,6 +38,10 @@ export function serveCommand(actions: ServeActions): Command {
     .option(
       "-d, --database <path>",
       "SQLite file that keeps the queue (default: memory, gone at exit)",
+    )
+    .option(
+      "--blobs <place>",
+      "folder, or s3://bucket/prefix, for files above 256 KiB (default: beside the database)",
     )
     .option("--token <token>", "ask every caller for this bearer token")
     .option("--watch", "reload the service when its source changes; the queue stays")
@@ -74,32 +81,12 @@ async function run(
   const signalled = stopSignal();
   const served = await Promise.race([serve(config, secrets), signalled]);
   if (typeof served === "string") {
-    // Nobody has been promised anything yet; loading a service may take minutes.
-    process.stderr.write(`\n${served}: stopped before the service was ready\n`);
-    process.exit(0);
+    // Loading a service may take minutes.
+    stopBeforeReady(served, "the service");
   }
   const token = secrets.token === undefined ? undefined : { toExport: exported(flags) };
   process.stdout.write(greeting(served, { config, token, exampleOf }));
-  const signal = await signalled;
-  process.stderr.write(
-    `\n${signal}: taking no more calls, letting those under way finish (at most ${config.drainMs / 1000} s); again stops at once\n`,
-  );
+  sayStopping(await signalled, config.drainMs);
   await served.stop();
   return 0;
-}
-
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let first = true;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (first) {
-        first = false;
-        resolve(signal);
-      } else {
-        process.exit(1);
-      }
-    };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
-  });
 }

@@ -1,48 +1,37 @@
 /**
- * The TypeScript client: the services of `tessera.v1` over Connect, typed by
- * what `buf generate` wrote.
+ * `tessera/client`, where Node runs it. The client of a deployment speaks HTTP
+ * by `fetch`; that of the platform speaks Connect by Node's own HTTP, which
+ * tells more of what went wrong and streams in both directions. Browsers get
+ * `browser.ts` in its place, with the same exports.
  */
-import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import type { LookupFunction } from "node:net";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
-import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import {
+  bearers,
+  platformClient,
+  type TesseraClient,
+  type TesseraClientOptions,
+} from "./platform.ts";
 
-export * from "../../gen/tessera/v1/endpoint_pb.js";
-export * from "../../gen/tessera/v1/error_pb.js";
-export * from "../../gen/tessera/v1/task_pb.js";
-
-export interface TesseraClientOptions {
-  /** The server, such as `http://localhost:3000`. */
-  readonly url: string;
-  /** Sent as bearer token with every call. */
-  readonly token?: string;
-  /** After this long a call fails with `deadline_exceeded`. Default: no limit. */
-  readonly timeoutMs?: number;
-}
-
-export interface TesseraClient {
-  readonly tasks: Client<typeof TaskService>;
-  readonly endpoints: Client<typeof EndpointService>;
-}
+export * from "./deployment.ts";
+export * from "./platform.ts";
 
 /** Connects to a server. Errors of calls are `ConnectError`s with a reason of the catalogue. */
 export function createTesseraClient(options: TesseraClientOptions): TesseraClient {
   const { url, token, timeoutMs } = options;
-  const transport = createConnectTransport({
-    baseUrl: url,
-    httpVersion: "1.1",
-    interceptors: token === undefined ? [] : [bearer(token)],
-    ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
-  });
-  return {
-    tasks: createClient(TaskService, transport),
-    endpoints: createClient(EndpointService, transport),
-  };
+  return platformClient(
+    createConnectTransport({
+      baseUrl: url,
+      httpVersion: "1.1",
+      interceptors: bearers(token),
+      ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
+      ...(new URL(url).hostname.endsWith(".localhost") && { nodeOptions: { lookup } }),
+    }),
+  );
 }
 
-function bearer(token: string): Interceptor {
-  return (next) => (req) => {
-    req.header.set("authorization", `Bearer ${token}`);
-    return next(req);
-  };
-}
+/** Names below `localhost` are this machine (RFC 6761, 6.3), which not every system knows. */
+const lookup: LookupFunction = (_hostname, options, done) => {
+  const address = "127.0.0.1";
+  return options.all === true ? done(null, [{ address, family: 4 }]) : done(null, address, 4);
+};

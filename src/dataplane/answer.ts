@@ -1,6 +1,6 @@
 /** Answers of the data plane, from the messages of TaskService. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   FailureReason,
   type Task,
@@ -9,10 +9,9 @@ import {
   TaskStatus,
 } from "../../gen/tessera/v1/task_pb.js";
 import { JSON_TYPE } from "../http/problem.ts";
+import type { StreamedBodies } from "../http/streamed.ts";
+import { sendAsked, sendWhole } from "./content.ts";
 import type { wordsFor } from "./words.ts";
-
-/** Beyond this, copying JSON to text costs more than a write of its own. */
-const MAX_TEXT_BYTES = 65_536;
 
 type Words = ReturnType<typeof wordsFor>;
 
@@ -51,6 +50,9 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): Fasti
     finished_at: time(task.finishedAt),
     expires_at: time(task.expiresAt),
     attempt: task.attempt,
+    priority: task.priority,
+    run_at: time(task.runAt),
+    start_by: time(task.startBy),
     progress: progress ? { fraction: progress.fraction, message: progress.message } : null,
     retry_of: task.retryOf === "" ? null : task.retryOf,
     failure: failure ? failureJson(failure) : null,
@@ -63,18 +65,36 @@ export function sendCancelled(reply: FastifyReply, task: Task, words: Words): Fa
   return sendJson(reply, { task_id: task.taskId, status: words[task.status] });
 }
 
+/** How a result is sent. */
+export interface ResultSending {
+  /** What goes beside the message. */
+  readonly bodies: StreamedBodies;
+  /** A request that may ask for a part of it, or for its head. */
+  readonly asked?: FastifyRequest;
+}
+
 /** The result in the form in which the function gave it. */
-export function sendResult(reply: FastifyReply, { result, filename }: TaskResult): FastifyReply {
+export function sendResult(
+  reply: FastifyReply,
+  { result, filename }: TaskResult,
+  { bodies, asked }: ResultSending,
+): FastifyReply | Promise<FastifyReply> {
   if (result.case !== "body") {
     throw new Error("a result was not given as a body");
   }
   const { contentType, data } = result.value;
-  if (contentType === "application/json") {
-    const body = asBuffer(data);
-    // Head and body leave in one write when both are text.
-    const small = body.length <= MAX_TEXT_BYTES;
-    return reply.header("content-type", JSON_TYPE).send(small ? body.toString() : body);
+  // A file of JSON is a file: only its name tells it from a value.
+  const isText = contentType === "application/json" && filename === "";
+  if (isText) {
+    reply.header("content-type", JSON_TYPE);
+  } else {
+    describeFile(reply, contentType, filename);
   }
+  const content = bodies.response ?? asBuffer(data);
+  return asked ? sendAsked(asked, reply, { content, isText }) : sendWhole(reply, content, isText);
+}
+
+function describeFile(reply: FastifyReply, contentType: string, filename: string): void {
   reply
     .header("content-type", contentType)
     // What a function returns is never guessed at, and never a page of this origin.
@@ -85,7 +105,6 @@ export function sendResult(reply: FastifyReply, { result, filename }: TaskResult
   } else if (!contentType.startsWith("text/plain")) {
     reply.header("content-disposition", "attachment");
   }
-  return reply.send(asBuffer(data));
 }
 
 /** Where a waiting task stands, as far as that is known. */

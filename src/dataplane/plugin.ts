@@ -26,9 +26,11 @@ import {
 } from "../../gen/tessera/v1/task_pb.js";
 import { problem, toProblem } from "../errors.ts";
 import { readBody } from "../http/body.ts";
+import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
+import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
 import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
 import { sendEvents } from "./events.ts";
 import { controlRequest, lastEventId, preferredWait, queryTaskId, queryWait } from "./request.ts";
@@ -38,10 +40,15 @@ import { wordsFor } from "./words.ts";
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
   /** Refuses a request before its body is read; answers what the interceptors should know of it. */
-  readonly contextValues: (req: FastifyRequest) => ContextValues;
-  /** Largest body of a call of this endpoint. */
-  readonly maxBodyBytes: (endpoint: string, req: FastifyRequest) => number;
+  readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
+  /** Largest body of a call of this endpoint, as `contextValues` has found it. */
+  readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
+  /** What of a body with files may be held in memory; the files themselves are not. */
+  readonly maxHeldBytes: number;
 }
+
+/** Of a request whose sender is known. */
+type Origin = CallOrigin & { readonly contextValues: ContextValues };
 
 interface Route {
   readonly path: string;
@@ -49,7 +56,7 @@ interface Route {
   readonly handle: (
     req: FastifyRequest,
     reply: FastifyReply,
-    origin: CallOrigin,
+    origin: Origin,
   ) => Promise<FastifyReply>;
 }
 
@@ -64,10 +71,11 @@ export async function dataPlanePlugin(
   for (const { path, methods, handle } of routes(options)) {
     const handler = async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {
-        const contextValues = options.contextValues(req);
+        const identified = options.contextValues(req);
+        const contextValues = identified instanceof Promise ? await identified : identified;
         if (!methods.includes(req.method)) {
           // Throws for an endpoint that is not there: nothing there takes another method.
-          options.maxBodyBytes(endpointOf(req), req);
+          options.maxBodyBytes(endpointOf(req), req, contextValues);
           reply.header("allow", methods.join(", "));
           const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
           throw problem("METHOD_NOT_ALLOWED", message);
@@ -81,11 +89,7 @@ export async function dataPlanePlugin(
   }
 }
 
-function origin(
-  req: FastifyRequest,
-  reply: FastifyReply,
-  contextValues: ContextValues,
-): CallOrigin {
+function origin(req: FastifyRequest, reply: FastifyReply, contextValues: ContextValues): Origin {
   return {
     header: req.headers,
     signal: disconnectSignal(reply),
@@ -95,17 +99,20 @@ function origin(
   };
 }
 
-function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
+function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
     TaskService.method;
 
-  const inputOf = async (req: FastifyRequest) => {
+  /** Forms are read as they arrive, beside the message; other bodies stand in it. */
+  const inputOf = async (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
     refuseEncoding(req);
     const body = create(HttpBodySchema);
-    body.data = (await readBody(
-      req,
-      maxBodyBytes(endpointOf(req), req),
-    )) as Uint8Array<ArrayBuffer>;
+    const maxBytes = maxBodyBytes(endpointOf(req), req, values);
+    if (isForm(req)) {
+      bodies.request = streamedForm(req, { maxBytes, maxHeldBytes });
+    } else {
+      body.data = (await readBody(req, maxBytes)) as Uint8Array<ArrayBuffer>;
+    }
     body.contentType = req.headers["content-type"] ?? "";
     return { case: "body" as const, value: body };
   };
@@ -117,10 +124,11 @@ function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
       async handle(req, reply, from) {
         const message = create(CallEndpointRequestSchema);
         message.endpoint = endpointOf(req);
-        message.input = await inputOf(req);
+        const bodies = bodiesOf(from);
+        message.input = await inputOf(req, from.contextValues, bodies);
         message.resultFormat = ResultFormat.BODY;
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
-        return sendResult(reply, answer.message as TaskResult);
+        return sendResult(reply, answer.message as TaskResult, { bodies });
       },
     },
     {
@@ -129,7 +137,8 @@ function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
       async handle(req, reply, from) {
         const message = create(SubmitTaskRequestSchema);
         message.endpoint = endpointOf(req);
-        message.input = await inputOf(req);
+        const bodies = bodiesOf(from);
+        message.input = await inputOf(req, from.contextValues, bodies);
         message.resultFormat = ResultFormat.BODY;
         message.idempotencyKey = String(req.headers["idempotency-key"] ?? "");
         readSchedule(req, message);
@@ -145,7 +154,7 @@ function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
           throw new Error("SubmitTask answered no task");
         }
         return result
-          ? sendResult(reply.header("tessera-task-id", task.taskId), result)
+          ? sendResult(reply.header("tessera-task-id", task.taskId), result, { bodies })
           : sendSubmitted(reply, task, { words: wordsOf(req), replayed });
       },
     },
@@ -164,8 +173,9 @@ function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
       async handle(req, reply, from) {
         const message = create(GetTaskResultRequestSchema, question(req));
         message.resultFormat = ResultFormat.BODY;
+        const bodies = bodiesOf(from);
         const answer = await invoke.unary(getTaskResult, message, from);
-        return sendResult(reply, answer.message as TaskResult);
+        return sendResult(reply, answer.message as TaskResult, { bodies, asked: req });
       },
     },
     {
@@ -203,6 +213,26 @@ function routes({ invoke, maxBodyBytes }: DataPlaneOptions): Route[] {
       },
     },
   ];
+}
+
+/** Where this call's bodies go that do not stand in its messages. */
+function bodiesOf({ contextValues }: Origin): StreamedBodies {
+  const bodies: StreamedBodies = {};
+  contextValues.set(streamedBodies, bodies);
+  return bodies;
+}
+
+function streamedForm(
+  req: FastifyRequest,
+  { maxBytes, maxHeldBytes }: { readonly maxBytes: number; readonly maxHeldBytes: number },
+): StreamedRequest {
+  const chunks = new BodyStream(req, { maxBytes });
+  return {
+    contentType: req.headers["content-type"] ?? "",
+    chunks,
+    maxHeldBytes,
+    hold: (bytes) => req.bodyShare?.hold(bytes),
+  };
 }
 
 function refuseEncoding({ headers }: FastifyRequest): void {

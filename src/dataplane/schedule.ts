@@ -2,9 +2,14 @@
  * When a submitted task may start, from the query: `priority=5`; `run_at=` a
  * time, or `delay=30` in seconds from now; `start_by=` a time, or
  * `start_within=60` in seconds from now. Times are RFC 3339. What they may be
- * is checked by the RPC.
+ * is checked by the RPC, which also makes times of the seconds.
  */
-import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Duration,
+  durationFromMs,
+  type Timestamp,
+  timestampFromMs,
+} from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import type { SubmitTaskRequest } from "../../gen/tessera/v1/task_pb.js";
 import { invalid, queryParameter } from "./request.ts";
@@ -26,40 +31,45 @@ export function readSchedule(req: FastifyRequest, message: SubmitTaskRequest): v
     }
     message.priority = Number(priority);
   }
-  const runAt = readTime(req, { time: "run_at", seconds: "delay" });
+  const runAt = readTime(req, "run_at");
   if (runAt) {
     message.runAt = runAt;
   }
-  const startBy = readTime(req, { time: "start_by", seconds: "start_within" });
+  const delay = readSeconds(req, "delay");
+  if (delay) {
+    message.delay = delay;
+  }
+  const startBy = readTime(req, "start_by");
   if (startBy) {
     message.startBy = startBy;
   }
+  const startWithin = readSeconds(req, "start_within");
+  if (startWithin) {
+    message.startWithin = startWithin;
+  }
 }
 
-function readTime(
-  req: FastifyRequest,
-  names: { readonly time: string; readonly seconds: string },
-): Timestamp | undefined {
-  const time = queryParameter(req, names.time);
-  const seconds = queryParameter(req, names.seconds);
-  if (time !== undefined && seconds !== undefined) {
-    throw invalid(names.seconds, `cannot be given together with ${names.time}`);
-  }
-  if (time !== undefined) {
-    // In a query a plus that was not escaped reads as a space.
-    const text = time.replace(" ", "+");
-    const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
-    if (Number.isNaN(timeMs)) {
-      throw invalid(names.time, "must be a time such as 2026-01-31T12:00:00Z");
-    }
-    return timestampFromMs(timeMs);
-  }
-  if (seconds === undefined) {
+function readTime(req: FastifyRequest, name: string): Timestamp | undefined {
+  // In a query a plus that was not escaped reads as a space.
+  const text = queryParameter(req, name)?.replace(" ", "+");
+  if (text === undefined) {
     return undefined;
   }
-  const count = Number(/^(\d+(?:\.\d+)?)s?$/.exec(seconds)?.[1] ?? Number.NaN);
-  if (!(count >= 0 && count <= MAX_SECONDS)) {
-    throw invalid(names.seconds, `must be a number of seconds from 0 to ${MAX_SECONDS}`);
+  const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(timeMs)) {
+    throw invalid(name, "must be a time such as 2026-01-31T12:00:00Z");
   }
-  return timestampFromMs(Date.now() + Math.round(count * 1000));
+  return timestampFromMs(timeMs);
+}
+
+function readSeconds(req: FastifyRequest, name: string): Duration | undefined {
+  const text = queryParameter(req, name);
+  if (text === undefined) {
+    return undefined;
+  }
+  const seconds = Number(/^(\d+(?:\.\d+)?)s?$/.exec(text)?.[1] ?? Number.NaN);
+  if (!(seconds >= 0 && seconds <= MAX_SECONDS)) {
+    throw invalid(name, `must be a number of seconds from 0 to ${MAX_SECONDS}`);
+  }
+  return durationFromMs(Math.round(seconds * 1000));
 }

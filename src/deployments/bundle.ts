@@ -32,7 +32,8 @@ export interface ServiceBundle {
 
 const MAX_ERRORS = 5;
 
-const LOADERS: Readonly<Record<string, Loader>> = {
+/** How files of code are read, by the end of their name. */
+export const LOADERS: Readonly<Record<string, Loader>> = {
   ".ts": "ts",
   ".mts": "ts",
   ".cts": "ts",
@@ -41,6 +42,13 @@ const LOADERS: Readonly<Record<string, Loader>> = {
   ".mjs": "js",
   ".cjs": "js",
   ".jsx": "jsx",
+};
+
+/** What stands in the code for `import.meta` of each module. */
+export const OWN_META: Readonly<Record<string, string>> = {
+  "import.meta.url": "__tesseraUrl",
+  "import.meta.dirname": "__tesseraDirname",
+  "import.meta.filename": "__tesseraFilename",
 };
 
 /** Bundles the service at a path. Throws a `ServiceFileError` when it cannot be. */
@@ -63,11 +71,7 @@ export async function bundleService(path: string): Promise<ServiceBundle> {
       sourcesContent: false,
       metafile: true,
       logLevel: "silent",
-      define: {
-        "import.meta.url": "__tesseraUrl",
-        "import.meta.dirname": "__tesseraDirname",
-        "import.meta.filename": "__tesseraFilename",
-      },
+      define: OWN_META,
       plugins: [sdkStaysOutside, ownImportMeta],
     });
     await refuseDuplicates(result.warnings, folder);
@@ -78,14 +82,12 @@ export async function bundleService(path: string): Promise<ServiceBundle> {
       warnings: result.warnings.map(describe),
     };
   } catch (err) {
-    if (isBuildFailure(err)) {
-      throw new ServiceFileError(describeAll(err.errors), { cause: err });
-    }
-    throw err;
+    throw asServiceFileError(err);
   }
 }
 
-async function findService(path: string): Promise<string> {
+/** The real path of a service file. Throws a `ServiceFileError` for anything else. */
+export async function findService(path: string): Promise<string> {
   let found: Awaited<ReturnType<typeof stat>>;
   let real: string;
   try {
@@ -114,7 +116,7 @@ async function findService(path: string): Promise<string> {
 }
 
 /** The worker brings its own copy, also where a `tsconfig.json` maps the name to a file. */
-const sdkStaysOutside: Plugin = {
+export const sdkStaysOutside: Plugin = {
   name: "sdk-stays-outside",
   setup({ onResolve }) {
     onResolve({ filter: /^tessera$/ }, () => ({ path: "tessera", external: true }));
@@ -128,13 +130,16 @@ const ownImportMeta: Plugin = {
       const source = await readFile(path, "utf8");
       const loader = LOADERS[extname(path)] ?? "default";
       // No `import.meta` is written without this word, however it is spaced.
-      return { contents: source.includes("meta") ? declareMeta(path, source) : source, loader };
+      return {
+        contents: source.includes("meta") ? withFirst(constantsOf(path), source) : source,
+        loader,
+      };
     });
   },
 };
 
-/** The source with the constants put before its first line, so that lines keep their numbers. */
-function declareMeta(path: string, source: string): string {
+/** The declarations of a module's constants. */
+function constantsOf(path: string): string {
   const constants = {
     __tesseraUrl: pathToFileURL(path).href,
     __tesseraDirname: dirname(path),
@@ -143,11 +148,19 @@ function declareMeta(path: string, source: string): string {
   const declared = Object.entries(constants).map(
     ([name, value]) => `${name}=${JSON.stringify(value)}`,
   );
-  return `const ${declared.join(",")};${source.replace(/^#!/, "//")}`;
+  return `const ${declared.join(",")};`;
+}
+
+/** The source with something put before its first line, so that lines keep their numbers. */
+export function withFirst(declarations: string, source: string): string {
+  return `${declarations}${source.replace(/^#!/, "//")}`;
 }
 
 /** Of two endpoints with one name, JavaScript would silently keep the second. */
-async function refuseDuplicates(warnings: readonly Message[], folder: string): Promise<void> {
+export async function refuseDuplicates(
+  warnings: readonly Message[],
+  folder: string,
+): Promise<void> {
   for (const warning of warnings) {
     const { location } = warning;
     if (warning.id !== "duplicate-object-key" || location === null) {
@@ -161,7 +174,13 @@ async function refuseDuplicates(warnings: readonly Message[], folder: string): P
   }
 }
 
-function isBuildFailure(err: unknown): err is BuildFailure {
+/** What esbuild threw, in the words of a `ServiceFileError`; anything else as it is. */
+export function asServiceFileError(err: unknown): unknown {
+  return isBuildFailure(err) ? new ServiceFileError(describeAll(err.errors), { cause: err }) : err;
+}
+
+/** True for what esbuild throws about code. */
+export function isBuildFailure(err: unknown): err is BuildFailure {
   return err instanceof Error && "errors" in err && Array.isArray(err.errors);
 }
 
@@ -171,8 +190,10 @@ function describeAll(errors: readonly Message[]): string {
   return rest > 0 ? [...lines, `and ${rest} more`].join("\n") : lines.join("\n");
 }
 
-function describe(message: Message): string {
-  return `${place(message)}${message.text}`;
+/** One line of what esbuild says, with its place. */
+export function describe(message: Message): string {
+  const isPackage = /^Could not resolve "[^./#]/.test(message.text);
+  return `${place(message)}${message.text}${isPackage ? "; install it where the service is" : ""}`;
 }
 
 /** `file:line:column: `, counted from 1 as editors do. */

@@ -2,20 +2,24 @@ import type { ServiceManifest } from "../sdk/manifest.ts";
 import { openApiDocument } from "./openapi.ts";
 import { schemaDocument } from "./schema.ts";
 
-/** Writes the JSON text of a document about a service. */
-type Writer = (manifest: ServiceManifest) => string;
+/** Writes the JSON text of a document about a service; `authorization`: callers need a token. */
+type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
 
 /** The documents that describe a deployment, by path. Each is written once per revision. */
-export function documents(options: { readonly authorization: boolean; readonly version: string }): {
+export function documents({ version }: { readonly version: string }): {
   readonly [path: string]: Writer;
 } {
+  const open = once((manifest) => openApiDocument(manifest, { version, authorization: false }));
+  const closed = once((manifest) => openApiDocument(manifest, { version, authorization: true }));
   return {
     "/schema.json": once(schemaDocument),
-    "/docs.json": once((manifest) => openApiDocument(manifest, options)),
+    "/docs.json": (manifest, authorization) => (authorization ? closed : open)(manifest),
   };
 }
 
-function once(describe: (manifest: ServiceManifest) => unknown): Writer {
+function once(
+  describe: (manifest: ServiceManifest) => unknown,
+): (manifest: ServiceManifest) => string {
   const written = new WeakMap<ServiceManifest, string>();
   return (manifest) => {
     let text = written.get(manifest);

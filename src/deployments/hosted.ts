@@ -4,55 +4,34 @@
  * revision of the service, the first one or another, and changes nothing when
  * that one cannot be loaded.
  */
-import { problem, shuttingDown } from "../errors.ts";
+import { type Problem, problem, shuttingDown } from "../errors.ts";
+import type { DeploymentMetrics } from "../metrics/deployment.ts";
+import type { MeasuredDeployment } from "../metrics/metrics.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
 import { Leases } from "../queue/leases.ts";
-import type { Log } from "../queue/log.ts";
-import type { Notifier } from "../queue/notifier.ts";
-import { type OpenQueue, openQueue } from "../queue/open.ts";
+import type { ServiceCode } from "../queue/pool/options.ts";
 import { Pool } from "../queue/pool/pool.ts";
-import type { WorkerOptions, WorkerProcess } from "../queue/pool/worker.ts";
+import type { WorkerProcess } from "../queue/pool/worker.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent.ts";
 import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
-import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import { ArgumentsReader } from "./input/arguments.ts";
-import { type WorkerAccess, workerPermissions } from "./permissions.ts";
+import type { HostedOptions } from "./hosted-options.ts";
+import type { FoundEndpoint } from "./revision.ts";
+import { Rollout } from "./rollout.ts";
+import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
+import { type HostedStatus, statusOf } from "./state.ts";
+import { StorageHealth } from "./storage-health.ts";
+import { openWork, type Work } from "./work.ts";
+import { Workers } from "./workers.ts";
 
 /** After the drain, for a storage that does not take the ends of the last attempts. */
 const SETTLE_MS = 5_000;
 
-export interface HostedOptions {
-  /** The organization it belongs to; with the service's name it is the deployment's. */
-  readonly organization: string;
-  readonly storage: Storage;
-  /** How nodes on the same database tell each other; undefined where there is one node only. */
-  readonly notifier: Notifier | undefined;
-  readonly log: Log;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Worker processes. */
-  readonly workers: number;
-  /** Between the abort of a call and the end of its worker. */
-  readonly graceMs: number;
-  readonly readyTimeoutMs: number;
-  readonly maxResultBytes: number;
-  /** Callers that may wait for tasks at a time. */
-  readonly maxWaiting: number;
-  /** What the operator allows workers. Default: nothing more. */
-  readonly workerAccess?: WorkerAccess;
-  /** `ready` may have changed. */
-  onReadiness(): void;
-}
-
-/** What exists once the first manifest has told the deployment's name. */
-interface Opened extends OpenQueue {
-  readonly name: string;
-}
+export type { HostedOptions };
 
 export class HostedDeployment implements AsyncDisposable {
   readonly calls: Calls;
@@ -62,34 +41,40 @@ export class HostedDeployment implements AsyncDisposable {
   readonly #attempts: Attempts;
   readonly #pool: Pool;
   readonly #leases: Leases;
-  #opened: Opened | undefined;
-  #manifest: ServiceManifest | undefined;
-  #endpoints = new Map<string, { manifest: EndpointManifest; reader: ArgumentsReader }>();
   readonly #scratch = new ScratchFolders(Date.now());
+  readonly #workers: Workers;
+  #opened: (Work & { readonly name: string }) | undefined;
+  #scale: Scale | undefined;
+  readonly #rollout: Rollout;
   #draining = false;
-  /** What of the storage's work failed last time and has not succeeded since. */
-  readonly #failing = new Set<"claims" | "heartbeat">();
+  #closed: (() => Problem) | undefined;
+  readonly #storageHealth = new StorageHealth();
+  #metrics: DeploymentMetrics | undefined;
 
   constructor(options: HostedOptions) {
-    const { storage, log, now, newId } = options;
+    const { storage, log, now, newId, readyTimeoutMs, counted } = options;
     this.#options = options;
+    this.#scale = options.scale;
     this.#changes = new Changes(options.maxWaiting);
+    this.#workers = new Workers(options, this.#scratch);
     this.#attempts = new Attempts({
       storage,
       changes: this.#changes,
       recent: this.#recent,
       log,
       now,
+      metricsOf: counted?.metrics.byId,
       onSlotFree: () => this.#opened?.dispatcher.slotFree(),
       onQueued: (endpoint, runAtMs) => this.#opened?.dispatcher.requeued(endpoint, runAtMs),
     });
     this.#pool = new Pool({
       size: options.workers,
       newId,
-      workerOptions: (service) => this.#workerOptions(service),
+      workerOptions: (service, workerId) => this.#workers.optionsFor(service, workerId),
       onReady: (worker) => this.#leases.open(worker.id),
       onExit: (worker, reason) => this.#onExit(worker, reason),
-      onRestartFailed: (err) => log.error({ err }, "a worker could not be replaced yet"),
+      onRestartFailed: (err) => this.#onRestartFailed(err),
+      onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
       onCapacity: () => this.#onCapacity(),
     });
     this.#leases = new Leases({
@@ -97,16 +82,63 @@ export class HostedDeployment implements AsyncDisposable {
       owner: `pid ${process.pid}`,
       log,
       now,
+      // Of several deployments, none may end the leases of the others.
+      ...(options.record && { rescueAll: false }),
       onRescued: (tasks) => this.#onRescued(tasks),
       onLost: (leaseId) => this.#pool.kill(leaseId, "its lease had expired"),
       onStorage: (answers) => this.#onStorage("heartbeat", answers),
     });
-    this.calls = new Calls({ pool: this.#pool, log, newId });
+    this.#rollout = new Rollout({
+      policy: options,
+      pool: this.#pool,
+      now,
+      lastLines: (service) => this.#workers.lastLines(service),
+      onTakeover: (manifest) => {
+        this.#opened ??= this.#openQueue(manifest);
+      },
+      onActive: (manifest) => this.#onActive(manifest),
+      onEnd: () => {
+        this.#opened?.abandoned?.look();
+        options.onReadiness();
+      },
+    });
+    this.calls = new Calls({
+      pool: this.#pool,
+      log,
+      newId,
+      onWaiting: () => this.#opened?.scaling?.wake(),
+      ...(options.scale && { firstWorkerMs: readyTimeoutMs }),
+    });
   }
 
-  /** `organization/service`; throws before the first `deploy`. */
+  get files(): HostedOptions["files"] {
+    return this.#options.files;
+  }
+
+  /** What its tasks are stored under; throws before the first `deploy` of one without a record. */
+  get deploymentId(): string {
+    return this.#options.record?.deploymentId ?? this.#open.name;
+  }
+
+  /** `organization/app`; throws before the first `deploy` of one without a record. */
   get name(): string {
-    return this.#open.name;
+    return this.#options.record?.name ?? this.#open.name;
+  }
+
+  /** Where it counts; undefined before the first `deploy`, and where nothing is counted. */
+  get metrics(): DeploymentMetrics | undefined {
+    return this.#metrics;
+  }
+
+  /** As metrics know it; throws before the first `deploy` of one without a record. */
+  get measured(): MeasuredDeployment {
+    const { organization, counted } = this.#options;
+    return {
+      organizationId: counted?.organizationId ?? "",
+      organization,
+      deployment: this.name.slice(organization.length + 1),
+      deploymentId: this.deploymentId,
+    };
   }
 
   get queue(): Queue {
@@ -114,52 +146,71 @@ export class HostedDeployment implements AsyncDisposable {
   }
 
   /**
-   * True when calls can be taken: a worker is ready, the storage answers, and
-   * the node is not shutting down.
+   * True when calls can be taken: a worker is ready or starts when one comes,
+   * the storage answers, and the node is not shutting down.
    */
   get ready(): boolean {
-    return !this.#draining && this.#failing.size === 0 && this.#pool.ready;
+    const wakes =
+      this.#rollout.revision !== undefined && this.#scale?.min === 0 && this.#pool.size === 0;
+    return !this.#draining && this.#storageHealth.good && (this.#pool.ready || wakes);
+  }
+
+  /** How it fares on this node. */
+  get status(): HostedStatus {
+    const { size, readyCount, crashLoop, lastFault } = this.#pool;
+    const { revision, failed, lines } = this.#rollout;
+    return statusOf({
+      loaded: revision !== undefined,
+      draining: this.#draining,
+      revision: revision?.number,
+      ready: readyCount,
+      wanted: size,
+      enough: Math.min(size, this.#scale?.min ?? size),
+      ...{ crashLoop, lastFault, failed, lines },
+    });
+  }
+
+  /** Other bounds for the number of its workers; only for one that was made with some. */
+  set scale(scale: Scale) {
+    this.#scale = scale;
+    if (this.#opened?.scaling) {
+      this.#opened.scaling.scale = scale;
+    }
   }
 
   /** What the service says of itself; throws before the first `deploy`. */
   get manifest(): ServiceManifest {
-    return this.#manifest ?? starting();
+    return this.#rollout.revision?.manifest ?? starting();
   }
 
   /** An endpoint by name; undefined when the service has none such. */
   find(endpoint: string): EndpointManifest | undefined {
-    return this.#endpoints.get(endpoint)?.manifest;
+    return this.#rollout.revision?.find(endpoint)?.manifest;
   }
 
   /** An endpoint with the reader of its arguments; throws ENDPOINT_NOT_FOUND. */
-  endpoint(name: string): { manifest: EndpointManifest; reader: ArgumentsReader } {
-    const { endpoints } = this.manifest;
-    const found = this.#endpoints.get(name);
-    if (found === undefined) {
-      const names = endpoints.map((endpoint) => endpoint.name).join(", ");
-      throw problem(
-        "ENDPOINT_NOT_FOUND",
-        `deployment ${this.name} has no endpoint ${JSON.stringify(name.slice(0, 64))}; it has: ${names}`,
-      );
-    }
-    return found;
+  endpoint(name: string): FoundEndpoint {
+    return (this.#rollout.revision ?? starting()).endpoint(name, this.name);
   }
 
   /** A task endpoint; throws ENDPOINT_NOT_A_TASK for an api. */
-  taskEndpoint(name: string): { manifest: EndpointManifest; reader: ArgumentsReader } {
-    const found = this.endpoint(name);
-    if (found.manifest.kind !== "task") {
-      const message = `endpoint ${name} is an api and answers in the call: POST /${name}`;
-      throw problem("ENDPOINT_NOT_A_TASK", message);
-    }
-    return found;
+  taskEndpoint(name: string): FoundEndpoint {
+    return (this.#rollout.revision ?? starting()).taskEndpoint(name, this.name);
   }
 
-  /** Refuses new work while the node shuts down. */
+  /** Refuses new work while the node shuts down, or while it is closed. */
   admit(): void {
     if (this.#draining) {
       throw shuttingDown();
     }
+    if (this.#closed) {
+      throw this.#closed();
+    }
+  }
+
+  /** What new work is refused with from now on; undefined: it is taken. Tasks stay, and can be asked for. */
+  set closed(refusal: (() => Problem) | undefined) {
+    this.#closed = refusal;
   }
 
   /** Returns what a node that is gone left running to the queue, and begins to hold leases. */
@@ -168,25 +219,21 @@ export class HostedDeployment implements AsyncDisposable {
   }
 
   /**
-   * Starts workers of this service; when all are ready they take over, and
-   * those of the service before finish what they have begun. Rejects with one
-   * message when the service cannot be loaded; then nothing has changed.
+   * Starts workers of this service, one at least; when all are ready they take
+   * over, and those of the service before finish what they have begun. Rejects
+   * with a `RevisionFailed` when the service cannot be loaded; then nothing has
+   * changed but `status`.
    */
-  async deploy(service: WorkerOptions["service"]): Promise<ServiceManifest> {
-    const manifest = await this.#pool.replace(service, (described) => {
-      // Both may throw, and nothing has changed then.
-      const endpoints = described.endpoints.map((endpoint) => {
-        return [
-          endpoint.name,
-          { manifest: endpoint, reader: new ArgumentsReader(endpoint) },
-        ] as const;
-      });
-      this.#opened ??= this.#openQueue(described);
-      this.#endpoints = new Map(endpoints);
-      this.#manifest = described;
-    });
-    this.#open.dispatcher.start(manifest);
-    return manifest;
+  deploy(service: ServiceCode): Promise<ServiceManifest> {
+    return this.#rollout.deploy(service);
+  }
+
+  /**
+   * Takes on a revision that has served before, with the manifest that it had,
+   * and starts its workers when they are needed: for a node that starts. Throws a `RevisionFailed`.
+   */
+  resume(service: ServiceCode, manifest: ServiceManifest): void {
+    this.#rollout.resume(service, manifest);
   }
 
   /**
@@ -212,47 +259,44 @@ export class HostedDeployment implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.drain(0);
     await this.#leases[Symbol.asyncDispose]();
+    this.#metrics?.end();
     this.#scratch.removeAll();
   }
 
-  get #open(): Opened {
+  get #open(): Work & { readonly name: string } {
     return this.#opened ?? starting();
   }
 
-  #openQueue(manifest: ServiceManifest): Opened {
-    const { organization, storage, notifier, log, now, newId, graceMs, workers } = this.#options;
-    const name = `${organization}/${manifest.name}`;
-    const opened = openQueue({
-      ...{ deploymentId: name, storage, notifier, log, now, newId, graceMs },
+  #openQueue(manifest: ServiceManifest): Work & { readonly name: string } {
+    const { organization, record, workers, counted } = this.#options;
+    const name = record?.name ?? `${organization}/${manifest.name}`;
+    const deploymentId = record?.deploymentId ?? name;
+    this.#metrics = counted?.metrics.deployment({
+      ...{ organizationId: counted.organizationId, organization, deploymentId },
+      deployment: name.slice(organization.length + 1),
+    });
+    const work = openWork(this.#options, {
+      deploymentId,
+      scale: this.#scale,
       pool: this.#pool,
+      calls: this.calls,
+      leases: this.#leases,
       attempts: this.#attempts,
       changes: this.#changes,
       recent: this.#recent,
-      runTimes: this.#attempts.runTimes,
-      slots: (endpoint) => workers * (this.find(endpoint)?.concurrency ?? 0),
+      workers,
+      rollout: this.#rollout,
+      metrics: this.#metrics,
+      metricsOf: counted?.metrics.byId,
       onStorage: (answers) => this.#onStorage("claims", answers),
     });
-    return { name, ...opened };
+    return { ...work, name };
   }
 
-  #workerOptions(service: WorkerOptions["service"]): WorkerOptions {
-    const { graceMs, readyTimeoutMs, maxResultBytes, workerAccess, log } = this.#options;
-    const scratchFolder = this.#scratch.create();
-    return {
-      service,
-      scratchFolder,
-      permissions: [
-        ...workerPermissions(service, workerAccess),
-        `--allow-fs-read=${scratchFolder}`,
-        `--allow-fs-write=${scratchFolder}`,
-      ],
-      env: workerAccess?.env ?? {},
-      maxResultBytes,
-      graceMs,
-      readyTimeoutMs,
-      onSpawn: (pid) => this.#scratch.record(pid),
-      onOutput: (line) => log.info({ from: "service" }, line),
-    };
+  #onActive(manifest: ServiceManifest): void {
+    const { dispatcher, scaling } = this.#open;
+    dispatcher.start(manifest, (claimed) => this.#rollout.refusal(claimed));
+    scaling?.revisionStarted();
   }
 
   #onExit(worker: WorkerProcess, reason: string): void {
@@ -260,8 +304,17 @@ export class HostedDeployment implements AsyncDisposable {
     if (!this.#draining && !worker.stopping) {
       this.#options.log.warn({ worker: worker.id, pid: worker.pid, reason }, "a worker ended");
     }
+    this.#opened?.observer?.workerEnded(worker);
     this.#options.onReadiness();
     this.#leases.close(worker.id);
+  }
+
+  #onRestartFailed(err: unknown): void {
+    this.#options.log.error({ err }, "a worker could not be replaced yet");
+    this.#options.onReadiness();
+    if (this.#scale && !this.#pool.ready) {
+      this.calls.refuseWaiting(err instanceof Error ? err.message : String(err));
+    }
   }
 
   #onCapacity(): void {
@@ -270,24 +323,20 @@ export class HostedDeployment implements AsyncDisposable {
     this.calls.slotFree();
   }
 
-  /**
-   * A claim that finds nothing writes nothing, so on a full disk it succeeds:
-   * it says nothing of a heartbeat that failed. A heartbeat always writes.
-   */
   #onStorage(work: "claims" | "heartbeat", answers: boolean): void {
-    if (!answers) {
-      this.#failing.add(work);
-    } else if (work === "heartbeat") {
-      this.#failing.clear();
-    } else {
-      this.#failing.delete(work);
-    }
+    this.#storageHealth.heard(work, answers);
     this.#options.onReadiness();
   }
 
   #onRescued(tasks: readonly Task[]): void {
     for (const task of tasks) {
       this.#changes.publish(task.taskId, task);
+      const metrics = this.#options.counted?.metrics.byId(task.deploymentId);
+      metrics?.taskFinished(
+        task.endpoint,
+        task.status === "queued" ? "returned" : "failure",
+        undefined,
+      );
       if (task.status === "queued") {
         this.#opened?.dispatcher.requeued(task.endpoint, this.#options.now());
       }

@@ -1,14 +1,6 @@
 import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { Payload } from "../sdk/protocol.ts";
+import type { FileValue, Payload, StoredFile } from "../sdk/protocol.ts";
 import { resultIsText } from "./schema.ts";
-
-/** A result as it is sent over HTTP. */
-export interface OutputBody {
-  readonly contentType: string;
-  readonly data: Uint8Array;
-  /** Of a file; undefined for other results and for files without a name. */
-  readonly filename: string | undefined;
-}
 
 /** True when the result is a file rather than a JSON value. */
 export function isFile(result: Payload): boolean {
@@ -20,20 +12,19 @@ export function isFile(result: Payload): boolean {
  * string of an endpoint whose output is a string as text, everything else as
  * JSON. `endpoint` is undefined when the service no longer has it.
  */
-export function outputBody(result: Payload, endpoint: EndpointManifest | undefined): OutputBody {
-  const [file] = result.files;
+export function outputBody(
+  result: Payload,
+  endpoint: EndpointManifest | undefined,
+): FileValue | StoredFile {
+  const [file = result.text] = result.files;
   if (file) {
-    return { contentType: file.contentType, data: file.data, filename: file.filename };
+    return file;
   }
   if (endpoint && resultIsText(endpoint)) {
     const text: unknown = JSON.parse(result.json);
     if (typeof text === "string") {
-      return {
-        contentType: "text/plain; charset=utf-8",
-        data: Buffer.from(text),
-        filename: undefined,
-      };
+      return { contentType: "text/plain; charset=utf-8", data: Buffer.from(text) };
     }
   }
-  return { contentType: "application/json", data: Buffer.from(result.json), filename: undefined };
+  return { contentType: "application/json", data: Buffer.from(result.json) };
 }

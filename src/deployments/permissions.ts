@@ -29,17 +29,23 @@ const MAX_PACKAGES = 5000;
  *   where packages of these are links, as in a workspace, what they point to;
  * - what the operator allows.
  *
+ * A service that is self-contained, as in an artifact, has its packages in its
+ * folder and reads nothing of those that lie around it.
+ *
  * Nothing may be written: the pool adds a scratch folder.
  */
 export function workerPermissions(
-  { servicePath }: { readonly servicePath: string },
+  {
+    servicePath,
+    selfContained = false,
+  }: { readonly servicePath: string; readonly selfContained?: boolean },
   access?: WorkerAccess,
 ): string[] {
   const sdkFolder = realpathSync(fileURLToPath(new URL("../sdk", import.meta.url)));
   const allowed = [sdkFolder, ...nearestPackage(sdkFolder)];
   const serviceFolder = dirname(servicePath);
   allowed.push(serviceFolder);
-  for (const folder of upwards(serviceFolder)) {
+  for (const folder of selfContained ? [] : upwards(serviceFolder)) {
     allowed.push(...existing(join(folder, "package.json")));
     for (const packages of existing(join(folder, "node_modules"))) {
       allowed.push(packages, ...linkTargets(packages));

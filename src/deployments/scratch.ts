@@ -26,7 +26,7 @@ const PID_FILE = /^(\d+)\.pid$/;
 export class ScratchFolders {
   readonly #base: string;
   /** Held while this node lives: how others know that its folder is in use. */
-  readonly #unlock: (() => void) | undefined;
+  #unlock: (() => void) | undefined;
   #count = 0;
 
   constructor(nowMs: number) {
@@ -58,6 +58,7 @@ export class ScratchFolders {
   /** Removes everything; for when no worker is left. */
   removeAll(): void {
     this.#unlock?.();
+    this.#unlock = undefined;
     rmSync(this.#base, { recursive: true, force: true });
   }
 }

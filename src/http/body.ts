@@ -7,13 +7,13 @@ import { problem } from "../errors.ts";
  * How much of a body that is refused is thrown away so that its sender gets
  * to read the answer, before its connection is cut.
  */
-const DISCARD_BYTES = 256 * 1024 * 1024;
+export const DISCARD_BYTES = 256 * 1024 * 1024;
 
 /** As long as Node gives a whole request of HTTP/1.1. */
 export const BODY_DEADLINE_MS = 300_000;
 
 /** For the answer to one that came too late, before its connection or stream is cut. */
-const ANSWER_MS = 1_000;
+export const ANSWER_MS = 1_000;
 
 /**
  * The whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that is
@@ -37,7 +37,7 @@ export function readBody(
     /** Counts what is held from now on, or refuses it. */
     const hold = (bytes: number) => {
       if (bytes > maxBytes) {
-        refuse(problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less`));
+        refuse(bodyTooLarge(maxBytes));
         return;
       }
       try {
@@ -104,8 +104,12 @@ export async function* boundedChunks(
   }
 }
 
+export function bodyTooLarge(maxBytes: number): Error {
+  return problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less`);
+}
+
 /** Ends the connection in HTTP/1.1, and in HTTP/2 only the stream. */
-function cut(raw: FastifyRequest["raw"]): void {
+export function cut(raw: FastifyRequest["raw"]): void {
   const { stream } = raw as { readonly stream?: ServerHttp2Stream };
   if (stream === undefined) {
     raw.destroy();

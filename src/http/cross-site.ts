@@ -18,7 +18,7 @@ const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 /** Refuses what browsers send for pages of other sites, with ACCESS_DENIED. */
 export function refuseCrossSite(app: FastifyInstance): void {
   app.addHook("onRequest", (req, _reply, done) => {
-    if (SAFE.has(req.method) || !isCrossSite(req)) {
+    if (SAFE.has(req.method) || !isCrossSite(originOf(req))) {
       done();
     } else {
       done(
@@ -31,12 +31,32 @@ export function refuseCrossSite(app: FastifyInstance): void {
   });
 }
 
-function isCrossSite({ headers, host }: FastifyRequest): boolean {
-  const site = headers["sec-fetch-site"];
-  if (site !== undefined) {
+/** What a browser says of where a request comes from. */
+export interface RequestOrigin {
+  /** `Sec-Fetch-Site`. */
+  readonly site: string | null | undefined;
+  /** `Origin`. */
+  readonly origin: string | null | undefined;
+  /** Host and port that were asked. */
+  readonly host: string;
+}
+
+/** True for what a browser sends for a page of another site. */
+export function isCrossSite({ site, origin, host }: RequestOrigin): boolean {
+  if (site !== undefined && site !== null) {
     return site !== "same-origin" && site !== "none";
   }
-  return headers.origin !== undefined && hostOf(headers.origin) !== host.toLowerCase();
+  return origin !== undefined && origin !== null && hostOf(origin) !== host.toLowerCase();
+}
+
+/** True for the methods of HTTP that change nothing. */
+export function isSafe(method: string): boolean {
+  return SAFE.has(method);
+}
+
+function originOf({ headers, host }: FastifyRequest): RequestOrigin {
+  const site = headers["sec-fetch-site"];
+  return { site: Array.isArray(site) ? site[0] : site, origin: headers.origin, host };
 }
 
 /** Host and port of an origin; undefined for `null` and what is none. */

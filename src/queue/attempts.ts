@@ -4,11 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../errors.ts";
+import type { TaskOutcome } from "../metrics/deployment.ts";
+import type { MetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { CallFailure } from "../sdk/protocol.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
-import type { Task } from "../tasks/task.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { Changes } from "./changes.ts";
 import { RunTimes } from "./estimate.ts";
 import { EventPace } from "./event-pace.ts";
@@ -37,6 +39,8 @@ export interface AttemptsOptions {
   readonly recent: RecentTasks;
   readonly log: Log;
   readonly now: () => number;
+  /** Default: nothing is counted. */
+  readonly metricsOf?: MetricsOf | undefined;
   /** A slot is free again. */
   onSlotFree(): void;
   /** A task of this endpoint is queued again, to be claimed at this time. */
@@ -88,12 +92,20 @@ export class Attempts {
         onEnd: (end) => {
           slot.release();
           this.#running.delete(task.taskId);
-          this.runTimes.add(endpoint.name, performance.now() - startedMs);
+          const runMs = performance.now() - startedMs;
+          this.runTimes.add(endpoint.name, runMs);
           this.#options.onSlotFree();
           if (end.kind === "failure") {
             this.#logFailure(attempt, end.failure);
           }
-          this.#record(attempt, this.#outcome(end, task, endpoint));
+          if (end.kind === "lost") {
+            this.#event(attempt, {
+              kind: "log",
+              level: "error",
+              message: lostMessage(end.message),
+            });
+          }
+          this.#record(attempt, this.#outcome(end, task, endpoint), runMs / 1_000);
         },
         onProgress: (fraction, message) => {
           if (pace.admitProgress(fraction, now())) {
@@ -111,15 +123,20 @@ export class Attempts {
     );
     this.#running.set(task.taskId, { task, leaseId: claimed.leaseId, execution });
     this.#options.changes.publish(task.taskId, task);
+    const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
+    this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);
   }
 
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    this.#record(attempt, {
-      status: "queued",
-      runAtMs: this.#options.now(),
-      failed: false,
-    });
+    this.#record(attempt, { status: "queued", failed: false });
+  }
+
+  /** Fails a claimed task without having run it. */
+  refuse(claimed: ClaimedTask, failure: TaskFailure): void {
+    const { taskId, endpoint } = claimed.task;
+    this.#options.log.info({ taskId, endpoint }, `a task cannot run: ${failure.message}`);
+    this.#record(attemptOf(claimed), { status: "failure", failure });
   }
 
   /** The leases under which attempts run here. */
@@ -146,6 +163,11 @@ export class Attempts {
     clearTimeout(timer);
   }
 
+  /** Resolves when the storage has every end that happened so far, or they are given up. */
+  async recorded(): Promise<void> {
+    await Promise.all(this.#recording.values());
+  }
+
   #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
     return outcomeOf(end, { task, endpoint, nowMs: this.#options.now(), random: Math.random() });
   }
@@ -158,14 +180,17 @@ export class Attempts {
     );
   }
 
-  #record(attempt: Attempt, end: AttemptEnd): void {
+  /** `runSeconds`: how long it ran; undefined for one that never did. */
+  #record(attempt: Attempt, end: AttemptEnd, runSeconds?: number): void {
     const key = keyOf(attempt);
-    const recording = this.#tryToRecord(attempt, end).finally(() => this.#recording.delete(key));
+    const recording = this.#tryToRecord(attempt, end, runSeconds).finally(() =>
+      this.#recording.delete(key),
+    );
     this.#recording.set(key, recording);
   }
 
   /** Until it is recorded or no longer ours to record: the work is done and must not be lost. */
-  async #tryToRecord(attempt: Attempt, end: AttemptEnd): Promise<void> {
+  async #tryToRecord(attempt: Attempt, end: AttemptEnd, runSeconds?: number): Promise<void> {
     const { storage, changes, recent, now, log } = this.#options;
     // The same each time: the storage knows a repetition by it.
     const nowMs = now();
@@ -182,8 +207,9 @@ export class Attempts {
           recent.add(task, end.result);
         }
         changes.publish(task.taskId, task);
+        this.#count(task, end, runSeconds);
         if (task.status === "queued") {
-          this.#options.onQueued(task.endpoint, end.status === "queued" ? end.runAtMs : now());
+          this.#options.onQueued(task.endpoint, task.runAtMs);
         }
         return;
       } catch (err) {
@@ -192,7 +218,7 @@ export class Attempts {
           if (end === UNSTORABLE) {
             return;
           }
-          return this.#tryToRecord(attempt, UNSTORABLE);
+          return this.#tryToRecord(attempt, UNSTORABLE, runSeconds);
         }
         const { signal } = this.#givenUp;
         try {
@@ -202,6 +228,15 @@ export class Attempts {
           return;
         }
       }
+    }
+  }
+
+  #count(task: Task, end: AttemptEnd, runSeconds: number | undefined): void {
+    const outcome = countedAs(task, end);
+    // What was claimed and given back without having begun did not happen.
+    if (runSeconds !== undefined || outcome !== "returned") {
+      const metrics = this.#options.metricsOf?.(task.deploymentId);
+      metrics?.taskFinished(task.endpoint, outcome, runSeconds);
     }
   }
 
@@ -217,6 +252,20 @@ export class Attempts {
 export function attemptOf({ task, leaseId }: ClaimedTask): Attempt {
   const { deploymentId, taskId, attempt } = task;
   return { deploymentId, taskId, leaseId, attempt };
+}
+
+function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
+  if (status === "success" || status === "cancelled") {
+    return status;
+  }
+  if (status !== "queued") {
+    return "failure";
+  }
+  return end.status === "queued" && end.failed ? "retried" : "returned";
+}
+
+function lostMessage(reason: string): string {
+  return `the worker ended while this ran: ${reason}`;
 }
 
 function keyOf({ taskId, attempt }: Attempt): string {

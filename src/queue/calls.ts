@@ -20,6 +20,13 @@ export interface CallsOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly newId: () => string;
+  /**
+   * How long a call waits while there is no worker at all, which may first
+   * have to be started. Default: the endpoint's timeout, as for a slot.
+   */
+  readonly firstWorkerMs?: number;
+  /** A call waits for a slot. */
+  onWaiting?(): void;
 }
 
 interface Waiting {
@@ -61,6 +68,22 @@ export class Calls {
     }
   }
 
+  /** Calls of an endpoint that wait for a slot. */
+  waiting({ name }: EndpointManifest): number {
+    let count = 0;
+    for (const { endpoint } of this.#waiting) {
+      count += endpoint.name === name ? 1 : 0;
+    }
+    return count;
+  }
+
+  /** Refuses the calls that wait: no worker can be started, for this reason. */
+  refuseWaiting(reason: string): void {
+    for (const waiting of [...this.#waiting]) {
+      waiting.refuse(noWorkerStarts(reason));
+    }
+  }
+
   /** Refuses the calls that wait, and those that come: no slot will become free. */
   close(): void {
     this.#closed = true;
@@ -73,6 +96,12 @@ export class Calls {
     if (this.#closed) {
       throw shuttingDown();
     }
+    const { pool, firstWorkerMs, onWaiting } = this.#options;
+    const toStart = firstWorkerMs !== undefined && !pool.ready;
+    if (toStart && pool.crashLoop !== undefined) {
+      throw noWorkerStarts(pool.crashLoop);
+    }
+    const waitMs = toStart ? firstWorkerMs : endpoint.timeoutMs;
     if (this.#waiting.size >= MAX_WAITING) {
       const message = `every worker is busy and ${MAX_WAITING} calls are waiting, which is the limit: try again`;
       throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });
@@ -86,9 +115,11 @@ export class Calls {
       const gone = (): void => leave(callerGone());
       const timer = setTimeout(() => {
         signal.removeEventListener("abort", gone);
-        const message = `no worker was free for endpoint ${endpoint.name} within its timeout of ${endpoint.timeoutMs} ms: try again`;
+        const message = toStart
+          ? `no worker was ready within ${waitMs} ms: try again`
+          : `no worker was free for endpoint ${endpoint.name} within its timeout of ${waitMs} ms: try again`;
         leave(problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
-      }, endpoint.timeoutMs);
+      }, waitMs);
       const waiting: Waiting = {
         endpoint,
         give: (slot) => {
@@ -107,6 +138,7 @@ export class Calls {
       }
       this.#waiting.add(waiting);
       signal.addEventListener("abort", gone, { once: true });
+      onWaiting?.();
     });
   }
 
@@ -156,6 +188,8 @@ export class Calls {
         const message = `the worker was ended while endpoint ${endpoint.name} ran in it: ${end.message}; try again`;
         throw problem("WORKER_LOST", message, { code: Code.Unavailable, retryAfterMs: 1_000 });
       }
+      case "unavailable":
+        throw end.problem;
       case "aborted":
         if (end.reason === "timeout") {
           const message = `endpoint ${endpoint.name} did not end within its timeout of ${endpoint.timeoutMs} ms`;
@@ -164,6 +198,11 @@ export class Calls {
         throw end.reason === "shutdown" ? shuttingDown() : callerGone();
     }
   }
+}
+
+function noWorkerStarts(reason: string): Error {
+  const message = `no worker of the deployment could be started: ${reason}`;
+  return problem("NO_WORKER", message, { retryAfterMs: 5_000 });
 }
 
 /** Nobody reads it; it ends the call. */

@@ -15,8 +15,9 @@
  */
 import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
 import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
-import { Alarm } from "./alarm.ts";
+import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
+import { DueTasks } from "./due.ts";
 import type { Log } from "./log.ts";
 import { Orphans } from "./orphans.ts";
 import type { Pool, Slot } from "./pool/pool.ts";
@@ -40,7 +41,11 @@ export interface DispatcherOptions {
   readonly now: () => number;
   /** A claim was answered, or was not. */
   onStorage(answers: boolean): void;
+  /** Tasks may be waiting for which there is no slot. */
+  onFull?(): void;
 }
+
+type Refusal = (claimed: ClaimedTask) => TaskFailure | undefined;
 
 export class Dispatcher implements AsyncDisposable {
   readonly #options: DispatcherOptions;
@@ -48,27 +53,34 @@ export class Dispatcher implements AsyncDisposable {
   /** Endpoints hinted at since the claim under way was sent. */
   readonly #hinted = new Set<string>();
   readonly #orphans: Orphans;
-  /** Rings when a delayed task becomes due. */
-  readonly #due: Alarm;
+  readonly #due: DueTasks;
   #endpoints = new Map<string, EndpointManifest>();
   #claiming: Promise<void> | undefined;
   #again = false;
   #stopped = false;
+  #refusal: Refusal = () => undefined;
   #announce: ((endpoint: string) => void) | undefined;
   #poll: Timer | undefined;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#orphans = new Orphans(options);
-    this.#due = new Alarm(() => this.hintAll(), options.now);
+    this.#due = new DueTasks(options, () => this.hintAll());
   }
 
-  /** Begins to claim, for the task endpoints of this manifest. */
-  start(manifest: ServiceManifest): void {
+  /**
+   * Begins to claim, for the task endpoints of this manifest. What `refusal`
+   * answers a failure for does not run, and fails with it.
+   */
+  start(manifest: ServiceManifest, refusal: Refusal = () => undefined): void {
+    this.#refusal = refusal;
     const tasks = manifest.endpoints.filter(({ kind }) => kind === "task");
     this.#endpoints = new Map(tasks.map((endpoint) => [endpoint.name, endpoint]));
     for (const endpoint of this.#endpoints.keys()) {
       this.#backlog.add(endpoint);
+    }
+    if (this.#poll === undefined) {
+      void this.#due.find();
     }
     this.#poll ??= new Timer(
       POLL_MS,
@@ -125,7 +137,7 @@ export class Dispatcher implements AsyncDisposable {
     const ready = tasks.filter(({ runAtMs, createdAtMs }) => runAtMs <= createdAtMs);
     for (const { runAtMs, createdAtMs } of tasks) {
       if (runAtMs > createdAtMs) {
-        this.#due.set(runAtMs);
+        this.#due.expect(runAtMs);
       }
     }
     const endpoints = new Set(ready.map(({ endpoint }) => endpoint));
@@ -148,7 +160,7 @@ export class Dispatcher implements AsyncDisposable {
   /** A task of this endpoint went back to the queue, to be claimed at this time. */
   requeued(endpoint: string, runAtMs: number): void {
     if (runAtMs > this.#options.now()) {
-      this.#due.set(runAtMs);
+      this.#due.expect(runAtMs);
     } else {
       this.#announce?.(endpoint);
       this.hint(endpoint);
@@ -204,12 +216,17 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #claim(): Promise<void> {
+    // A message from a worker frees many slots, one after the other: one claim is for all of them.
+    await Promise.resolve();
     const slots = this.#reserve();
     const claims = [...slots.values()].flatMap((free) => countByWorker(free));
+    const { deploymentId, storage, now, onStorage, onFull } = this.#options;
+    if (slots.size < this.#backlog.size) {
+      onFull?.();
+    }
     if (claims.length === 0) {
       return;
     }
-    const { deploymentId, storage, now, onStorage } = this.#options;
     this.#hinted.clear();
     try {
       const leaseIds = claims.map(({ leaseId }) => leaseId);
@@ -237,6 +254,14 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   #start(claimed: ClaimedTask, free: Slot[]): void {
+    const refusal = this.#refusal(claimed);
+    if (refusal) {
+      this.#options.attempts.refuse(claimed, refusal);
+      // Its slot was not used, and more may be waiting.
+      this.#hinted.add(claimed.task.endpoint);
+      this.#again = true;
+      return;
+    }
     const endpoint = this.#endpoints.get(claimed.task.endpoint);
     const index = free.findIndex(({ workerId }) => workerId === claimed.leaseId);
     const [slot] = index < 0 ? [] : free.splice(index, 1);

@@ -22,6 +22,12 @@ export interface LeasesOptions {
   readonly owner: string;
   readonly log: Log;
   readonly now: () => number;
+  /**
+   * Whether at the start every lease ends, not only those that have expired.
+   * Default: where no other node can use the storage, whose leases are then
+   * those of this node's own past.
+   */
+  readonly rescueAll?: boolean;
   /** Tasks went back to the queue, or failed, because their worker is gone. */
   onRescued(tasks: readonly Task[]): void;
   /** The storage no longer knows this worker's lease: what it runs is given to others. */
@@ -43,12 +49,12 @@ export class Leases implements AsyncDisposable {
 
   /**
    * Returns the attempts of nodes that are gone to the queue, and begins the
-   * heartbeat. A storage that no other node can use holds no lease but those
-   * of this node's own past, which need not expire first.
+   * heartbeat.
    */
   async start(): Promise<void> {
     const { storage, now, onRescued, log } = this.#options;
-    onRescued(await storage.rescueExpired({ nowMs: now(), all: !storage.capabilities.shared }));
+    const { rescueAll = !storage.capabilities.shared } = this.#options;
+    onRescued(await storage.rescueExpired({ nowMs: now(), all: rescueAll }));
     this.#heartbeat = new Timer(
       HEARTBEAT_MS,
       async () => {

@@ -11,6 +11,8 @@ export type Hint =
   | { readonly kind: "changed"; readonly taskId: string }
   /** The abort of this task was asked for. */
   | { readonly kind: "abort"; readonly taskId: string }
+  /** Tokens, people, organizations or their deployments have changed. */
+  | { readonly kind: "accounts" }
   /** Anything may have happened: there was too much to tell, or hints were missed. */
   | { readonly kind: "look" };
 

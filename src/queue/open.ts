@@ -1,3 +1,4 @@
+import type { MetricsOf } from "../metrics/metrics.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { Expirer } from "./expirer.ts";
 import type { Notifier } from "./notifier.ts";
@@ -18,15 +19,18 @@ export function openQueue(
     DispatcherOptions & {
       /** How nodes tell each other; undefined where there is one node only. */
       readonly notifier: Notifier | undefined;
+      readonly metricsOf?: MetricsOf | undefined;
     },
 ): OpenQueue {
-  const { changes } = options;
+  const { changes, metricsOf } = options;
   const dispatcher = new Dispatcher(options);
   const expirer = new Expirer({
     ...options,
     onExpired: (tasks) => {
       for (const task of tasks) {
         changes.publish(task.taskId, task);
+        // It may be another deployment's: whoever looks first fails them all.
+        metricsOf?.(task.deploymentId)?.taskFinished(task.endpoint, "expired", undefined);
       }
     },
   });

@@ -6,6 +6,9 @@ import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { ExecutionEnd } from "./pool/execution.ts";
 
+/** Before a task is tried again whose files could not be moved: the blob store is away or full. */
+const UNAVAILABLE_MS = 5_000;
+
 export interface OutcomeOptions {
   /** The task as it was claimed. */
   readonly task: Task;
@@ -24,14 +27,16 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
     case "lost":
       return { status: "worker_lost" };
     case "displaced":
-      return { status: "queued", runAtMs: options.nowMs, failed: false };
+      return { status: "queued", failed: false };
+    case "unavailable":
+      return { status: "queued", runAtMs: options.nowMs + UNAVAILABLE_MS, failed: false };
     case "aborted":
       if (end.reason === "timeout") {
         return fail(timedOut(options.endpoint), options);
       }
       return end.reason === "cancelled"
         ? { status: "cancelled" }
-        : { status: "queued", runAtMs: options.nowMs, failed: false };
+        : { status: "queued", failed: false };
   }
 }
 

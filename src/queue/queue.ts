@@ -3,9 +3,10 @@
  * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
  */
 import { Problem, problem } from "../errors.ts";
+import type { MetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
-import type { Storage, TaskListing } from "../storage/storage.ts";
+import type { Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
@@ -47,6 +48,8 @@ export interface QueueOptions {
   readonly graceMs: number;
   readonly newId: () => string;
   readonly now: () => number;
+  /** Default: nothing is counted. */
+  readonly metricsOf?: MetricsOf | undefined;
 }
 
 /** Which task, and how long to wait for it. */
@@ -80,6 +83,7 @@ export class Queue {
   ): Promise<Submitted> {
     const submission = { endpoint, payload, options };
     const outcome = await this.#options.dispatcher.submit(this.#newTask(submission), endpoint);
+    this.#count(submission, outcome);
     const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
     if (submitted instanceof Problem) {
       throw submitted;
@@ -104,6 +108,7 @@ export class Queue {
       if (outcome === undefined) {
         throw new Error("the storage answered less than it was asked");
       }
+      this.#count(submission, outcome);
       return toSubmitted(outcome, submission, () => this.#retryAfter(submission.endpoint));
     });
   }
@@ -141,7 +146,7 @@ export class Queue {
    * not final when the time was not enough.
    */
   async result(question: TaskQuestion): Promise<FinishedTask> {
-    const recent = this.#recent(question);
+    const recent = this.#takeRecent(question);
     if (recent) {
       return recent;
     }
@@ -155,7 +160,7 @@ export class Queue {
     const { deploymentId, storage } = this.#options;
     const { taskId } = task;
     return (
-      this.#recent(question) ?? {
+      this.#takeRecent(question) ?? {
         task,
         result:
           task.status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined,
@@ -177,6 +182,8 @@ export class Queue {
       throw notFound(taskId);
     }
     if (outcome.outcome === "cancelled") {
+      const metrics = this.#options.metricsOf?.(deploymentId);
+      metrics?.taskFinished(outcome.task.endpoint, "cancelled", undefined);
       changes.publish(taskId, outcome.task);
       return outcome.task;
     }
@@ -220,7 +227,8 @@ export class Queue {
     if (payload === undefined) {
       throw notFound(taskId);
     }
-    const { task } = await this.submit(endpointOf(original.endpoint), payload, { retryOf: taskId });
+    const options = { retryOf: taskId, priority: original.priority };
+    const { task } = await this.submit(endpointOf(original.endpoint), payload, options);
     return task;
   }
 
@@ -230,6 +238,12 @@ export class Queue {
     const { taskId } = await this.#find(question);
     const key = { deploymentId, taskId };
     yield* watchEvents({ storage, changes, key, afterSequence, signal: question.signal });
+  }
+
+  #count({ endpoint }: Submission, { outcome }: SubmitOutcome): void {
+    if (outcome === "stored") {
+      this.#options.metricsOf?.(this.#options.deploymentId)?.taskSubmitted(endpoint.name);
+    }
   }
 
   #newTask(submission: Submission, taskId = this.#options.newId()) {
@@ -246,8 +260,8 @@ export class Queue {
     return retryAfter({ queueLimit, slots: slots(name), meanRunMs: runTimes.mean(name) });
   }
 
-  #recent(question: TaskQuestion): FinishedTask | undefined {
-    const found = this.#options.recent.get(question.taskId, this.#options.now());
+  #takeRecent(question: TaskQuestion): FinishedTask | undefined {
+    const found = this.#options.recent.take(question.taskId, this.#options.now());
     return found && isAsked(found.task, question) ? found : undefined;
   }
 

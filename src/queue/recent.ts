@@ -15,19 +15,28 @@ const MAX_TASKS = 2_000;
  * The tasks that finished last on this node with their results, so that the
  * caller who waited for one is answered without asking the storage. Safe to
  * keep because a finished task never changes; bounded in number and size.
+ * Nearly every result is fetched once, so one that was fetched is forgotten
+ * here: it makes room, and dies young, which costs the garbage collector least.
  */
 export class RecentTasks {
   readonly #tasks = new Map<string, FinishedTask>();
 
   add(task: Task, result: Payload | undefined): void {
-    if (result && (result.files.length > 0 || result.json.length > MAX_CHARACTERS)) {
+    if (result && (result.files.length > 0 || result.text || result.json.length > MAX_CHARACTERS)) {
       return;
     }
     this.#tasks.set(task.taskId, { task, result });
     if (this.#tasks.size > MAX_TASKS) {
-      const [oldest] = this.#tasks.keys();
-      this.#tasks.delete(oldest ?? "");
+      const oldest = this.#tasks.keys().next();
+      this.#tasks.delete(oldest.value ?? "");
     }
+  }
+
+  /** A task whose result is being fetched. */
+  take(taskId: string, nowMs: number): FinishedTask | undefined {
+    const found = this.get(taskId, nowMs);
+    this.#tasks.delete(taskId);
+    return found;
   }
 
   get(taskId: string, nowMs: number): FinishedTask | undefined {

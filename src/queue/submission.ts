@@ -70,7 +70,13 @@ export function toSubmitted(
     case "key_reused":
       return problem(
         "IDEMPOTENCY_KEY_REUSED",
-        `the idempotency key ${JSON.stringify(options?.idempotency?.key)} was used with other arguments: use a new key for a new call`,
+        `the idempotency key ${JSON.stringify(options?.idempotency?.key)} was used with other arguments or another schedule: use a new key for a new call`,
+      );
+    case "blobs_gone":
+      return problem(
+        "STORAGE_UNAVAILABLE",
+        "the files of the arguments were deleted before the task was stored: send them again",
+        { retryAfterMs: 1_000 },
       );
     case "queue_full":
       return problem(

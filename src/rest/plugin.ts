@@ -7,7 +7,7 @@
  * this plugin: what no template fits is answered there with ROUTE_NOT_FOUND or
  * METHOD_NOT_ALLOWED.
  */
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
@@ -25,8 +25,8 @@ import type { Template } from "./template.ts";
 export interface RestOptions {
   readonly services: readonly DescService[];
   readonly invoke: Invoke;
-  /** Largest body that is read. Default 4 MiB, the usual limit of an RPC message. */
-  readonly maxBodyBytes?: number;
+  /** Largest body that is read for a method. Default 4 MiB, the usual limit of an RPC message. */
+  readonly maxBodyBytes?: (method: DescMethod) => number;
   /** Silence after which a Server-Sent Events stream gets a comment. Default 15 s, below the 30 s and 60 s of common proxies. */
   readonly keepAliveMs?: number;
   /**
@@ -35,8 +35,13 @@ export interface RestOptions {
    */
   readonly firstAnswerMs?: number;
   /** What the interceptors should know of the request; throws to refuse it before its body is read. */
-  readonly contextValues?: (req: FastifyRequest) => ContextValues;
+  readonly contextValues?: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
 }
+
+const DEFAULT_BODY_BYTES = 4 * 1024 * 1024;
 
 /** Fastify plugin. Errors at start: a binding that is wrong, or two that match the same paths. */
 export async function restPlugin(app: FastifyInstance, options: RestOptions): Promise<void> {
@@ -72,14 +77,15 @@ function mounts({ segments, verb }: Template): string[] {
 }
 
 function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
-  const { maxBodyBytes = 4 * 1024 * 1024 } = options;
+  const { maxBodyBytes = () => DEFAULT_BODY_BYTES } = options;
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     try {
       const { binding, values, query } = findRoute(routes, req, reply);
       // Before the body: who may not call need not send it.
-      const contextValues = options.contextValues?.(req);
+      const identified = options.contextValues?.(req, binding.method);
+      const contextValues = identified instanceof Promise ? await identified : identified;
       const bodyless = req.method === "GET" || req.method === "HEAD";
-      const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes);
+      const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
       const message = bindRequest(binding, { values, query, body, contentType });
       const origin: CallOrigin = {

@@ -1,56 +1,58 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { EndpointKind, type EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
-import type { Directory } from "../deployments/directory.ts";
 import { problem, toProblem } from "../errors.ts";
-import { deploymentOf } from "./deployment.ts";
+import { streamedBodies } from "../http/streamed.ts";
+import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
+import { deploymentOf } from "./target.ts";
 
-/** EndpointService over the deployments in the directory. */
-export function endpointService(
-  directory: Directory,
-): Partial<ServiceImpl<typeof EndpointService>> {
-  return {
-    listEndpoints(req, ctx) {
-      const { manifest } = deploymentOf(directory, req.deployment, ctx);
-      return {
-        endpoints: manifest.endpoints.map(({ name, kind, description, input, output }) => ({
-          name,
-          kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
-          description: description ?? "",
-          inputSchema: input as JsonObject,
-          outputSchema: output as JsonObject,
-        })),
-      };
-    },
+/** EndpointService over deployments. */
+export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
+  listEndpoints(_req, ctx) {
+    const { manifest } = deploymentOf(ctx);
+    return {
+      endpoints: manifest.endpoints.map(({ name, kind, description, input, output }) => ({
+        name,
+        kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+        description: description ?? "",
+        inputSchema: input as JsonObject,
+        outputSchema: output as JsonObject,
+      })),
+    };
+  },
 
-    async callEndpoint(req, ctx) {
-      const deployment = deploymentOf(directory, req.deployment, ctx);
-      deployment.admit();
-      const { manifest, reader } = deployment.endpoint(req.endpoint);
-      const payload = await reader.read(req.input);
-      if (manifest.kind === "api") {
-        const result = await deployment.calls.call(manifest, payload, ctx.signal);
-        return toResultMessage(result, manifest, req.resultFormat);
-      }
-      const { taskId } = (await deployment.queue.submit(manifest, payload)).task;
-      const waitMs = manifest.timeoutMs;
-      const finished = await namingTask(
-        deployment.queue.result({ taskId, waitMs, signal: ctx.signal }),
-        taskId,
+  async callEndpoint(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const { manifest, reader } = deployment.endpoint(req.endpoint);
+    const bodies = ctx.values.get(streamedBodies);
+    const keeper = deployment.files[manifest.kind];
+    const payload = await reader.read(inputOf(req.input, bodies), keeper);
+    const format = req.resultFormat;
+    if (manifest.kind === "api") {
+      const calling = deployment.calls.call(manifest, payload, ctx.signal);
+      const result = await finallyReleasing(calling, payload, keeper);
+      return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
+    }
+    const submitting = deployment.queue.submit(manifest, payload);
+    const { taskId } = (await releasingUnless(submitting, payload, keeper)).task;
+    const waitMs = manifest.timeoutMs;
+    const finished = await namingTask(
+      deployment.queue.result({ taskId, waitMs, signal: ctx.signal }),
+      taskId,
+    );
+    if (finished.task.status === "queued" || finished.task.status === "running") {
+      throw problem(
+        "CALL_TIMEOUT",
+        `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+        { metadata: { task_id: taskId } },
       );
-      if (finished.task.status === "queued" || finished.task.status === "running") {
-        throw problem(
-          "CALL_TIMEOUT",
-          `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
-          { metadata: { task_id: taskId } },
-        );
-      }
-      return answer(finished, deployment, req.resultFormat);
-    },
-  };
-}
+    }
+    return answer(finished, deployment, { format, bodies });
+  },
+};
 
 /** An error while a task is waited for does not end the task: the caller is told which it is. */
 async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {

@@ -21,6 +21,7 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../errors.ts";
+import { LazyHeaders } from "./headers.ts";
 
 /**
  * Carries the call's deadline past interceptors that hand on a changed copy
@@ -98,8 +99,8 @@ function handlerContext(req: ScopedRequest<UnaryRequest | StreamRequest>): Handl
     timeoutMs: () => (deadlineMs === undefined ? undefined : deadlineMs - Date.now()),
     requestMethod: req.requestMethod,
     requestHeader: req.header,
-    responseHeader: new Headers(),
-    responseTrailer: new Headers(),
+    responseHeader: new LazyHeaders({}),
+    responseTrailer: new LazyHeaders({}),
     protocolName: "connect",
     values: req.contextValues,
     url: req.url,

@@ -40,14 +40,21 @@ import { StreamCall } from "./streamcall.ts";
 export interface ServiceRegistration {
   readonly service: DescService;
   readonly implementation: Partial<ServiceImpl<DescService>>;
+  /** Largest message that its methods take. Default: that of the server. */
+  readonly maxMessageBytes?: number;
 }
 
 /** Puts a service and its implementation together. A method left out answers `unimplemented`. */
 export function register<S extends DescService>(
   service: S,
   implementation: Partial<ServiceImpl<S>>,
+  options: Pick<ServiceRegistration, "maxMessageBytes"> = {},
 ): ServiceRegistration {
-  return { service, implementation: implementation as Partial<ServiceImpl<DescService>> };
+  return {
+    service,
+    implementation: implementation as Partial<ServiceImpl<DescService>>,
+    ...options,
+  };
 }
 
 /** What a call brings with it besides its message. Everything may be left out. */
@@ -126,7 +133,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
   };
 
   async function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
-    using scope = new Scope(options.signal, options.timeoutMs);
+    const scope = new Scope(options.signal, options.timeoutMs);
     try {
       const req: ScopedRequest<UnaryRequest> = {
         stream: false,
@@ -140,6 +147,8 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
       return (await (scope.deadlineMs === undefined ? call : scope.race(call))) as UnaryResponse;
     } catch (thrown) {
       throw scope.failure(thrown);
+    } finally {
+      scope[Symbol.dispose]();
     }
   }
 

@@ -1,13 +1,6 @@
 /** From the domain's types to the messages of `tessera.v1`. */
-import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import {
-  type Duration,
-  durationMs,
-  type Timestamp,
-  timestampFromMs,
-  ValueSchema,
-} from "@bufbuild/protobuf/wkt";
-import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
+import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type Duration, durationMs, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   FailureReason,
   ResultFormat,
@@ -18,7 +11,6 @@ import {
   type Task as TaskMessage,
   TaskProgressSchema,
   type TaskResult,
-  TaskResultSchema,
   TaskSchema,
   TaskStatus,
 } from "../../gen/tessera/v1/task_pb.js";
@@ -28,6 +20,7 @@ import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
+import { bodyMessage, type ResultOptions, toStoredResult, valueMessage } from "./stored.ts";
 
 export const STATUS = {
   queued: TaskStatus.QUEUED,
@@ -49,18 +42,24 @@ export function milliseconds(span: Duration | undefined): number {
   return span === undefined ? 0 : durationMs(span);
 }
 
-export function toTaskMessage(task: Task, place?: QueuePlace): TaskMessage {
+/** @param deployment what it belongs to, `organization/name`; tasks are stored under its id. */
+export function toTaskMessage(task: Task, deployment: string, place?: QueuePlace): TaskMessage {
   const message = create(TaskSchema);
   message.taskId = task.taskId;
-  message.deployment = task.deploymentId;
+  message.deployment = deployment;
   message.endpoint = task.endpoint;
   message.status = STATUS[task.status];
   message.createdAt = timestampFromMs(task.createdAtMs);
   message.expiresAt = timestampFromMs(task.expiresAtMs);
   message.attempt = task.attempt;
   message.retryOf = task.retryOf ?? "";
+  message.priority = task.priority;
   setTime(message, "startedAt", task.startedAtMs);
   setTime(message, "finishedAt", task.finishedAtMs);
+  setTime(message, "startBy", task.startByMs);
+  if (task.runAtMs > task.createdAtMs) {
+    message.runAt = timestampFromMs(task.runAtMs);
+  }
   if (place) {
     message.queuePosition = place.position;
     setTime(message, "estimatedStart", place.estimatedStartMs);
@@ -74,7 +73,7 @@ export function toTaskMessage(task: Task, place?: QueuePlace): TaskMessage {
   return message;
 }
 
-function setTime<Field extends "startedAt" | "finishedAt" | "estimatedStart">(
+function setTime<Field extends "startedAt" | "finishedAt" | "startBy" | "estimatedStart">(
   message: { [Name in Field]?: Timestamp },
   field: Field,
   timeMs: number | undefined,
@@ -124,18 +123,14 @@ function toEventBody(body: TaskEventBody) {
 export function toResultMessage(
   result: Payload,
   endpoint: EndpointManifest | undefined,
-  format: ResultFormat,
-): TaskResult {
-  if (format !== ResultFormat.BODY && !isFile(result)) {
-    const value = fromJson(ValueSchema, JSON.parse(result.json) as JsonValue);
-    return create(TaskResultSchema, { result: { case: "value", value } });
+  options: ResultOptions,
+): TaskResult | Promise<TaskResult> {
+  const output = outputBody(result, endpoint);
+  if ("blob" in output) {
+    return toStoredResult(result, output, options);
   }
-  const { contentType, data, filename } = outputBody(result, endpoint);
-  const message = create(TaskResultSchema);
-  const body = create(HttpBodySchema);
-  body.contentType = contentType;
-  body.data = data as Uint8Array<ArrayBuffer>;
-  message.result = { case: "body", value: body };
-  message.filename = filename ?? "";
-  return message;
+  if (options.format !== ResultFormat.BODY && !isFile(result)) {
+    return valueMessage(JSON.parse(result.json) as JsonValue);
+  }
+  return bodyMessage(output, output.data);
 }

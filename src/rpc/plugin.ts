@@ -5,7 +5,7 @@
  * gRPC-Web, binary Connect, Connect streams, Connect GET) goes to the
  * library's handler of the same method, on the same route, by content type.
  */
-import type { DescMethodUnary } from "@bufbuild/protobuf";
+import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -58,8 +58,10 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });
-  for (const { service, implementation } of options.services) {
-    router.service(service, implementation);
+  const limits = new Map<DescService, number>();
+  for (const { service, implementation, maxMessageBytes = readMaxBytes } of options.services) {
+    router.service(service, implementation, { readMaxBytes: maxMessageBytes });
+    limits.set(service, maxMessageBytes);
   }
   for (const handler of router.handlers) {
     const { method, requestPath: url } = handler;
@@ -67,7 +69,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     if (method.methodKind === "unary") {
       const viaInvoker = createConnectJsonHandler(method as DescMethodUnary, {
         invoker,
-        readMaxBytes,
+        readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
         contextValues,
       });
       app.post(url, (req, reply) =>

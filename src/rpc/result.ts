@@ -1,27 +1,35 @@
 /** What a caller hears of a finished task: its result, or why there is none. */
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
-import type { ResultFormat, TaskResult } from "../../gen/tessera/v1/task_pb.js";
+import type { TaskResult } from "../../gen/tessera/v1/task_pb.js";
 import type { HostedDeployment } from "../deployments/hosted.ts";
 import { problem } from "../errors.ts";
 import type { FinishedTask } from "../queue/recent.ts";
 import { notFinished } from "../queue/refusals.ts";
 import type { Task } from "../tasks/task.ts";
 import { toResultMessage } from "./messages.ts";
+import type { ResultOptions } from "./stored.ts";
 
-/** The result of a task that succeeded; throws what a caller hears of any other. */
+/**
+ * The result of a task that succeeded, a promise only where it has to be read
+ * from the blob store; throws what a caller hears of any other.
+ */
 export function answer(
   finished: FinishedTask,
   deployment: HostedDeployment,
-  format: ResultFormat,
-): TaskResult {
+  { format, bodies }: Pick<ResultOptions, "format" | "bodies">,
+): TaskResult | Promise<TaskResult> {
   const { task, result } = finished;
   switch (task.status) {
     case "success":
       if (result === undefined) {
         throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
       }
-      return toResultMessage(result, deployment.find(task.endpoint), format);
+      return toResultMessage(result, deployment.find(task.endpoint), {
+        ...{ format, bodies },
+        keeper: deployment.files.task,
+        path: `/${task.endpoint}/get?task_id=${task.taskId}`,
+      });
     case "cancelled":
       throw problem(
         "TASK_CANCELLED",

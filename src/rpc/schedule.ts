@@ -1,5 +1,5 @@
 /** When a call may be started, and before which others: what SubmitTask and SubmitTasks check alike. */
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { problem } from "../errors.ts";
 import type { SubmitOptions } from "../queue/submission.ts";
 
@@ -12,21 +12,30 @@ export interface ScheduleFields {
   readonly priority?: number;
   readonly runAt?: Timestamp;
   readonly startBy?: Timestamp;
+  readonly delay?: Duration;
+  readonly startWithin?: Duration;
 }
 
 /** The schedule that a request asks for; throws REQUEST_INVALID for one that cannot be kept. */
 export function scheduleOf(
-  { priority, runAt, startBy }: ScheduleFields,
+  fields: ScheduleFields,
   nowMs: number,
 ): Pick<SubmitOptions, "priority" | "runAtMs" | "startByMs"> {
+  const { priority } = fields;
   if (priority !== undefined && Math.abs(priority) > MAX_PRIORITY) {
     throw invalid("priority", `must be from -${MAX_PRIORITY} to ${MAX_PRIORITY}`);
   }
-  const runAtMs = runAt && timestampMs(runAt);
+  const runAtMs = timeOf(nowMs, {
+    ...{ at: fields.runAt, atName: "run_at" },
+    ...{ after: fields.delay, afterName: "delay" },
+  });
   if (runAtMs !== undefined && runAtMs > nowMs + MAX_DELAY_DAYS * DAY_MS) {
     throw invalid("run_at", `must be at most ${MAX_DELAY_DAYS} days ahead`);
   }
-  const startByMs = startBy && timestampMs(startBy);
+  const startByMs = timeOf(nowMs, {
+    ...{ at: fields.startBy, atName: "start_by" },
+    ...{ after: fields.startWithin, afterName: "start_within" },
+  });
   if (startByMs !== undefined) {
     if (startByMs <= nowMs) {
       throw invalid("start_by", "has passed: give a time in the future, or none");
@@ -43,6 +52,45 @@ export function scheduleOf(
     ...(runAtMs !== undefined && { runAtMs }),
     ...(startByMs !== undefined && { startByMs }),
   };
+}
+
+/**
+ * What of a schedule tells one call from another that has the same arguments:
+ * as its caller wrote it, because a delay said twice means two times. Empty
+ * when the caller wrote nothing.
+ */
+export function scheduleText(fields: ScheduleFields): string {
+  const { priority, runAt, startBy, delay, startWithin } = fields;
+  const times = [runAt, startBy, delay, startWithin];
+  if (priority === undefined && times.every((time) => time === undefined)) {
+    return "";
+  }
+  const written = times.map((time) => time && [String(time.seconds), time.nanos]);
+  return JSON.stringify([priority, ...written]);
+}
+
+/** A time that is given as such, or as so long from now. */
+function timeOf(
+  nowMs: number,
+  given: {
+    readonly at: Timestamp | undefined;
+    readonly atName: string;
+    readonly after: Duration | undefined;
+    readonly afterName: string;
+  },
+): number | undefined {
+  const { at, atName, after, afterName } = given;
+  if (after === undefined) {
+    return at && timestampMs(at);
+  }
+  if (at !== undefined) {
+    throw invalid(afterName, `cannot be given together with ${atName}`);
+  }
+  const afterMs = durationMs(after);
+  if (afterMs < 0) {
+    throw invalid(afterName, "must not be negative");
+  }
+  return nowMs + afterMs;
 }
 
 function invalid(field: string, description: string): Error {

@@ -12,69 +12,68 @@ import {
   SubmittedTaskSchema,
   type TaskService,
 } from "../../gen/tessera/v1/task_pb.js";
-import type { Directory } from "../deployments/directory.ts";
 import type { HostedDeployment } from "../deployments/hosted.ts";
 import type { Input } from "../deployments/input/arguments.ts";
 import { Problem, problem, toProblem } from "../errors.ts";
+import { type StreamedBodies, streamedBodies } from "../http/streamed.ts";
 import type { Submission, Submitted } from "../queue/submission.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import { isFinal } from "../tasks/task.ts";
-import { deploymentOf } from "./deployment.ts";
+import { inputOf, releasingUnless } from "./input.ts";
 import { milliseconds, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
-import { type ScheduleFields, scheduleOf } from "./schedule.ts";
+import { type ScheduleFields, scheduleOf, scheduleText } from "./schedule.ts";
+import { deploymentOf } from "./target.ts";
 
 /** Calls read before other requests get their turn. */
 const CALLS_PER_TURN = 50;
 
 const MAX_KEY_LENGTH = 255;
 
-export function submitHandlers(
-  directory: Directory,
-): Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> {
-  return {
-    async submitTask(req, ctx) {
-      const deployment = deploymentOf(directory, req.deployment, ctx);
-      deployment.admit();
-      const { queue } = deployment;
-      const { endpoint, payload, options } = await read(deployment, req);
-      const { task, replayed } = await queue.submit(endpoint, payload, options);
-      const response = create(SubmitTaskResponseSchema);
-      response.replayed = replayed;
-      const waitMs = milliseconds(req.wait);
-      if (waitMs === 0) {
-        response.task = toTaskMessage(task, await queue.place(task));
-        return response;
-      }
-      const { taskId } = task;
-      // The task is accepted whatever becomes of the wait: an error would be read as a refusal.
-      const ended = await queue
-        .result({ taskId, waitMs, signal: ctx.signal })
-        .catch(() => ({ task, result: undefined }));
-      response.task = toTaskMessage(ended.task, await queue.place(ended.task));
-      if (isFinal(ended.task.status)) {
-        response.result = answer(ended, deployment, req.resultFormat);
-      }
+export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> = {
+  async submitTask(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const { queue, name } = deployment;
+    const bodies = ctx.values.get(streamedBodies);
+    const { endpoint, payload, options } = await read(deployment, req, bodies);
+    const submitting = queue.submit(endpoint, payload, options);
+    const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
+    const response = create(SubmitTaskResponseSchema);
+    response.replayed = replayed;
+    const waitMs = milliseconds(req.wait);
+    if (waitMs === 0) {
+      response.task = toTaskMessage(task, name, await queue.place(task));
       return response;
-    },
+    }
+    const { taskId } = task;
+    // The task is accepted whatever becomes of the wait: an error would be read as a refusal.
+    const ended = await queue
+      .result({ taskId, waitMs, signal: ctx.signal })
+      .catch(() => ({ task, result: undefined }));
+    response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
+    if (isFinal(ended.task.status)) {
+      response.result = await answer(ended, deployment, { format: req.resultFormat, bodies });
+    }
+    return response;
+  },
 
-    async submitTasks(req, ctx) {
-      const deployment = deploymentOf(directory, req.deployment, ctx);
-      deployment.admit();
-      const read = await readAll(deployment, req.tasks);
-      const valid = read.filter((one): one is Submission => !(one instanceof Problem));
-      const outcomes = (await deployment.queue.submitAll(valid)).values();
-      const results = read.map((one) =>
-        one instanceof Problem ? toResult(one) : toResult(outcomes.next().value),
-      );
-      const response = create(SubmitTasksResponseSchema);
-      response.results = results;
-      response.accepted = results.filter(({ outcome }) => outcome.case === "task").length;
-      response.refused = results.length - response.accepted;
-      return response;
-    },
-  };
-}
+  async submitTasks(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const read = await readAll(deployment, req.tasks);
+    const valid = read.filter((one): one is Submission => !(one instanceof Problem));
+    const outcomes = (await deployment.queue.submitAll(valid)).values();
+    const results = read.map((one) =>
+      toResult(one instanceof Problem ? one : outcomes.next().value, deployment.name),
+    );
+    const response = create(SubmitTasksResponseSchema);
+    response.results = results;
+    response.accepted = results.filter(({ outcome }) => outcome.case === "task").length;
+    response.refused = results.length - response.accepted;
+    return response;
+  },
+};
 
 /** A call as both requests carry it. */
 interface CallFields extends ScheduleFields {
@@ -84,7 +83,11 @@ interface CallFields extends ScheduleFields {
 }
 
 /** Checks a call; rejects with what is wrong with it. */
-async function read(deployment: HostedDeployment, call: CallFields): Promise<Submission> {
+async function read(
+  deployment: HostedDeployment,
+  call: CallFields,
+  bodies?: StreamedBodies,
+): Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
   const { idempotencyKey: key } = call;
   const schedule = scheduleOf(call, Date.now());
@@ -94,8 +97,9 @@ async function read(deployment: HostedDeployment, call: CallFields): Promise<Sub
       violations: [{ field: "idempotency_key", description }],
     });
   }
-  const payload = await reader.read(call.input);
-  const idempotency = key === "" ? {} : { idempotency: { key, digest: digest(payload) } };
+  const payload = await reader.read(inputOf(call.input, bodies), deployment.files.task);
+  const idempotency =
+    key === "" ? {} : { idempotency: { key, digest: digest(payload, scheduleText(call)) } };
   return { endpoint: manifest, payload, options: { ...schedule, ...idempotency } };
 }
 
@@ -114,13 +118,13 @@ async function readAll(
   return all;
 }
 
-function toResult(outcome: Submitted | Problem | undefined): SubmittedTask {
+function toResult(outcome: Submitted | Problem | undefined, deployment: string): SubmittedTask {
   if (outcome === undefined) {
     throw new Error("there are fewer outcomes than calls");
   }
   if (!(outcome instanceof Problem)) {
     const { task, replayed } = outcome;
-    const value = toTaskMessage(task);
+    const value = toTaskMessage(task, deployment);
     return create(SubmittedTaskSchema, { outcome: { case: "task", value }, replayed });
   }
   const { code, reason, rawMessage, violations, retryAfterMs } = outcome;
@@ -134,11 +138,14 @@ function toResult(outcome: Submitted | Problem | undefined): SubmittedTask {
   return create(SubmittedTaskSchema, { outcome: { case: "error", value } });
 }
 
-/** Tells the same arguments from others, files included. */
-function digest({ json, files }: Payload): string {
-  const hash = createHash("sha256").update(json);
-  for (const { contentType, filename, data } of files) {
-    hash.update(JSON.stringify([contentType, filename, data.byteLength])).update(data);
+/** Tells the same arguments, files included, and the same schedule from others. */
+function digest({ json, files }: Payload, schedule: string): string {
+  const hash = createHash("sha256").update(json).update(schedule);
+  for (const { contentType, filename, ...file } of files) {
+    // What is in the blob store has a digest already.
+    const bytes = "blob" in file ? file.blob.sha256 : file.data;
+    const size = "blob" in file ? file.blob.size : file.data.byteLength;
+    hash.update(JSON.stringify([contentType, filename, size])).update(bytes);
   }
   return hash.digest("base64url");
 }

@@ -5,7 +5,7 @@
 import type { TaskContext } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import type { EndpointKind, RunOptions } from "./options.ts";
-import type { Input, InputSchema, Output, OutputSchema } from "./schema.ts";
+import type { Answered, Given, Input, InputSchema, Output, OutputSchema } from "./schema.ts";
 import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
 
 // biome-ignore lint/complexity/noBannedTypes: a record with no members is exactly what is meant
@@ -48,11 +48,24 @@ export interface EndpointDefinition {
   readonly run?: EndpointFunction<never, unknown>;
 }
 
+/** An endpoint as its callers see it, on the other side of both schemas. */
+export interface CallTypes<Kind = EndpointKind, Sent = unknown, Received = unknown> {
+  readonly kind: Kind;
+  /** Before validation: what has a default may be left out. */
+  readonly arguments: Sent;
+  /** After validation, before it becomes JSON. */
+  readonly result: Received;
+}
+
 /** An endpoint of the function form: a value for `service({ endpoints })`. */
-export interface Endpoint<Arguments = never, Returned = unknown> {
+export interface Endpoint<Arguments = never, Returned = unknown, Call = CallTypes> {
   readonly [ENDPOINT]: EndpointDefinition;
   /** Only for the type checker: never there at run time. */
-  readonly types?: { readonly arguments: (args: Arguments) => void; readonly result: Returned };
+  readonly types?: {
+    readonly arguments: (args: Arguments) => void;
+    readonly result: Returned;
+    readonly call: Call;
+  };
 }
 
 /** The arguments of an endpoint of the function form: `ArgumentsOf<typeof endpoint>`. */
@@ -74,7 +87,7 @@ export type EndpointDecorator<Arguments, Returned> = <
 export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: EndpointOptions<In, Out>,
   run: EndpointFunction<Input<In>, Output<Out>>,
-): Endpoint<Input<In>, Output<Out>>;
+): Endpoint<Input<In>, Output<Out>, CallTypes<"api", Given<In>, Answered<Out>>>;
 export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;
@@ -86,7 +99,7 @@ export function api(options: MethodOptions, run?: EndpointFunction<never, unknow
 export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: EndpointOptions<In, Out>,
   run: EndpointFunction<Input<In>, Output<Out>>,
-): Endpoint<Input<In>, Output<Out>>;
+): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>>;
 export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;

@@ -5,6 +5,7 @@
  * says the same of itself and is a file for the same reason.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { sharePlace } from "./file-place.ts";
 import type { FileSpec, JsonSchema } from "./manifest.ts";
 
 /** What a function may return for a file: anything that holds bytes. */
@@ -159,7 +160,11 @@ function validateFile(value: unknown, spec: FileSpec): StandardSchemaV1.Result<F
   }
   const name = value instanceof File ? value.name : "";
   const part = value instanceof Blob ? value : (value as Uint8Array<ArrayBuffer>);
-  return { value: new File([part], name, { type }) };
+  const file = new File([part], name, { type });
+  if (value instanceof Blob) {
+    sharePlace(value, file);
+  }
+  return { value: file };
 }
 
 function assumedType({ contentType }: FileSpec): string {

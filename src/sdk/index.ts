@@ -4,6 +4,7 @@ export type { Duration } from "./duration.ts";
 export {
   type ArgumentsOf,
   api,
+  type CallTypes,
   type Endpoint,
   type EndpointDecorator,
   type EndpointFunction,
@@ -22,10 +23,13 @@ export {
   file,
   type OptionalSchema,
 } from "./file.ts";
+export { type FileDescription, fileFromPath, fileFromStream, filePath } from "./file-place.ts";
 export type { JsonSchema } from "./manifest.ts";
 export type { EndpointKind, RunOptions } from "./options.ts";
 export {
+  type Answered,
   type ArgumentRecord,
+  type Given,
   type Input,
   type InputSchema,
   type JsonSchemaSides,
@@ -34,6 +38,7 @@ export {
   withJsonSchema,
 } from "./schema.ts";
 export {
+  type Endpoints,
   type FunctionServiceOptions,
   type Service,
   type ServiceClass,

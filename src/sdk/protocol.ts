@@ -12,11 +12,29 @@ import type { ServiceManifest } from "./manifest.ts";
 /** Under which descriptor a worker finds the channel to its node. */
 export const CHANNEL_DESCRIPTOR = 3;
 
-/** A file as it crosses the process boundary. */
-export interface FileValue {
+/** What is told of a file besides its bytes. */
+export interface FileFacts {
   readonly contentType: string;
   readonly filename?: string;
+}
+
+/** A file with its bytes. */
+export interface FileValue extends FileFacts {
   readonly data: Uint8Array;
+}
+
+/** Bytes in the blob store. */
+export interface BlobReference {
+  readonly blobId: string;
+  /** In bytes. */
+  readonly size: number;
+  /** Digest of the bytes, in base64url. */
+  readonly sha256: string;
+}
+
+/** A file that is too large to be held in memory. */
+export interface StoredFile extends FileFacts {
+  readonly blob: BlobReference;
 }
 
 /**
@@ -26,20 +44,54 @@ export interface FileValue {
  */
 export interface Payload {
   readonly json: string;
-  readonly files: readonly FileValue[];
+  readonly files: readonly (FileValue | StoredFile)[];
+  /**
+   * A result that is too large to be held: its JSON, or the string that it is,
+   * as its type says. `json` is then empty.
+   */
+  readonly text?: StoredFile;
 }
 
-/** The size of a payload: its JSON text, counted in characters, and its files. */
-export function payloadBytes({ json, files }: Payload): number {
-  return files.reduce((sum, { data }) => sum + data.byteLength, json.length);
+/** A file larger than this crosses the process boundary on disk, and is kept as a blob. */
+export const INLINE_FILE_BYTES = 256 * 1024;
+
+/** A worker sends no more results together: bounds what the node has to take at once. */
+export const MAX_RESULTS_PER_MESSAGE = 64;
+
+/**
+ * A file in the folder of its call, `callFolder`: an argument under the name
+ * `argumentName` gives for its index, a result under `RESULT_NAME`.
+ */
+export interface FileOnDisk extends FileFacts {
+  /** In bytes. */
+  readonly size: number;
 }
+
+/** A payload as it crosses the process boundary. */
+export interface SentPayload {
+  readonly json: string;
+  readonly files: readonly (FileValue | FileOnDisk)[];
+  /** See `Payload`. */
+  readonly text?: FileOnDisk;
+}
+
+/** The folder of a call, in its worker's scratch folder; made when something has to be put there. */
+export function callFolder(callId: number): string {
+  return `call-${callId}`;
+}
+
+export function argumentName(index: number): string {
+  return `argument-${index}`;
+}
+
+export const RESULT_NAME = "result";
 
 /** One execution of an endpoint. */
 export interface Call {
   /** Chosen by the node, unique for the life of the worker. */
   readonly id: number;
   readonly endpoint: string;
-  readonly arguments: Payload;
+  readonly arguments: SentPayload;
   /** The task's id, or for an api call the id of the request. */
   readonly taskId: string;
   /** From 1. */
@@ -69,7 +121,7 @@ export interface CallFailure {
 }
 
 export type CallResult =
-  | { readonly id: number; readonly result: Payload }
+  | { readonly id: number; readonly result: SentPayload }
   | { readonly id: number; readonly failure: CallFailure };
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -82,9 +134,16 @@ export type NodeMessage =
       readonly servicePath: string;
       /** Its code, bundled to one ES module with an inline source map. */
       readonly code: string;
-      /** A larger result is refused before it leaves the worker. */
+      /** A larger result is refused before it leaves the worker: one that is a file, and any other. */
+      readonly maxFileBytes: number;
       readonly maxResultBytes: number;
+      /** The worker's own folder, where the folders of its calls are. */
+      readonly scratchFolder: string;
+      /** The service is hosted for others, and gets nothing that reaches beyond its process. */
+      readonly isolated?: boolean;
     }
+  /** Endpoints whose result, where it is a string, is sent to callers as text rather than as JSON. */
+  | { readonly type: "text_results"; readonly endpoints: readonly string[] }
   | { readonly type: "calls"; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
   | { readonly type: "ping"; readonly sequence: number }

@@ -30,6 +30,18 @@ export type Output<Schema extends OutputSchema> = Schema extends StandardSchemaV
   ? StandardSchemaV1.InferInput<Schema>
   : unknown;
 
+/** The arguments as callers send them: what has a default may be left out. */
+export type Given<Schema extends InputSchema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferInput<Schema>
+  : Schema extends ArgumentRecord
+    ? Flatten<RequiredGiven<Schema> & OptionalGiven<Schema>>
+    : never;
+
+/** The result as it leaves the service: the value after the output schema has looked at it. */
+export type Answered<Schema extends OutputSchema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : unknown;
+
 type Value<Schema extends StandardSchemaV1> = StandardSchemaV1.InferOutput<Schema>;
 
 type RequiredArguments<Schemas extends ArgumentRecord> = {
@@ -42,6 +54,18 @@ type OptionalArguments<Schemas extends ArgumentRecord> = {
   [Name in keyof Schemas as undefined extends Value<Schemas[Name]> ? Name : never]?: Value<
     Schemas[Name]
   >;
+};
+
+type RequiredGiven<Schemas extends ArgumentRecord> = {
+  [Name in keyof Schemas as undefined extends StandardSchemaV1.InferInput<Schemas[Name]>
+    ? never
+    : Name]: StandardSchemaV1.InferInput<Schemas[Name]>;
+};
+
+type OptionalGiven<Schemas extends ArgumentRecord> = {
+  [Name in keyof Schemas as undefined extends StandardSchemaV1.InferInput<Schemas[Name]>
+    ? Name
+    : never]?: StandardSchemaV1.InferInput<Schemas[Name]>;
 };
 
 type Flatten<Type> = { [Key in keyof Type]: Type[Key] };

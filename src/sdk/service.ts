@@ -15,8 +15,14 @@ export interface ServiceOptions {
   readonly description?: string;
 }
 
-export interface FunctionServiceOptions extends ServiceOptions {
-  readonly endpoints: { readonly [name: string]: Endpoint };
+/** Endpoints of the function form by name. */
+export interface Endpoints {
+  readonly [name: string]: Endpoint;
+}
+
+export interface FunctionServiceOptions<Named extends Endpoints = Endpoints>
+  extends ServiceOptions {
+  readonly endpoints: Named;
 }
 
 /** An endpoint of a service: its name is settled, its options are checked. */
@@ -35,8 +41,10 @@ export interface ServiceDefinition {
 }
 
 /** A service of the function form, to be exported as default. */
-export interface Service {
+export interface Service<Named extends Endpoints = Endpoints> {
   readonly [SERVICE]: ServiceDefinition;
+  /** Only for the type checker: never there at run time. */
+  readonly types?: { readonly endpoints: Named };
 }
 
 /**
@@ -52,7 +60,9 @@ export type ServiceDecorator = <Class extends ServiceClass>(
 ) => void;
 
 /** A service of functions. Throws a `ServiceDefinitionError`. */
-export function service(options: FunctionServiceOptions): Service;
+export function service<Named extends Endpoints>(
+  options: FunctionServiceOptions<Named>,
+): Service<Named>;
 /** The decorator of a service class, constructed once per worker without arguments. */
 export function service(options: ServiceOptions): ServiceDecorator;
 export function service(options: ServiceOptions | FunctionServiceOptions): unknown {

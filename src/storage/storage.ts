@@ -16,9 +16,13 @@
  * Any other error is a defect, which asking again would not mend. Times are
  * milliseconds since 1970.
  */
+
 import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
+import type { Accounts } from "./accounts/accounts.ts";
+import type { Hosting } from "./hosting/hosting.ts";
+import type { MetricsStorage } from "./metrics/metrics.ts";
 
 /** A task to store. */
 export interface NewTask {
@@ -40,7 +44,7 @@ export interface NewTask {
   readonly retryOf?: string;
   readonly idempotency?: {
     readonly key: string;
-    /** Digest of the arguments: tells a repetition from a collision. */
+    /** Digest of the arguments and the schedule: tells a repetition from a collision. */
     readonly digest: string;
   };
   /** Refuse it when so many tasks of its endpoint are queued. */
@@ -57,7 +61,9 @@ export type SubmitOutcome =
   /** The task that was stored under this idempotency key before. */
   | { readonly outcome: "replayed"; readonly task: Task }
   | { readonly outcome: "key_reused" }
-  | { readonly outcome: "queue_full"; readonly queued: number };
+  | { readonly outcome: "queue_full"; readonly queued: number }
+  /** Files of its arguments were deleted before it came; see `registerBlobs`. */
+  | { readonly outcome: "blobs_gone" };
 
 /** One attempt of a task, as its holder names it. */
 export interface Attempt {
@@ -78,9 +84,13 @@ export type AttemptEnd =
   | { readonly status: "success"; readonly result: Payload }
   | { readonly status: "failure"; readonly failure: TaskFailure }
   | { readonly status: "cancelled" }
-  /** Back to the queue for another attempt: as a retry, when this one failed, or not by its fault. */
-  | { readonly status: "queued"; readonly runAtMs: number; readonly failed: boolean }
-  /** The worker died: back to the queue, or failed when that happened too often. */
+  /**
+   * Back to the queue for another attempt: as a retry, when this one failed, or
+   * not by its fault. It is not started before `runAtMs`; without that, it gets
+   * the place back that it had.
+   */
+  | { readonly status: "queued"; readonly failed: boolean; readonly runAtMs?: number }
+  /** The worker died: back to the place that it had, or failed when that happened too often. */
   | { readonly status: "worker_lost" };
 
 export type CancelOutcome =
@@ -95,6 +105,15 @@ export interface Storage extends AsyncDisposable {
     /** What is stored outlives the process. */
     readonly durable: boolean;
   };
+
+  /** People, organizations and tokens, in the same database. */
+  readonly accounts: Accounts;
+
+  /** What deployments run, in the same database. */
+  readonly hosting: Hosting;
+
+  /** What nodes have counted, for each other. */
+  readonly metrics: MetricsStorage;
 
   /** Opens the database and brings its schema up to date. Rejects with a message that says what to do. */
   start(): Promise<void>;
@@ -207,6 +226,46 @@ export interface Storage extends AsyncDisposable {
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 
   /**
+   * Deletes tasks of deployments that were deleted, whatever their state, with
+   * all that belongs to them; at most `limit` that live and as many that have
+   * ended. An attempt that still runs is no longer the current one.
+   */
+  pruneDeleted(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
+
+  /**
+   * Notes blobs before their bytes are written. From then on a blob is kept
+   * while a stored task has it among its arguments or in its result, which
+   * `submitTasks`, `endAttempts` and `pruneFinished` see to; one that no task
+   * has is dead at `deleteAfterMs`, or when its last task is pruned. A task
+   * whose blobs are being deleted is not stored (`blobs_gone`), and an attempt
+   * that ends with such a result goes back to the queue instead.
+   */
+  registerBlobs(parameters: {
+    readonly blobIds: readonly string[];
+    readonly deleteAfterMs: number;
+  }): Promise<void>;
+
+  /** Makes blobs dead at once, as far as no task has them. */
+  releaseBlobs(parameters: {
+    readonly blobIds: readonly string[];
+    readonly nowMs: number;
+  }): Promise<void>;
+
+  /**
+   * Dead blobs, at most `limit`, whose bytes the caller then deletes. No task
+   * can get them any more. Those that are not forgotten until `againMs` are
+   * given to the next one who asks.
+   */
+  takeDeadBlobs(parameters: {
+    readonly nowMs: number;
+    readonly againMs: number;
+    readonly limit: number;
+  }): Promise<string[]>;
+
+  /** The bytes of these dead blobs are gone. */
+  forgetBlobs(parameters: { readonly blobIds: readonly string[] }): Promise<void>;
+
+  /**
    * Tasks of a deployment, newest first. A page may have fewer than `limit`
    * tasks, even none, and still be followed by others: at most a bounded
    * number of rows is looked at. `nextBefore` is undefined after the last page.
@@ -224,6 +283,22 @@ export interface Storage extends AsyncDisposable {
 
   /** How many tasks of each endpoint are queued and running, from maintained counters. */
   countTasks(parameters: { readonly deploymentId: string }): Promise<QueueCount[]>;
+
+  /**
+   * How many queued tasks of each endpoint could be claimed now, each counted
+   * up to `limit`; endpoints without any are left out.
+   */
+  countDue(parameters: {
+    readonly deploymentId: string;
+    readonly nowMs: number;
+    readonly limit: number;
+  }): Promise<DueCount[]>;
+
+  /** When the task of each endpoint that has been due longest became due; endpoints without any are left out. */
+  oldestWaiting(parameters: {
+    readonly deploymentId: string;
+    readonly nowMs: number;
+  }): Promise<OldestWaiting[]>;
 
   /** When the earliest task that is queued but not yet due becomes due; undefined for none. */
   nextRunAt(parameters: {
@@ -248,6 +323,16 @@ export interface TaskListing {
 export interface TaskKey {
   readonly deploymentId: string;
   readonly taskId: string;
+}
+
+export interface DueCount {
+  readonly endpoint: string;
+  readonly due: number;
+}
+
+export interface OldestWaiting {
+  readonly endpoint: string;
+  readonly dueAtMs: number;
 }
 
 export interface QueueCount {

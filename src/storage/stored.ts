@@ -1,15 +1,20 @@
+import type { Payload, StoredFile } from "../sdk/protocol.ts";
 import type { Task } from "../tasks/task.ts";
 import type { NewTask } from "./storage.ts";
 
 /** A task that was just stored, as a read would give it, without the cost of one. */
 export function asStored(task: NewTask, claimed: boolean): Task {
-  const { deploymentId, taskId, endpoint, createdAtMs, expiresAtMs, retryOf } = task;
+  const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = task;
+  const { expiresAtMs, retryOf } = task;
   return {
     deploymentId,
     taskId,
     endpoint,
     status: claimed ? "running" : "queued",
+    priority,
     createdAtMs,
+    runAtMs,
+    startByMs,
     startedAtMs: claimed ? createdAtMs : undefined,
     finishedAtMs: undefined,
     expiresAtMs,
@@ -20,4 +25,10 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     failure: undefined,
     lastSequence: claimed ? 2 : 1,
   };
+}
+
+/** The files of a payload that stand in the blob store, its text among them. */
+export function storedFiles({ files, text }: Payload): StoredFile[] {
+  const stored = files.filter((file): file is StoredFile => "blob" in file);
+  return text === undefined ? stored : [text, ...stored];
 }

@@ -42,7 +42,13 @@ export interface Task {
   readonly taskId: string;
   readonly endpoint: string;
   readonly status: TaskStatus;
+  /** Higher starts first. */
+  readonly priority: number;
   readonly createdAtMs: number;
+  /** Not to be started before: as it was submitted, or the time of the retry after a failed attempt. */
+  readonly runAtMs: number;
+  /** Fails with `expired` when it has not been started by then. */
+  readonly startByMs: number | undefined;
   readonly startedAtMs: number | undefined;
   readonly finishedAtMs: number | undefined;
   readonly expiresAtMs: number;

@@ -3,12 +3,17 @@ import { describe, expect, it } from "vitest";
 import { principalOf, setPrincipal } from "../../src/auth/principal.ts";
 import { allowEveryone, requireToken } from "../../src/auth/shared-token.ts";
 import { toProblem } from "../../src/errors.ts";
+import { shown } from "./shown.ts";
 
 const TOKEN = "correct-horse-battery";
 
+function credentials(authorization: string | undefined) {
+  return { authorization, cookie: undefined, address: "127.0.0.1" };
+}
+
 function refusal(authorization: string | undefined) {
   try {
-    requireToken(TOKEN)(authorization);
+    requireToken(TOKEN)(credentials(authorization));
   } catch (err) {
     return toProblem(err);
   }
@@ -17,24 +22,26 @@ function refusal(authorization: string | undefined) {
 
 describe("a shared token", () => {
   it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, `BEARER   ${TOKEN}  `])("opens: %j", (header) => {
-    expect(requireToken(TOKEN)(header)).toEqual({ kind: "token" });
+    expect(requireToken(TOKEN)(credentials(header))).toEqual({ kind: "shared" });
   });
 
-  it.each([
-    undefined,
-    "",
-    TOKEN,
-    "Bearer",
-    "Bearer ",
-    `Basic ${TOKEN}`,
-    `Bearer${TOKEN}`,
-    `Bearer ${TOKEN}x`,
-    `Bearer ${TOKEN.slice(0, -1)}`,
-    `Bearer ${TOKEN.toUpperCase()}`,
-    `Bearer ${TOKEN} ${TOKEN}`,
-    `Bearer x, Bearer ${TOKEN}`,
-    `Bearer ${"x".repeat(100_000)}`,
-  ])("is refused with the same words whatever is wrong: %.40j", (header) => {
+  it.each(
+    shown(
+      undefined,
+      "",
+      TOKEN,
+      "Bearer",
+      "Bearer ",
+      `Basic ${TOKEN}`,
+      `Bearer${TOKEN}`,
+      `Bearer ${TOKEN}x`,
+      `Bearer ${TOKEN.slice(0, -1)}`,
+      `Bearer ${TOKEN.toUpperCase()}`,
+      `Bearer ${TOKEN} ${TOKEN}`,
+      `Bearer x, Bearer ${TOKEN}`,
+      `Bearer ${"x".repeat(100_000)}`,
+    ),
+  )("is refused with the same words whatever is wrong: %s", (_shown, header) => {
     const found = refusal(header);
     expect(found).toMatchObject({ reason: "TOKEN_INVALID", rawMessage: refusal("")?.rawMessage });
     expect(found?.message).not.toContain(TOKEN);
@@ -42,12 +49,12 @@ describe("a shared token", () => {
 });
 
 it("asks nobody where there is no token", () => {
-  expect(allowEveryone(undefined)).toEqual({ kind: "anonymous" });
-  expect(allowEveryone("Bearer whatever")).toEqual({ kind: "anonymous" });
+  expect(allowEveryone(credentials(undefined))).toEqual({ kind: "anonymous" });
+  expect(allowEveryone(credentials("Bearer whatever"))).toEqual({ kind: "anonymous" });
 });
 
 it("remembers who is calling with the request", () => {
   const values = createContextValues();
   expect(principalOf(values)).toBeUndefined();
-  expect(principalOf(setPrincipal(values, { kind: "token" }))).toEqual({ kind: "token" });
+  expect(principalOf(setPrincipal(values, { kind: "shared" }))).toEqual({ kind: "shared" });
 });

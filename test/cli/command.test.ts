@@ -23,13 +23,17 @@ function written(name: string, source: string): string {
   return path;
 }
 
-/** Exit code 1, and on stderr these words alone: no stack trace, nothing on stdout. */
-function expectRefusal({ code, signal, stdout, stderr }: Ended, words: string | RegExp): void {
+/** An exit code, and on stderr these words alone: no stack trace, nothing on stdout. */
+function expectRefusal(
+  { code, signal, stdout, stderr }: Ended,
+  words: string | RegExp,
+  exitCode = 1,
+): void {
   expect(stderr).toMatch(words);
   expect(stderr).not.toMatch(/^\s+at /m);
   expect(stderr).not.toContain("node:internal");
   expect(stderr.trim().split("\n").length).toBeLessThanOrEqual(3);
-  expect({ code, signal, stdout }).toEqual({ code: 1, signal: null, stdout: "" });
+  expect({ code, signal, stdout }).toEqual({ code: exitCode, signal: null, stdout: "" });
 }
 
 describe("help", { timeout: PROCESS_MS }, () => {
@@ -51,7 +55,7 @@ describe("help", { timeout: PROCESS_MS }, () => {
 
   it("is what a call without a command gets, as an error", async () => {
     const { code, stdout, stderr } = await run([]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("Usage: tessera");
   });
 
@@ -73,7 +77,7 @@ describe("what is not a command", { timeout: PROCESS_MS }, () => {
     ["an option without its value", ["serve", fine, "--port"], "argument missing"],
   ])("is refused with a hint at the help: %s", async (_, args, words) => {
     const ended = await run(args);
-    expectRefusal(ended, words);
+    expectRefusal(ended, words, 2);
     expect(ended.stderr).toMatch(/tessera .*--help/);
   });
 });

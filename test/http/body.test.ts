@@ -6,6 +6,7 @@ import { type FastifyInstance, fastify } from "fastify";
 import { afterEach, expect, it } from "vitest";
 import { toProblem } from "../../src/errors.ts";
 import { boundedChunks, readBody } from "../../src/http/body.ts";
+import { BodyStream } from "../../src/http/body-stream.ts";
 import { sendProblem } from "../../src/http/problem.ts";
 
 const DEADLINE_MS = 50;
@@ -28,6 +29,17 @@ async function start(http2: boolean): Promise<number> {
       return sendProblem(reply, toProblem(err));
     }
   });
+  app.post("/stream", async (req, reply) => {
+    try {
+      let size = 0;
+      for await (const chunk of new BodyStream(req, { maxBytes: 10, deadlineMs: DEADLINE_MS })) {
+        size += chunk.length;
+      }
+      return String(size);
+    } catch (err) {
+      return sendProblem(reply, toProblem(err));
+    }
+  });
   app.post("/chunks", async (req, reply) => {
     reply.hijack();
     for await (const _ of boundedChunks(req, req.raw, DEADLINE_MS)) {
@@ -38,37 +50,61 @@ async function start(http2: boolean): Promise<number> {
   return (app.server.address() as AddressInfo).port;
 }
 
-it("a body over HTTP/2 that does not come to its end is refused, and its stream ended", async () => {
+/** Read whole, and read as it arrives. */
+const WAYS = ["/", "/stream"];
+
+it.each(WAYS)("a body over HTTP/1.1 or 2 is read to its end: %s", async (path) => {
+  const init = { method: "POST", body: "nine char" };
+  expect(await (await fetch(`http://127.0.0.1:${await start(false)}${path}`, init)).text()).toBe(
+    "9",
+  );
+  await app.close();
   session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
-  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
-  // Its end is a reset.
-  stream.on("error", () => {});
-  const closed = new Promise((resolve) => stream.once("close", resolve));
-  stream.write("four");
-  const [headers] = await once(stream, "response");
-  expect(headers[":status"]).toBe(400);
-  expect(await text(stream)).toMatch(/did not arrive in time.*BODY_MALFORMED/);
-  await closed;
+  const stream = session.request({ ":method": "POST", ":path": path }, { endStream: false });
+  stream.end("nine char");
+  expect(await text(stream)).toBe("9");
 });
 
-it("a body over HTTP/1.1 that does not come to its end is refused, and its connection ended", async () => {
-  const socket = connect(await start(false), "127.0.0.1");
-  socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nfour");
-  expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 [\s\S]*did not arrive in time/);
-});
+it.each(WAYS)(
+  "a body over HTTP/2 that does not come to its end is refused, and its stream ended: %s",
+  async (path) => {
+    session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
+    const stream = session.request({ ":method": "POST", ":path": path }, { endStream: false });
+    // Its end is a reset.
+    stream.on("error", () => {});
+    const closed = new Promise((resolve) => stream.once("close", resolve));
+    stream.write("four");
+    const [headers] = await once(stream, "response");
+    expect(headers[":status"]).toBe(400);
+    expect(await text(stream)).toMatch(/did not arrive in time.*BODY_MALFORMED/);
+    await closed;
+  },
+);
 
-it("a body that is too large and never ends is refused at once, and its stream ended", async () => {
-  session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
-  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
-  // Its end is a reset.
-  stream.on("error", () => {});
-  const closed = new Promise((resolve) => stream.once("close", resolve));
-  stream.write("more than ten");
-  const [headers] = await once(stream, "response");
-  expect(headers[":status"]).toBe(413);
-  stream.resume();
-  await closed;
-});
+it.each(WAYS)(
+  "a body over HTTP/1.1 that does not come to its end is refused, and its connection ended: %s",
+  async (path) => {
+    const socket = connect(await start(false), "127.0.0.1");
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nfour`);
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 [\s\S]*did not arrive in time/);
+  },
+);
+
+it.each(WAYS)(
+  "a body that is too large and never ends is refused at once, and its stream ended: %s",
+  async (path) => {
+    session = connectHttp2(`http://127.0.0.1:${await start(true)}`);
+    const stream = session.request({ ":method": "POST", ":path": path }, { endStream: false });
+    // Its end is a reset.
+    stream.on("error", () => {});
+    const closed = new Promise((resolve) => stream.once("close", resolve));
+    stream.write("more than ten");
+    const [headers] = await once(stream, "response");
+    expect(headers[":status"]).toBe(413);
+    stream.resume();
+    await closed;
+  },
+);
 
 it("a body that is read in chunks and does not come to its end ends its stream", async () => {
   session = connectHttp2(`http://127.0.0.1:${await start(true)}`);

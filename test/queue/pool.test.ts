@@ -8,6 +8,7 @@ import { workerPermissions } from "../../src/deployments/permissions.ts";
 import { Pool } from "../../src/queue/pool/pool.ts";
 import type { EndpointManifest } from "../../src/sdk/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
+import { localFiles } from "../files/local.ts";
 
 const FAULTS = fileURLToPath(new URL("../fixtures/services/serve/faults.ts", import.meta.url));
 
@@ -35,6 +36,7 @@ beforeEach(async () => {
       }
       return {
         ...{ service, scratchFolder, env: {}, maxResultBytes: 1_000, graceMs: 100 },
+        ...{ maxFileBytes: 1_000, keepers: localFiles() },
         permissions: workerPermissions(service),
         readyTimeoutMs: 30_000,
         onSpawn() {},

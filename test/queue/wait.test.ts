@@ -4,7 +4,16 @@ import { waitFor } from "../../src/queue/wait.ts";
 import type { Task } from "../../src/tasks/task.ts";
 
 const QUEUED: Task = {
-  ...{ deploymentId: "d", taskId: "t", endpoint: "e", status: "queued", createdAtMs: 0 },
+  ...{
+    deploymentId: "d",
+    taskId: "t",
+    endpoint: "e",
+    status: "queued",
+    priority: 0,
+    runAtMs: 0,
+    startByMs: undefined,
+    createdAtMs: 0,
+  },
   ...{ startedAtMs: undefined, finishedAtMs: undefined, expiresAtMs: 1, attempt: 0 },
   ...{ failedAttempts: 0, progress: undefined, retryOf: undefined, failure: undefined },
   lastSequence: 1,

@@ -72,7 +72,7 @@ export async function startLibrary(options: LibraryOptions = {}) {
   await app.register(restPlugin, {
     services: options.services ?? [Library],
     invoke,
-    ...(options.maxBodyBytes === undefined ? {} : { maxBodyBytes: options.maxBodyBytes }),
+    ...(options.maxBodyBytes !== undefined && { maxBodyBytes: () => options.maxBodyBytes ?? 0 }),
     ...(options.firstAnswerMs === undefined ? {} : { firstAnswerMs: options.firstAnswerMs }),
     ...(options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs }),
   });

@@ -95,7 +95,7 @@ describe.each([
     ]);
     expect(numbers?.case === "allExtensionNumbersResponse" && numbers.value).toMatchObject({
       baseTypeName: containingType,
-      extensionNumber: [72295728],
+      extensionNumber: [72295728, 50601],
     });
     expect(files(file)[0]?.name).toBe("google/api/annotations.proto");
     expect(none?.case === "allExtensionNumbersResponse" && none.value.extensionNumber).toEqual([]);

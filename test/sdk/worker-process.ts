@@ -15,7 +15,7 @@ import {
   CHANNEL_DESCRIPTOR,
   type FileValue,
   type NodeMessage,
-  type Payload,
+  type SentPayload,
   type WorkerMessage,
 } from "../../src/sdk/protocol.ts";
 
@@ -79,6 +79,8 @@ export class WorkerProcess implements AsyncDisposable {
       servicePath: bundle.servicePath,
       code: bundle.code,
       maxResultBytes: 64 * 1024 * 1024,
+      maxFileBytes: 64 * 1024 * 1024,
+      scratchFolder: "/nowhere",
     });
     const answer = await worker.find((message) =>
       message.type === "ready" || message.type === "refused" ? message : undefined,
@@ -133,7 +135,7 @@ export class WorkerProcess implements AsyncDisposable {
     endpoint: string,
     args: unknown,
     files: readonly FileValue[] = [],
-  ): Promise<Payload> {
+  ): Promise<SentPayload> {
     const outcome = await this.outcome(this.start(endpoint, args, files));
     if ("failure" in outcome) {
       throw new Error(`${outcome.failure.reason}: ${outcome.failure.message}`);
@@ -167,7 +169,7 @@ export class WorkerProcess implements AsyncDisposable {
     await this.exited;
   }
 
-  #call(endpoint: string, payload: Payload): Call {
+  #call(endpoint: string, payload: SentPayload): Call {
     return {
       id: this.#lastId,
       endpoint,

@@ -137,6 +137,42 @@ describe("the place in the queue", () => {
   });
 });
 
+describe("the schedule of a task", () => {
+  it("is shown with its status", async () => {
+    const query = `?priority=7&run_at=${rfc3339(60_000)}&start_by=${rfc3339(90_000)}`;
+    const submitted = (await served.post(`/sum/submit${query}`, { numbers: [] })).json as Shown;
+    const shown = await served.status("sum", submitted.task_id);
+    const { priority, run_at, start_by } = shown as unknown as Record<string, string>;
+    expect(priority).toBe(7);
+    expect(Date.parse(start_by ?? "") - Date.parse(run_at ?? "")).toBeGreaterThan(25_000);
+    const plain = (await served.post("/sum/submit", { numbers: [] })).json as Shown;
+    const usual = { priority: 0, run_at: null, start_by: null };
+    expect(await served.ended("sum", plain.task_id)).toMatchObject(usual);
+  });
+
+  it("gives a retry the priority of the original, and no delay", async () => {
+    const submitted = await served.post("/sum/submit?priority=7&delay=0.1", { numbers: [1] });
+    const { task_id: original } = submitted.json as Shown;
+    await served.ended("sum", original);
+    const retried = await served.post(`/sum/retry?task_id=${original}`, undefined);
+    const { task_id: id } = retried.json as Shown;
+    expect(await served.ended("sum", id)).toMatchObject({ priority: 7, run_at: null });
+  });
+
+  it("belongs to what an idempotency key stands for, as it was written", async () => {
+    const submit = (key: string, query: string) =>
+      served.post(`/sum/submit${query}`, { numbers: [1] }, { "idempotency-key": key });
+    const schedules = ["?delay=0.2&priority=3", "?delay=0.2", "", `?start_by=${rfc3339(60_000)}`];
+    for (const [index, query] of schedules.entries()) {
+      const first = await submit(`key-${index}`, query);
+      const again = await submit(`key-${index}`, query);
+      expect(again.json).toMatchObject({ task_id: (first.json as Shown).task_id });
+      const other = await submit(`key-${index}`, schedules[(index + 1) % 4] ?? "");
+      expect(refusal(other)).toMatchObject({ status: 409, reason: "IDEMPOTENCY_KEY_REUSED" });
+    }
+  });
+});
+
 it.each([
   ["priority=101", "priority"],
   ["priority=1.5", "priority"],

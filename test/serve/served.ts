@@ -19,7 +19,8 @@ export function fixture(name: string): string {
 /** Serves `fixtures/services/serve/<name>.ts`, quiet and with short times unless told otherwise. */
 export async function serve(name: string, options: ServedOptions = {}): Promise<Served> {
   const { token, ...changes } = options;
-  const { config } = readServeConfig(fixture(`${name}.ts`), { port: "0" }, {});
+  const { database = ":memory:" } = changes;
+  const { config } = readServeConfig(fixture(`${name}.ts`), { port: "0", database }, {});
   const quick = { workers: 1, logLevel: "silent", graceMs: 300, drainMs: 300 };
   const service = await serveService({ ...config, ...quick, ...changes }, { token });
   return new Served(service.port, () => service.stop());

@@ -26,6 +26,7 @@ it.each([
   ["POST", "/nope"],
   ["GET", "/schema.json"],
   ["GET", "/docs.json"],
+  ["GET", "/metrics"],
   ["GET", "/api/v1/endpoints"],
   ["GET", "/api/v1/tasks/x"],
   ["GET", "/api/v1/tasks/x:watch"],
@@ -55,6 +56,18 @@ it("a caller with the token is served", async () => {
   expect(
     (await served.post("/repeat", { text: "a" }, { authorization: `bearer ${TOKEN}` })).text,
   ).toBe("a");
+});
+
+it("what was counted is shown to who has the token", async () => {
+  await served.post("/repeat", { text: "a" }, BEARER);
+  await served.post("/api/v1/tasks", {}, BEARER);
+  const { status, text } = await served.fetch("/metrics", { headers: BEARER });
+  expect(status).toBe(200);
+  expect(text).toMatch(
+    /^tessera_requests_total\{code="ok",deployment="\w+",endpoint="repeat",.*protocol="http"\} \d/m,
+  );
+  expect(text).toMatch(/^tessera_requests_total\{code="\w+",deployment=.*,protocol="rest"\} 1$/m);
+  expect(text).not.toContain("process_");
 });
 
 it.each(["/repeat", "/sum/submit", "/api/v1/tasks"])(

@@ -85,6 +85,8 @@ function toEnd(kind: number, nowMs: number): AttemptEnd {
     { status: "failure", failure: FAILURE },
     { status: "cancelled" },
     { status: "queued", runAtMs: nowMs + (kind % 3) * 50, failed: true },
+    { status: "queued", failed: false },
+    { status: "queued", runAtMs: nowMs + 20, failed: false },
     { status: "worker_lost" },
   ];
   return pick(ends, kind) ?? { status: "cancelled" };

@@ -7,6 +7,7 @@
 import { describe, test } from "vitest";
 import type { Storage } from "../../src/storage/storage.ts";
 import { attemptsContract } from "./contract/attempts.ts";
+import { blobsContract } from "./contract/blobs.ts";
 import { claimContract } from "./contract/claim.ts";
 import { countsContract } from "./contract/counts.ts";
 import { deadlinesContract } from "./contract/deadlines.ts";
@@ -68,6 +69,7 @@ export function storageContract(
     describe("deadlines", () => deadlinesContract(contract));
     describe("lists and positions", () => listContract(contract));
     describe("payloads", () => payloadsContract(contract));
+    describe("blobs", () => blobsContract(contract));
     describe("events", () => eventsContract(contract));
     describe("leases", () => leasesContract(contract));
     describe("prune", () => pruneContract(contract));

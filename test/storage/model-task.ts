@@ -8,7 +8,6 @@ import type { Task } from "../../src/tasks/task.ts";
 export interface ModelTask {
   task: Task;
   readonly submitted: NewTask;
-  runAtMs: number;
   /** It was found due once, and stays so when the clock goes back. */
   due: boolean;
   leaseId: string | undefined;
@@ -22,24 +21,27 @@ export interface ModelTask {
 
 /** A task as it is accepted. */
 export function create(submitted: NewTask): ModelTask {
-  const { deploymentId, taskId, endpoint, createdAtMs, runAtMs, expiresAtMs, retryOf } = submitted;
+  const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = submitted;
+  const { expiresAtMs, retryOf } = submitted;
   const found: ModelTask = {
     task: {
-      ...{ deploymentId, taskId, endpoint, status: "queued", createdAtMs, expiresAtMs, retryOf },
+      ...{ deploymentId, taskId, endpoint, status: "queued", priority, expiresAtMs, retryOf },
+      ...{ createdAtMs, runAtMs, startByMs },
       ...{ startedAtMs: undefined, finishedAtMs: undefined, progress: undefined },
       ...{ failure: undefined, attempt: 0, failedAttempts: 0, lastSequence: 0 },
     },
-    ...{ submitted, runAtMs, due: runAtMs <= createdAtMs, leaseId: undefined },
+    ...{ submitted, due: runAtMs <= createdAtMs, leaseId: undefined },
     ...{ lostWorkers: 0, abortRequested: false, result: undefined, ended: undefined, log: [] },
   };
   append(found, createdAtMs, { kind: "state", status: "queued" });
   return found;
 }
 
-export function requeue(found: ModelTask, runAtMs: number, nowMs: number): Task {
-  found.task = { ...found.task, status: "queued" };
-  found.runAtMs = runAtMs;
-  found.due = runAtMs <= nowMs;
+/** Back to the queue, for that time, or else to the place that it had. */
+export function requeue(found: ModelTask, laterMs: number | undefined, nowMs: number): Task {
+  const runAtMs = laterMs ?? found.task.runAtMs;
+  found.task = { ...found.task, status: "queued", runAtMs };
+  found.due = laterMs === undefined || laterMs <= nowMs;
   found.leaseId = undefined;
   append(found, nowMs, { kind: "state", status: "queued" });
   return found.task;
@@ -74,7 +76,7 @@ export function append(found: ModelTask, timeMs: number, body: TaskEventBody): n
 export function inOrder(a: ModelTask, b: ModelTask): number {
   return (
     b.submitted.priority - a.submitted.priority ||
-    a.runAtMs - b.runAtMs ||
+    a.task.runAtMs - b.task.runAtMs ||
     (a.task.taskId < b.task.taskId ? -1 : 1)
   );
 }

@@ -50,7 +50,7 @@ export class QueueModel {
 
   claimTasks({ deploymentId, nowMs, claims }: ParametersOf<"claimTasks">): ClaimedTask[] {
     for (const found of this.#list("queued", deploymentId)) {
-      found.due ||= found.runAtMs <= nowMs;
+      found.due ||= found.task.runAtMs <= nowMs;
     }
     return claims.flatMap(({ endpoint, leaseId, limit }) =>
       this.#list("queued", deploymentId)
@@ -190,8 +190,8 @@ export class QueueModel {
 
   nextRunAt({ deploymentId, nowMs }: ParametersOf<"nextRunAt">): number | undefined {
     const times = this.#list("queued", deploymentId)
-      .filter(({ due, runAtMs }) => !due && runAtMs > nowMs)
-      .map(({ runAtMs }) => runAtMs);
+      .filter(({ due, task }) => !due && task.runAtMs > nowMs)
+      .map(({ task }) => task.runAtMs);
     return times.length > 0 ? Math.min(...times) : undefined;
   }
 
@@ -252,7 +252,7 @@ export class QueueModel {
     }
     found.lostWorkers += 1;
     if (found.lostWorkers <= MAX_LOST_WORKERS) {
-      return requeue(found, nowMs, nowMs);
+      return requeue(found, undefined, nowMs);
     }
     const message = `the worker died during this task ${found.lostWorkers} times; it is not tried again`;
     const failure = { reason: "worker_lost", code: "internal", message } as const;

@@ -249,6 +249,209 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_SERVER_BUSY = 32;
    */
   SERVER_BUSY = 32,
+
+  /**
+   * No organization of this name that the caller belongs to.
+   *
+   * @generated from enum value: ERROR_REASON_ORGANIZATION_NOT_FOUND = 33;
+   */
+  ORGANIZATION_NOT_FOUND = 33,
+
+  /**
+   * An organization of this name exists.
+   *
+   * @generated from enum value: ERROR_REASON_ORGANIZATION_EXISTS = 34;
+   */
+  ORGANIZATION_EXISTS = 34,
+
+  /**
+   * No such member.
+   *
+   * @generated from enum value: ERROR_REASON_MEMBER_NOT_FOUND = 35;
+   */
+  MEMBER_NOT_FOUND = 35,
+
+  /**
+   * The person is a member already.
+   *
+   * @generated from enum value: ERROR_REASON_MEMBER_EXISTS = 36;
+   */
+  MEMBER_EXISTS = 36,
+
+  /**
+   * The organization would be left without an admin.
+   *
+   * @generated from enum value: ERROR_REASON_LAST_ADMIN = 37;
+   */
+  LAST_ADMIN = 37,
+
+  /**
+   * The invitation is unknown, used, withdrawn or expired.
+   *
+   * @generated from enum value: ERROR_REASON_INVITATION_NOT_FOUND = 38;
+   */
+  INVITATION_NOT_FOUND = 38,
+
+  /**
+   * No such token, or none that the caller may see.
+   *
+   * @generated from enum value: ERROR_REASON_TOKEN_NOT_FOUND = 39;
+   */
+  TOKEN_NOT_FOUND = 39,
+
+  /**
+   * The operator has not enabled monitoring tokens for the organization.
+   *
+   * @generated from enum value: ERROR_REASON_MONITORING_DISABLED = 40;
+   */
+  MONITORING_DISABLED = 40,
+
+  /**
+   * The value of this token cannot be shown again.
+   *
+   * @generated from enum value: ERROR_REASON_REVEAL_DISABLED = 41;
+   */
+  REVEAL_DISABLED = 41,
+
+  /**
+   * A deployment of this name exists.
+   *
+   * @generated from enum value: ERROR_REASON_DEPLOYMENT_EXISTS = 42;
+   */
+  DEPLOYMENT_EXISTS = 42,
+
+  /**
+   * This asks for an admin of the organization.
+   *
+   * @generated from enum value: ERROR_REASON_ADMIN_REQUIRED = 43;
+   */
+  ADMIN_REQUIRED = 43,
+
+  /**
+   * This asks for a person who has signed in, or has done so lately.
+   *
+   * @generated from enum value: ERROR_REASON_SIGN_IN_REQUIRED = 44;
+   */
+  SIGN_IN_REQUIRED = 44,
+
+  /**
+   * E-mail address or password are wrong.
+   *
+   * @generated from enum value: ERROR_REASON_SIGN_IN_FAILED = 45;
+   */
+  SIGN_IN_FAILED = 45,
+
+  /**
+   * Too many failed attempts from this address.
+   *
+   * @generated from enum value: ERROR_REASON_RATE_LIMITED = 46;
+   */
+  RATE_LIMITED = 46,
+
+  /**
+   * The setup code is unknown or used.
+   *
+   * @generated from enum value: ERROR_REASON_SETUP_INVALID = 47;
+   */
+  SETUP_INVALID = 47,
+
+  /**
+   * The login's code is unknown, used, expired, or does not fit.
+   *
+   * @generated from enum value: ERROR_REASON_LOGIN_INVALID = 48;
+   */
+  LOGIN_INVALID = 48,
+
+  /**
+   * No login waits under this code.
+   *
+   * @generated from enum value: ERROR_REASON_LOGIN_NOT_FOUND = 49;
+   */
+  LOGIN_NOT_FOUND = 49,
+
+  /**
+   * The person has not answered yet.
+   *
+   * @generated from enum value: ERROR_REASON_LOGIN_PENDING = 50;
+   */
+  LOGIN_PENDING = 50,
+
+  /**
+   * Asked again too soon.
+   *
+   * @generated from enum value: ERROR_REASON_LOGIN_SLOW_DOWN = 51;
+   */
+  LOGIN_SLOW_DOWN = 51,
+
+  /**
+   * The person said no.
+   *
+   * @generated from enum value: ERROR_REASON_LOGIN_DENIED = 52;
+   */
+  LOGIN_DENIED = 52,
+
+  /**
+   * It was changed by somebody else in the meantime.
+   *
+   * @generated from enum value: ERROR_REASON_VERSION_CONFLICT = 53;
+   */
+  VERSION_CONFLICT = 53,
+
+  /**
+   * There are as many of these as there may be.
+   *
+   * @generated from enum value: ERROR_REASON_LIMIT_REACHED = 54;
+   */
+  LIMIT_REACHED = 54,
+
+  /**
+   * The artifact is no artifact, is damaged, too large, or for another version.
+   *
+   * @generated from enum value: ERROR_REASON_ARTIFACT_INVALID = 55;
+   */
+  ARTIFACT_INVALID = 55,
+
+  /**
+   * Files of the artifact were not uploaded, or too long ago.
+   *
+   * @generated from enum value: ERROR_REASON_FILES_MISSING = 56;
+   */
+  FILES_MISSING = 56,
+
+  /**
+   * The deployment has no such revision, or keeps it no longer.
+   *
+   * @generated from enum value: ERROR_REASON_REVISION_NOT_FOUND = 57;
+   */
+  REVISION_NOT_FOUND = 57,
+
+  /**
+   * Nothing was deployed yet.
+   *
+   * @generated from enum value: ERROR_REASON_NO_REVISION = 58;
+   */
+  NO_REVISION = 58,
+
+  /**
+   * Tasks of the deployment are queued or running.
+   *
+   * @generated from enum value: ERROR_REASON_TASKS_QUEUED = 59;
+   */
+  TASKS_QUEUED = 59,
+
+  /**
+   * The deployment is stopped; it can be started again.
+   *
+   * @generated from enum value: ERROR_REASON_DEPLOYMENT_STOPPED = 60;
+   */
+  DEPLOYMENT_STOPPED = 60,
+
+  /**
+   * The deployment could not start; its status says why.
+   *
+   * @generated from enum value: ERROR_REASON_DEPLOYMENT_FAILED = 61;
+   */
+  DEPLOYMENT_FAILED = 61,
 }
 
 /**

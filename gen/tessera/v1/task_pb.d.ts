@@ -126,6 +126,30 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: google.protobuf.Timestamp estimated_start = 14;
    */
   estimatedStart?: Timestamp | undefined;
+
+  /**
+   * Tasks of a higher priority start first.
+   *
+   * @generated from field: int32 priority = 15;
+   */
+  priority: number;
+
+  /**
+   * When it may be started first: as it was submitted, or, after a failed
+   * attempt, the time of the next one. Absent for a task that could start at
+   * once.
+   *
+   * @generated from field: google.protobuf.Timestamp run_at = 16;
+   */
+  runAt?: Timestamp | undefined;
+
+  /**
+   * It fails when it has not been started by then; absent: it waits for as
+   * long as it takes.
+   *
+   * @generated from field: google.protobuf.Timestamp start_by = 17;
+   */
+  startBy?: Timestamp | undefined;
 };
 
 /**
@@ -241,8 +265,9 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * The same key with the same arguments gives the first task again; with
-   * others it is an error. Keys live as long as the task.
+   * The same key with the same arguments and the same schedule (`priority` and
+   * the times from `run_at` on, as they were written) gives the first task
+   * again; with others it is an error. Keys live as long as the task.
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -288,6 +313,22 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
    * @generated from field: google.protobuf.Timestamp start_by = 10;
    */
   startBy?: Timestamp | undefined;
+
+  /**
+   * The same as `run_at`, from the time at which the task is accepted; not
+   * both.
+   *
+   * @generated from field: google.protobuf.Duration delay = 11;
+   */
+  delay?: Duration | undefined;
+
+  /**
+   * The same as `start_by`, from the time at which the task is accepted; not
+   * both.
+   *
+   * @generated from field: google.protobuf.Duration start_within = 12;
+   */
+  startWithin?: Duration | undefined;
 };
 
 /**
@@ -422,6 +463,20 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
    * @generated from field: google.protobuf.Timestamp start_by = 7;
    */
   startBy?: Timestamp | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Duration delay = 8;
+   */
+  delay?: Duration | undefined;
+
+  /**
+   * See SubmitTaskRequest.
+   *
+   * @generated from field: google.protobuf.Duration start_within = 9;
+   */
+  startWithin?: Duration | undefined;
 };
 
 /**

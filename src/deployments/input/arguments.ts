@@ -7,11 +7,14 @@
 import { isUtf8 } from "node:buffer";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { problem, type Violation } from "../../errors.ts";
+import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../sdk/manifest.ts";
-import type { FileValue, Payload } from "../../sdk/protocol.ts";
+import { type FileValue, INLINE_FILE_BYTES, type Payload } from "../../sdk/protocol.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
-import { type FormPart, readMultipart } from "./multipart.ts";
+import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
+import { readMultipart } from "./multipart.ts";
 import { createSchemaCheck, MAX_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
+import { storedViolation } from "./stored.ts";
 
 /** What a caller sent: values, or the body of an HTTP request. */
 export type Input =
@@ -20,7 +23,14 @@ export type Input =
       readonly case: "body";
       readonly value: { readonly contentType: string; readonly data: Uint8Array };
     }
+  | { readonly case: "stream"; readonly value: FormStream }
   | { readonly case: undefined; readonly value?: undefined };
+
+/** A body of multipart/form-data that is read as it arrives. */
+export interface FormStream extends Omit<FormOptions, "keeper"> {
+  readonly contentType: string;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
 
 /** Reads the arguments of one endpoint. */
 export class ArgumentsReader {
@@ -32,28 +42,36 @@ export class ArgumentsReader {
     this.#check = createSchemaCheck(endpoint);
   }
 
-  /** Rejects with ARGUMENTS_INVALID, BODY_MALFORMED or CONTENT_TYPE_UNSUPPORTED. */
-  async read(input: Input): Promise<Payload> {
+  /**
+   * Large files are kept by the keeper, and are the caller's then. Rejects
+   * with ARGUMENTS_INVALID, BODY_MALFORMED, BODY_TOO_LARGE,
+   * CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has kept nothing then.
+   */
+  async read(input: Input, keeper: FileKeeper): Promise<Payload> {
     if (input.case === "arguments") {
-      return this.#fromObject(input.value, undefined);
+      return this.#fromObject(input.value, undefined, keeper);
+    }
+    if (input.case === "stream") {
+      const { contentType, chunks, ...limits } = input.value;
+      return this.#fromForm(contentType, chunks, { ...limits, keeper });
     }
     if (
       input.case === undefined ||
       (input.value.data.length === 0 && input.value.contentType === "")
     ) {
-      return this.#fromObject({}, undefined);
+      return this.#fromObject({}, undefined, keeper);
     }
     const { contentType, data } = input.value;
     const mediaType = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
     if (mediaType === "multipart/form-data") {
-      return this.#fromParts(await readMultipart(contentType, data));
+      return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
     }
     if (mediaType === "application/json" || mediaType.endsWith("+json")) {
       if (!isUtf8(data)) {
         throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
       }
       const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
-      return this.#fromObject(parseObject(text), text);
+      return this.#fromObject(parseObject(text), text, keeper);
     }
     throw problem(
       "CONTENT_TYPE_UNSUPPORTED",
@@ -61,8 +79,17 @@ export class ArgumentsReader {
     );
   }
 
+  /** What is wrong with arguments that were read for another revision; undefined when nothing is. */
+  faultOf(stored: Payload): Violation | undefined {
+    return storedViolation(this.#endpoint, this.#check, stored);
+  }
+
   /** `text` is the JSON that the object came from: passed on as it is when no file was in it. */
-  #fromObject(values: JsonObject, text: string | undefined): Payload {
+  #fromObject(
+    values: JsonObject,
+    text: string | undefined,
+    keeper: FileKeeper,
+  ): Payload | Promise<Payload> {
     const names = Object.keys(this.#endpoint.files);
     if (names.length === 0) {
       const { violations, count } = this.#check(values, text);
@@ -70,7 +97,7 @@ export class ArgumentsReader {
       return { json: text ?? JSON.stringify(values), files: [] };
     }
     const fields = { ...values };
-    const given = new Map<string, FileValue[]>();
+    const given = new Map<string, GivenFile[]>();
     const violations: Violation[] = [];
     for (const name of names.filter((each) => Object.hasOwn(fields, each))) {
       const list = Array.isArray(fields[name]) ? fields[name] : [fields[name]];
@@ -86,42 +113,30 @@ export class ArgumentsReader {
       delete fields[name];
     }
     this.#refuse(violations);
-    return this.#assemble(fields, given);
+    return keepLarge(this.#assemble(fields, given), keeper);
   }
 
-  #fromParts(parts: readonly FormPart[]): Payload {
-    const fields: JsonObject = {};
-    const given = new Map<string, FileValue[]>();
-    const violations: Violation[] = [];
-    for (const part of parts) {
-      const { name } = part;
-      const isFile = Object.hasOwn(this.#endpoint.files, name);
-      if ("file" in part && isFile) {
-        given.set(name, [...(given.get(name) ?? []), part.file]);
-      } else if ("file" in part) {
-        violations.push({
-          field: name,
-          description: "is a file, but this argument does not take one",
-        });
-      } else if (isFile) {
-        const file = fileFromDataUrl(part.text);
-        if (typeof file === "string") {
-          violations.push({ field: name, description: file });
-        } else {
-          given.set(name, [...(given.get(name) ?? []), file]);
-        }
-      } else {
-        addField(fields, part, propertyOf(this.#endpoint, name));
-      }
+  async #fromForm(
+    contentType: string,
+    chunks: AsyncIterable<Uint8Array>,
+    options: FormOptions,
+  ): Promise<Payload> {
+    const taker = new FormTaker(this.#endpoint, options);
+    const { keeper, maxHeldBytes } = options;
+    try {
+      await readMultipart(contentType, chunks, { taker, maxTextBytes: maxHeldBytes });
+      this.#refuse(taker.violations);
+      return await keepLarge(this.#assemble(taker.fields, taker.files), keeper);
+    } catch (err) {
+      await keeper.release({ json: "", files: taker.kept });
+      throw err;
     }
-    this.#refuse(violations);
-    return this.#assemble(fields, given);
   }
 
-  #assemble(fields: JsonObject, given: ReadonlyMap<string, readonly FileValue[]>): Payload {
+  #assemble(fields: JsonObject, given: ReadonlyMap<string, readonly GivenFile[]>): Payload {
     const checked = this.#check(fields);
     const violations = [...checked.violations];
-    const files: FileValue[] = [];
+    const files: GivenFile[] = [];
     for (const [name, argument] of Object.entries(this.#endpoint.files)) {
       const list = given.get(name);
       const violation = fileViolation(argument, list);
@@ -152,6 +167,25 @@ export class ArgumentsReader {
   }
 }
 
+/** Files that came as text are in memory whole; the large ones among them go where large ones are kept. */
+async function keepLarge(payload: Payload, keeper: FileKeeper): Promise<Payload> {
+  const files: GivenFile[] = [];
+  try {
+    for (const file of payload.files) {
+      const large = "data" in file && file.data.byteLength > INLINE_FILE_BYTES;
+      files.push(large ? await keepData(file, keeper) : file);
+    }
+    return { ...payload, files };
+  } catch (err) {
+    await keeper.release({ json: "", files });
+    throw err;
+  }
+}
+
+function keepData({ data, ...facts }: FileValue, keeper: FileKeeper): Promise<GivenFile> {
+  return keeper.keep(facts, once(data));
+}
+
 function parseObject(text: string): JsonObject {
   let value: unknown;
   try {
@@ -168,48 +202,4 @@ function parseObject(text: string): JsonObject {
     );
   }
   return value as JsonObject;
-}
-
-type Property = { readonly type?: unknown } | undefined;
-
-function propertyOf({ input }: EndpointManifest, name: string): Property {
-  const properties = (input.properties ?? {}) as { readonly [name: string]: Property };
-  return Object.hasOwn(properties, name) ? properties[name] : undefined;
-}
-
-/**
- * A text part is JSON, as clients of the field send it, or bare text, as
- * people type it; the argument's type decides where it could be both. Parts
- * of one name make a list.
- */
-function addField(
-  fields: JsonObject,
-  part: { name: string; text: string },
-  property: Property,
-): void {
-  const { name, text } = part;
-  let value: unknown = text;
-  try {
-    const parsed: unknown = JSON.parse(text);
-    value = property?.type === "string" && typeof parsed !== "string" ? text : parsed;
-  } catch {
-    // Not JSON: bare text.
-  }
-  const earlier = Object.hasOwn(fields, name) ? fields[name] : undefined;
-  if (earlier === undefined) {
-    const alone = property?.type === "array" && !Array.isArray(value);
-    setField(fields, name, alone ? [value] : value);
-  } else {
-    setField(fields, name, [...(Array.isArray(earlier) ? earlier : [earlier]), value]);
-  }
-}
-
-/** Also for names such as `__proto__`. */
-function setField(fields: JsonObject, name: string, value: unknown): void {
-  Object.defineProperty(fields, name, {
-    value,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  });
 }

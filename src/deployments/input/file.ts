@@ -1,5 +1,5 @@
 import type { FileArgument } from "../../sdk/manifest.ts";
-import type { FileValue } from "../../sdk/protocol.ts";
+import type { FileFacts, FileValue, StoredFile } from "../../sdk/protocol.ts";
 
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),(.*)$/s;
 
@@ -33,7 +33,7 @@ export function fileFromDataUrl(value: unknown): FileValue | string {
 /** What is wrong with the files given for an argument; undefined when nothing is. */
 export function fileViolation(
   argument: FileArgument,
-  files: readonly FileValue[] | undefined,
+  files: readonly (FileValue | StoredFile)[] | undefined,
 ): string | undefined {
   if (files === undefined) {
     return argument.required ? "is required: send a file" : undefined;
@@ -49,15 +49,24 @@ export function fileViolation(
     return `takes at most ${maxItems} files, ${files.length} were sent`;
   }
   for (const file of files) {
-    const name = file.filename === undefined ? "a file" : JSON.stringify(file.filename);
+    const bytes = "blob" in file ? file.blob.size : file.data.byteLength;
     if (contentType !== undefined && !accepts(contentType, file.contentType)) {
-      return `takes ${contentType}, ${name} is ${file.contentType}`;
+      return `takes ${contentType}, ${nameOf(file)} is ${file.contentType}`;
     }
-    if (maxBytes !== undefined && file.data.byteLength > maxBytes) {
-      return `takes files of at most ${maxBytes} bytes, ${name} has ${file.data.byteLength}`;
+    if (maxBytes !== undefined && bytes > maxBytes) {
+      return tooLarge(maxBytes, { ...file, bytes });
     }
   }
   return undefined;
+}
+
+/** What is wrong with a file of so many bytes. */
+export function tooLarge(maxBytes: number, file: FileFacts & { readonly bytes: number }): string {
+  return `takes files of at most ${maxBytes} bytes, ${nameOf(file)} has ${file.bytes}`;
+}
+
+function nameOf({ filename }: FileFacts): string {
+  return filename === undefined ? "a file" : JSON.stringify(filename);
 }
 
 /** Media types and ranges (RFC 9110, section 12.5.1). Bytes of unknown type are let through. */

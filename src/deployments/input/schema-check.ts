@@ -3,17 +3,35 @@
  * first fault, because a body of megabytes can have millions, and describing
  * them all would hold up every other call of the node. Only small arguments
  * are then checked again for everything that is wrong with them.
+ *
+ * Schemas come from whoever deploys, and some take longer than any node has:
+ * a pattern that goes back and forth, references that multiply. What may, is
+ * checked within a limit of time. An endpoint that has exceeded it once is
+ * checked by its worker alone, which asks the same of the arguments.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { Violation } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../sdk/manifest.ts";
+import { withinTime } from "./time-limit.ts";
 
 /** Violations described in one answer. */
 export const MAX_VIOLATIONS = 20;
 
 /** Arguments whose JSON is longer are told their first fault only. */
 const MAX_EXPLAINED_LENGTH = 65_536;
+
+/** Of one check, and of compiling one schema. */
+const CHECK_LIMIT_MS = 100;
+const COMPILE_LIMIT_MS = 5_000;
+
+/** Keywords of which the values do not tell how long they take. */
+const UNBOUNDED =
+  /"(?:pattern|patternProperties|uniqueItems|\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+)":/;
+
+/** A schema of fewer objects is checked without a limit, against values whose JSON is shorter. */
+const SIMPLE_OBJECTS = 64;
+const SIMPLE_VALUES_LENGTH = 1024 ** 2;
 
 /** What is wrong with arguments. */
 export interface Faults {
@@ -28,26 +46,57 @@ export type SchemaCheck = (values: object, text?: string) => Faults;
 
 const NONE: Faults = { count: 0, violations: [] };
 
-/** Compiles the endpoint's input schema; file arguments are checked elsewhere. */
+/**
+ * Compiles the endpoint's input schema; file arguments are checked elsewhere.
+ * Throws when that cannot be done, or not in time.
+ */
 export function createSchemaCheck(endpoint: EndpointManifest): SchemaCheck {
   const schema = withoutFiles(endpoint);
-  const check = compile(schema, false);
+  const compiled = withinTime(COMPILE_LIMIT_MS, () => compile(schema, false));
+  if (compiled === undefined) {
+    throw new Error(
+      `the input schema of endpoint ${endpoint.name} takes longer than ${COMPILE_LIMIT_MS / 1_000} s to be compiled`,
+    );
+  }
+  const { result: check } = compiled;
+  const isSimple = isSimpleSchema(schema);
   let explain: ValidateFunction | undefined;
+  let isTooSlow = false;
+  const fits = (values: object, text: string | undefined): boolean => {
+    if (isSimple && (text === undefined || text.length < SIMPLE_VALUES_LENGTH)) {
+      return check(values);
+    }
+    const { user: beforeUs } = process.threadCpuUsage();
+    const checked = withinTime(CHECK_LIMIT_MS, () => check(values));
+    // A machine that had no time for it says nothing of the schema.
+    isTooSlow =
+      checked === undefined &&
+      process.threadCpuUsage().user - beforeUs > (CHECK_LIMIT_MS * 1_000) / 4;
+    return checked?.result ?? true;
+  };
+  const explained = (values: object): ErrorObject[] | undefined => {
+    explain ??= compile(schema, true);
+    explain(values);
+    return explain.errors ?? undefined;
+  };
   return (values, text) => {
-    if (check(values)) {
+    if (isTooSlow || fits(values, text)) {
       return NONE;
     }
     let errors = check.errors ?? [];
     if ((text ?? JSON.stringify(values)).length <= MAX_EXPLAINED_LENGTH) {
-      explain ??= compile(schema, true);
-      explain(values);
-      errors = explain.errors ?? errors;
+      errors = withinTime(CHECK_LIMIT_MS, () => explained(values))?.result ?? errors;
     }
     return {
       count: errors.length,
       violations: errors.slice(0, MAX_VIOLATIONS).map(toViolation),
     };
   };
+}
+
+function isSimpleSchema(schema: JsonSchema): boolean {
+  const text = JSON.stringify(schema);
+  return !UNBOUNDED.test(text) && text.split("{").length <= SIMPLE_OBJECTS;
 }
 
 function compile(schema: JsonSchema, allErrors: boolean): ValidateFunction {

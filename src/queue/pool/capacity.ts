@@ -10,8 +10,13 @@ export class Capacity {
   readonly #running = new Map<string, number>();
 
   /** How many more calls of the endpoint fit in. */
-  free({ name, concurrency }: EndpointManifest): number {
-    return concurrency - (this.#running.get(name) ?? 0);
+  free(endpoint: EndpointManifest): number {
+    return endpoint.concurrency - this.taken(endpoint);
+  }
+
+  /** How many calls of the endpoint have a slot. */
+  taken({ name }: EndpointManifest): number {
+    return this.#running.get(name) ?? 0;
   }
 
   /** True when nothing is taken. */

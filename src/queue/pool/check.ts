@@ -3,7 +3,7 @@
  * the same process as the host, so everything here may be forged; what passes
  * has the types that it claims, and no more is believed of it.
  */
-import type { CallFailure, CallResult, Payload, WorkerMessage } from "../../sdk/protocol.ts";
+import type { CallFailure, CallResult, SentPayload, WorkerMessage } from "../../sdk/protocol.ts";
 
 type Fields = { readonly [name: string]: unknown };
 
@@ -83,19 +83,29 @@ function isResult(result: unknown): result is CallResult {
   return result.result === undefined ? isFailure(result.failure) : isPayload(result.result);
 }
 
-function isPayload(payload: unknown): payload is Payload {
+function isPayload(payload: unknown): payload is SentPayload {
   return (
     isFields(payload) &&
     typeof payload.json === "string" &&
     Array.isArray(payload.files) &&
     payload.files.every(
-      (file) =>
-        isFields(file) &&
-        typeof file.contentType === "string" &&
-        (file.filename === undefined || typeof file.filename === "string") &&
-        file.data instanceof Uint8Array,
-    )
+      (file) => isFile(file) && (file.data instanceof Uint8Array || isSize(file.size)),
+    ) &&
+    (payload.text === undefined || (isFile(payload.text) && isSize(payload.text.size)))
   );
+}
+
+function isFile(file: unknown): file is Fields {
+  return (
+    isFields(file) &&
+    typeof file.contentType === "string" &&
+    (file.filename === undefined || typeof file.filename === "string")
+  );
+}
+
+/** Of a file on disk. Whether it has that size is another matter. */
+function isSize(size: unknown): boolean {
+  return Number.isSafeInteger(size);
 }
 
 function isFailure(failure: unknown): failure is CallFailure {

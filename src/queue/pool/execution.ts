@@ -1,16 +1,13 @@
-import type {
-  AbortReason,
-  Call,
-  CallFailure,
-  CallResult,
-  LogLevel,
-  Payload,
-} from "../../sdk/protocol.ts";
+import type { Problem } from "../../errors.ts";
+import type { EndpointManifest } from "../../sdk/manifest.ts";
+import type { AbortReason, Call, CallFailure, LogLevel, Payload } from "../../sdk/protocol.ts";
 
 /** How an execution ended. */
 export type ExecutionEnd =
   | { readonly kind: "result"; readonly result: Payload }
   | { readonly kind: "failure"; readonly failure: CallFailure }
+  /** Its files could not be brought to the worker, or back: the call can be made again. */
+  | { readonly kind: "unavailable"; readonly problem: Problem }
   /** It was aborted for this reason, whatever the function did after that. */
   | { readonly kind: "aborted"; readonly reason: AbortReason }
   /** The worker died. */
@@ -22,6 +19,11 @@ export interface ExecutionListener {
   onEnd(end: ExecutionEnd): void;
   onProgress?(fraction: number, message: string): void;
   onLog?(line: { level: LogLevel; message: string; fieldsJson?: string }): void;
+}
+
+/** Which call it is. */
+export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
+  readonly kind: EndpointManifest["kind"];
 }
 
 /** What an execution needs of the worker that it runs in. */
@@ -38,7 +40,7 @@ export interface ExecutionHost {
  * that does not listen or blocks its event loop.
  */
 export class Execution {
-  readonly call: Call;
+  readonly call: ExecutedCall;
   readonly #listener: ExecutionListener;
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
@@ -46,7 +48,7 @@ export class Execution {
   #abortedFor: AbortReason | undefined;
 
   constructor(
-    call: Call,
+    call: ExecutedCall,
     listener: ExecutionListener,
     options: { readonly host: ExecutionHost; readonly graceMs: number; readonly timeoutMs: number },
   ) {
@@ -64,7 +66,6 @@ export class Execution {
     }
     this.#abortedFor = reason;
     clearTimeout(this.#timer);
-    this.#host.sendAbort(this.call.id, reason);
     this.#timer = setTimeout(
       () =>
         this.#host.sacrifice(
@@ -72,6 +73,27 @@ export class Execution {
         ),
       this.#graceMs,
     );
+    this.#host.sendAbort(this.call.id, reason);
+  }
+
+  /** It was aborted, and what it returns does not count any more. */
+  get isVoid(): boolean {
+    return this.#abortedFor !== undefined && this.#abortedFor !== "shutdown";
+  }
+
+  /** The function does not run yet, or no more: what time its files take does not count. */
+  pause(): void {
+    if (this.#abortedFor === undefined) {
+      clearTimeout(this.#timer);
+    }
+  }
+
+  /** The function begins, after a pause. */
+  resume(timeoutMs: number): void {
+    this.pause();
+    if (this.#abortedFor === undefined) {
+      this.#timer = setTimeout(() => this.abort("timeout"), timeoutMs);
+    }
   }
 
   progress(fraction: number, message: string): void {
@@ -82,13 +104,19 @@ export class Execution {
     this.#listener.onLog?.(line);
   }
 
-  /** The worker reported a result. */
-  finish(result: CallResult): void {
-    this.#end(
-      "result" in result
-        ? { kind: "result", result: result.result }
-        : { kind: "failure", failure: result.failure },
-    );
+  /** The function returned. */
+  succeed(result: Payload): void {
+    this.#end({ kind: "result", result });
+  }
+
+  /** The function threw, or its result was refused. */
+  fail(failure: CallFailure): void {
+    this.#end({ kind: "failure", failure });
+  }
+
+  /** Its files could not be brought to the worker, or back. */
+  giveUp(problem: Problem): void {
+    this.#end({ kind: "unavailable", problem });
   }
 
   /** The worker died. */

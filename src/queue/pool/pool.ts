@@ -1,88 +1,87 @@
 /**
- * The workers of one deployment: a fixed number of processes that all run the
- * same revision of a service. One that ends is replaced, quickly when a call
- * was the reason, and with growing pauses when that happens again and again
- * without one.
- * `replace` brings in another revision without a gap: its workers are ready
- * before the old ones are told to finish.
+ * The workers of one deployment: as many processes as `size` says, which all
+ * run the same revision of a service. One that ends is replaced (`restarts.ts`).
+ * `resize` lets the number grow and shrink while calls run; `replace` brings in
+ * another revision without a gap: its workers are ready before the old ones
+ * are told to finish.
  */
+import type { WorkerEnd } from "../../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../../sdk/manifest.ts";
-import type { Execution, ExecutionListener } from "./execution.ts";
-import { type CallOptions, type WorkerOptions, WorkerProcess } from "./worker.ts";
+import type { ServiceCode, WorkerOptions } from "./options.ts";
+import { Restarts } from "./restarts.ts";
+import { Slot } from "./slot.ts";
+import { WorkerProcess } from "./worker.ts";
 
-const FIRST_RESTART_MS = 100;
-const MAX_RESTART_MS = 30_000;
-/** A worker that lived so long was healthy: its end begins a new series of restarts. */
-const HEALTHY_AFTER_MS = 30_000;
+export type { Slot };
 
 export interface PoolOptions {
+  /** Workers at first; 0 is possible. */
   readonly size: number;
   readonly newId: () => string;
   /** The options of one worker of this revision; called for each, as each has its own scratch folder. */
-  readonly workerOptions: (service: WorkerOptions["service"]) => WorkerOptions;
+  readonly workerOptions: (service: ServiceCode, workerId: string) => WorkerOptions;
   /** A worker is ready: attempts may be claimed for it once this resolves. */
   onReady(worker: WorkerProcess): Promise<void>;
   /** A worker has ended, and with it its executions. */
   onExit(worker: WorkerProcess, reason: string): void;
   /** A worker that ended could not be replaced; it is tried again. */
   onRestartFailed(err: unknown): void;
+  /** A worker has to be replaced that nobody had told to end, or that could not start. */
+  onReplaced?(cause: WorkerEnd): void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
 }
 
-/** The right to run one call of an endpoint in a worker. */
-export class Slot {
-  readonly workerId: string;
-  readonly #worker: WorkerProcess;
-  readonly #endpoint: EndpointManifest;
-  #held = true;
-
-  get endpoint(): string {
-    return this.#endpoint.name;
-  }
-
-  constructor(worker: WorkerProcess, endpoint: EndpointManifest) {
-    this.workerId = worker.id;
-    this.#worker = worker;
-    this.#endpoint = endpoint;
-    worker.capacity.take(endpoint);
-  }
-
-  execute(
-    call: Omit<CallOptions, "endpoint" | "timeoutMs">,
-    listener: ExecutionListener,
-  ): Execution {
-    const { name, timeoutMs } = this.#endpoint;
-    return this.#worker.execute({ ...call, endpoint: name, timeoutMs }, listener);
-  }
-
-  /** Gives the slot back; again is harmless. */
-  release(): void {
-    if (this.#held) {
-      this.#held = false;
-      this.#worker.release(this.#endpoint);
-    }
-  }
-}
-
 export class Pool implements AsyncDisposable {
   readonly #options: PoolOptions;
-  #service: WorkerOptions["service"] | undefined;
+  readonly #restarts = new Restarts(() => this.#fill());
+  #size: number;
+  #service: ServiceCode | undefined;
   #workers: WorkerProcess[] = [];
-  /** Every process that has not ended: also those that are loading, and those that finish. */
+  /** Workers of the current revision that are loading, to become one of `#workers`. */
+  readonly #starting = new Set<WorkerProcess>();
   readonly #alive = new Set<WorkerProcess>();
   readonly #leaving = new Set<Promise<void>>();
-  readonly #restarts = new Set<NodeJS.Timeout>();
-  #restartMs = FIRST_RESTART_MS;
   #closed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#size = options.size;
   }
 
   /** True when at least one worker takes calls, be it that they have to wait for it. */
   get ready(): boolean {
     return this.#workers.some((worker) => worker.loaded);
+  }
+
+  /** Workers that there should be. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Workers that take calls. */
+  get readyCount(): number {
+    return this.#workers.filter((worker) => worker.loaded).length;
+  }
+
+  /** Every process that has not ended: also those that are loading, and those that finish. */
+  get alive(): Iterable<WorkerProcess> {
+    return this.#alive;
+  }
+
+  /** Why the workers end again and again; undefined when they do not. */
+  get crashLoop(): string | undefined {
+    return this.#restarts.crashLoop;
+  }
+
+  /** How the last worker ended that nobody had told to, of this revision. */
+  get lastFault(): string | undefined {
+    return this.#restarts.lastFault;
+  }
+
+  /** Calls of an endpoint that run now. */
+  running(endpoint: EndpointManifest): number {
+    return this.#workers.reduce((sum, { capacity }) => sum + capacity.taken(endpoint), 0);
   }
 
   /** Kills a worker; another takes its place. */
@@ -91,43 +90,71 @@ export class Pool implements AsyncDisposable {
   }
 
   /**
+   * Changes how many workers there should be. New ones are started at once,
+   * unless those before them crash; of too many, those that are still loading
+   * go first, then the least busy, which finish what they run.
+   */
+  resize(size: number): void {
+    this.#size = size;
+    for (const worker of this.#starting) {
+      if (this.#workers.length + this.#starting.size > size) {
+        this.#starting.delete(worker);
+        worker.kill("it is not needed any more");
+      }
+    }
+    const byBusyness = this.#workers.toSorted((a, b) => a.busyness - b.busyness);
+    for (const worker of byBusyness.slice(0, Math.max(0, this.#workers.length - size))) {
+      this.#workers.splice(this.#workers.indexOf(worker), 1);
+      this.#retire(worker);
+    }
+    this.#fill();
+  }
+
+  /** Takes on a service that is known to load, without starting a worker before one is needed. */
+  adopt(service: ServiceCode): void {
+    this.#takeOver(service, []);
+    this.#fill();
+  }
+
+  /**
    * Starts workers of a service and, when all are ready, lets those of the
-   * service before finish, however long their calls may take. Rejects, with everything as it was, when the
+   * service before finish, however long their calls may take. There is one at
+   * least, to prove that the service loads. Rejects, with everything as it was, when the
    * service cannot be loaded. `onManifest` is called at the moment of change,
    * and refuses the service by throwing.
    */
   async replace(
-    service: WorkerOptions["service"],
+    service: ServiceCode,
     onManifest: (manifest: ServiceManifest) => void,
   ): Promise<ServiceManifest> {
     if (this.#closed) {
       throw new Error("the server is shutting down");
     }
     const first = this.#spawn(service);
-    const manifest = await first.load();
-    const others = Array.from({ length: this.#options.size - 1 }, () => this.#spawn(service));
-    const workers = [first, ...others];
+    const workers = [first];
     try {
-      await Promise.all(others.map((worker) => worker.load()));
+      const manifest = await first.load();
+      while (workers.length < this.#size) {
+        workers.push(this.#spawn(service));
+      }
+      await Promise.all(workers.slice(1).map((worker) => worker.load()));
       await Promise.all(workers.map((worker) => this.#options.onReady(worker)));
+      if (this.#closed) {
+        throw new Error("the server is shutting down");
+      }
       onManifest(manifest);
+      this.#size = Math.max(this.#size, 1);
+      this.#takeOver(service, workers);
+      this.resize(this.#size);
+      this.#options.onCapacity();
+      return manifest;
     } catch (err) {
       for (const worker of workers) {
-        worker.kill("another worker of its revision could not start");
+        worker.discard("another worker of its revision could not start");
       }
+      await Promise.all(workers.map((worker) => worker.outputEnded));
       throw err;
     }
-    const old = this.#workers;
-    this.#service = service;
-    this.#workers = workers;
-    for (const worker of workers) {
-      void this.#replaceWhenGone(worker, service);
-    }
-    for (const worker of old) {
-      this.#retire(worker);
-    }
-    this.#options.onCapacity();
-    return manifest;
   }
 
   /** A slot on the least busy worker that has one free; undefined when none has. */
@@ -159,10 +186,9 @@ export class Pool implements AsyncDisposable {
   /** Lets the calls under way finish, and has ended the workers within `drainMs`. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
-    for (const restart of this.#restarts) {
-      clearTimeout(restart);
-    }
+    this.#restarts.cancel();
     this.#workers = [];
+    this.#starting.clear();
     for (const worker of this.#alive) {
       this.#retire(worker, drainMs);
     }
@@ -180,9 +206,10 @@ export class Pool implements AsyncDisposable {
     await this.close(0);
   }
 
-  #spawn(service: WorkerOptions["service"]): WorkerProcess {
+  #spawn(service: ServiceCode): WorkerProcess {
     const { newId, workerOptions, onCapacity } = this.#options;
-    const worker = new WorkerProcess(newId(), workerOptions(service), onCapacity);
+    const workerId = newId();
+    const worker = new WorkerProcess(workerId, workerOptions(service, workerId), onCapacity);
     this.#alive.add(worker);
     void worker.exited.then((reason) => {
       this.#alive.delete(worker);
@@ -196,54 +223,74 @@ export class Pool implements AsyncDisposable {
     this.#leaving.add(leaving);
   }
 
-  async #replaceWhenGone(worker: WorkerProcess, service: WorkerOptions["service"]): Promise<void> {
+  /** From now on workers are of this service; those of the one before finish. */
+  #takeOver(service: ServiceCode, workers: WorkerProcess[]): void {
+    const old = [...this.#workers, ...this.#starting];
+    this.#restarts.reset();
+    this.#starting.clear();
+    this.#service = service;
+    this.#workers = workers;
+    for (const worker of workers) {
+      void this.#replaceWhenGone(worker);
+    }
+    for (const worker of old) {
+      this.#retire(worker);
+    }
+  }
+
+  async #replaceWhenGone(worker: WorkerProcess): Promise<void> {
     const bornMs = Date.now();
-    await worker.exited;
+    const reason = await worker.exited;
     const current = this.#workers.indexOf(worker);
-    if (current < 0) {
-      return;
+    if (current >= 0) {
+      this.#workers.splice(current, 1);
+      this.#options.onReplaced?.(worker.causeOf(reason));
+      this.#restarts.ended(reason, { used: worker.used, livedMs: Date.now() - bornMs });
     }
-    this.#workers.splice(current, 1);
-    // An end during or after a call is the call's doing, such as a timeout, and no reason to wait.
-    if (worker.used || Date.now() - bornMs > HEALTHY_AFTER_MS) {
-      this.#restartMs = FIRST_RESTART_MS;
-    }
-    this.#restartLater(service);
   }
 
-  #restartLater(service: WorkerOptions["service"]): void {
-    if (this.#closed) {
+  /** Starts what is missing. */
+  #fill(): void {
+    const service = this.#service;
+    if (this.#closed || service === undefined || this.#restarts.pausing) {
       return;
     }
-    const restart = setTimeout(() => {
-      this.#restarts.delete(restart);
-      void this.#restart(service);
-    }, this.#restartMs);
-    this.#restarts.add(restart);
-    this.#restartMs = Math.min(this.#restartMs * 2, MAX_RESTART_MS);
+    while (this.#workers.length + this.#starting.size < this.#size && !this.#restarts.pausing) {
+      this.#start(service);
+    }
   }
 
-  async #restart(service: WorkerOptions["service"]): Promise<void> {
-    if (this.#closed || service !== this.#service) {
-      return;
-    }
-    let worker: WorkerProcess | undefined;
+  #start(service: ServiceCode): void {
+    let worker: WorkerProcess;
     try {
       worker = this.#spawn(service);
-      await worker.load();
-      await this.#options.onReady(worker);
     } catch (err) {
-      worker?.kill("it could not be started");
-      this.#options.onRestartFailed(err);
-      this.#restartLater(service);
+      this.#startFailed(err);
       return;
     }
-    if (this.#closed || service !== this.#service) {
-      this.#retire(worker, 0);
-      return;
+    this.#starting.add(worker);
+    this.#load(worker).catch((err: unknown) => {
+      worker.discard("it could not be started");
+      // One that is not wanted any more has been told to go.
+      if (this.#starting.delete(worker)) {
+        this.#startFailed(err);
+      }
+    });
+  }
+
+  #startFailed(err: unknown): void {
+    this.#restarts.failed(err instanceof Error ? err.message : String(err));
+    this.#options.onReplaced?.("start_failed");
+    this.#options.onRestartFailed(err);
+  }
+
+  async #load(worker: WorkerProcess): Promise<void> {
+    await worker.load();
+    await this.#options.onReady(worker);
+    if (this.#starting.delete(worker)) {
+      this.#workers.push(worker);
+      void this.#replaceWhenGone(worker);
+      this.#options.onCapacity();
     }
-    this.#workers.push(worker);
-    void this.#replaceWhenGone(worker, service);
-    this.#options.onCapacity();
   }
 }

@@ -11,11 +11,26 @@ import { fileURLToPath } from "node:url";
 import { encodeFrame, FrameReader } from "../../sdk/frames.ts";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../../sdk/protocol.ts";
 import { readWorkerMessage } from "./check.ts";
+import { heapExhausted, heapFlags, LimitWatch, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
+import { LogBudget } from "./log-budget.ts";
+import { Pace } from "./pace.ts";
 
 const HOST = fileURLToPath(
   new URL(`../../sdk/host/main${extname(import.meta.url)}`, import.meta.url),
 );
+
+/**
+ * With limits: messages that are taken in a second, where one of 16 KiB counts
+ * twice. A worker that answers calls as fast as it can sends a few thousand.
+ */
+const PACE_MESSAGES = 10_000;
+const MESSAGE_BYTES = 16 * 1024;
+
+/** The rest of its output is waited for no longer: it is there at once, or held open by something. */
+const OUTPUT_MS = 1_000;
+
+export type OutputStream = "stdout" | "stderr" | "node";
 
 export interface ServiceProcessOptions {
   /** Flags of Node's permission model. */
@@ -24,39 +39,64 @@ export interface ServiceProcessOptions {
   readonly scratchFolder: string;
   /** Its environment besides what every worker has. */
   readonly env: { readonly [name: string]: string };
+  /** What it may use. Default: whatever there is. */
+  readonly limits?: WorkerLimits | undefined;
   /** Largest message that is taken from it. */
   readonly maxMessageBytes: number;
   onMessage(message: WorkerMessage): void;
-  /** A line that the service wrote to stdout or stderr. */
-  onOutput(line: string): void;
+  /** A line that the service wrote, or the node about what it wrote. */
+  onOutput(line: string, stream: OutputStream): void;
 }
 
 export class ServiceProcess {
   readonly #process: ChildProcess;
   readonly #channel: Socket;
   readonly #exited = Promise.withResolvers<string>();
+  readonly #outputEnded = Promise.withResolvers<void>();
+  readonly #options: ServiceProcessOptions;
+  readonly #held = new DisposableStack();
+  #logBudget: LogBudget | undefined;
+  #watch: LimitWatch | undefined;
   #endedFor: string | undefined;
+  #killed = false;
+  #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { permissions, scratchFolder, env } = options;
+    const { permissions, scratchFolder, env, limits } = options;
+    this.#options = options;
     this.#process = spawn(
       process.execPath,
-      [...permissions, "--disable-warning=ExperimentalWarning", HOST],
+      [
+        ...permissions,
+        ...(limits ? heapFlags(limits) : []),
+        "--disable-warning=ExperimentalWarning",
+        HOST,
+      ],
       {
         env: { ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" },
         stdio: ["ignore", "pipe", "pipe", "pipe"],
+        // In a group of its own, a signal to the whole group reaches nobody else.
+        ...(limits && { cwd: scratchFolder, detached: true }),
       },
     );
-    forEachLine(this.#process.stdout, options.onOutput);
-    forEachLine(this.#process.stderr, options.onOutput);
+    if (limits) {
+      this.#hold(limits);
+    }
+    const paced = limits !== undefined;
+    for (const name of ["stdout", "stderr"] as const) {
+      const onLine = (line: string): void => this.#output(line, name);
+      const { [name]: stream } = this.#process;
+      this.#held.use(forEachLine(stream, onLine, { paced }));
+    }
     this.#process.on("error", (err) => this.#end(err.message));
-    this.#process.once("exit", (code, signal) =>
-      this.#end(signal ? `it was killed by ${signal}` : `it exited with code ${code}`),
-    );
+    this.#process.once("exit", (code, signal) => this.#exit(code, signal));
+    this.#process.once("close", () => this.#outputEnded.resolve());
     this.#channel = this.#process.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket;
+    const pace = limits && this.#held.use(new Pace(this.#channel, PACE_MESSAGES));
     const reader = new FrameReader({
       maxBytes: options.maxMessageBytes,
       onMessage: (received) => {
+        pace?.spend(1);
         const message = readWorkerMessage(received);
         if (message) {
           options.onMessage(message);
@@ -66,13 +106,26 @@ export class ServiceProcess {
       },
       onBroken: (reason) => this.kill(reason),
     });
-    this.#channel.on("data", (chunk: Buffer) => reader.push(chunk));
+    this.#channel.on("data", (chunk: Buffer) => {
+      pace?.spend(chunk.length / MESSAGE_BYTES);
+      reader.push(chunk);
+    });
     // Its process is ending: the exit tells why.
     this.#channel.on("error", () => {});
   }
 
   get pid(): number | undefined {
     return this.#process.pid;
+  }
+
+  /** Processor time that it had used when it was last looked at; 0 for one without limits. */
+  get lastCpuMs(): number {
+    return this.#watch?.lastCpuMs ?? 0;
+  }
+
+  /** The node has ended it. */
+  get killed(): boolean {
+    return this.#killed;
   }
 
   /** True from the moment in which its end is known or decided. */
@@ -85,6 +138,16 @@ export class ServiceProcess {
     return this.#exited.promise;
   }
 
+  /** Resolves when it has ended and all that it wrote has been told. */
+  get outputEnded(): Promise<void> {
+    return this.#outputEnded.promise;
+  }
+
+  /** True when a line that its service logged through the channel is to be taken. */
+  admitLine(length: number): boolean {
+    return this.#logBudget?.admit(length) ?? true;
+  }
+
   send(message: NodeMessage): void {
     if (this.#channel.writable) {
       this.#channel.write(encodeFrame(message));
@@ -92,12 +155,50 @@ export class ServiceProcess {
   }
 
   kill(message: string): void {
+    this.#killed ||= this.#endedFor === undefined;
     this.#endedFor ??= message;
     this.#process.kill("SIGKILL");
+  }
+
+  #hold(limits: WorkerLimits): void {
+    const { scratchFolder, onOutput } = this.#options;
+    const tell = (message: string): void => onOutput(message, "node");
+    this.#logBudget = this.#held.use(new LogBudget(limits.logLinesPerSecond, tell));
+    const { pid } = this.#process;
+    if (pid !== undefined) {
+      const kill = (reason: string): void => this.kill(reason);
+      this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, limits, kill }));
+    }
+  }
+
+  #output(line: string, stream: OutputStream): void {
+    const { limits, onOutput } = this.#options;
+    this.#exhausted ??= limits && heapExhausted(line, limits);
+    if (this.admitLine(line.length)) {
+      onOutput(line, stream);
+    }
+  }
+
+  #exit(code: number | null, signal: NodeJS.Signals | null): void {
+    const reason = signal ? `it was killed by ${signal}` : `it exited with code ${code}`;
+    const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_MS);
+    const told = this.#outputEnded.promise.then(() => {
+      clearTimeout(timer);
+      this.#held.dispose();
+    });
+    if (signal === "SIGABRT" && this.#options.limits) {
+      // V8 gave up, and what it wrote may still be on its way.
+      void told.then(() => this.#end(this.#exhausted ?? reason));
+    } else {
+      this.#end(reason);
+    }
   }
 
   #end(reason: string): void {
     this.#endedFor ??= reason;
     this.#exited.resolve(this.#endedFor);
+    if (this.#process.pid === undefined) {
+      this.#outputEnded.resolve();
+    }
   }
 }

@@ -3,42 +3,29 @@
  * and killed when it must be. A crash, `process.exit`, out-of-memory or
  * endless loop in user code ends here.
  */
+import { resultIsText } from "../../deployments/schema.ts";
+import type { WorkerEnd } from "../../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../../sdk/manifest.ts";
-import type { AbortReason, Call, WorkerMessage } from "../../sdk/protocol.ts";
+import {
+  type AbortReason,
+  type CallResult,
+  INLINE_FILE_BYTES,
+  MAX_RESULTS_PER_MESSAGE,
+  type WorkerMessage,
+} from "../../sdk/protocol.ts";
+import { CallOutbox } from "./call-outbox.ts";
 import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
+import type { CallOptions, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
+import { Pulse } from "./pulse.ts";
+import { FileTransfers, isAtHand } from "./transfers.ts";
 
-/** A worker that answers no ping for so long gets no new calls while others do. */
-const UNRESPONSIVE_MS = 2_000;
-const PING_EVERY_MS = 1_000;
+/** Largest message of a worker: as many small results as it sends together, and large ones come on disk. */
+const MAX_MESSAGE_BYTES = MAX_RESULTS_PER_MESSAGE * 2 * INLINE_FILE_BYTES + 1024 * 1024;
 
-/** What a message holds besides the results in it. */
-const MESSAGE_OVERHEAD_BYTES = 1024 * 1024;
-
-export interface WorkerOptions {
-  /** The service's bundled code and where its source is. */
-  readonly service: { readonly servicePath: string; readonly code: string };
-  /** Flags of Node's permission model. */
-  readonly permissions: readonly string[];
-  /** A folder of its own that it may write. */
-  readonly scratchFolder: string;
-  /** Its environment besides what every worker has. */
-  readonly env: { readonly [name: string]: string };
-  readonly maxResultBytes: number;
-  /** Between an abort and the kill. */
-  readonly graceMs: number;
-  /** How long loading the service may take. */
-  readonly readyTimeoutMs: number;
-  /** The process exists, with this number. */
-  onSpawn(pid: number): void;
-  /** A line that the service wrote to stdout or stderr. */
-  onOutput(line: string): void;
-}
-
-export interface CallOptions extends Omit<Call, "id" | "deadlineMs"> {
-  readonly timeoutMs: number;
-}
+/** One that has refused its service writes why, and goes. */
+const LEAVE_MS = 1_000;
 
 export class WorkerProcess implements ExecutionHost {
   /** Identifies the worker; the lease of its attempts has the same id. */
@@ -47,25 +34,33 @@ export class WorkerProcess implements ExecutionHost {
   readonly #options: WorkerOptions;
   readonly #process: ServiceProcess;
   readonly #executions = new Map<number, Execution>();
-  readonly #onUnblocked: () => void;
+  readonly #transfers: FileTransfers;
+  readonly #pulse: Pulse;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
   #nextCallId = 1;
-  #outbox: Call[] = [];
-  #pings: NodeJS.Timeout | undefined;
-  #unansweredSinceMs: number | undefined;
+  readonly #outbox = new CallOutbox((calls) => this.#process.send({ type: "calls", calls }));
   /** The node ends the process for the sake of one execution, or of its own. */
   #sacrificed = false;
   #stopping = false;
+  #leaving: NodeJS.Timeout | undefined;
 
   /** `onUnblocked` is called when it answers again after its event loop was blocked. */
   constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
-    this.#onUnblocked = onUnblocked;
+    this.#pulse = new Pulse({
+      isBusy: () => this.#executions.size > 0,
+      ping: () => this.#process.send({ type: "ping", sequence: this.#nextCallId }),
+      onUnblocked,
+    });
+    this.#transfers = new FileTransfers(options, {
+      settle: (callId) => this.#settle(callId),
+      isUnderWay: (callId) => this.#executions.has(callId),
+    });
     this.#process = new ServiceProcess({
       ...options,
-      maxMessageBytes: options.maxResultBytes + MESSAGE_OVERHEAD_BYTES,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
       onMessage: (message) => this.#receive(message),
     });
     if (this.#process.pid !== undefined) {
@@ -82,6 +77,10 @@ export class WorkerProcess implements ExecutionHost {
     return this.#process.pid;
   }
 
+  get lastCpuMs(): number {
+    return this.#process.lastCpuMs;
+  }
+
   /** It was told to finish. */
   get stopping(): boolean {
     return this.#stopping;
@@ -94,6 +93,22 @@ export class WorkerProcess implements ExecutionHost {
   /** Resolves, with the reason, when the process has ended. */
   get exited(): Promise<string> {
     return this.#process.exited;
+  }
+
+  /** In a word, why it ended that nobody had told to; `reason` is what `exited` says. */
+  causeOf(reason: string): WorkerEnd {
+    if (reason.startsWith("out of memory")) {
+      return "memory";
+    }
+    if (this.#sacrificed) {
+      return "unresponsive";
+    }
+    return this.#process.killed ? "killed" : "crashed";
+  }
+
+  /** Resolves when it has ended and all that it wrote has been told. */
+  get outputEnded(): Promise<void> {
+    return this.#process.outputEnded;
   }
 
   /** False while it is loading or stopping, and when it has ended. */
@@ -113,14 +128,17 @@ export class WorkerProcess implements ExecutionHost {
 
   /** Loads the service. Rejects with one message that names the fault. */
   async load(): Promise<ServiceManifest> {
-    const { readyTimeoutMs, service, maxResultBytes } = this.#options;
+    const { readyTimeoutMs, scratchFolder, maxResultBytes, maxFileBytes } = this.#options;
+    const { servicePath, code } = this.#options.service;
     const timer = setTimeout(() => {
       const seconds = readyTimeoutMs / 1000;
-      this.#refuse(
-        `the service was not ready after ${seconds} s; does it wait for something at import?`,
-      );
+      const message = `the service was not ready after ${seconds} s; does it wait for something at import?`;
+      this.#loaded.reject(new Error(message));
+      this.kill(message);
     }, readyTimeoutMs);
-    this.#process.send({ type: "load", ...service, maxResultBytes });
+    const load = { servicePath, code, scratchFolder, maxResultBytes, maxFileBytes };
+    const isolated = this.#options.limits !== undefined;
+    this.#process.send({ type: "load", ...load, isolated });
     try {
       return await this.#loaded.promise;
     } finally {
@@ -130,7 +148,7 @@ export class WorkerProcess implements ExecutionHost {
 
   /** How many more calls of the endpoint it can take now. */
   freeSlots(endpoint: EndpointManifest): number {
-    return this.loaded && !this.#blocked ? this.capacity.free(endpoint) : 0;
+    return this.loaded && !this.#pulse.blocked ? this.capacity.free(endpoint) : 0;
   }
 
   /** Gives a slot back that was taken from `capacity`. */
@@ -140,9 +158,10 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   /** Begins a call; its listener hears of its end exactly once. */
-  execute({ timeoutMs, ...call }: CallOptions, listener: ExecutionListener): Execution {
+  execute({ timeoutMs, kind, ...call }: CallOptions, listener: ExecutionListener): Execution {
     const id = this.#nextCallId++;
-    const execution = new Execution({ ...call, id, deadlineMs: Date.now() + timeoutMs }, listener, {
+    const { endpoint, arguments: payload } = call;
+    const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
       graceMs: this.#options.graceMs,
       timeoutMs,
@@ -150,14 +169,23 @@ export class WorkerProcess implements ExecutionHost {
     this.#executions.set(id, execution);
     if (this.ended) {
       setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
-    } else if (this.#outbox.push(execution.call) === 1) {
-      setImmediate(() => this.#flush());
+    } else if (isAtHand(payload)) {
+      this.#outbox.post({ ...call, arguments: payload, id, deadlineMs: Date.now() + timeoutMs });
+    } else {
+      void this.#transfers.stage(execution, payload, (sent) => {
+        execution.resume(timeoutMs);
+        this.#outbox.post({ ...call, arguments: sent, id, deadlineMs: Date.now() + timeoutMs });
+      });
     }
     return execution;
   }
 
   sendAbort(id: number, reason: AbortReason): void {
-    this.#flush();
+    if (this.#transfers.holds(id, reason)) {
+      this.#settle(id)?.displace("its files were on their way");
+      return;
+    }
+    this.#outbox.flush();
     this.#process.send({ type: "abort", id, reason });
   }
 
@@ -165,6 +193,13 @@ export class WorkerProcess implements ExecutionHost {
   sacrifice(message: string): void {
     this.#sacrificed = true;
     this.kill(message);
+  }
+
+  /** Ends one that could not be used; where it is about to go by itself, it is let. */
+  discard(message: string): void {
+    if (this.#leaving === undefined) {
+      this.kill(message);
+    }
   }
 
   kill(message: string): void {
@@ -207,64 +242,59 @@ export class WorkerProcess implements ExecutionHost {
   #receive(message: WorkerMessage): void {
     switch (message.type) {
       case "ready":
-        this.#manifest = message.manifest;
-        this.#pings ??= setInterval(() => this.#ping(), PING_EVERY_MS);
-        this.#loaded.resolve(message.manifest);
+        this.#ready(message.manifest);
         break;
       case "refused":
-        this.#refuse(message.message);
+        this.#loaded.reject(new Error(message.message));
+        this.#leave();
         break;
       case "results":
         for (const result of message.results) {
-          this.#settle(result.id)?.finish(result);
+          this.#finish(result);
         }
         break;
       case "progress":
         this.#executions.get(message.id)?.progress(message.fraction, message.message);
         break;
       case "log":
-        this.#executions.get(message.id)?.log(message);
-        break;
-      case "pong": {
-        const wasBlocked = this.#blocked;
-        this.#unansweredSinceMs = undefined;
-        if (wasBlocked) {
-          this.#onUnblocked();
+        if (this.#process.admitLine(message.message.length)) {
+          this.#executions.get(message.id)?.log(message);
         }
         break;
-      }
+      case "pong":
+        this.#pulse.pong();
+        break;
     }
   }
 
-  #refuse(message: string): void {
-    this.#loaded.reject(new Error(message));
-    this.kill(message);
+  #ready(manifest: ServiceManifest): void {
+    this.#manifest = manifest;
+    const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
+    this.#process.send({ type: "text_results", endpoints });
+    this.#pulse.start();
+    this.#loaded.resolve(manifest);
   }
 
-  get #blocked(): boolean {
-    return (
-      this.#unansweredSinceMs !== undefined &&
-      Date.now() - this.#unansweredSinceMs > UNRESPONSIVE_MS
-    );
-  }
-
-  #ping(): void {
-    if (this.#executions.size > 0 && this.#unansweredSinceMs === undefined) {
-      this.#unansweredSinceMs = Date.now();
-      this.#process.send({ type: "ping", sequence: this.#nextCallId });
+  #finish(result: CallResult): void {
+    if ("failure" in result) {
+      this.#settle(result.id)?.fail(result.failure);
+    } else if (isAtHand(result.result)) {
+      this.#settle(result.id)?.succeed(result.result);
+    } else {
+      void this.#transfers.collect(this.#executions.get(result.id), result.result);
     }
   }
 
-  #flush(): void {
-    if (this.#outbox.length > 0) {
-      const calls = this.#outbox;
-      this.#outbox = [];
-      this.#process.send({ type: "calls", calls });
+  /** It goes by itself, when it has written what it has to say. */
+  #leave(): void {
+    if (this.#leaving === undefined) {
+      this.#leaving = setTimeout(() => this.kill("it did not go by itself"), LEAVE_MS);
+      void this.exited.then(() => clearTimeout(this.#leaving));
     }
   }
 
   #lost(reason: string): void {
-    clearInterval(this.#pings);
+    this.#pulse[Symbol.dispose]();
     this.#loaded.promise.catch(() => {
       // Nobody may be loading it any more.
     });
@@ -283,6 +313,7 @@ export class WorkerProcess implements ExecutionHost {
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.get(id);
     this.#executions.delete(id);
+    this.#transfers.ended(id);
     return execution;
   }
 }

@@ -1,22 +1,77 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { type Authenticate, principalOf, setPrincipal } from "../../auth/principal.ts";
+/** Finds out who calls. */
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import { Access } from "../../../gen/tessera/v1/access_pb.js";
+import {
+  type Authenticate,
+  addressOf,
+  type Principal,
+  principalOf,
+  setPrincipal,
+} from "../../auth/principal.ts";
+import type { AccessOf } from "../access.ts";
+
+/** The headers that say who sends a request. */
+export interface CredentialHeaders {
+  readonly authorization: string | undefined;
+  readonly cookie: string | undefined;
+}
 
 /**
- * Finds out who calls, for every method but those of the public services, and
- * refuses who may not. A face that had to know before it read the body has
- * done so already and left the principal in the context.
- *
- * @param publicServices full names of services that anyone may call.
+ * Leaves the principal of a call in its context values; a promise only where
+ * it is not known at once. Errors: TOKEN_INVALID.
  */
-export function createAuthenticateInterceptor(
-  authenticate: Authenticate,
-  publicServices: ReadonlySet<string>,
-): Interceptor {
-  return (next) => (req) => {
-    if (!publicServices.has(req.service.typeName) && principalOf(req.contextValues) === undefined) {
-      const principal = authenticate(req.header.get("authorization") ?? undefined);
-      setPrincipal(req.contextValues, principal);
+export type Identify = (
+  method: DescMethod,
+  headers: CredentialHeaders,
+  values: ContextValues,
+) => Promise<void> | undefined;
+
+/**
+ * A public method is open whatever the caller brings. It is told of a session
+ * that is valid; an old cookie must not keep anyone from signing in again.
+ */
+export function createIdentify(authenticate: Authenticate, accessOf: AccessOf): Identify {
+  const publicly = async (cookie: string, address: string): Promise<Principal> => {
+    try {
+      return await authenticate({ authorization: undefined, cookie, address });
+    } catch {
+      return ANONYMOUS;
     }
-    return next(req);
+  };
+  return (method, { authorization, cookie }, values) => {
+    const address = addressOf(values);
+    let found: Principal | Promise<Principal>;
+    if (accessOf(method) !== Access.PUBLIC) {
+      found = authenticate({ authorization, cookie, address });
+    } else {
+      found = cookie === undefined ? ANONYMOUS : publicly(cookie, address);
+    }
+    if (found instanceof Promise) {
+      return found.then((principal) => void setPrincipal(values, principal));
+    }
+    setPrincipal(values, found);
+    return undefined;
+  };
+}
+
+const ANONYMOUS: Principal = { kind: "anonymous" };
+
+/**
+ * A face that had to know who calls before it read the body has found out
+ * already and left the principal in the context.
+ */
+export function createAuthenticateInterceptor(identify: Identify): Interceptor {
+  return (next) => (req) => {
+    const { contextValues, header } = req;
+    if (principalOf(contextValues) !== undefined) {
+      return next(req);
+    }
+    const headers = {
+      authorization: header.get("authorization") ?? undefined,
+      cookie: header.get("cookie") ?? undefined,
+    };
+    const pending = identify(req.method, headers, contextValues);
+    return pending === undefined ? next(req) : pending.then(() => next(req));
   };
 }

@@ -6,10 +6,13 @@
 import { Socket } from "node:net";
 import { encodeFrame, FrameReader } from "../frames.ts";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol.ts";
+import { isolate, keepSignalsToItself } from "./restrict.ts";
 
 export interface Channel {
   /** Sends a message; `sent` is called when it has been handed to the system. */
   send(message: WorkerMessage, sent?: () => void): void;
+  /** Takes from the process what a hosted service must not have. */
+  isolate(): void;
 }
 
 export interface ChannelListener {
@@ -34,21 +37,11 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   socket.on("data", (chunk) => reader.push(chunk));
   socket.on("error", disconnect);
   socket.on("close", disconnect);
-  const kill = killNobodyElse(process.kill.bind(process));
-  Object.defineProperty(process, "kill", { value: kill, writable: true, configurable: true });
+  keepSignalsToItself();
   return {
+    isolate: () => isolate(socket),
     send(outgoing, sent) {
       socket.write(encodeFrame(outgoing), () => sent?.());
     },
-  };
-}
-
-/** The permission model has no say in signals, and the node's own number is `process.ppid`. */
-function killNobodyElse(kill: typeof process.kill): typeof process.kill {
-  return (pid, signal) => {
-    if (pid !== process.pid) {
-      throw new Error("a service may not send signals to other processes");
-    }
-    return kill(pid, signal);
   };
 }

@@ -6,8 +6,22 @@
 /** Native packages often put it into the text of an error of their own. */
 const NO_ADDONS = "loading addons is disabled";
 
+/** What an option of `tessera serve` allows is nothing to whoever has deployed a service. */
+const ADVICE = /; (?:tessera serve --|no option of tessera serve).*$/;
+let hosted = false;
+
+/** From now on the reader is one who has deployed the service, and allows nothing. */
+export function speakToDeployer(): void {
+  hosted = true;
+}
+
 /** What was refused and which option of `tessera serve` allows it; undefined for any other error. */
 export function deniedMessage(thrown: unknown): string | undefined {
+  const message = describe(thrown);
+  return hosted ? message?.replace(ADVICE, "") : message;
+}
+
+function describe(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) {
     return undefined;
   }

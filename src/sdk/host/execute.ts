@@ -7,10 +7,11 @@ import {
   type AbortReason,
   type Call,
   type CallFailure,
-  type Payload,
-  payloadBytes,
+  INLINE_FILE_BYTES,
+  type SentPayload,
 } from "../protocol.ts";
 import { CallContext } from "./call-context.ts";
+import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
 import {
   argumentsInvalid,
@@ -20,30 +21,47 @@ import {
   resultTooLarge,
 } from "./failure.ts";
 import type { Outbox } from "./outbox.ts";
-import { readArguments, UnserialisableError, writeFile, writeJson } from "./payload.ts";
+import {
+  type ResultOptions,
+  readArguments,
+  TooLargeError,
+  UnserialisableError,
+  writeFile,
+  writeJson,
+  writeText,
+} from "./payload.ts";
 
-type Outcome = { readonly result: Payload } | { readonly failure: CallFailure };
+type Outcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
 
 export interface ExecutorOptions {
   readonly channel: Channel;
   readonly outbox: Outbox;
-  /** A larger result is refused here, before it leaves the worker. */
+  /** Larger results are refused here, before they leave the worker: files, and others. */
+  readonly maxFileBytes: number;
   readonly maxResultBytes: number;
+  /** Where the folders of calls are. */
+  readonly scratchFolder: string;
 }
 
 export class Executor {
   readonly #service: ReadyService;
   readonly #channel: Channel;
   readonly #outbox: Outbox;
-  readonly #maxResultBytes: number;
+  readonly #options: ExecutorOptions;
+  /** Endpoints whose result is sent to callers as text, where it is a string. */
+  #textEndpoints: ReadonlySet<string> = new Set();
   readonly #running = new Map<number, CallContext>();
   #idle: (() => void) | undefined;
 
-  constructor(service: ReadyService, { channel, outbox, maxResultBytes }: ExecutorOptions) {
+  constructor(service: ReadyService, options: ExecutorOptions) {
     this.#service = service;
-    this.#channel = channel;
-    this.#outbox = outbox;
-    this.#maxResultBytes = maxResultBytes;
+    this.#channel = options.channel;
+    this.#outbox = options.outbox;
+    this.#options = options;
+  }
+
+  setTextEndpoints(endpoints: readonly string[]): void {
+    this.#textEndpoints = new Set(endpoints);
   }
 
   start(call: Call): void {
@@ -74,14 +92,21 @@ export class Executor {
 
   async #execute(executable: Executable, call: Call, ctx: CallContext): Promise<void> {
     let outcome: Outcome;
+    const { maxFileBytes, maxResultBytes, scratchFolder } = this.#options;
+    const callFiles = new CallFiles(scratchFolder, call.id);
+    const asText = this.#textEndpoints.has(call.endpoint);
     try {
-      outcome = await run(executable, call, ctx);
+      const options = { callFiles, maxFileBytes, maxResultBytes, asText };
+      outcome = await run(executable, call, { ctx, options });
     } catch (err) {
-      outcome = { failure: callFailed(err, ctx.abortReason) };
+      outcome = {
+        failure:
+          err instanceof TooLargeError
+            ? resultTooLarge(call.endpoint, err.maxBytes)
+            : callFailed(err, ctx.abortReason),
+      };
     }
-    if ("result" in outcome && payloadBytes(outcome.result) > this.#maxResultBytes) {
-      outcome = { failure: resultTooLarge(call.endpoint, this.#maxResultBytes) };
-    }
+    callFiles.clear();
     ctx.end();
     this.#running.delete(call.id);
     this.#outbox.add({ id: call.id, ...outcome });
@@ -91,8 +116,15 @@ export class Executor {
   }
 }
 
-async function run(executable: Executable, call: Call, ctx: CallContext): Promise<Outcome> {
-  const given = readArguments(call.arguments, executable.arguments.files);
+async function run(
+  executable: Executable,
+  call: Call,
+  { ctx, options }: { readonly ctx: CallContext; readonly options: ResultOptions },
+): Promise<Outcome> {
+  let given = readArguments(call.arguments, executable.arguments.files, options.callFiles);
+  if (given instanceof Promise) {
+    given = await given;
+  }
   let checked = executable.arguments.validate(given);
   if (checked instanceof Promise) {
     checked = await checked;
@@ -100,13 +132,14 @@ async function run(executable: Executable, call: Call, ctx: CallContext): Promis
   if (checked.issues !== undefined) {
     return { failure: argumentsInvalid(call.endpoint, checked.issues) };
   }
-  return finish(executable, call.endpoint, await executable.run(checked.value, ctx));
+  const returned = await executable.run(checked.value, ctx);
+  return finish(executable, returned, { endpoint: call.endpoint, options });
 }
 
 async function finish(
   { result }: Executable,
-  endpoint: string,
   returned: unknown,
+  { endpoint, options }: { readonly endpoint: string; readonly options: ResultOptions },
 ): Promise<Outcome> {
   let value = returned;
   if (result.schema !== undefined) {
@@ -120,8 +153,17 @@ async function finish(
     value = checked.value;
   }
   try {
-    const written = result.file === undefined ? writeJson(value) : writeFile(value, result.file);
-    return { result: written instanceof Promise ? await written : written };
+    if (result.file !== undefined) {
+      return { result: await writeFile(value, result.file, options) };
+    }
+    const written = writeJson(value);
+    const { length } = written.json;
+    if (length > options.maxResultBytes) {
+      throw new TooLargeError(options.maxResultBytes);
+    }
+    return {
+      result: length > INLINE_FILE_BYTES ? await writeText(value, written.json, options) : written,
+    };
   } catch (err) {
     if (err instanceof UnserialisableError) {
       return { failure: outputInvalid(`the result of ${endpoint} cannot be sent: ${err.message}`) };

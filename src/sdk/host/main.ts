@@ -10,6 +10,7 @@
  */
 import type { NodeMessage } from "../protocol.ts";
 import { takeChannel } from "./channel.ts";
+import { speakToDeployer } from "./denied.ts";
 import { Executor } from "./execute.ts";
 import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
@@ -48,6 +49,9 @@ function receive(message: NodeMessage): void {
         executor?.start(call);
       }
       break;
+    case "text_results":
+      executor?.setTextEndpoints(message.endpoints);
+      break;
     case "abort":
       executor?.abort(message.id, message.reason);
       break;
@@ -60,16 +64,22 @@ function receive(message: NodeMessage): void {
   }
 }
 
-async function load({ servicePath, code, maxResultBytes }: LoadMessage): Promise<void> {
+async function load({ servicePath, code, isolated, ...options }: LoadMessage): Promise<void> {
   loadingPath = servicePath;
+  if (isolated) {
+    channel.isolate();
+    speakToDeployer();
+  }
   try {
     const service = await loadService(servicePath, code);
     loadingPath = undefined;
-    executor = new Executor(service, { channel, outbox, maxResultBytes });
+    executor = new Executor(service, { channel, outbox, ...options });
     channel.send({ type: "ready", manifest: service.manifest });
   } catch (err) {
     loadingPath = undefined;
-    channel.send({ type: "refused", message: messageOf(err) }, () => exit(1));
+    channel.send({ type: "refused", message: messageOf(err) });
+    // What it wrote may not all have gone out, and the node wants to show it.
+    process.stdout.write("", () => process.stderr.write("", () => exit(1)));
   }
 }
 

@@ -3,7 +3,7 @@
  * loop leaves as one message, because a message costs far more than what is
  * in it.
  */
-import type { CallResult } from "../protocol.ts";
+import { type CallResult, MAX_RESULTS_PER_MESSAGE } from "../protocol.ts";
 import type { Channel } from "./channel.ts";
 
 export class Outbox {
@@ -15,8 +15,11 @@ export class Outbox {
   }
 
   add(result: CallResult): void {
-    if (this.#results.push(result) === 1) {
+    const count = this.#results.push(result);
+    if (count === 1) {
       setImmediate(() => this.flush());
+    } else if (count === MAX_RESULTS_PER_MESSAGE) {
+      this.flush();
     }
   }
 

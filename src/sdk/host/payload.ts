@@ -1,6 +1,7 @@
 /** Arguments and results between their form in the protocol and that in user code. */
 import type { FileArgument, FileSpec } from "../manifest.ts";
-import type { FileValue, Payload } from "../protocol.ts";
+import { INLINE_FILE_BYTES, type SentPayload } from "../protocol.ts";
+import type { CallFiles } from "./call-files.ts";
 
 /** Thrown at a result that JSON cannot carry; the message says which part. */
 export class UnserialisableError extends Error {
@@ -9,37 +10,72 @@ export class UnserialisableError extends Error {
 
 /** The arguments as a value, with files in their places. */
 export function readArguments(
-  payload: Payload,
+  payload: SentPayload,
   files: { readonly [argument: string]: FileArgument },
+  callFiles: CallFiles,
 ): unknown {
   const value: unknown = JSON.parse(payload.json);
   if (payload.files.length === 0 || typeof value !== "object" || value === null) {
     return value;
   }
-  const args = value as Record<string, unknown>;
-  for (const name in files) {
-    const given = Object.hasOwn(args, name) ? args[name] : undefined;
-    if (Array.isArray(given)) {
-      args[name] = given.map((index) => fileAt(payload.files, index));
-    } else if (given !== undefined) {
-      args[name] = fileAt(payload.files, given);
-    }
-  }
-  return value;
+  return withFiles(value as Record<string, unknown>, Object.keys(files), (index) => {
+    // What is not the index of a file stays as it is, for the schema to refuse.
+    const found = typeof index === "number" ? payload.files[index] : undefined;
+    return found === undefined ? index : callFiles.argument(found, index as number);
+  });
 }
 
-/** What is not the index of a file stays as it is, for the schema to refuse. */
-function fileAt(files: readonly FileValue[], index: unknown): unknown {
-  const found = typeof index === "number" ? files[index] : undefined;
-  if (found === undefined) {
-    return index;
+async function withFiles(
+  args: Record<string, unknown>,
+  names: readonly string[],
+  fileAt: (index: unknown) => unknown,
+): Promise<unknown> {
+  for (const name of names) {
+    const given = Object.hasOwn(args, name) ? args[name] : undefined;
+    if (Array.isArray(given)) {
+      args[name] = await Promise.all(given.map(fileAt));
+    } else if (given !== undefined) {
+      args[name] = await fileAt(given);
+    }
   }
-  const data = found.data as Uint8Array<ArrayBuffer>;
-  return new File([data], found.filename ?? "", { type: found.contentType });
+  return args;
+}
+
+/** How a result leaves. */
+export interface ResultOptions {
+  readonly callFiles: CallFiles;
+  /** Largest file. */
+  readonly maxFileBytes: number;
+  /** Largest of any other result. */
+  readonly maxResultBytes: number;
+  /** A string is sent to callers as text. */
+  readonly asText: boolean;
+}
+
+/** Thrown at a result that is larger than the node takes. */
+export class TooLargeError extends Error {
+  override readonly name = "TooLargeError";
+  readonly maxBytes: number;
+
+  constructor(maxBytes: number) {
+    super(`the result is larger than ${maxBytes} bytes`);
+    this.maxBytes = maxBytes;
+  }
+}
+
+/** A result as it is sent, when its JSON is too long to be sent as a message. */
+export async function writeText(
+  value: unknown,
+  json: string,
+  { callFiles, asText }: ResultOptions,
+): Promise<SentPayload> {
+  const raw = asText && typeof value === "string";
+  const contentType = raw ? "text/plain; charset=utf-8" : "application/json";
+  return { json: "", files: [], text: await callFiles.result({ contentType }, raw ? value : json) };
 }
 
 /** A JSON result. Throws an `UnserialisableError`. */
-export function writeJson(value: unknown): Payload {
+export function writeJson(value: unknown): SentPayload {
   if (value === undefined) {
     return { json: "null", files: [] };
   }
@@ -58,19 +94,28 @@ export function writeJson(value: unknown): Payload {
 }
 
 /** A result that is a file, described by what the file says of itself or else by `spec`. */
-export async function writeFile(value: unknown, spec: FileSpec): Promise<Payload> {
+export async function writeFile(
+  value: unknown,
+  spec: FileSpec,
+  { callFiles, maxFileBytes }: ResultOptions,
+): Promise<SentPayload> {
   if (!(value instanceof Blob) && !(value instanceof Uint8Array)) {
     throw new UnserialisableError("it is not a file; return a File, Blob, Uint8Array or Buffer");
   }
-  const data = value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
+  const size = value instanceof Blob ? value.size : value.byteLength;
+  if (size > maxFileBytes) {
+    throw new TooLargeError(maxFileBytes);
+  }
   const declared = spec.contentType?.endsWith("/*") ? undefined : spec.contentType;
   const said = value instanceof Blob && value.type !== "" ? value.type : undefined;
   const contentType = said ?? declared ?? "application/octet-stream";
   const filename = value instanceof File && value.name !== "" ? value.name : undefined;
-  return {
-    json: "0",
-    files: [{ contentType, ...(filename !== undefined && { filename }), data }],
-  };
+  const facts = { contentType, ...(filename !== undefined && { filename }) };
+  if (size > INLINE_FILE_BYTES) {
+    return { json: "0", files: [await callFiles.result(facts, value)] };
+  }
+  const data = value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
+  return { json: "0", files: [{ ...facts, data }] };
 }
 
 /** A replacer that refuses what JSON would turn into something else without a word. */

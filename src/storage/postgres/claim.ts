@@ -1,4 +1,4 @@
-import type { ClaimedTask, Storage } from "../storage.ts";
+import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -92,6 +92,39 @@ async function toClaimed(session: Session, row: Row): Promise<ClaimedTask> {
     throw new Error(`task ${task.taskId} has lost its arguments`);
   }
   return { task, leaseId: String(row.lease_id), arguments: payload };
+}
+
+const DUE = prepared(
+  "count_due",
+  `WITH waiting AS (
+     SELECT endpoint FROM (
+       SELECT endpoint, queued FROM queue_counts WHERE deployment_id = $1
+       UNION ALL
+       SELECT endpoint, queued FROM queue_count_deltas WHERE deployment_id = $1
+     ) AS counted GROUP BY endpoint HAVING sum(queued) > 0)
+   SELECT endpoint, least($3, (
+       SELECT count(*) FROM (
+         SELECT FROM live_tasks
+         WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+           AND status = ${STATUS.ready} AND (start_by_ms IS NULL OR start_by_ms > $2)
+         LIMIT $3) AS ready) + (
+       SELECT count(*) FROM (
+         SELECT FROM live_tasks
+         WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+           AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+           AND (start_by_ms IS NULL OR start_by_ms > $2)
+         LIMIT $3) AS scheduled)) AS due
+   FROM waiting ORDER BY endpoint`,
+);
+
+export async function countDue(
+  session: Session,
+  { deploymentId, nowMs, limit }: Parameters<Storage["countDue"]>[0],
+): Promise<DueCount[]> {
+  const rows = await session.query(DUE, deploymentId, nowMs, limit);
+  return rows
+    .map(({ endpoint, due }) => ({ endpoint: String(endpoint), due: Number(due) }))
+    .filter(({ due }) => due > 0);
 }
 
 const NEXT = prepared(

@@ -43,16 +43,17 @@ const FINISH = prepared(
      INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
        started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, lease_id,
        started_sequence, last_sequence, progress, retry_of, idempotency_key, failure, arguments,
-       result)
+       result, priority, run_at_ms, start_by_ms)
      SELECT deployment_id, task_id, endpoint, final, created_at_ms, started_at_ms, now_ms,
        greatest(expires_at_ms, now_ms + retention_ms), attempt, failed_attempts, lease_id,
        started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
-       arguments, result
+       arguments, result, priority, run_at_ms, start_by_ms
      FROM gone
    ), counted AS (${countedAs("gone", "-")})
    SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,
      now_ms AS finished_at_ms, greatest(expires_at_ms, now_ms + retention_ms) AS expires_at_ms,
-     attempt, failed_attempts, progress, retry_of, failure, last_sequence + 1 AS last_sequence
+     attempt, failed_attempts, progress, retry_of, failure, last_sequence + 1 AS last_sequence,
+     priority, run_at_ms, start_by_ms
    FROM gone`,
 );
 
@@ -78,7 +79,7 @@ const REQUEUE = prepared(
      UPDATE live_tasks SET
        status = CASE WHEN given.run_at_ms > given.now_ms THEN ${STATUS.scheduled}
          ELSE ${STATUS.ready} END,
-       run_at_ms = given.run_at_ms, lease_id = NULL, last_sequence = last_sequence + 1,
+       run_at_ms = coalesce(given.run_at_ms, live_tasks.run_at_ms), lease_id = NULL, last_sequence = last_sequence + 1,
        failed_attempts = failed_attempts + given.failed,
        lost_workers = lost_workers + given.lost
      FROM given
@@ -175,7 +176,6 @@ function toRow({ index, attempt, end, nowMs }: NumberedEnding) {
     lease_id: attempt.leaseId,
     attempt: attempt.attempt,
     now_ms: nowMs,
-    run_at_ms: nowMs,
     failed: 0,
     lost: 0,
   };

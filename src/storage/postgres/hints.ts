@@ -63,6 +63,6 @@ function isHint(value: unknown): value is Hint {
     case "abort":
       return typeof taskId === "string";
     default:
-      return kind === "look";
+      return kind === "accounts" || kind === "look";
   }
 }

@@ -90,6 +90,8 @@ export class PostgresNotifier implements Notifier {
     const { signal } = this.#closed;
     const client = new pg.Client(this.#config);
     const lost = once(client, "end");
+    // It may be lost while a question is under way, which then tells of it.
+    lost.catch(() => undefined);
     client.on("error", () => client.connection.stream.destroy());
     client.on("notification", ({ payload = "" }) => {
       for (const hint of readHints(payload, this.#self)) {

@@ -1,6 +1,7 @@
-import type { FileValue, Payload } from "../../sdk/protocol.ts";
+import type { FileFacts, FileValue, Payload, StoredFile } from "../../sdk/protocol.ts";
 import type { TaskKey } from "../storage.ts";
-import { prepared, type Session } from "./session.ts";
+import { attachBlob } from "./blobs.ts";
+import { prepared, type Row, type Session } from "./session.ts";
 
 /**
  * JSON text up to this length stands in the task's row, so that it need not be
@@ -15,7 +16,11 @@ export interface PayloadKey extends TaskKey {
 
 /** True when the payload fits into the task's row whole. */
 export function isInline(payload: Payload): boolean {
-  return payload.files.length === 0 && payload.json.length <= INLINE_CHARACTERS;
+  return (
+    payload.files.length === 0 &&
+    payload.json.length <= INLINE_CHARACTERS &&
+    payload.text === undefined
+  );
 }
 
 /** What stands in the task's row: null for a payload that is not inline. */
@@ -23,32 +28,61 @@ export function inlineText(payload: Payload): string | null {
   return isInline(payload) ? payload.json : null;
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
+/** What stands in `about`: with a size and a digest where the bytes are a blob. */
+interface About extends FileFacts {
+  readonly size?: number;
+  readonly sha256?: string;
+}
+
 const WRITE = prepared(
   "write_part",
-  `INSERT INTO payload_parts (deployment_id, task_id, side, part, about, data)
-   VALUES ($1, $2, $3, $4, $5, $6)`,
+  `INSERT INTO payload_parts (deployment_id, task_id, side, part, about, data, blob_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 );
 
-/** Stores a payload that is not inline; a part at a time, so that one is in transit at once. */
+/**
+ * Stores a payload that is not inline, and attaches the blobs that it names; a
+ * part at a time, so that one is in transit at once.
+ */
 export async function writePayload(
   session: Session,
   { deploymentId, taskId, side }: PayloadKey,
   payload: Payload,
 ): Promise<void> {
-  const parts: FileValue[] = [
-    { contentType: "application/json", data: Buffer.from(payload.json) },
+  const parts: (FileValue | StoredFile)[] = [
+    payload.text ?? { contentType: "application/json", data: Buffer.from(payload.json) },
     ...payload.files,
   ];
-  for (const [part, { data, ...about }] of parts.entries()) {
-    const { buffer, byteOffset, byteLength } = data;
-    const bytes = Buffer.from(buffer, byteOffset, byteLength);
-    await session.query(WRITE, deploymentId, taskId, side, part, JSON.stringify(about), bytes);
+  for (const [part, file] of parts.entries()) {
+    const { about, bytes, blobId } = toColumns(file);
+    const key = [deploymentId, taskId, side, part];
+    await session.query(WRITE, ...key, JSON.stringify(about), bytes, blobId);
+    if (blobId !== null) {
+      await attachBlob(session, blobId);
+    }
   }
+}
+
+function toColumns(file: FileValue | StoredFile): {
+  readonly about: About;
+  readonly bytes: Buffer;
+  readonly blobId: string | null;
+} {
+  if ("blob" in file) {
+    const { blob, ...facts } = file;
+    const { blobId, size, sha256 } = blob;
+    return { about: { ...facts, size, sha256 }, bytes: NO_BYTES, blobId };
+  }
+  const { data, ...about } = file;
+  const { buffer, byteOffset, byteLength } = data;
+  return { about, bytes: Buffer.from(buffer, byteOffset, byteLength), blobId: null };
 }
 
 const READ = prepared(
   "read_parts",
-  `SELECT about, data FROM payload_parts
+  `SELECT about, data, blob_id FROM payload_parts
    WHERE deployment_id = $1 AND task_id = $2 AND side = $3 ORDER BY part`,
 );
 
@@ -62,11 +96,18 @@ export async function readPayload(
     return { json: inline, files: [] };
   }
   const rows = await session.query(READ, deploymentId, taskId, side);
-  const [json, ...files] = rows.map(
-    ({ about, data }): FileValue => ({
-      ...(JSON.parse(String(about)) as Omit<FileValue, "data">),
-      data: data as Uint8Array,
-    }),
-  );
-  return json && { json: Buffer.from(json.data).toString(), files };
+  const [text, ...files] = rows.map(toFile);
+  if (text === undefined) {
+    return undefined;
+  }
+  return "blob" in text
+    ? { json: "", files, text }
+    : { json: Buffer.from(text.data).toString(), files };
+}
+
+function toFile({ about, data, blob_id }: Row): FileValue | StoredFile {
+  const { size = 0, sha256 = "", ...facts } = JSON.parse(String(about)) as About;
+  return typeof blob_id === "string"
+    ? { ...facts, blob: { blobId: blob_id, size, sha256 } }
+    : { ...facts, data: data as Uint8Array };
 }

@@ -1,5 +1,19 @@
 import type { Storage } from "../storage.ts";
-import { prepared, type Session } from "./session.ts";
+import { detached } from "./blobs.ts";
+import { countedAs } from "./counts.ts";
+import { prepared, type Session, statement } from "./session.ts";
+
+/** What belongs to the tasks of `gone` goes with them; blobs at the time `$1`. */
+const BELONGINGS = `parts AS (
+     DELETE FROM payload_parts AS own ${owned("own")} RETURNING own.blob_id
+   ), blobless AS (${detached("parts", "$1::bigint")}
+   ), events AS (
+     DELETE FROM task_events AS own ${owned("own")}
+   ), keys AS (
+     DELETE FROM idempotency_keys AS own USING gone
+     WHERE own.deployment_id = gone.deployment_id AND own.endpoint = gone.endpoint
+       AND own.key = gone.idempotency_key AND own.task_id = gone.task_id
+   )`;
 
 const PRUNE = prepared(
   "prune_finished",
@@ -8,15 +22,7 @@ const PRUNE = prepared(
        SELECT deployment_id, task_id FROM finished_tasks WHERE expires_at_ms <= $1
        ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING deployment_id, task_id, endpoint, idempotency_key
-   ), parts AS (
-     DELETE FROM payload_parts AS own ${owned("own")}
-   ), events AS (
-     DELETE FROM task_events AS own ${owned("own")}
-   ), keys AS (
-     DELETE FROM idempotency_keys AS own USING gone
-     WHERE own.deployment_id = gone.deployment_id AND own.endpoint = gone.endpoint
-       AND own.key = gone.idempotency_key AND own.task_id = gone.task_id
-   )
+   ), ${BELONGINGS}
    SELECT count(*) AS pruned FROM gone`,
 );
 
@@ -31,4 +37,47 @@ export async function pruneFinished(
 ): Promise<number> {
   const [row] = await session.query(PRUNE, nowMs, limit);
   return Number(row?.pruned ?? 0);
+}
+
+/** Deployments that are gone are few, and their tasks are looked up for each of them. */
+function pruneDeletedFrom(table: string, also: string): string {
+  return `WITH left_behind AS MATERIALIZED (
+      SELECT d.deployment_id, t.task_id FROM deleted_deployments d
+        CROSS JOIN LATERAL (
+          SELECT task_id FROM ${table} own WHERE own.deployment_id = d.deployment_id
+          LIMIT $2 FOR UPDATE SKIP LOCKED) t
+      WHERE d.look_after_ms <= $1 LIMIT $2
+    ), gone AS (
+      DELETE FROM ${table} AS own USING left_behind
+      WHERE own.deployment_id = left_behind.deployment_id AND own.task_id = left_behind.task_id
+      RETURNING own.deployment_id, own.task_id, own.endpoint, own.idempotency_key, own.status
+    ), ${BELONGINGS}${also}
+    SELECT count(*) AS pruned FROM gone`;
+}
+
+const PRUNE_DELETED = [
+  statement(pruneDeletedFrom("live_tasks", `, counted AS (${countedAs("gone", "-")})`)),
+  statement(pruneDeletedFrom("finished_tasks", "")),
+];
+
+/** Counts are sums of these: what is left of them is of no use without tasks. */
+const FORGET_COUNTS = statement(
+  `WITH gone AS (SELECT deployment_id FROM deleted_deployments),
+     counts AS (DELETE FROM queue_counts WHERE deployment_id IN (SELECT deployment_id FROM gone))
+   DELETE FROM queue_count_deltas WHERE deployment_id IN (SELECT deployment_id FROM gone)`,
+);
+
+export async function pruneDeleted(
+  session: Session,
+  { nowMs, limit }: Parameters<Storage["pruneDeleted"]>[0],
+): Promise<number> {
+  let deleted = 0;
+  for (const prune of PRUNE_DELETED) {
+    const [row] = await session.query(prune, nowMs, limit);
+    deleted += Number(row?.pruned ?? 0);
+  }
+  if (deleted === 0) {
+    await session.query(FORGET_COUNTS);
+  }
+  return deleted;
 }

@@ -4,13 +4,13 @@ import type { Row } from "./session.ts";
 
 /** The columns that `toTask` reads, as the view `tasks` has them. */
 export const TASK_COLUMNS =
-  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, finished_at_ms, " +
-  "expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, last_sequence";
+  "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, last_sequence";
 
 /** The same of a row of `live_tasks`. */
 export const LIVE_COLUMNS =
-  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, " +
-  "expires_at_ms, attempt, failed_attempts, progress, retry_of, last_sequence";
+  "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
+  "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, last_sequence";
 
 /** Columns with the name of their table before them, where another table has some too. */
 export function columnsOf(table: string, columns: string): string {
@@ -32,7 +32,10 @@ export function toTask(row: Row): Task {
     taskId: String(row.task_id),
     endpoint: String(row.endpoint),
     status: STATUSES[Number(row.status)] ?? "queued",
+    priority: Number(row.priority),
     createdAtMs: Number(row.created_at_ms),
+    runAtMs: Number(row.run_at_ms),
+    startByMs: optionalNumber(row.start_by_ms),
     startedAtMs: optionalNumber(row.started_at_ms),
     finishedAtMs: optionalNumber(row.finished_at_ms),
     expiresAtMs: Number(row.expires_at_ms),

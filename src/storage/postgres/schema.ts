@@ -14,6 +14,9 @@
  * platform. JSON is kept as text: `jsonb` would not give back what was stored,
  * and neither type takes U+0000.
  */
+import { accountsSchema } from "../accounts/schema.ts";
+import { hostingSchema } from "../hosting/schema.ts";
+import { metricsSchema } from "../metrics/schema.ts";
 import type { Database } from "./database.ts";
 import type { Session } from "./session.ts";
 import { statement } from "./session.ts";
@@ -156,6 +159,55 @@ const MIGRATIONS = [
   ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
   CREATE INDEX queue_count_deltas_by_endpoint ON queue_count_deltas (deployment_id, endpoint);
   `,
+  `
+  -- Files that stand in the blob store. A row is there before the bytes are,
+  -- and until after they are gone: nothing can be forgotten there.
+  CREATE TABLE blobs (
+    blob_id text COLLATE "C" NOT NULL PRIMARY KEY,
+    -- How many rows of payload_parts name it.
+    reference_count integer NOT NULL,
+    -- When it may be deleted; null while anything names it.
+    delete_after_ms bigint,
+    -- Its bytes are being deleted: nothing may name it any more.
+    dying boolean NOT NULL DEFAULT false
+  );
+  CREATE INDEX blobs_dead ON blobs (delete_after_ms) WHERE delete_after_ms IS NOT NULL;
+  -- A part that is a blob has no data of its own; about has its size and digest.
+  ALTER TABLE payload_parts ADD COLUMN blob_id text COLLATE "C";
+
+  -- The blob store, where it is this database.
+  CREATE TABLE blob_chunks (
+    blob_id text COLLATE "C" NOT NULL,
+    number integer NOT NULL,
+    data bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (blob_id, number)
+  );
+  `,
+  accountsSchema('text COLLATE "C"'),
+  `
+  -- What a task was submitted with is told after its end too.
+  ALTER TABLE finished_tasks ADD COLUMN priority integer NOT NULL DEFAULT 0;
+  ALTER TABLE finished_tasks ADD COLUMN run_at_ms bigint;
+  ALTER TABLE finished_tasks ADD COLUMN start_by_ms bigint;
+  UPDATE finished_tasks SET run_at_ms = created_at_ms;
+  ALTER TABLE finished_tasks ALTER COLUMN run_at_ms SET NOT NULL;
+  CREATE OR REPLACE VIEW tasks AS
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+      progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
+      priority, run_at_ms, start_by_ms
+    FROM live_tasks
+    UNION ALL
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      started_sequence, last_sequence,
+      progress, retry_of, failure, arguments, result,
+      priority, run_at_ms, start_by_ms
+    FROM finished_tasks;
+  `,
+  hostingSchema('text COLLATE "C"'),
+  metricsSchema('text COLLATE "C"', "UNLOGGED"),
 ];
 
 /** A migration may rewrite a table: it has longer than an ordinary statement. */

@@ -10,21 +10,28 @@
 import type { Task } from "../../tasks/task.ts";
 import type { NewTask, Storage, SubmitOutcome } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
+import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { Batches } from "./batch.ts";
-import { claimTasks, nextRunAt } from "./claim.ts";
+import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs, withoutBlobs } from "./blobs.ts";
+import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { refusal } from "./connect.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import { Database } from "./database.ts";
 import { type Ending, endAttempts } from "./end.ts";
 import { recordEvents } from "./events.ts";
 import { cancelTask, expireTasks } from "./expire.ts";
+import { postgresHosting } from "./hosting.ts";
 import { closeLease, type LeaseClock, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks, queuePosition } from "./list.ts";
+import { postgresMetrics } from "./metrics.ts";
+import { oldestWaiting } from "./oldest.ts";
 import { isInline } from "./payloads.ts";
-import { pruneFinished } from "./prune.ts";
-import { readArguments, readHistory, readResult, readTask } from "./read.ts";
+import { pruneDeleted, pruneFinished } from "./prune.ts";
+import { readArguments, readHistory, readResult, readTask, readTasks } from "./read.ts";
+import { nameOf } from "./rows.ts";
 import { migrate } from "./schema.ts";
+import type { Session } from "./session.ts";
 import { submitTasks } from "./submit.ts";
 
 /** Calls in one batch. */
@@ -79,7 +86,7 @@ export class PostgresStorage implements Storage {
   readonly #largeEnds = new Batches<Ending, Task | undefined>({
     maxCalls: MAX_LARGE_BATCH,
     run: (endings) =>
-      this.#moved(this.#open.transaction((session) => endAttempts(session, endings))),
+      this.#moved(this.#open.transaction((session) => endWithBlobs(session, endings))),
   });
   readonly #events = new Batches<RecordedEvent, number | undefined>({
     maxCalls: MAX_BATCH,
@@ -163,10 +170,30 @@ export class PostgresStorage implements Storage {
     rescueExpired(db, this.#clock, parameters),
   );
   pruneFinished = this.#question(pruneFinished);
+  pruneDeleted = this.#question((db, parameters: ParametersOf<"pruneDeleted">) =>
+    this.#moved(pruneDeleted(db, parameters)),
+  );
+  registerBlobs = this.#question(registerBlobs);
+  releaseBlobs = this.#question(releaseBlobs);
+  takeDeadBlobs = this.#question(takeDeadBlobs);
+  forgetBlobs = this.#question(forgetBlobs);
   listTasks = this.#question(listTasks);
   queuePosition = this.#question(queuePosition);
   countTasks = this.#question(countTasks);
+  countDue = this.#question(countDue);
+  oldestWaiting = this.#question(oldestWaiting);
   nextRunAt = this.#question(nextRunAt);
+
+  readonly accounts = postgresAccounts(() => this.#open);
+  readonly hosting = postgresHosting(
+    () => this.#open,
+    (nowMs) => this.#clock(nowMs),
+  );
+
+  readonly metrics = postgresMetrics(
+    () => this.#open,
+    (nowMs) => this.#clock(nowMs),
+  );
 
   async [Symbol.asyncDispose](): Promise<void> {
     const db = this.#db;
@@ -203,10 +230,53 @@ async function submitLarge(
   db: Database,
   calls: readonly (readonly NewTask[])[],
 ): Promise<SubmitOutcome[][]> {
-  const outcomes = await db.transaction((session) => submitTasks(session, calls.flat()));
+  const outcomes = await db.transaction((session) => submitWithBlobs(session, calls.flat()));
   let next = 0;
   return calls.map(({ length }) => {
     next += length;
     return outcomes.slice(next - length, next);
   });
+}
+
+/** A task whose files are gone is not stored, unless it already was. */
+async function submitWithBlobs(
+  session: Session,
+  tasks: readonly NewTask[],
+): Promise<SubmitOutcome[]> {
+  const gone = await withoutBlobs(
+    session,
+    tasks.map((task) => task.arguments),
+  );
+  if (gone.size === 0) {
+    return submitTasks(session, tasks);
+  }
+  const lacking = tasks.filter((task) => gone.has(task.arguments));
+  const there = await readTasks(session, lacking);
+  const others = tasks.filter((task) => !lacking.includes(task));
+  const stored = (await submitTasks(session, others)).values();
+  return tasks.map((task) => {
+    const earlier = there.get(nameOf(task));
+    const outcome: SubmitOutcome = earlier
+      ? { outcome: "stored", task: earlier }
+      : { outcome: "blobs_gone" };
+    return lacking.includes(task) ? outcome : (stored.next().value as SubmitOutcome);
+  });
+}
+
+/** An attempt whose result is gone goes back to the queue. */
+async function endWithBlobs(
+  session: Session,
+  endings: readonly Ending[],
+): Promise<(Task | undefined)[]> {
+  const gone = await withoutBlobs(
+    session,
+    endings.flatMap(({ end }) => (end.status === "success" ? [end.result] : [])),
+  );
+  const recorded = endings.map((ending): Ending => {
+    const { end, nowMs } = ending;
+    return end.status === "success" && gone.has(end.result)
+      ? { ...ending, end: { status: "queued", runAtMs: nowMs, failed: false } }
+      : ending;
+  });
+  return endAttempts(session, recorded);
 }

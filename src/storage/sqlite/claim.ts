@@ -1,9 +1,16 @@
-import type { ClaimedTask, Storage } from "../storage.ts";
+import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
 import type { Database } from "./database.ts";
+import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
-import { type Row, TASK_COLUMNS, toTask } from "./rows.ts";
+import { readTask } from "./read.ts";
+import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
+/**
+ * Finds tasks and then changes them, one by one. Within a transaction that
+ * nobody else can write beside, this is what `UPDATE … RETURNING` does, at
+ * less than two thirds of its cost in SQLite.
+ */
 export function claimTasks(
   db: Database,
   { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
@@ -15,44 +22,92 @@ export function claimTasks(
     nowMs,
   );
   return claims.flatMap(({ endpoint, leaseId, limit }) => {
+    if (!isLeaseOpen(db, leaseId)) {
+      return [];
+    }
     const rows = db.all(
-      `UPDATE tasks SET status = ${STATUS.running}, attempt = attempt + 1, started_at_ms = ?1,
-         lease_id = ?2, started_sequence = last_sequence + 1, last_sequence = last_sequence + 1,
-         progress_fraction = NULL, progress_message = NULL, abort_requested = 0
-       WHERE deployment_id = ?3 AND task_id IN (
-         SELECT task_id FROM tasks INDEXED BY tasks_ready
-         WHERE deployment_id = ?3 AND endpoint = ?4 AND status = ${STATUS.ready}
-           AND (start_by_ms IS NULL OR start_by_ms > ?1)
-         ORDER BY priority DESC, run_at_ms, task_id LIMIT ?5)
-         AND EXISTS (SELECT 1 FROM leases WHERE lease_id = ?2)
-       RETURNING ${TASK_COLUMNS}, priority, run_at_ms, lease_id, arguments`,
-      nowMs,
-      leaseId,
+      `SELECT task_id, retention_ms, arguments FROM tasks INDEXED BY tasks_ready
+       WHERE deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
+         AND (start_by_ms IS NULL OR start_by_ms > ?)
+       ORDER BY priority DESC, run_at_ms, task_id LIMIT ?`,
       deploymentId,
       endpoint,
+      nowMs,
       limit,
     );
     db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
-    return rows.sort(inOrder).map((row) => toClaimed(db, row));
+    return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
 }
 
-/** RETURNING promises no order. */
-function inOrder(a: Row, b: Row): number {
-  return (
-    Number(b.priority) - Number(a.priority) ||
-    Number(a.run_at_ms) - Number(b.run_at_ms) ||
-    (String(a.task_id) < String(b.task_id) ? -1 : 1)
-  );
-}
-
-function toClaimed(db: Database, row: Row): ClaimedTask {
-  const task = toTask(row);
+function claim(
+  db: Database,
+  row: Row,
+  claimer: { readonly deploymentId: string; readonly leaseId: string; readonly nowMs: number },
+): ClaimedTask {
+  const { deploymentId, leaseId, nowMs } = claimer;
+  const found = readTask(db, { deploymentId, taskId: String(row.task_id) });
+  if (found === undefined) {
+    throw new Error(`task ${row.task_id} was found and is not there`);
+  }
+  const task = {
+    ...found,
+    status: "running",
+    attempt: found.attempt + 1,
+    startedAtMs: nowMs,
+    lastSequence: found.lastSequence + 1,
+    progress: undefined,
+  } as const;
   const payload = readPayload(db, { ...task, side: "arguments" }, row.arguments);
   if (payload === undefined) {
     throw new Error(`task ${task.taskId} has lost its arguments`);
   }
-  return { task, leaseId: String(row.lease_id), arguments: payload };
+  db.run(
+    `UPDATE tasks SET status = ${STATUS.running}, attempt = ?3, started_at_ms = ?4, lease_id = ?5,
+       started_sequence = ?6, last_sequence = ?6, progress_fraction = NULL,
+       progress_message = NULL, abort_requested = 0
+     WHERE deployment_id = ?1 AND task_id = ?2`,
+    deploymentId,
+    task.taskId,
+    task.attempt,
+    nowMs,
+    leaseId,
+    task.lastSequence,
+  );
+  db.live.remember(task, Number(row.retention_ms));
+  return { task, leaseId, arguments: payload };
+}
+
+export function countDue(
+  db: Database,
+  { deploymentId, nowMs, limit }: Parameters<Storage["countDue"]>[0],
+): DueCount[] {
+  const waiting = db.counts.list(deploymentId).filter(({ queued }) => queued > 0);
+  const counted = waiting.map(({ endpoint }) => {
+    const ready = db.get(
+      `SELECT count(*) AS due FROM (
+         SELECT 1 FROM tasks INDEXED BY tasks_ready
+         WHERE deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready}
+           AND (start_by_ms IS NULL OR start_by_ms > ?) LIMIT ?)`,
+      deploymentId,
+      endpoint,
+      nowMs,
+      limit,
+    );
+    const scheduled = db.get(
+      `SELECT count(*) AS due FROM (
+         SELECT 1 FROM tasks
+         WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ?
+           AND endpoint = ? AND (start_by_ms IS NULL OR start_by_ms > ?) LIMIT ?)`,
+      deploymentId,
+      nowMs,
+      endpoint,
+      nowMs,
+      limit,
+    );
+    return { endpoint, due: Math.min(Number(ready?.due) + Number(scheduled?.due), limit) };
+  });
+  return counted.filter(({ due }) => due > 0);
 }
 
 export function nextRunAt(

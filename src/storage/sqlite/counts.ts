@@ -57,6 +57,11 @@ export class QueueCounts {
     }
   }
 
+  /** Forgets a deployment whose counts were deleted. */
+  drop(deploymentId: string): void {
+    this.#counts.delete(deploymentId);
+  }
+
   /** Forgets what a rolled-back transaction counted. */
   forget(): void {
     this.#counts.clear();

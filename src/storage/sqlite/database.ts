@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { QueueCounts } from "./counts.ts";
+import { LiveTasks } from "./live.ts";
 import type { Row } from "./rows.ts";
 import { migrate } from "./schema.ts";
 
@@ -12,8 +13,11 @@ export class Database {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly counts: QueueCounts;
+  readonly live = new LiveTasks();
   /** Leases known to be open, looked up once per transaction. */
   readonly openLeases = new Map<string, boolean>();
+  /** Changes when another connection has changed the file (`PRAGMA data_version`). */
+  #version: unknown;
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { timeout: 5_000 });
@@ -39,12 +43,13 @@ export class Database {
     this.openLeases.clear();
     this.#db.exec("BEGIN IMMEDIATE");
     try {
+      this.#noticeOthers();
       const result = work();
       this.counts.flush();
       this.#db.exec("COMMIT");
       return result;
     } catch (err) {
-      this.counts.forget();
+      this.#forget();
       if (this.#db.isTransaction) {
         this.#db.exec("ROLLBACK");
       }
@@ -67,6 +72,20 @@ export class Database {
   close(): void {
     this.#statements.clear();
     this.#db.close();
+  }
+
+  /** Another program may have written since the last transaction. */
+  #noticeOthers(): void {
+    const version = this.get("PRAGMA data_version")?.data_version;
+    if (version !== this.#version) {
+      this.#version = version;
+      this.#forget();
+    }
+  }
+
+  #forget(): void {
+    this.counts.forget();
+    this.live.forgetAll();
   }
 
   #prepare(sql: string): StatementSync {

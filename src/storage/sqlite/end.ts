@@ -3,7 +3,8 @@ import { WORKER_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, CancelOutcome, TaskKey } from "../storage.ts";
 import type { Database } from "./database.ts";
-import { isInline, writePayload } from "./payloads.ts";
+import type { LiveTask } from "./live.ts";
+import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -11,6 +12,8 @@ import { STATUS } from "./schema.ts";
 /** The one attempt that may write: under its lease, with its number, and running. */
 const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
   AND status = ${STATUS.running}`;
+
+type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
 
 export function endAttempt(
   db: Database,
@@ -22,6 +25,10 @@ export function endAttempt(
       return requeue(db, { attempt, nowMs, runAtMs: end.runAtMs, failed: end.failed });
     case "worker_lost":
       return loseWorker(db, attempt, nowMs);
+    case "success":
+      return isInline(end.result) || hasBlobs(db, end.result)
+        ? finish(db, { attempt, nowMs, end })
+        : requeue(db, { attempt, nowMs, runAtMs: nowMs });
     default:
       return finish(db, { attempt, nowMs, end });
   }
@@ -32,7 +39,7 @@ function finish(
   parameters: {
     readonly attempt: Attempt;
     readonly nowMs: number;
-    readonly end: Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
+    readonly end: FinalEnd;
   },
 ): Task | undefined {
   const { attempt, nowMs, end } = parameters;
@@ -45,7 +52,6 @@ function finish(
     inline ? result.json : null,
     end.status === "failure" ? JSON.stringify(end.failure) : null,
   ] as const;
-  // Reading the row again costs less than half of what RETURNING does in SQLite.
   const changed = db.run(
     `UPDATE tasks SET status = ?5, finished_at_ms = ?6,
        expires_at_ms = max(expires_at_ms, ?6 + retention_ms),
@@ -63,11 +69,24 @@ function finish(
   if (result && !inline) {
     writePayload(db, { deploymentId, taskId, side: "result" }, result);
   }
-  const task = readTask(db, attempt);
+  const known = db.live.take(attempt);
+  const task = known ? asFinished(known, end, nowMs) : readTask(db, attempt);
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
   }
   return task;
+}
+
+/** A running task after that end, as a read would give it. */
+function asFinished({ task, retentionMs }: LiveTask, end: FinalEnd, nowMs: number): Task {
+  return {
+    ...task,
+    status: end.status,
+    finishedAtMs: nowMs,
+    expiresAtMs: Math.max(task.expiresAtMs, nowMs + retentionMs),
+    failure: end.status === "failure" ? end.failure : undefined,
+    lastSequence: task.lastSequence + 1,
+  };
 }
 
 /** The task, when this very end is what it ended with: the answer to the first call got lost. */
@@ -98,7 +117,8 @@ function requeue(
   parameters: {
     readonly attempt: Attempt;
     readonly nowMs: number;
-    readonly runAtMs: number;
+    /** Absent: the task keeps its place. */
+    readonly runAtMs?: number | undefined;
     /** The attempt failed, and this is its retry. */
     readonly failed?: boolean;
     /** The attempt lost its worker. */
@@ -117,21 +137,22 @@ function requeue(
   if (before === undefined) {
     return undefined;
   }
+  db.live.take(attempt);
   const stateEvent = (sequence: number, timeMs: number, status: "running" | "queued") =>
     insertEvent(db, { ...attempt, sequence, timeMs, body: { kind: "state", status } });
   stateEvent(Number(before.started_sequence), Number(before.started_at_ms), "running");
   stateEvent(Number(before.last_sequence) + 1, nowMs, "queued");
   const row = db.get(
-    `UPDATE tasks SET status = ?5, run_at_ms = ?6, lease_id = NULL, started_sequence = 0,
-       last_sequence = last_sequence + 1, failed_attempts = failed_attempts + ?7,
-       lost_workers = lost_workers + ?8
+    `UPDATE tasks SET status = ?5, run_at_ms = coalesce(?6, run_at_ms), lease_id = NULL,
+       started_sequence = 0, last_sequence = last_sequence + 1,
+       failed_attempts = failed_attempts + ?7, lost_workers = lost_workers + ?8
      WHERE ${CURRENT} RETURNING ${TASK_COLUMNS}`,
     deploymentId,
     taskId,
     leaseId,
     attempt.attempt,
-    runAtMs > nowMs ? STATUS.scheduled : STATUS.ready,
-    runAtMs,
+    runAtMs !== undefined && runAtMs > nowMs ? STATUS.scheduled : STATUS.ready,
+    runAtMs ?? null,
     failed ? 1 : 0,
     lost ? 1 : 0,
   );
@@ -153,7 +174,7 @@ export function loseWorker(db: Database, attempt: Attempt, nowMs: number): Task 
   );
   const lost = Number(row?.lost_workers ?? 0);
   if (lost < MAX_LOST_WORKERS) {
-    return requeue(db, { attempt, nowMs, runAtMs: nowMs, lost: true });
+    return requeue(db, { attempt, nowMs, lost: true });
   }
   return finish(db, { attempt, nowMs, end: { status: "failure", failure: WORKER_LOST } });
 }
@@ -195,6 +216,7 @@ export function cancelTask(
   );
   if (row) {
     const task = toTask(row);
+    db.live.take(task);
     db.counts.add(deploymentId, task.endpoint, { queued: -1 });
     return { outcome: "cancelled", task };
   }

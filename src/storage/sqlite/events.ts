@@ -6,6 +6,7 @@ import { STATUS } from "./schema.ts";
 type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
 
 export function recordEvent(db: Database, { attempt, timeMs, body }: Recorded): number | undefined {
+  db.live.take(attempt);
   const progress = body.kind === "progress" ? body : undefined;
   const row = db.get(
     `UPDATE tasks SET last_sequence = last_sequence + 1,

@@ -22,6 +22,7 @@ export function expireTasks(
   );
   return rows.map((row) => {
     const task = toTask(row);
+    db.live.take(task);
     db.counts.add(task.deploymentId, task.endpoint, { queued: -1 });
     return task;
   });

@@ -49,3 +49,16 @@ export function rescueExpired(
   );
   return rows.flatMap((row) => closeLease(db, { leaseId: String(row.lease_id), nowMs }));
 }
+
+/**
+ * Whether a worker may be given tasks: one whose slot was reserved may have
+ * died since, and its lease be gone.
+ */
+export function isLeaseOpen(db: Database, leaseId: string): boolean {
+  let open = db.openLeases.get(leaseId);
+  if (open === undefined) {
+    open = db.get("SELECT 1 FROM leases WHERE lease_id = ?", leaseId) !== undefined;
+    db.openLeases.set(leaseId, open);
+  }
+  return open;
+}

@@ -1,25 +1,44 @@
+import type { Accounts } from "../accounts/accounts.ts";
+import type { AccountOperationName } from "../accounts/operations.ts";
+import type { Hosting } from "../hosting/hosting.ts";
+import type { HostingOperationName } from "../hosting/operations.ts";
+import type { MetricsStorage } from "../metrics/metrics.ts";
+import type { MetricsOperationName } from "../metrics/operations.ts";
 import type { Storage } from "../storage.ts";
+import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
-import { claimTasks, nextRunAt } from "./claim.ts";
+import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
+import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import type { Database } from "./database.ts";
 import { cancelTask, endAttempt } from "./end.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
+import { hostingOperations } from "./hosting.ts";
 import { closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks, queuePosition } from "./list.ts";
-import { pruneFinished } from "./prune.ts";
+import { metricsOperations } from "./metrics.ts";
+import { oldestWaiting } from "./oldest.ts";
+import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { submitTask } from "./submit.ts";
 
-/** The methods of the port that are questions to the database. */
-export type OperationName = Exclude<
+/** The methods of the queue's port that are questions to the database. */
+type QueueOperationName = Exclude<
   keyof Storage,
-  "capabilities" | "start" | typeof Symbol.asyncDispose
+  "accounts" | "hosting" | "metrics" | "capabilities" | "start" | typeof Symbol.asyncDispose
 >;
 
-export type OperationParameters<Name extends OperationName> = Parameters<Storage[Name]>[0];
+export type OperationName =
+  | QueueOperationName
+  | AccountOperationName
+  | HostingOperationName
+  | MetricsOperationName;
 
-export type OperationResult<Name extends OperationName> = Awaited<ReturnType<Storage[Name]>>;
+type Ports = Pick<Storage, QueueOperationName> & Accounts & Hosting & MetricsStorage;
+
+export type OperationParameters<Name extends OperationName> = Parameters<Ports[Name]>[0];
+
+export type OperationResult<Name extends OperationName> = Awaited<ReturnType<Ports[Name]>>;
 
 type Operations = {
   readonly [Name in OperationName]: (
@@ -28,7 +47,7 @@ type Operations = {
   ) => OperationResult<Name>;
 };
 
-/** Every operation of the port, as the storage thread runs it inside a transaction. */
+/** Every operation of the ports, as the storage thread runs it inside a transaction. */
 export const OPERATIONS: Operations = {
   submitTasks: (db, { tasks }) => tasks.map((task) => submitTask(db, task)),
   getTask: readTask,
@@ -49,8 +68,18 @@ export const OPERATIONS: Operations = {
   closeLease,
   rescueExpired,
   pruneFinished,
+  pruneDeleted,
+  registerBlobs,
+  releaseBlobs,
+  takeDeadBlobs,
+  forgetBlobs,
   listTasks,
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
+  countDue,
+  oldestWaiting,
   nextRunAt,
+  ...accountOperations,
+  ...hostingOperations,
+  ...metricsOperations,
 };

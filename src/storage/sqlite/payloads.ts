@@ -1,12 +1,17 @@
-import type { FileValue, Payload } from "../../sdk/protocol.ts";
+import type { FileValue, Payload, StoredFile } from "../../sdk/protocol.ts";
 import type { TaskKey } from "../storage.ts";
+import { storedFiles } from "../stored.ts";
+import { attachBlob, isAttachable } from "./blobs.ts";
 import type { Database } from "./database.ts";
+import type { Row } from "./rows.ts";
 
 /**
  * JSON text up to this length stands in the task's row; the rest goes to
  * `payload_parts`, so that claims and updates move small rows.
  */
 const INLINE_CHARACTERS = 2_048;
+
+const NO_BYTES = new Uint8Array(0);
 
 /** Which payload of which task. */
 export interface PayloadKey extends TaskKey {
@@ -15,27 +20,44 @@ export interface PayloadKey extends TaskKey {
 
 /** True when the payload fits into the task's row whole. */
 export function isInline(payload: Payload): boolean {
-  return payload.files.length === 0 && payload.json.length <= INLINE_CHARACTERS;
+  return (
+    payload.files.length === 0 &&
+    payload.json.length <= INLINE_CHARACTERS &&
+    payload.text === undefined
+  );
 }
 
-/** Stores a payload that is not inline. */
+/** True when every blob that it names can be attached. */
+export function hasBlobs(db: Database, payload: Payload): boolean {
+  return storedFiles(payload).every(({ blob }) => isAttachable(db, blob.blobId));
+}
+
+/** Stores a payload that is not inline, and attaches the blobs that it names. */
 export function writePayload(db: Database, key: PayloadKey, payload: Payload): void {
-  const parts: FileValue[] = [
-    { contentType: "application/json", data: Buffer.from(payload.json) },
+  const parts: (FileValue | StoredFile)[] = [
+    payload.text ?? { contentType: "application/json", data: Buffer.from(payload.json) },
     ...payload.files,
   ];
-  for (const [part, { contentType, filename, data }] of parts.entries()) {
+  for (const [part, file] of parts.entries()) {
+    const blob = "blob" in file ? file.blob : undefined;
     db.run(
-      `INSERT INTO payload_parts (deployment_id, task_id, side, part, content_type, filename, data)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO payload_parts (deployment_id, task_id, side, part, content_type, filename,
+         data, blob_id, blob_bytes, blob_sha256)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       key.deploymentId,
       key.taskId,
       key.side,
       part,
-      contentType,
-      filename ?? null,
-      data,
+      file.contentType,
+      file.filename ?? null,
+      "data" in file ? file.data : NO_BYTES,
+      blob?.blobId ?? null,
+      blob?.size ?? null,
+      blob?.sha256 ?? null,
     );
+    if (blob) {
+      attachBlob(db, blob.blobId);
+    }
   }
 }
 
@@ -45,16 +67,34 @@ export function readPayload(db: Database, key: PayloadKey, inline: unknown): Pay
     return { json: inline, files: [] };
   }
   const rows = db.all(
-    `SELECT content_type, filename, data FROM payload_parts
+    `SELECT content_type, filename, data, blob_id, blob_bytes, blob_sha256 FROM payload_parts
      WHERE deployment_id = ? AND task_id = ? AND side = ? ORDER BY part`,
     key.deploymentId,
     key.taskId,
     key.side,
   );
-  const [json, ...files] = rows.map((row) => ({
+  const [text, ...files] = rows.map(toFile);
+  if (text === undefined) {
+    return undefined;
+  }
+  return "blob" in text
+    ? { json: "", files, text }
+    : { json: Buffer.from(text.data).toString(), files };
+}
+
+function toFile(row: Row): FileValue | StoredFile {
+  const facts = {
     contentType: String(row.content_type),
     ...(typeof row.filename === "string" && { filename: row.filename }),
-    data: row.data as Uint8Array,
-  }));
-  return json && { json: Buffer.from(json.data).toString(), files };
+  };
+  return typeof row.blob_id === "string"
+    ? {
+        ...facts,
+        blob: {
+          blobId: row.blob_id,
+          size: Number(row.blob_bytes),
+          sha256: String(row.blob_sha256),
+        },
+      }
+    : { ...facts, data: row.data as Uint8Array };
 }

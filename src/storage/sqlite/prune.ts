@@ -1,5 +1,7 @@
 import type { Storage } from "../storage.ts";
+import { detachBlob } from "./blobs.ts";
 import type { Database } from "./database.ts";
+import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 export function pruneFinished(
@@ -16,17 +18,67 @@ export function pruneFinished(
     limit,
   );
   for (const row of expired) {
-    const key = [String(row.deployment_id), String(row.task_id)] as const;
-    db.run("DELETE FROM payload_parts WHERE deployment_id = ? AND task_id = ?", ...key);
-    db.run("DELETE FROM task_events WHERE deployment_id = ? AND task_id = ?", ...key);
-    if (typeof row.idempotency_key === "string") {
-      db.run(
-        "DELETE FROM idempotency_keys WHERE deployment_id = ? AND endpoint = ? AND key = ?",
-        key[0],
-        String(row.endpoint),
-        row.idempotency_key,
-      );
-    }
+    deleteBelongings(db, row, nowMs);
   }
   return expired.length;
+}
+
+export function pruneDeleted(
+  db: Database,
+  { nowMs, limit }: Parameters<Storage["pruneDeleted"]>[0],
+): number {
+  const left = db.all(
+    `DELETE FROM tasks WHERE (deployment_id, task_id) IN (
+       SELECT t.deployment_id, t.task_id
+       FROM deleted_deployments d CROSS JOIN tasks t ON t.deployment_id = d.deployment_id
+       WHERE d.look_after_ms <= ? LIMIT ?)
+     RETURNING deployment_id, task_id, endpoint, status, idempotency_key`,
+    nowMs,
+    limit,
+  );
+  for (const row of left) {
+    deleteBelongings(db, row, nowMs);
+    const task = { deploymentId: String(row.deployment_id), taskId: String(row.task_id) };
+    db.live.take(task);
+    const status = Number(row.status);
+    if (status <= STATUS.running) {
+      const count = status === STATUS.running ? { running: -1 } : { queued: -1 };
+      db.counts.add(task.deploymentId, String(row.endpoint), count);
+    }
+  }
+  if (left.length === 0) {
+    // The counts are written when a transaction ends: they go once nothing else did.
+    const counts = db.all(
+      `DELETE FROM queue_counts
+       WHERE deployment_id IN (SELECT deployment_id FROM deleted_deployments)
+       RETURNING deployment_id`,
+    );
+    for (const row of counts) {
+      db.counts.drop(String(row.deployment_id));
+    }
+  }
+  return left.length;
+}
+
+/** What belongs to a task whose row was deleted. */
+function deleteBelongings(db: Database, row: Row, nowMs: number): void {
+  const key = [String(row.deployment_id), String(row.task_id)] as const;
+  const parts = db.all(
+    "DELETE FROM payload_parts WHERE deployment_id = ? AND task_id = ? RETURNING blob_id",
+    ...key,
+  );
+  for (const { blob_id } of parts) {
+    if (typeof blob_id === "string") {
+      detachBlob(db, blob_id, nowMs);
+    }
+  }
+  db.run("DELETE FROM task_events WHERE deployment_id = ? AND task_id = ?", ...key);
+  if (typeof row.idempotency_key === "string") {
+    db.run(
+      "DELETE FROM idempotency_keys WHERE deployment_id = ? AND endpoint = ? AND key = ?",
+      key[0],
+      String(row.endpoint),
+      row.idempotency_key,
+    );
+  }
 }

@@ -7,6 +7,10 @@ import { readPayload } from "./payloads.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 
 export function readTask(db: Database, { deploymentId, taskId }: TaskKey): Task | undefined {
+  const live = db.live.get({ deploymentId, taskId });
+  if (live) {
+    return live.task;
+  }
   const row = db.get(
     `SELECT ${TASK_COLUMNS} FROM tasks WHERE deployment_id = ? AND task_id = ?`,
     deploymentId,

@@ -5,8 +5,8 @@ export type Row = Record<string, SQLOutputValue>;
 
 /** The columns that `toTask` reads. */
 export const TASK_COLUMNS =
-  "deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms, finished_at_ms, " +
-  "expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, last_sequence";
+  "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, last_sequence";
 
 const STATUSES: readonly TaskStatus[] = [
   "queued",
@@ -24,7 +24,10 @@ export function toTask(row: Row): Task {
     taskId: String(row.task_id),
     endpoint: String(row.endpoint),
     status: STATUSES[Number(row.status)] ?? "queued",
+    priority: Number(row.priority),
     createdAtMs: Number(row.created_at_ms),
+    runAtMs: Number(row.run_at_ms),
+    startByMs: optionalNumber(row.start_by_ms),
     startedAtMs: optionalNumber(row.started_at_ms),
     finishedAtMs: optionalNumber(row.finished_at_ms),
     expiresAtMs: Number(row.expires_at_ms),

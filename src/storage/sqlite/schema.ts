@@ -9,6 +9,9 @@
  * another statement per task.)
  */
 import type { DatabaseSync } from "node:sqlite";
+import { accountsSchema } from "../accounts/schema.ts";
+import { hostingSchema } from "../hosting/schema.ts";
+import { metricsSchema } from "../metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {
@@ -105,6 +108,31 @@ const MIGRATIONS = [
     PRIMARY KEY (deployment_id, endpoint)
   ) WITHOUT ROWID;
   `,
+  `
+  -- Files that stand in the blob store. A row is there before the bytes are,
+  -- and until after they are gone: nothing can be forgotten there.
+  CREATE TABLE blobs (
+    blob_id TEXT NOT NULL PRIMARY KEY,
+    -- How many rows of payload_parts name it.
+    reference_count INTEGER NOT NULL,
+    -- When it may be deleted; null while anything names it.
+    delete_after_ms INTEGER,
+    -- Its bytes are being deleted: nothing may name it any more.
+    dying INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  CREATE INDEX blobs_dead ON blobs (delete_after_ms) WHERE delete_after_ms IS NOT NULL;
+  -- A part that is a blob has no data of its own.
+  ALTER TABLE payload_parts ADD COLUMN blob_id TEXT;
+  ALTER TABLE payload_parts ADD COLUMN blob_bytes INTEGER;
+  ALTER TABLE payload_parts ADD COLUMN blob_sha256 TEXT;
+  `,
+  accountsSchema("text"),
+  `
+  ${hostingSchema("text")}
+  -- Tasks that wait or run.
+  CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;
+  `,
+  metricsSchema("text"),
 ];
 
 /** Brings the schema up to date; throws when the database was written by a newer version. */

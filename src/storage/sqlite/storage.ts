@@ -16,11 +16,15 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { accountsOver } from "../accounts/operations.ts";
+import { hostingOver } from "../hosting/operations.ts";
+import { metricsOver } from "../metrics/operations.ts";
 import type { Storage } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import type { Operation, Outcome, ThreadMessage, ThreadOptions } from "./thread.ts";
+import { packOperation, unpackResult } from "./packing.ts";
+import type { Outcome, ThreadMessage, ThreadOptions } from "./thread.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
 const MAX_PENDING = 50_000;
@@ -31,14 +35,25 @@ const MAX_BATCH = 2_000;
 /** Pause before a thread that has ended is replaced. */
 const RESTART_MS = 500;
 
-interface Pending extends Operation {
+interface Pending {
+  readonly name: OperationName;
+  readonly parameters: unknown;
   resolve(value: unknown): void;
   reject(err: unknown): void;
+}
+
+export interface SqliteOptions {
+  /**
+   * Whether this process runs the queue, which only one may. Default true;
+   * without, the accounts can be worked on while another process runs it.
+   */
+  readonly ownsQueue?: boolean;
 }
 
 export class SqliteStorage implements Storage {
   readonly capabilities;
   readonly #path: string;
+  readonly #ownsQueue: boolean;
   #thread: Worker | undefined;
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
@@ -52,14 +67,16 @@ export class SqliteStorage implements Storage {
   #scheduled = false;
 
   /** `path` is a file, or `:memory:`. */
-  constructor(path: string) {
+  constructor(path: string, { ownsQueue = true }: SqliteOptions = {}) {
     this.#path = path === ":memory:" ? path : resolve(path);
+    this.#ownsQueue = ownsQueue;
     this.capabilities = { shared: false, durable: path !== ":memory:" };
   }
 
   async start(): Promise<void> {
     if (this.capabilities.durable) {
-      this.#releaseLock = lockFile(this.#path);
+      const lockable = lockableFile(this.#path);
+      this.#releaseLock = this.#ownsQueue ? lockDatabase(lockable) : undefined;
     }
     try {
       await this.#open({ mustExist: false });
@@ -91,10 +108,22 @@ export class SqliteStorage implements Storage {
   closeLease = this.#operation("closeLease");
   rescueExpired = this.#operation("rescueExpired");
   pruneFinished = this.#operation("pruneFinished");
+  pruneDeleted = this.#operation("pruneDeleted");
+  registerBlobs = this.#operation("registerBlobs");
+  releaseBlobs = this.#operation("releaseBlobs");
+  takeDeadBlobs = this.#operation("takeDeadBlobs");
+  forgetBlobs = this.#operation("forgetBlobs");
   listTasks = this.#operation("listTasks");
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
+  countDue = this.#operation("countDue");
+  oldestWaiting = this.#operation("oldestWaiting");
   nextRunAt = this.#operation("nextRunAt");
+
+  readonly accounts = accountsOver((name) => this.#operation(name));
+  readonly hosting = hostingOver((name) => this.#operation(name));
+
+  readonly metrics = metricsOver((name) => this.#operation(name));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
@@ -203,7 +232,7 @@ export class SqliteStorage implements Storage {
     this.#scheduled = false;
     this.#underWay = this.#waiting.splice(0, MAX_BATCH);
     this.#thread?.postMessage(
-      this.#underWay.map(({ name, parameters }): Operation => ({ name, parameters })),
+      this.#underWay.map(({ name, parameters }) => packOperation(name, parameters)),
     );
   }
 
@@ -219,13 +248,14 @@ export class SqliteStorage implements Storage {
         const { error, temporary } = outcome;
         pending?.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
       } else {
-        pending?.resolve(outcome.value);
+        pending?.resolve(unpackResult(pending.name, outcome.value));
       }
     }
   }
 }
 
-function lockFile(path: string): () => void {
+/** The file that the path stands for; throws a message when it cannot be one. */
+function lockableFile(path: string): string {
   const folder = dirname(path);
   if (!existsSync(folder)) {
     throw new Error(`cannot open the database ${path}: the folder ${folder} does not exist`);
@@ -233,7 +263,5 @@ function lockFile(path: string): () => void {
   if (existsSync(path) && statSync(path).isDirectory()) {
     throw new Error(`cannot open the database ${path}: it is a folder`);
   }
-  return lockDatabase(
-    existsSync(path) ? realpathSync(path) : join(realpathSync(folder), basename(path)),
-  );
+  return existsSync(path) ? realpathSync(path) : join(realpathSync(folder), basename(path));
 }

@@ -1,7 +1,8 @@
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { Database } from "./database.ts";
-import { isInline, writePayload } from "./payloads.ts";
+import { isLeaseOpen } from "./leases.ts";
+import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -20,6 +21,10 @@ export function submitTask(db: Database, task: NewTask): SubmitOutcome {
       return replay(db, task, earlier);
     }
   }
+  if (task.arguments.files.length > 0 && !hasBlobs(db, task.arguments)) {
+    const stored = readTask(db, task);
+    return stored ? { outcome: "stored", task: stored } : { outcome: "blobs_gone" };
+  }
   const claimed = task.leaseId !== undefined && isLeaseOpen(db, task.leaseId);
   const queued = db.counts.queued(deploymentId, endpoint);
   if (!claimed && queued >= task.queueLimit) {
@@ -30,7 +35,9 @@ export function submitTask(db: Database, task: NewTask): SubmitOutcome {
     return repeated(db, task);
   }
   db.counts.add(deploymentId, endpoint, claimed ? { running: 1 } : { queued: 1 });
-  return { outcome: "stored", task: asStored(task, claimed) };
+  const stored = asStored(task, claimed);
+  db.live.remember(stored, task.retentionMs);
+  return { outcome: "stored", task: stored };
 }
 
 function replay(db: Database, task: NewTask, earlier: Row): SubmitOutcome {
@@ -105,17 +112,4 @@ function insert(db: Database, task: NewTask, claimed: boolean): boolean {
     );
   }
   return true;
-}
-
-/**
- * The worker whose slot was reserved for a task may have died before the task
- * was stored: then its lease is gone, and the task has to wait like others.
- */
-function isLeaseOpen(db: Database, leaseId: string): boolean {
-  let open = db.openLeases.get(leaseId);
-  if (open === undefined) {
-    open = db.get("SELECT 1 FROM leases WHERE lease_id = ?", leaseId) !== undefined;
-    db.openLeases.set(leaseId, open);
-  }
-  return open;
 }

@@ -7,18 +7,14 @@ import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { Database } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
-import { OPERATIONS, type OperationName } from "./operations.ts";
+import { OPERATIONS } from "./operations.ts";
+import { type PackedOperation, packResult, unpackParameters } from "./packing.ts";
 
 export interface ThreadOptions {
   /** A file, or `:memory:`. */
   readonly path: string;
   /** Refuse to create the file: it was there, and an empty one must not take its place. */
   readonly mustExist: boolean;
-}
-
-export interface Operation {
-  readonly name: OperationName;
-  readonly parameters: unknown;
 }
 
 export type Outcome =
@@ -31,9 +27,10 @@ export type ThreadMessage =
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "outcomes"; readonly outcomes: readonly Outcome[] };
 
-function apply(db: Database, { name, parameters }: Operation): unknown {
+function apply(db: Database, packed: PackedOperation): unknown {
+  const [name] = packed;
   const operation = OPERATIONS[name] as (db: Database, parameters: unknown) => unknown;
-  return operation(db, parameters);
+  return packResult(name, operation(db, unpackParameters(packed)));
 }
 
 /**
@@ -54,7 +51,7 @@ function isTemporary(err: unknown): boolean {
  * transaction itself that fails (another program holds the file, the disk is
  * full), all fail at once: each would only wait as long as the first.
  */
-function runBatch(db: Database, operations: readonly Operation[]): Outcome[] {
+function runBatch(db: Database, operations: readonly PackedOperation[]): Outcome[] {
   let applying = false;
   try {
     return db.transaction(() => {
@@ -91,7 +88,7 @@ function main(): void {
     return;
   }
   const file = path === ":memory:" ? undefined : new OpenedFile(path);
-  port.on("message", (operations: readonly Operation[] | "close") => {
+  port.on("message", (operations: readonly PackedOperation[] | "close") => {
     if (operations === "close") {
       db.close();
       port.close();

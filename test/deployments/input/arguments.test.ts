@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { ArgumentsReader } from "../../../src/deployments/input/arguments.ts";
+import { localFiles } from "../../files/local.ts";
 import { endpoint } from "../manifests.ts";
 
 it("a body of 4 MB in which everything is wrong is refused without holding up the node", async () => {
@@ -9,7 +10,10 @@ it("a body of 4 MB in which everything is wrong is refused without holding up th
   );
   const data = Buffer.from(`{"numbers":[${'"",'.repeat(1_300_000)}""]}`);
   const startMs = performance.now();
-  const refused = reader.read({ case: "body", value: { contentType: "application/json", data } });
+  const refused = reader.read(
+    { case: "body", value: { contentType: "application/json", data } },
+    localFiles().api,
+  );
   await expect(refused).rejects.toMatchObject({
     reason: "ARGUMENTS_INVALID",
     violations: [{ field: "numbers.0", description: "must be number" }],

@@ -40,4 +40,38 @@ describe("the check of arguments", () => {
   it("does the same for what did not come as text", () => {
     expect(check({ numbers: Array(20_000).fill("123") }).count).toBe(1);
   });
+
+  it("gives up a pattern that would hold up the node, once and for all of its calls", () => {
+    const slow = createSchemaCheck(
+      endpoint({
+        name: "weak",
+        input: { type: "object", properties: { text: { type: "string", pattern: "^(a+)+$" } } },
+      }),
+    );
+    expect(slow({ text: "b" }).count).toBe(1);
+    const { user: beforeUs } = process.threadCpuUsage();
+    for (let calls = 0; calls < 10; calls += 1) {
+      // It would take hours; what is not checked here is checked by the worker.
+      expect(slow({ text: `${"a".repeat(50)}!` }).count).toBe(0);
+    }
+    expect(process.threadCpuUsage().user - beforeUs).toBeLessThan(400_000);
+  });
+
+  it("gives up a schema whose references multiply", () => {
+    const levels = Array.from({ length: 40 }, (_, level) => [
+      `level${level}`,
+      { allOf: Array(2).fill({ $ref: `#/$defs/level${level + 1}` }) },
+    ]);
+    const multiplied = createSchemaCheck(
+      endpoint({
+        name: "multiplied",
+        input: {
+          type: "object",
+          properties: { value: { $ref: "#/$defs/level0" } },
+          $defs: { ...Object.fromEntries(levels), level40: { type: "integer" } },
+        },
+      }),
+    );
+    expect(multiplied({ value: 1 }).count).toBe(0);
+  });
 });

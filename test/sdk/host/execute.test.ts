@@ -69,7 +69,8 @@ describe("a worker", () => {
       const drawn = await worker.payload("draw", { bytes: 3 });
       expect(drawn.json).toBe("0");
       expect(drawn.files).toEqual([{ contentType: "image/png", data: expect.any(Uint8Array) }]);
-      expect([...(drawn.files[0]?.data ?? [])]).toEqual([7, 7, 7]);
+      const [file] = drawn.files;
+      expect([...(file && "data" in file ? file.data : [])]).toEqual([7, 7, 7]);
       expect((await worker.payload("named_file", {})).files[0]).toMatchObject({
         contentType: "text/csv",
         filename: "table.csv",

@@ -56,6 +56,54 @@ export function countsContract({ it }: Contract): void {
     ]);
   });
 
+  it("counts the tasks that are due, delayed ones when their time has come", async (storage) => {
+    await openLease(storage);
+    await storage.submitTasks({
+      tasks: [
+        newTask("1", { endpoint: "b" }),
+        newTask("2", { endpoint: "b" }),
+        newTask("3", { endpoint: "b", runAtMs: NOW_MS + 10 }),
+        newTask("4", { endpoint: "a", leaseId: LEASE }),
+        newTask("5", { endpoint: "c", runAtMs: NOW_MS + 20 }),
+        newTask("6", { endpoint: "c", startByMs: NOW_MS + 5 }),
+      ],
+    });
+    const due = async (afterMs: number, limit = 10) => {
+      const nowMs = NOW_MS + afterMs;
+      const counted = await storage.countDue({ deploymentId: DEPLOYMENT, nowMs, limit });
+      return Object.fromEntries(counted.map((count) => [count.endpoint, count.due]));
+    };
+    expect(await due(0)).toEqual({ b: 2, c: 1 });
+    expect(await due(9)).toEqual({ b: 2 });
+    expect(await due(10)).toEqual({ b: 3 });
+    expect(await due(20, 2)).toEqual({ b: 2, c: 1 });
+    expect(await storage.countDue({ deploymentId: "unknown", nowMs: NOW_MS, limit: 9 })).toEqual(
+      [],
+    );
+  });
+
+  it("tells since when the oldest task that is due has been waiting, whatever its priority", async (storage) => {
+    await openLease(storage);
+    await storage.submitTasks({
+      tasks: [
+        newTask("1", { endpoint: "a", priority: 100, runAtMs: NOW_MS - 10 }),
+        newTask("2", { endpoint: "a", priority: 100, runAtMs: NOW_MS - 20 }),
+        newTask("3", { endpoint: "a", priority: 0, runAtMs: NOW_MS - 5 }),
+        newTask("4", { endpoint: "a", priority: -100, runAtMs: NOW_MS - 40 }),
+        newTask("5", { endpoint: "b", runAtMs: NOW_MS + 10 }),
+        newTask("6", { endpoint: "c", leaseId: LEASE }),
+        newTask("7", { endpoint: "d", deploymentId: "deployment-2" }),
+      ],
+    });
+    const oldest = async (nowMs: number) => {
+      const found = await storage.oldestWaiting({ deploymentId: DEPLOYMENT, nowMs });
+      return Object.fromEntries(found.map(({ endpoint, dueAtMs }) => [endpoint, dueAtMs - NOW_MS]));
+    };
+    expect(await oldest(NOW_MS)).toEqual({ a: -40 });
+    expect(await oldest(NOW_MS + 10)).toEqual({ a: -40, b: 10 });
+    expect(await storage.oldestWaiting({ deploymentId: "unknown", nowMs: NOW_MS })).toEqual([]);
+  });
+
   it("counts what there is, whatever happened before", async (storage) => {
     const random = randomSource(20_250_615);
     const ids: string[] = [];

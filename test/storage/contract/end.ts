@@ -98,6 +98,31 @@ export function endContract({ it }: Contract): void {
     expect(taskIds(await claim(storage, { nowMs: NOW_MS + 1_000 }))).toEqual(["a"]);
   });
 
+  it("returns a lost attempt to the place that it had", async (storage) => {
+    await startTask(storage, "a");
+    await submit(storage, newTask("b", { createdAtMs: NOW_MS + 1, runAtMs: NOW_MS + 1 }));
+    const lost: AttemptEnd[] = [{ status: "worker_lost" }, { status: "queued", failed: false }];
+    for (const [index, end] of lost.entries()) {
+      const returned = attempt("a", { attempt: index + 1 });
+      const task = await endAttempt(storage, returned, end, NOW_MS + 5_000);
+      expect(task).toMatchObject({ status: "queued", runAtMs: NOW_MS });
+      expect(await storage.queuePosition({ ...key("b"), limit: 10 })).toBe(1);
+      const [again] = await claim(storage, { nowMs: NOW_MS + 5_000, limit: 1 });
+      expect(again?.task).toMatchObject({ taskId: "a", attempt: index + 2 });
+    }
+  });
+
+  it("puts a failed attempt behind those that were due before its retry", async (storage) => {
+    const running = await startTask(storage, "a");
+    await submit(storage, newTask("b", { createdAtMs: NOW_MS + 1, runAtMs: NOW_MS + 1 }));
+    const retry: AttemptEnd = { status: "queued", runAtMs: NOW_MS + 10, failed: true };
+    expect(await endAttempt(storage, running, retry)).toMatchObject({ runAtMs: NOW_MS + 10 });
+    expect(taskIds(await claim(storage, { nowMs: NOW_MS + 10 }))).toEqual(["b", "a"]);
+    const lost = attempt("a", { attempt: 2 });
+    const returned = await endAttempt(storage, lost, { status: "worker_lost" }, NOW_MS + 99);
+    expect(returned).toMatchObject({ status: "queued", runAtMs: NOW_MS + 10 });
+  });
+
   it("returns a lost attempt so often, then fails the task", async (storage) => {
     await startTask(storage, "a");
     for (let lost = 1; lost <= MAX_LOST_WORKERS; lost++) {
@@ -120,7 +145,7 @@ export function endContract({ it }: Contract): void {
     const ends: AttemptEnd[] = [
       { status: "queued", runAtMs: NOW_MS, failed: true },
       { status: "worker_lost" },
-      { status: "queued", runAtMs: NOW_MS, failed: false },
+      { status: "queued", failed: false },
       { status: "queued", runAtMs: NOW_MS, failed: true },
     ];
     await startTask(storage, "a");

@@ -82,9 +82,18 @@ export function payloadsContract({ it }: Contract): void {
 function expectSame(actual: Payload | undefined, expected: Payload): void {
   expect(actual?.json === expected.json).toBe(true);
   const facts = ({ files }: Payload) =>
-    files.map(({ data, ...rest }) => ({ ...rest, bytes: data.byteLength }));
+    files.map((file) => {
+      const { data, ...rest } = file as FileValue;
+      return { ...rest, bytes: data?.byteLength };
+    });
   expect(actual && facts(actual)).toEqual(facts(expected));
-  for (const [index, { data }] of expected.files.entries()) {
-    expect(Buffer.from(actual?.files[index]?.data ?? []).equals(data)).toBe(true);
+  expect(actual?.text).toEqual(expected.text);
+  for (const [index, file] of expected.files.entries()) {
+    const { data } = file as FileValue;
+    expect(Buffer.from(dataOf(actual, index) ?? []).equals(data ?? Buffer.alloc(0))).toBe(true);
   }
+}
+
+function dataOf(payload: Payload | undefined, index: number): Uint8Array | undefined {
+  return (payload?.files[index] as FileValue | undefined)?.data;
 }

@@ -27,14 +27,20 @@ function brief(outcomes: readonly SubmitOutcome[]) {
 
 export function submitContract({ it }: Contract): void {
   it("stores a task as queued, with everything it was given", async (storage) => {
-    const task = newTask("a", { retryOf: "earlier", arguments: json({ n: 1 }) });
+    const task = newTask("a", {
+      ...{ retryOf: "earlier", arguments: json({ n: 1 }) },
+      ...{ priority: 7, runAtMs: NOW_MS + 5, startByMs: NOW_MS + 9 },
+    });
     const [outcome] = await storage.submitTasks({ tasks: [task] });
     const stored = {
       deploymentId: DEPLOYMENT,
       taskId: "a",
       endpoint: ENDPOINT,
       status: "queued",
+      priority: 7,
       createdAtMs: NOW_MS,
+      runAtMs: NOW_MS + 5,
+      startByMs: NOW_MS + 9,
       startedAtMs: undefined,
       finishedAtMs: undefined,
       expiresAtMs: NOW_MS + RETENTION_MS,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { HostedDeployment } from "../../../src/deployments/hosted.ts";
 import { isFinal } from "../../../src/tasks/task.ts";
 import type { Random } from "../../chaos/random.ts";
@@ -111,7 +112,7 @@ export class Caller {
           return task.status;
         }
         const again = await hosted.queue.result({ taskId });
-        if (JSON.stringify(again) !== JSON.stringify({ task, result })) {
+        if (!isDeepStrictEqual(plain(again), plain({ task, result }))) {
           told.wrong.push(`${taskId} changed after its end`);
         }
         return task.status;
@@ -121,4 +122,9 @@ export class Caller {
       }
     }
   }
+}
+
+/** Without members that are undefined; in which order they come says nothing. */
+function plain(value: object): unknown {
+  return JSON.parse(JSON.stringify(value));
 }

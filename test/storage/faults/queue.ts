@@ -9,6 +9,7 @@ import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
 import type { TaskHistory } from "../../chaos/history.ts";
 import type { Ledger } from "../../chaos/ledger.ts";
+import { localFiles } from "../../files/local.ts";
 
 const SERVICE = fileURLToPath(new URL("../../chaos/service.ts", import.meta.url));
 
@@ -25,6 +26,8 @@ export async function host(storage: Storage): Promise<HostedDeployment> {
     graceMs: 200,
     readyTimeoutMs: 30_000,
     maxResultBytes: 1_000_000,
+    maxFileBytes: 1_000_000,
+    files: localFiles(),
     maxWaiting: 1_000,
     onReadiness: () => {},
   });

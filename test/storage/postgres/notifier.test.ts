@@ -53,6 +53,7 @@ describe("hints between nodes", () => {
         QUEUED,
         { kind: "changed", taskId: "t" },
         { kind: "abort", taskId: "t" },
+        { kind: "accounts" },
       ];
       for (const hint of [...hints, ...hints]) {
         a.notifier.publish(hint);

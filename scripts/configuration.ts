@@ -1,0 +1,54 @@
+/** Writes docs/configuration.md from the table of settings; a test holds the two together. */
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { START_SETTINGS } from "../src/config.ts";
+
+export const CONFIGURATION_PATH = fileURLToPath(
+  new URL("../docs/configuration.md", import.meta.url),
+);
+
+/** The whole document. */
+export function configurationDocument(): string {
+  return `# Configuration of \`tessera start\`
+
+This page is made from \`src/config/start-settings.ts\` by \`node scripts/configuration.ts\`.
+
+A setting comes from its flag, else from its environment variable, else from the file, else from its default. The file is \`tessera.json\` in the folder where the program starts, or the one that \`--config\` (\`TESSERA_CONFIG\`) names; it is a JSON object of the keys below:
+
+\`\`\`json
+{
+  "port": 8080,
+  "publicUrl": "https://tessera.example.com",
+  "trustedProxies": ["10.0.0.0/8"]
+}
+\`\`\`
+
+Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`, \`1GiB\`. What is marked secret has no flag, because others can see a command line; in a file, only the owner may read that file (mode 0600). \`tessera admin\` takes the settings of the data: \`dataFolder\`, \`database\` and \`keys\`.
+
+| key in the file | flag | variable | default | what it is | why so |
+|---|---|---|---|---|---|
+${Object.entries(START_SETTINGS).map(row).join("\n")}
+`;
+}
+
+type Row = (typeof START_SETTINGS)[keyof typeof START_SETTINGS];
+
+function row([key, setting]: [string, Row]): string {
+  const { variable, shownDefault, summary, reason } = setting;
+  const flag = "flag" in setting ? `\`${setting.flag}\`` : "none: secret";
+  const otherwise = shownDefault === "" ? "none" : shownDefault;
+  const cells = [`\`${key}\``, flag, `\`${variable}\``, otherwise, summary, reason];
+  return `| ${cells
+    .map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;"))
+    .map(unescapeCode)
+    .join(" | ")} |`;
+}
+
+/** Within backticks HTML is shown as it is. */
+function unescapeCode(cell: string): string {
+  return cell.replaceAll(/`[^`]*`/g, (code) => code.replaceAll("&lt;", "<"));
+}
+
+if (import.meta.main) {
+  writeFileSync(CONFIGURATION_PATH, configurationDocument());
+}

@@ -1,0 +1,59 @@
+/** What `npm start` says in the end. */
+
+export interface StartGreeting {
+  /** Of the platform, such as `http://localhost:3000`. */
+  readonly url: string;
+  readonly data: string;
+  readonly email: string;
+  /** Undefined when it has been shown before. */
+  readonly password: string | undefined;
+  readonly token: string;
+}
+
+const JSON_HEADER = '-H "content-type: application/json"';
+const ARTICLE =
+  "A lighthouse marks a coast for ships. Its lamp is small, but its lens gathers the light into a beam. Most keepers have gone since the lamps were automated.";
+const PICTURE = "-F image=@examples/digits/images/3-b.png";
+const HEADER = '-H "Authorization: Bearer $TESSERA_TOKEN"';
+
+export function greeting({ url, data, email, password, token }: StartGreeting): string {
+  const { protocol, port } = new URL(url);
+  const app = (name: string): string => `${protocol}//${name}.acme.apps.localhost:${port}`;
+  const one = `${JSON_HEADER} -d '${JSON.stringify({ text: ARTICLE, sentences: 1 })}'`;
+  const many = `${JSON_HEADER} -d '${JSON.stringify({ texts: [ARTICLE], sentences: 1 })}'`;
+  const batch = `${app("summarizer")}/summarize_batch`;
+  const lines = [
+    "",
+    `Tessera runs on ${url} with the organization acme and two services.`,
+    "",
+    `  sign in   ${url} as ${email}`,
+    `  password  ${password === undefined ? "as it was shown at the first start; npx tessera admin reset-password sets another" : `${password}  (shown this once)`}`,
+    `  data      ${data}`,
+    "",
+    `summarizer, which anyone may call: ${app("summarizer")}`,
+    "",
+    `  curl ${app("summarizer")}/summarize ${one}`,
+    `  curl ${url}/summarize -H "Tessera-Deployment: acme/summarizer" ${one}`,
+    "",
+    "Its other endpoint is a task: submit it, ask how it is, and get the result.",
+    "",
+    `  task_id=$(curl -s ${batch}/submit ${many} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
+    `  curl "${batch}/status?task_id=$task_id"`,
+    `  curl "${batch}/get?task_id=$task_id&wait=30"`,
+    "",
+    `digits, which asks for a token: ${app("digits")}`,
+    "",
+    `  export TESSERA_TOKEN=${token}`,
+    `  curl ${app("digits")}/classify ${HEADER} ${PICTURE}`,
+    `  curl ${url}/classify -H "Tessera-Deployment: acme/digits" ${HEADER} ${PICTURE}`,
+    "",
+    "Deploy a service of your own, in another terminal:",
+    "",
+    `  npx tessera cloud login --endpoint ${url}`,
+    "  npx tessera deploy service.ts",
+    "",
+    "Ctrl-C stops.",
+    "",
+  ];
+  return `${lines.join("\n")}\n`;
+}

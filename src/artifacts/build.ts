@@ -1,0 +1,215 @@
+/**
+ * Builds an artifact of a service: compiles it, finds the files that it needs,
+ * gives them their places, and loads the result in a worker to prove it.
+ *
+ * Which packages stay files shows in steps: first those whose code asks where
+ * it lies, then whatever those load besides, which must not be there twice, as
+ * file and in the bundle. Each step compiles anew; nearly always one or two do.
+ *
+ * The same source gives the same artifact: nothing in it tells where the
+ * service lies on this machine, when it was built or by whom.
+ */
+import { createReadStream } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { Readable } from "node:stream";
+import { findService } from "../deployments/bundle.ts";
+import { type Compiled, commonFolder, compileService, MAP_NAME } from "./compile.ts";
+import {
+  type FileSource,
+  indexFiles,
+  isNative,
+  type Layout,
+  layOut,
+  packagesOf,
+  placesOf,
+  withDescriptions,
+} from "./content.ts";
+import { includedFiles } from "./include.ts";
+import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } from "./index-file.ts";
+import { type FindPackage, packageFinder } from "./packages.ts";
+import { placePackages } from "./placement.ts";
+import { currentPlatform, platformParts } from "./platform.ts";
+import { type ProbeOptions, probeService } from "./probe.ts";
+import { type Dependency, traceFiles } from "./trace.ts";
+import { writeFiles } from "./unpack.ts";
+
+export type BuildStep = "compile" | "trace" | "load";
+
+export interface BuildOptions {
+  /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
+  readonly include?: readonly string[];
+  /** How long loading the service may take. Default: 60 s. */
+  readonly readyTimeoutMs?: number;
+  /** The environment in which it is loaded. Default: empty. */
+  readonly env?: { readonly [name: string]: string };
+  /** Called at the beginning of each step. */
+  readonly onStep?: (step: BuildStep) => void;
+  /** Breaks the build off. */
+  readonly signal?: AbortSignal;
+}
+
+export interface BuiltArtifact {
+  readonly index: ArtifactIndex;
+  /** SHA-256 of the index's text, in hex. */
+  readonly digest: string;
+  /** By path in the artifact: the bytes, or the absolute path of the file that has them. */
+  readonly files: ReadonlyMap<string, FileSource>;
+  /** What is odd about the source, one line each. */
+  readonly warnings: readonly string[];
+}
+
+const READY_TIMEOUT_MS = 60_000;
+const MAX_WARNINGS = 5;
+
+/**
+ * Builds the service in a file. Throws a `ServiceFileError` when it does not
+ * compile, and an `ArtifactError` when it does not load or is too large.
+ */
+export async function buildArtifact(
+  path: string,
+  options: BuildOptions = {},
+): Promise<BuiltArtifact> {
+  const { include = [], signal } = options;
+  const onStep = (step: BuildStep): void => {
+    signal?.throwIfAborted();
+    options.onStep?.(step);
+  };
+  const servicePath = await findService(path);
+  const findPackage = packageFinder(servicePath);
+  const included = await includedFiles(include, dirname(servicePath));
+  const gathered = await gather(servicePath, { findPackage, included, onStep });
+  const { files, dependencies, external } = gathered;
+  const own = [...gathered.modules, ...files].filter((file) => findPackage(file) === undefined);
+  const root = commonFolder(own);
+  const places = placePackages(packagesOf(files, findPackage), dependencies);
+  const layout: Layout = { root, findPackage, places };
+  const { code, sourceMap, warnings } = await compileService({
+    servicePath,
+    root,
+    findPackage,
+    external,
+    placeOf: (file) => placesOf(file, layout)[0] ?? "",
+  });
+  const compiled = new Map([
+    [ENTRY_NAME, Buffer.from(code)],
+    [MAP_NAME, Buffer.from(sourceMap)],
+  ]);
+  const content = layOut(files, compiled, layout);
+  onStep("load");
+  const index = await describeArtifact(content, { root, source: servicePath, ...options });
+  return {
+    index,
+    digest: digestOf(writeIndex(index)),
+    files: content,
+    warnings: [...warnings, ...gathered.warnings],
+  };
+}
+
+interface Gathered {
+  /** The service's own modules, which are in the bundle. */
+  readonly modules: readonly string[];
+  /** All that has to be in the artifact beside the bundle. */
+  readonly files: readonly string[];
+  readonly dependencies: readonly Dependency[];
+  /** Folders of the packages that stay files. */
+  readonly external: ReadonlySet<string>;
+  readonly warnings: readonly string[];
+}
+
+interface GatherOptions {
+  readonly findPackage: FindPackage;
+  readonly included: readonly string[];
+  readonly onStep: (step: BuildStep) => void;
+}
+
+async function gather(
+  servicePath: string,
+  { findPackage, included, onStep }: GatherOptions,
+): Promise<Gathered> {
+  const external = new Set(packagesOf(included, findPackage).map(({ root }) => root));
+  const root = dirname(servicePath);
+  for (;;) {
+    onStep("compile");
+    const placeOf = (file: string): string => file;
+    const compiled = await compileService({ servicePath, root, findPackage, external, placeOf });
+    if (compiled.unfit.size > 0) {
+      addAll(external, compiled.unfit);
+      continue;
+    }
+    onStep("trace");
+    const modules = compiled.inputs.filter((file) => findPackage(file) === undefined);
+    const traced = await traceFiles({ ...compiled, modules, findPackage });
+    const parts = await platformParts(packagesOf(traced.files, findPackage), findPackage);
+    const found = [...traced.files, ...parts.files, ...included];
+    const files = await withDescriptions(found, findPackage);
+    const twice = bundledToo(compiled, files, findPackage);
+    if (twice.length === 0) {
+      const imported = compiled.entries.flatMap((file) => findPackage(file) ?? []);
+      const direct = imported.map((to) => ({ from: undefined, name: to.name, to }));
+      const dependencies = [...direct, ...traced.dependencies, ...parts.dependencies];
+      const warnings = leftBehind(traced.leftOut, { root, included });
+      return { modules, files, dependencies, external, warnings };
+    }
+    addAll(external, twice);
+  }
+}
+
+/** What the service's own code reads, it may miss where it is deployed. */
+function leftBehind(
+  files: readonly string[],
+  { root, included }: { readonly root: string; readonly included: readonly string[] },
+): string[] {
+  const missed = files.filter((file) => !included.includes(file)).toSorted();
+  const lines = missed.slice(0, MAX_WARNINGS).map((file) => {
+    const path = relative(root, file);
+    return `the service reads ${path}, which is hidden or outside its project and is left out; --include ${path} puts it in`;
+  });
+  return missed.length > MAX_WARNINGS
+    ? [...lines, `and ${missed.length - MAX_WARNINGS} more`]
+    : lines;
+}
+
+/** Folders of packages that have files both in the bundle and beside it. */
+function bundledToo(
+  { inputs }: Compiled,
+  files: readonly string[],
+  findPackage: FindPackage,
+): string[] {
+  const bundled = new Set(packagesOf(inputs, findPackage).map(({ root }) => root));
+  return packagesOf(files, findPackage)
+    .map(({ root }) => root)
+    .filter((root) => bundled.has(root));
+}
+
+function addAll(set: Set<string>, values: Iterable<string>): void {
+  for (const value of values) {
+    set.add(value);
+  }
+}
+
+/** The index, with what the service says when it is loaded from exactly these files. */
+async function describeArtifact(
+  content: ReadonlyMap<string, FileSource>,
+  options: BuildOptions & Pick<ProbeOptions, "root" | "source">,
+): Promise<ArtifactIndex> {
+  const { root, source, env = {}, readyTimeoutMs = READY_TIMEOUT_MS, signal } = options;
+  const files = await indexFiles(content);
+  const native = files.some(({ path }) => isNative(path));
+  const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));
+  try {
+    const folder = join(temporary, "artifact");
+    await writeFiles(files, ({ path }) => open(content.get(path) ?? ""), folder);
+    const scratch = join(temporary, "scratch");
+    const probe = { root, source, env, readyTimeoutMs, native, ...(signal && { signal }) };
+    const service = await probeService(folder, scratch, probe);
+    return createIndex(service, files, native ? currentPlatform() : undefined);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+function open(source: FileSource): AsyncIterable<Uint8Array> {
+  return typeof source === "string" ? createReadStream(source) : Readable.from([source]);
+}

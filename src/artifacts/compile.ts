@@ -1,0 +1,254 @@
+/**
+ * Compiles a service for an artifact: its modules and the packages that are
+ * nothing but JavaScript become one module, `service.js`, with a source map
+ * beside it. Packages that have to stay files are imported from where they lie
+ * in the artifact.
+ *
+ * `import.meta` of each of the service's modules means the place that this
+ * module has in the artifact, as if it had been copied there with all that lies
+ * around it: the constants in its place are computed when it is loaded.
+ * Nothing of where the service lies on this machine gets into the code.
+ */
+import { readFile } from "node:fs/promises";
+import { dirname, extname, join, relative, resolve, sep } from "node:path";
+import { build, type Message, type Metafile, type OnResolveArgs, type Plugin } from "esbuild";
+import {
+  asServiceFileError,
+  describe,
+  isBuildFailure,
+  LOADERS,
+  OWN_META,
+  refuseDuplicates,
+  sdkStaysOutside,
+  withFirst,
+} from "../deployments/bundle.ts";
+import { ENTRY_NAME } from "./index-file.ts";
+import { type FindPackage, staysFile } from "./packages.ts";
+
+export const MAP_NAME = `${ENTRY_NAME}.map`;
+
+export interface CompileOptions {
+  readonly servicePath: string;
+  /** The folder that becomes the artifact's root. */
+  readonly root: string;
+  readonly findPackage: FindPackage;
+  /** Folders of packages that stay files. */
+  readonly external: ReadonlySet<string>;
+  /** Where a file of such a package lies in the artifact. */
+  readonly placeOf: (file: string) => string;
+}
+
+export interface Compiled {
+  readonly code: string;
+  readonly sourceMap: string;
+  /** Every file that went in. */
+  readonly inputs: readonly string[];
+  /** Files of external packages that are imported. */
+  readonly entries: readonly string[];
+  /** Folders of packages that went in, though they have to stay files. */
+  readonly unfit: ReadonlySet<string>;
+  /** True for an import that this compilation has dealt with. */
+  readonly resolved: (importer: string, specifier: string) => boolean;
+  /** What esbuild found odd, one line each. */
+  readonly warnings: readonly string[];
+}
+
+// Packages in CommonJS need `require` for what stays outside, such as Node's own modules.
+const BANNER = [
+  'import{createRequire as __tesseraCreateRequire}from"node:module";',
+  'import{dirname as __tesseraDirnameOf,join as __tesseraJoin}from"node:path";',
+  'import{pathToFileURL as __tesseraUrlOf}from"node:url";',
+  "const require=__tesseraCreateRequire(import.meta.url),__tesseraRoot=import.meta.dirname;",
+].join("");
+
+/** Throws a `ServiceFileError` that says where the fault is. */
+export async function compileService(options: CompileOptions): Promise<Compiled> {
+  const { servicePath, root, findPackage } = options;
+  const seen = new Seen();
+  try {
+    const result = await build({
+      entryPoints: [servicePath],
+      absWorkingDir: root,
+      // Never written: it makes the source map's paths relative to the root.
+      outfile: join(root, ENTRY_NAME),
+      write: false,
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      target: "node24",
+      // As Node resolves: without the "module" that bundlers add.
+      conditions: [],
+      sourcemap: "external",
+      sourcesContent: false,
+      metafile: true,
+      logLevel: "silent",
+      define: OWN_META,
+      banner: { js: BANNER },
+      plugins: [sdkStaysOutside, packages(options, seen), ownPlaces(options, seen)],
+    });
+    await refuseDuplicates(result.warnings, root);
+    const [map, code] = [".map", ".js"].map(
+      (end) => result.outputFiles.find(({ path }) => path.endsWith(end))?.text ?? "",
+    );
+    const places = placesOf(result.metafile, root, findPackage);
+    return {
+      code: `${withPlaces(code ?? "", places)}//# sourceMappingURL=${MAP_NAME}\n`,
+      sourceMap: mapWithPlaces(map ?? "", places),
+      inputs: [...places.keys()].map((input) => resolve(root, input)),
+      entries: [...seen.entries].toSorted(),
+      unfit: seen.unfit,
+      resolved: (importer, specifier) => seen.imports.has(`${importer}\n${specifier}`),
+      warnings: result.warnings
+        // Of what others wrote, only they can mend it.
+        .filter(({ location }) => !location?.file.includes("node_modules/"))
+        .map(describe),
+    };
+  } catch (err) {
+    const packages = isBuildFailure(err) ? faultyPackages(err.errors, options) : undefined;
+    if (packages === undefined) {
+      throw asServiceFileError(err);
+    }
+    return { ...NOTHING, unfit: new Set([...seen.unfit, ...packages]) };
+  }
+}
+
+const NOTHING: Compiled = {
+  code: "",
+  sourceMap: "",
+  inputs: [],
+  entries: [],
+  unfit: new Set(),
+  resolved: () => false,
+  warnings: [],
+};
+
+/**
+ * The packages that do not compile; undefined when the fault is the service's
+ * own. Such a package may still run: what it lacks, it may never ask for.
+ */
+function faultyPackages(
+  errors: readonly Message[],
+  { root, findPackage }: CompileOptions,
+): ReadonlySet<string> | undefined {
+  const found = errors.map(
+    ({ location }) => location && findPackage(resolve(root, location.file))?.root,
+  );
+  const packages = found.flatMap((it) => it ?? []);
+  return packages.length === errors.length ? new Set(packages) : undefined;
+}
+
+/** What the plugins come across. */
+class Seen {
+  readonly imports = new Set<string>();
+  readonly entries = new Set<string>();
+  readonly unfit = new Set<string>();
+}
+
+const NESTED = Symbol("asked by this plugin");
+
+function packages({ findPackage, external, placeOf }: CompileOptions, seen: Seen): Plugin {
+  return {
+    name: "packages",
+    setup(context) {
+      context.onResolve({ filter: /./ }, async (args) => {
+        if (args.pluginData === NESTED || args.kind === "entry-point") {
+          return undefined;
+        }
+        seen.imports.add(`${args.importer}\n${args.path}`);
+        const { path, namespace, errors } = await context.resolve(args.path, asked(args));
+        const found = namespace === "file" && errors.length === 0 ? findPackage(path) : undefined;
+        if (found === undefined || !external.has(found.root)) {
+          // What was not found: esbuild knows whether that is a fault, and how to say it.
+          return undefined;
+        }
+        seen.entries.add(path);
+        return { path: `./${placeOf(path)}`, external: true };
+      });
+    },
+  };
+}
+
+function asked({ importer, namespace, resolveDir, kind, with: attributes }: OnResolveArgs) {
+  return { importer, namespace, resolveDir, kind, with: attributes, pluginData: NESTED };
+}
+
+function ownPlaces({ root, findPackage }: CompileOptions, seen: Seen): Plugin {
+  return {
+    name: "own-places",
+    setup({ onLoad }) {
+      onLoad({ filter: /\.(?:[cm]?[jt]sx?|node)$/ }, async ({ path }) => {
+        const found = findPackage(path);
+        if (extname(path) === ".node" && found !== undefined) {
+          seen.unfit.add(found.root);
+          return { contents: "", loader: "js" };
+        }
+        const loader = LOADERS[extname(path)];
+        if (loader === undefined) {
+          return undefined;
+        }
+        const source = await readFile(path, "utf8");
+        if (found !== undefined && staysFile(source)) {
+          seen.unfit.add(found.root);
+        }
+        const own = found === undefined && source.includes("meta");
+        const place = slashed(relative(root, path));
+        return { contents: own ? withFirst(constantsOf(place), source) : source, loader };
+      });
+    },
+  };
+}
+
+function constantsOf(place: string): string {
+  return (
+    `const __tesseraFilename=__tesseraJoin(__tesseraRoot,${JSON.stringify(place)}),` +
+    "__tesseraDirname=__tesseraDirnameOf(__tesseraFilename)," +
+    "__tesseraUrl=__tesseraUrlOf(__tesseraFilename).href;"
+  );
+}
+
+/** For each input, as esbuild writes it, where it lies or would lie in the artifact. */
+function placesOf(
+  { inputs }: Metafile,
+  root: string,
+  findPackage: FindPackage,
+): Map<string, string> {
+  return new Map(
+    Object.keys(inputs).map((input) => {
+      const found = findPackage(resolve(root, input));
+      const place =
+        found && join("node_modules", found.name, relative(found.root, resolve(root, input)));
+      return [input, slashed(place ?? input)];
+    }),
+  );
+}
+
+/**
+ * The code with these places instead of paths from the root to a
+ * `node_modules` that lies anywhere. esbuild writes them into comments, and as
+ * names of modules in CommonJS, each on a line with nothing else that is mapped.
+ */
+function withPlaces(code: string, places: ReadonlyMap<string, string>): string {
+  return code.replace(
+    /^(?<before>\/\/ | {2}")(?<input>[^"\n]+)(?<after>"\([\w, ]*\) \{)?$/gm,
+    (line, before: string, input: string, after = "") => {
+      const place = places.get(input);
+      return place === undefined ? line : `${before}${place}${after}`;
+    },
+  );
+}
+
+function mapWithPlaces(text: string, places: ReadonlyMap<string, string>): string {
+  const map = JSON.parse(text) as { sources: string[] };
+  return JSON.stringify({ ...map, sources: map.sources.map((it) => places.get(it) ?? it) });
+}
+
+function slashed(path: string): string {
+  return path.split(sep).join("/");
+}
+
+/** The folder that all the files lie in. */
+export function commonFolder(files: readonly string[]): string {
+  const [first = [], ...others] = files.map((file) => dirname(file).split(sep));
+  const length = first.findIndex((name, at) => others.some((other) => other[at] !== name));
+  return first.slice(0, length < 0 ? first.length : length).join(sep) || sep;
+}

@@ -1,0 +1,107 @@
+/** What goes into an artifact: places, and what has to lie there. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { relative, sep } from "node:path";
+import { ArtifactError } from "./artifact-error.ts";
+import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_FILE_BYTES } from "./index-file.ts";
+import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
+
+/** A file's bytes, or the path of the file that has them. */
+export type FileSource = string | Uint8Array;
+
+/** Where each file lies in the artifact. */
+export interface Layout {
+  /** The folder that becomes the artifact's root. */
+  readonly root: string;
+  readonly findPackage: FindPackage;
+  /** For the folder of each package, its places. */
+  readonly places: ReadonlyMap<string, readonly string[]>;
+}
+
+/** The places of a file, of which the first can be reached from the root. */
+export function placesOf(file: string, { root, findPackage, places }: Layout): string[] {
+  const found = findPackage(file);
+  const inside = (folder: string): string => relative(folder, file).split(sep).join("/");
+  if (found === undefined) {
+    return [inside(root)];
+  }
+  return (places.get(found.root) ?? []).map((place) => `${place}/${inside(found.root)}`);
+}
+
+/** Files with what Node needs to read them, each once. */
+export async function withDescriptions(
+  files: readonly string[],
+  findPackage: FindPackage,
+): Promise<string[]> {
+  const all = new Set(files);
+  for (const file of files) {
+    const found = findPackage(file);
+    if (found !== undefined) {
+      for (const description of await descriptionsOf(file, found)) {
+        all.add(description);
+      }
+    }
+  }
+  return [...all];
+}
+
+/** The packages that files belong to, each once. */
+export function packagesOf(files: readonly string[], findPackage: FindPackage): InstalledPackage[] {
+  const found = files.flatMap((file) => findPackage(file) ?? []);
+  return [...new Map(found.map((it) => [it.root, it])).values()];
+}
+
+/** By place in the artifact, everything that belongs there. Throws an `ArtifactError` for what has no place. */
+export function layOut(
+  files: readonly string[],
+  compiled: ReadonlyMap<string, Uint8Array>,
+  layout: Layout,
+): Map<string, FileSource> {
+  const content = new Map<string, FileSource>(compiled);
+  for (const file of files) {
+    for (const place of placesOf(file, layout)) {
+      if (compiled.has(place) || place === INDEX_NAME) {
+        throw new ArtifactError(
+          `${file} would lie at ${place} in the artifact, where tessera puts a file of its own; give it another name`,
+        );
+      }
+      content.set(place, file);
+    }
+  }
+  return content;
+}
+
+/** Reads everything once, for its size and digest. */
+export async function indexFiles(content: ReadonlyMap<string, FileSource>): Promise<IndexedFile[]> {
+  const files: IndexedFile[] = [];
+  for (const [path, source] of content) {
+    files.push({ path, ...(await factsOf(source)) });
+  }
+  return files;
+}
+
+async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
+  const hash = createHash("sha256");
+  if (typeof source !== "string") {
+    const sha256 = hash.update(source).digest("hex");
+    return { size: source.length, sha256, executable: false };
+  }
+  const { mode, size: announced } = await stat(source);
+  if (announced > MAX_FILE_BYTES) {
+    throw new ArtifactError(
+      `${source} has ${announced} bytes; a file in an artifact may have at most ${MAX_FILE_BYTES}`,
+    );
+  }
+  let size = 0;
+  for await (const chunk of createReadStream(source)) {
+    hash.update(chunk);
+    size += chunk.length;
+  }
+  return { size, sha256: hash.digest("hex"), executable: (mode & 0o100) !== 0 };
+}
+
+/** True when the name is that of compiled code, which runs on one kind of machine. */
+export function isNative(path: string): boolean {
+  return path !== ENTRY_NAME && /\.(?:node|dylib|dll|so(?:\.\d+)*)$/.test(path);
+}

@@ -1,0 +1,46 @@
+import { glob, realpath, stat } from "node:fs/promises";
+import { isAbsolute, resolve } from "node:path";
+import { ArtifactError } from "./artifact-error.ts";
+import { MAX_FILES } from "./index-file.ts";
+
+/**
+ * The files that patterns name, from a folder: what tracing cannot see. A
+ * folder means everything in it. Throws an `ArtifactError` for a pattern that
+ * fits nothing.
+ */
+export async function includedFiles(
+  patterns: readonly string[],
+  folder: string,
+): Promise<string[]> {
+  const files = new Set<string>();
+  for (const pattern of patterns) {
+    if (isAbsolute(pattern)) {
+      throw new ArtifactError(
+        `--include ${pattern} is absolute; it is read from the service's folder, ${folder}`,
+      );
+    }
+    const before = files.size;
+    for await (const name of glob([pattern, `${pattern.replace(/\/+$/, "")}/**`], {
+      cwd: folder,
+    })) {
+      const path = resolve(folder, name);
+      if ((await stat(path)).isFile()) {
+        files.add(await located(path));
+      }
+      if (files.size > MAX_FILES) {
+        throw new ArtifactError(`--include ${pattern} fits more than ${MAX_FILES} files`);
+      }
+    }
+    if (files.size === before) {
+      throw new ArtifactError(
+        `--include ${pattern} fits no file; it is read from the service's folder, ${folder}`,
+      );
+    }
+  }
+  return [...files];
+}
+
+/** Where a file is looked for; files of packages by their real place, as others find them. */
+async function located(path: string): Promise<string> {
+  return path.includes("/node_modules/") ? await realpath(path) : path;
+}

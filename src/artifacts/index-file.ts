@@ -1,0 +1,208 @@
+/**
+ * The index of an artifact, `tessera.json`: what the service is and which
+ * files it consists of. An artifact is its index and these files, whatever
+ * carries them; its digest is that of the index's text, which has the digests
+ * of the files in it.
+ *
+ * One content has one text: no spaces, members in alphabetical order, files
+ * sorted by path (by UTF-16 code units, as RFC 8785 sorts). Only what
+ * the service says of itself keeps its order, because forms and documents show
+ * arguments in the order in which they were written. A text in any other form is refused.
+ */
+import { createHash } from "node:crypto";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { readWorkerMessage } from "../queue/pool/check.ts";
+import type { ServiceManifest } from "../sdk/manifest.ts";
+import { version } from "../version.ts";
+import { ArtifactError, quoted } from "./artifact-error.ts";
+import { checkPath, checkTogether } from "./paths.ts";
+
+export const INDEX_NAME = "tessera.json";
+export const ENTRY_NAME = "service.js";
+
+const FORMAT = 1;
+
+/** A service with its packages has hundreds of files; more than this is something else than a service. */
+export const MAX_FILES = 20_000;
+/** What a node unpacks and keeps for each revision. */
+export const MAX_TOTAL_BYTES = 1024 ** 3;
+/** A file is uploaded as a whole, again from its start when the connection broke. */
+export const MAX_FILE_BYTES = 256 * 1024 ** 2;
+/** Room for the names of all files, and for schemas; it is parsed in one go. */
+export const MAX_INDEX_BYTES = 8 * 1024 ** 2;
+
+export interface IndexedFile {
+  /** From the artifact's root, with slashes. */
+  readonly path: string;
+  /** In bytes. */
+  readonly size: number;
+  /** Digest of the content, in hex. */
+  readonly sha256: string;
+  readonly executable: boolean;
+}
+
+export interface ArtifactIndex {
+  readonly format: typeof FORMAT;
+  /** Major version of the SDK that it was built with, and that has to run it. */
+  readonly tessera: string;
+  /** The service's name. */
+  readonly name: string;
+  /** Which file is the service's module. */
+  readonly entry: typeof ENTRY_NAME;
+  /** Where native code in it runs, such as `linux-x64-glibc`; absent when it has none. */
+  readonly platform?: string;
+  readonly service: ServiceManifest;
+  /** Sorted by path. */
+  readonly files: readonly IndexedFile[];
+}
+
+const SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["format", "tessera", "name", "entry", "service", "files"],
+  properties: {
+    format: { const: FORMAT },
+    tessera: { type: "string", pattern: "^[0-9]{1,9}$" },
+    name: { type: "string" },
+    entry: { const: ENTRY_NAME },
+    platform: { type: "string", pattern: "^[a-z0-9-]{1,64}$" },
+    service: { type: "object" },
+    files: {
+      type: "array",
+      minItems: 1,
+      items: {
+        type: "object",
+        additionalProperties: false,
+        required: ["path", "size", "sha256", "executable"],
+        properties: {
+          path: { type: "string" },
+          size: { type: "integer", minimum: 0 },
+          sha256: { type: "string", pattern: "^[0-9a-f]{64}$" },
+          executable: { type: "boolean" },
+        },
+      },
+    },
+  },
+};
+
+let compiled: ValidateFunction<ArtifactIndex> | undefined;
+
+/** Compiled when it is used: most runs of the program read no index. */
+function schemaCheck(): ValidateFunction<ArtifactIndex> {
+  compiled ??= new Ajv2020({ logger: false }).compile<ArtifactIndex>(SCHEMA);
+  return compiled;
+}
+
+/** The index of a service and its files, checked. Throws an `ArtifactError`. */
+export function createIndex(
+  service: ServiceManifest,
+  files: readonly IndexedFile[],
+  platform: string | undefined,
+): ArtifactIndex {
+  const text = canonical({
+    format: FORMAT,
+    tessera: ownMajor(),
+    name: service.name,
+    entry: ENTRY_NAME,
+    ...(platform !== undefined && { platform }),
+    service,
+    files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+  });
+  return verifyIndex(text);
+}
+
+/** The one text of an index. */
+export function writeIndex(index: ArtifactIndex): string {
+  return canonical(index);
+}
+
+/** The digest of an artifact, in hex: SHA-256 of its index's text. */
+export function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** How an artifact's file is called: `<name>-<start of the digest>.tessera`. */
+export function fileNameOf(name: string, digest: string): string {
+  return `${name}-${digest.slice(0, 12)}.tessera`;
+}
+
+/** Reads an index that comes from anywhere. Throws an `ArtifactError` that says what is wrong with it. */
+export function verifyIndex(text: string): ArtifactIndex {
+  if (Buffer.byteLength(text) > MAX_INDEX_BYTES) {
+    throw new ArtifactError(`${INDEX_NAME} is larger than ${MAX_INDEX_BYTES} bytes`);
+  }
+  const index = parse(text);
+  checkVersions(index);
+  const matches = schemaCheck();
+  if (!matches(index)) {
+    const [fault] = matches.errors ?? [];
+    throw new ArtifactError(`${INDEX_NAME}${fault?.instancePath ?? ""} ${fault?.message}`);
+  }
+  checkFiles(index.files);
+  const { service, name } = index;
+  if (!readWorkerMessage({ type: "ready", manifest: service }) || service.name !== name) {
+    throw new ArtifactError(`${INDEX_NAME}/service does not describe the service ${quoted(name)}`);
+  }
+  if (canonical(index) !== text) {
+    throw new ArtifactError(`${INDEX_NAME} is not in the one form that this content has`);
+  }
+  return index;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (err) {
+    throw new ArtifactError(`${INDEX_NAME} is not JSON`, { cause: err });
+  }
+}
+
+/** First of all: what else an index of another version holds, this version cannot know. */
+function checkVersions(index: unknown): void {
+  const { format, tessera } = (index ?? {}) as { format?: unknown; tessera?: unknown };
+  if (Number.isSafeInteger(format) && format !== FORMAT) {
+    throw new ArtifactError(
+      `the artifact has format ${format}, and this version of tessera reads format ${FORMAT}; build it again with tessera ${version}`,
+    );
+  }
+  if (typeof tessera === "string" && tessera !== ownMajor()) {
+    throw new ArtifactError(
+      `the artifact was built for version ${quoted(tessera)} of tessera, and this is ${version}; build it again with that`,
+    );
+  }
+}
+
+function checkFiles(files: readonly IndexedFile[]): void {
+  if (files.length > MAX_FILES) {
+    throw new ArtifactError(`the artifact has ${files.length} files; at most ${MAX_FILES} may be`);
+  }
+  for (const { path, size } of files) {
+    checkPath(path);
+    if (size > MAX_FILE_BYTES) {
+      throw new ArtifactError(
+        `${quoted(path)} has ${size} bytes; a file may have at most ${MAX_FILE_BYTES}`,
+      );
+    }
+  }
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  if (total > MAX_TOTAL_BYTES) {
+    throw new ArtifactError(
+      `the artifact has ${total} bytes; all its files together may have at most ${MAX_TOTAL_BYTES}`,
+    );
+  }
+  checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
+  if (!files.some(({ path }) => path === ENTRY_NAME)) {
+    throw new ArtifactError(`the artifact lacks ${ENTRY_NAME}, the service's code`);
+  }
+}
+
+function canonical({ service, files, ...others }: ArtifactIndex): string {
+  const sorted = (value: object): object =>
+    Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  const ordered = files.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => sorted(file));
+  return JSON.stringify(sorted({ ...others, service, files: ordered }));
+}
+
+function ownMajor(): string {
+  return version.split(".")[0] ?? "";
+}

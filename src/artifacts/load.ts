@@ -1,0 +1,32 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { BuiltArtifact } from "./build.ts";
+import { digestOf, writeIndex } from "./index-file.ts";
+import { unpackArtifact } from "./unpack.ts";
+
+/** An artifact whose files lie in a folder that is removed in the end. */
+export type LoadedArtifact = BuiltArtifact & AsyncDisposable;
+
+/**
+ * Reads an artifact from the file that `packArtifact` wrote, all of it
+ * verified. Throws an `ArtifactError` when it is not as it should be.
+ */
+export async function loadArtifact(path: string): Promise<LoadedArtifact> {
+  const temporary = await mkdtemp(join(tmpdir(), "tessera-artifact-"));
+  const remove = () => rm(temporary, { recursive: true, force: true });
+  try {
+    const folder = join(temporary, "artifact");
+    const index = await unpackArtifact(path, folder);
+    return {
+      index,
+      digest: digestOf(writeIndex(index)),
+      files: new Map(index.files.map((file) => [file.path, join(folder, file.path)])),
+      warnings: [],
+      [Symbol.asyncDispose]: remove,
+    };
+  } catch (err) {
+    await remove();
+    throw err;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Loads an artifact as a node will: in a worker that may read nothing but the
+ * artifact. That proves that everything is in it which loading the service
+ * takes, and tells what the service says of itself.
+ */
+import { mkdir, readFile, realpath } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { workerPermissions } from "../deployments/permissions.ts";
+import { ServiceProcess } from "../queue/pool/process.ts";
+import type { ServiceManifest } from "../sdk/manifest.ts";
+import type { WorkerMessage } from "../sdk/protocol.ts";
+import { ArtifactError } from "./artifact-error.ts";
+import { ENTRY_NAME } from "./index-file.ts";
+
+/** Of what the service wrote, the end is shown. */
+const MAX_LINES = 20;
+/** A manifest, and with it all that a worker has to say here. */
+const MAX_MESSAGE_BYTES = 16 * 1024 ** 2;
+
+export interface ProbeOptions {
+  /** How long loading the service may take. */
+  readonly readyTimeoutMs: number;
+  /** There is native code in the artifact, which the worker may load. */
+  readonly native: boolean;
+  /** The environment of the worker. */
+  readonly env: { readonly [name: string]: string };
+  /** The folder that the artifact's root was built from, for messages. */
+  readonly root: string;
+  /** The service's source file, for messages. */
+  readonly source: string;
+  readonly signal?: AbortSignal;
+}
+
+/** The manifest of the service whose files lie in a folder. Throws an `ArtifactError` when it does not load. */
+export async function probeService(
+  folder: string,
+  scratchFolder: string,
+  options: ProbeOptions,
+): Promise<ServiceManifest> {
+  const { readyTimeoutMs, native, env, signal } = options;
+  await mkdir(scratchFolder);
+  const real = await realpath(folder);
+  const servicePath = join(real, ENTRY_NAME);
+  const code = await readFile(servicePath, "utf8");
+  const access = { read: [], addons: native, threads: false, env };
+  const lines: string[] = [];
+  const answer = Promise.withResolvers<WorkerMessage>();
+  const worker = new ServiceProcess({
+    permissions: [
+      ...workerPermissions({ servicePath, selfContained: true }, access),
+      `--allow-fs-read=${scratchFolder}`,
+      `--allow-fs-write=${scratchFolder}`,
+    ],
+    scratchFolder,
+    env,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+    onMessage: answer.resolve,
+    onOutput: (line) => {
+      lines.push(line);
+      lines.splice(0, lines.length - MAX_LINES);
+    },
+  });
+  const ended = worker.exited.then((message): WorkerMessage => ({ type: "refused", message }));
+  const timer = setTimeout(() => {
+    const seconds = readyTimeoutMs / 1000;
+    worker.kill(
+      `the service was not ready after ${seconds} s; does it wait for something at import?`,
+    );
+  }, readyTimeoutMs);
+  const abort = (): void => worker.kill("it was broken off");
+  signal?.addEventListener("abort", abort);
+  if (signal?.aborted === true) {
+    abort();
+  }
+  try {
+    const limits = { maxResultBytes: MAX_MESSAGE_BYTES, maxFileBytes: MAX_MESSAGE_BYTES };
+    worker.send({ type: "load", servicePath, code, ...limits, scratchFolder });
+    const message = await Promise.race([answer.promise, ended]);
+    signal?.throwIfAborted();
+    if (message.type === "ready") {
+      return message.manifest;
+    }
+    // Its last lines may still be on their way.
+    await ended;
+    const fault = message.type === "refused" ? message.message : "it does not keep to the protocol";
+    throw new ArtifactError(explain(fault, lines, { ...options, folder: real }));
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+    worker.kill("it has told what it is");
+    await worker.exited;
+  }
+}
+
+/** What to do about it, with places in the source rather than where the artifact was tried. */
+function explain(
+  fault: string,
+  lines: readonly string[],
+  { root, source, folder }: ProbeOptions & { readonly folder: string },
+): string {
+  const missing = missingFile(fault, folder);
+  const advice =
+    missing === undefined
+      ? []
+      : [
+          `${missing} is not in the artifact, and the service needs it when it is loaded; if it is there ` +
+            `in the source, --include ${relative(dirname(source), join(root, missing))} adds it`,
+        ];
+  // Its options are for trying services out; what is deployed is not asked.
+  const told = fault.replace(/; tessera serve --allow\S+(?: .+)? allows (?:it|them)/, "");
+  const output =
+    lines.length === 0 ? [] : ["the service wrote:", ...lines.map((line) => `  ${line}`)];
+  return ["the service does not load from its artifact", told, ...advice, ...output]
+    .join("\n")
+    .replaceAll(`${folder}/${ENTRY_NAME}:`, `${ENTRY_NAME}:`)
+    .replaceAll(`${folder}/${ENTRY_NAME}`, source)
+    .replaceAll(`${folder}/`, `${root}/`);
+}
+
+/** The path that was not found in the artifact, from its root. */
+function missingFile(fault: string, folder: string): string | undefined {
+  if (!/ENOENT|Cannot find/i.test(fault)) {
+    return undefined;
+  }
+  for (const [, quoted, bare] of fault.matchAll(/'([^'\n]+)'|cannot find (\S+);/g)) {
+    const path = quoted ?? bare ?? "";
+    if (path.startsWith(`${folder}/`)) {
+      return path.slice(folder.length + 1);
+    }
+  }
+  return undefined;
+}

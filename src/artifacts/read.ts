@@ -1,0 +1,125 @@
+/**
+ * Reads an artifact from one file or stream, which may come from anybody. The
+ * index comes first and says what follows: the reader asks for its files in
+ * its order, and whatever else stands there is refused before it is read. So
+ * nothing is held or written but what was announced and is within the limits.
+ */
+import { createReadStream } from "node:fs";
+import { pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { ArtifactError, quoted } from "./artifact-error.ts";
+import { Bytes } from "./bytes.ts";
+import {
+  type ArtifactIndex,
+  digestOf,
+  INDEX_NAME,
+  type IndexedFile,
+  MAX_INDEX_BYTES,
+  verifyIndex,
+} from "./index-file.ts";
+import { readHeader, skipPadding } from "./tar.ts";
+
+export interface ArtifactReader extends AsyncDisposable {
+  readonly index: ArtifactIndex;
+  /** The text of the index. */
+  readonly text: string;
+  readonly digest: string;
+  /** The content of the next file, which must be this one; to be read to its end. Not verified. */
+  open(file: IndexedFile): AsyncIterable<Uint8Array>;
+  /** Throws an `ArtifactError` when something follows that the index does not have. */
+  end(): Promise<void>;
+}
+
+/** Reads the index of an artifact, from a file or a stream. Throws an `ArtifactError`. */
+export async function readArtifact(
+  source: string | AsyncIterable<Uint8Array>,
+): Promise<ArtifactReader> {
+  const bytes = new Bytes(decompress(source));
+  try {
+    const text = await readIndexText(bytes);
+    const index = verifyIndex(text);
+    return {
+      index,
+      text,
+      digest: digestOf(text),
+      open: (file) => readFile(bytes, file),
+      end: async () => {
+        const more = await readHeader(bytes);
+        if (more !== undefined) {
+          throw new ArtifactError(`${quoted(more.path)} is in the artifact, but not in its index`);
+        }
+      },
+      [Symbol.asyncDispose]: () => bytes[Symbol.asyncDispose](),
+    };
+  } catch (err) {
+    await bytes[Symbol.asyncDispose]();
+    throw err;
+  }
+}
+
+async function readIndexText(bytes: Bytes): Promise<string> {
+  const header = await readHeader(bytes);
+  if (header?.path !== INDEX_NAME) {
+    throw new ArtifactError(`this is no artifact of tessera: it does not begin with ${INDEX_NAME}`);
+  }
+  if (header.size > MAX_INDEX_BYTES) {
+    throw new ArtifactError(`${INDEX_NAME} is larger than ${MAX_INDEX_BYTES} bytes`);
+  }
+  const text = await bytes.take(header.size);
+  await skipPadding(bytes, header.size);
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
+  } catch (err) {
+    throw new ArtifactError(`${INDEX_NAME} is not UTF-8`, { cause: err });
+  }
+}
+
+async function* readFile(
+  bytes: Bytes,
+  file: IndexedFile,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const header = await readHeader(bytes);
+  if (header === undefined) {
+    throw new ArtifactError(`the artifact lacks ${quoted(file.path)}, which its index has`);
+  }
+  if (header.path !== file.path) {
+    throw new ArtifactError(
+      `${quoted(header.path)} is in the artifact where its index has ${quoted(file.path)}`,
+    );
+  }
+  if (header.size !== file.size) {
+    throw new ArtifactError(
+      `${quoted(file.path)} has ${header.size} bytes, and ${file.size} by the index`,
+    );
+  }
+  yield* bytes.stream(file.size);
+  await skipPadding(bytes, file.size);
+}
+
+async function* decompress(
+  source: string | AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const gunzip = createGunzip();
+  pipeline(typeof source === "string" ? createReadStream(source) : source, gunzip, () => {
+    // Whatever failed comes out of `gunzip`, which is read below.
+  });
+  try {
+    yield* gunzip;
+  } catch (err) {
+    throw explained(err);
+  }
+}
+
+function explained(err: unknown): unknown {
+  const { code } = err as NodeJS.ErrnoException;
+  switch (code) {
+    case "Z_BUF_ERROR":
+      return new ArtifactError("the artifact is truncated: it ends in the middle", { cause: err });
+    case "Z_DATA_ERROR":
+      return new ArtifactError("the artifact is damaged, or was not made by tessera build", {
+        cause: err,
+      });
+    default:
+      return err;
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * The container of an artifact on disk: ustar (IEEE Std 1003.1, pax) with
+ * regular files only. Owner, time and everything else that is not content is 0.
+ */
+import { Header, Pax } from "tar";
+import { ArtifactError, quoted } from "./artifact-error.ts";
+import type { Bytes } from "./bytes.ts";
+
+const BLOCK = 512;
+/** Two empty blocks end it. */
+const END = Buffer.alloc(2 * BLOCK);
+/** tar programs fill the last record, of 20 blocks, with zeros. */
+const MAX_PADDING = 20 * BLOCK;
+/** An extended header holds a path here that is too long for the other. */
+const MAX_EXTENDED_BYTES = 8 * 1024;
+
+export interface TarFile {
+  readonly path: string;
+  /** In bytes. */
+  readonly size: number;
+  readonly executable: boolean;
+}
+
+export interface TarEntry extends TarFile {
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** Writes entries. Each must have as many bytes as it says. */
+export async function* writeTar(
+  entries: AsyncIterable<TarEntry>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const entry of entries) {
+    yield headerOf(entry);
+    yield* entry.content;
+    yield Buffer.alloc(padding(entry.size));
+  }
+  yield END;
+}
+
+function headerOf({ path, size, executable }: TarFile): Buffer {
+  const header = new Header({
+    path,
+    size,
+    mode: executable ? 0o755 : 0o644,
+    type: "File",
+    uid: 0,
+    gid: 0,
+    mtime: new Date(0),
+  });
+  const needsMore = header.encode();
+  const block = header.block ?? Buffer.alloc(BLOCK);
+  return needsMore ? Buffer.concat([new Pax({ path }).encode(), block]) : block;
+}
+
+/** The header of the next file; undefined at the end. Throws an `ArtifactError` for anything but a file. */
+export async function readHeader(bytes: Bytes): Promise<TarFile | undefined> {
+  const block = await bytes.take(BLOCK);
+  if (block.every((byte) => byte === 0)) {
+    await readEnd(bytes);
+    return undefined;
+  }
+  const header = decode(block);
+  if (header.type !== "ExtendedHeader") {
+    return fileOf(header);
+  }
+  const size = header.size ?? 0;
+  if (size > MAX_EXTENDED_BYTES) {
+    throw new ArtifactError(`an extended header in the artifact has ${size} bytes`);
+  }
+  const { path } = Pax.parse((await bytes.take(size)).toString("utf8"));
+  await skipPadding(bytes, size);
+  const file = fileOf(decode(await bytes.take(BLOCK)));
+  return path === undefined ? file : { ...file, path };
+}
+
+/** What fills the last block of a file's content. */
+export async function skipPadding(bytes: Bytes, size: number): Promise<void> {
+  await bytes.take(padding(size));
+}
+
+function decode(block: Buffer): Header {
+  let header: Header | undefined;
+  try {
+    header = new Header(block);
+  } catch {
+    // A field that cannot be read; the checksum would be wrong as well.
+  }
+  if (header?.cksumValid !== true) {
+    throw new ArtifactError("the artifact is damaged, or no tar: a header's checksum is wrong");
+  }
+  return header;
+}
+
+function fileOf({ type, path = "", size = 0, mode = 0 }: Header): TarFile {
+  if (type !== "File" && type !== "OldFile") {
+    throw new ArtifactError(
+      `${quoted(path)} in the artifact is of the kind ${type}; it may have regular files only`,
+    );
+  }
+  return { path, size, executable: (mode & 0o100) !== 0 };
+}
+
+async function readEnd(bytes: Bytes): Promise<void> {
+  let read = 0;
+  for (;;) {
+    const chunk = await bytes.takeUpTo(BLOCK);
+    if (chunk === undefined) {
+      return;
+    }
+    read += chunk.length;
+    if (read > MAX_PADDING || chunk.some((byte) => byte !== 0)) {
+      throw new ArtifactError("the artifact goes on after its end");
+    }
+  }
+}
+
+function padding(size: number): number {
+  return (BLOCK - (size % BLOCK)) % BLOCK;
+}

@@ -1,0 +1,113 @@
+/**
+ * Puts an artifact into a folder. The folder appears when everything in it is
+ * there and verified: it is written under another name and renamed.
+ */
+import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { ArtifactError } from "./artifact-error.ts";
+import {
+  type ArtifactIndex,
+  digestOf,
+  INDEX_NAME,
+  type IndexedFile,
+  verifyIndex,
+} from "./index-file.ts";
+import { readArtifact } from "./read.ts";
+import { verified } from "./verified.ts";
+
+/** The content of a file; files are asked for one after another, in the index's order. */
+export type OpenFile = (file: IndexedFile) => AsyncIterable<Uint8Array>;
+
+export interface UnpackOptions {
+  /** The digest that the artifact must have. Default: any. */
+  readonly digest?: string;
+}
+
+/**
+ * Unpacks an artifact, from a file or a stream, into a folder that does not
+ * exist yet, or holds this artifact. Throws an `ArtifactError`, and leaves
+ * nothing, when it is not as it should be.
+ */
+export async function unpackArtifact(
+  source: string | AsyncIterable<Uint8Array>,
+  folder: string,
+  options: UnpackOptions = {},
+): Promise<ArtifactIndex> {
+  await using reader = await readArtifact(source);
+  const { digest = reader.digest } = options;
+  if (reader.digest !== digest) {
+    throw new ArtifactError(
+      `the artifact is another one: its digest is ${reader.digest}, expected was ${digest}`,
+    );
+  }
+  return await assemble(reader.text, folder, reader);
+}
+
+/**
+ * Makes a folder of an artifact whose files come one by one, such as from a
+ * store where they are kept by their digest. The same in everything else.
+ */
+export async function assembleArtifact(
+  indexText: string,
+  open: OpenFile,
+  folder: string,
+): Promise<ArtifactIndex> {
+  return await assemble(indexText, folder, { open, end: async () => {} });
+}
+
+interface Source {
+  readonly open: OpenFile;
+  /** After the last file. */
+  end(): Promise<void>;
+}
+
+async function assemble(indexText: string, folder: string, source: Source): Promise<ArtifactIndex> {
+  const index = verifyIndex(indexText);
+  const unfinished = `${folder}.${randomUUID()}.partial`;
+  try {
+    await writeFiles(index.files, (file) => verified(source.open(file), file), unfinished);
+    await source.end();
+    await writeFile(join(unfinished, INDEX_NAME), indexText, { flag: "wx" });
+    await rename(unfinished, folder);
+  } catch (err) {
+    await rm(unfinished, { recursive: true, force: true });
+    if (!isTaken(err)) {
+      throw err;
+    }
+    if (!(await holds(folder, indexText))) {
+      throw new ArtifactError(`${folder} exists and holds something else`, { cause: err });
+    }
+  }
+  return index;
+}
+
+/** Writes files below a folder, which must not exist yet: nothing in it leads elsewhere. */
+export async function writeFiles<F extends Pick<IndexedFile, "path" | "executable">>(
+  files: readonly F[],
+  open: (file: F) => AsyncIterable<Uint8Array>,
+  folder: string,
+): Promise<void> {
+  await mkdir(folder, { mode: 0o700 });
+  for (const file of files) {
+    const path = join(folder, file.path);
+    await mkdir(dirname(path), { recursive: true });
+    const mode = file.executable ? 0o755 : 0o644;
+    await pipeline(open(file), createWriteStream(path, { flags: "wx", mode }));
+  }
+}
+
+/** Another one unpacked it at the same time, or the folder is something else. */
+function isTaken(err: unknown): boolean {
+  return ["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes((err as NodeJS.ErrnoException).code ?? "");
+}
+
+async function holds(folder: string, indexText: string): Promise<boolean> {
+  try {
+    return digestOf(await readFile(join(folder, INDEX_NAME), "utf8")) === digestOf(indexText);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Keys as JSON:
+ *
+ *     {
+ *       "digest": [{ "id": "k4Fq2a9Z", "key": "<32 bytes in base64>", "created": "2026-…" }],
+ *       "seal":   [{ "id": "…",        "key": "…",                    "created": "…" }]
+ *     }
+ *
+ * The first of each is the current one. A file of them is readable by its
+ * owner alone, and appears and changes as a whole or not at all.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  chownSync,
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { randomBase62 } from "./random.ts";
+
+const KEY_BYTES = 32;
+
+/** Each costs every lookup of a token a digest. */
+const MAX_KEYS = 32;
+
+const ID = /^[0-9A-Za-z_-]{1,32}$/;
+
+interface KeyEntry {
+  readonly id: string;
+  readonly key: Buffer;
+  readonly created: string;
+}
+
+/** The keys of each kind, the current one first. */
+export interface KeyList {
+  readonly digest: readonly KeyEntry[];
+  readonly seal: readonly KeyEntry[];
+}
+
+/** Makes the file with new keys, unless it is there; of two that try, one succeeds and both use its keys. */
+export function createKeysFile(path: string, now = new Date()): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const unique = `${path}.${randomBase62(8)}.new`;
+  if (isThere(path)) {
+    return;
+  }
+  writeWhole(unique, format({ digest: [newKey(now)], seal: [newKey(now)] }));
+  try {
+    linkSync(unique, path);
+  } catch (err) {
+    if (codeOf(err) !== "EEXIST") {
+      throw err;
+    }
+  } finally {
+    unlinkSync(unique);
+  }
+}
+
+/** Reads a file of keys; throws an Error for a person when it is missing, broken or not private. */
+export function readKeysFile(path: string): KeyList {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (err) {
+    if (codeOf(err) === "ENOENT") {
+      throw new Error(
+        `the platform's keys are not at ${path}: without them no token can be verified; restore the file from a backup, or copy it from another node`,
+      );
+    }
+    throw err;
+  }
+  try {
+    const mode = fstatSync(file).mode & 0o777;
+    if ((mode & 0o077) !== 0 && process.platform !== "win32") {
+      throw new Error(
+        `other users may read the platform's keys (mode ${mode.toString(8)}): chmod 600 ${path}`,
+      );
+    }
+    return parseKeys(readFileSync(file, "utf8"), path);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Adds a new current key of each kind to the file, and keeps the others. The
+ * nodes that read this file go on with the old keys until they read it again.
+ */
+export function rotateKeys(path: string, now = new Date()): void {
+  const text = withNewKeys(readKeysFile(path), { source: path, now });
+  const next = `${path}.new`;
+  try {
+    writeWhole(next, text);
+  } catch (err) {
+    throw codeOf(err) === "EEXIST"
+      ? new Error(`another rotation of the keys is under way, or broke off: if not, remove ${next}`)
+      : err;
+  }
+  // When the operator does this as root, the file still belongs to who runs the node.
+  const { uid, gid } = statSync(path);
+  chownSync(next, uid, gid);
+  renameSync(next, path);
+}
+
+/**
+ * The same for keys in text, each on one line: `prepared`, which every node
+ * has to know before any of them makes something with the new keys, and
+ * `rotated`, in which these are the current ones.
+ */
+export function rotatedKeys(
+  text: string,
+  source: string,
+  now = new Date(),
+): { readonly prepared: string; readonly rotated: string } {
+  const rotated = JSON.parse(withNewKeys(parseKeys(text, source), { source, now }));
+  const behind = ([added, current, ...others]: readonly unknown[]) => [current, added, ...others];
+  const prepared = { digest: behind(rotated.digest), seal: behind(rotated.seal) };
+  return { prepared: JSON.stringify(prepared), rotated: JSON.stringify(rotated) };
+}
+
+function withNewKeys(
+  { digest, seal }: KeyList,
+  { source, now }: { readonly source: string; readonly now: Date },
+): string {
+  if (Math.max(digest.length, seal.length) >= MAX_KEYS) {
+    throw new Error(
+      `${source} has ${MAX_KEYS} keys of a kind, which is the most: take out some that are no longer used`,
+    );
+  }
+  return format({ digest: [newKey(now), ...digest], seal: [newKey(now), ...seal] });
+}
+
+/** Reads keys; `source` is what an error names. No error repeats any of the text. */
+export function parseKeys(text: string, source: string): KeyList {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error(`${source} is not JSON: it must hold the platform's keys`);
+  }
+  const { digest, seal } = Object(value) as Record<string, unknown>;
+  return { digest: parseList(digest, "digest", source), seal: parseList(seal, "seal", source) };
+}
+
+function parseList(value: unknown, name: string, source: string): readonly KeyEntry[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_KEYS) {
+    throw new Error(`${source}: "${name}" must be a list of 1 to ${MAX_KEYS} keys`);
+  }
+  const keys = value.map((each: unknown, index): KeyEntry => {
+    const { id, key, created } = Object(each) as Record<string, unknown>;
+    const bytes = Buffer.from(typeof key === "string" ? key : "", "base64");
+    if (typeof id !== "string" || !ID.test(id) || bytes.length !== KEY_BYTES) {
+      throw new Error(
+        `${source}: "${name}", number ${index + 1}, must have an "id" of letters and digits and a "key" of ${KEY_BYTES} bytes in base64`,
+      );
+    }
+    return { id, key: bytes, created: typeof created === "string" ? created : "" };
+  });
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) {
+    throw new Error(`${source}: "${name}" has two keys with the same id`);
+  }
+  return keys;
+}
+
+function newKey(now: Date): KeyEntry {
+  return { id: randomBase62(8), key: randomBytes(KEY_BYTES), created: now.toISOString() };
+}
+
+function format(keys: KeyList): string {
+  const plain = (list: readonly KeyEntry[]) =>
+    list.map(({ id, key, created }) => ({ id, key: key.toString("base64"), created }));
+  return `${JSON.stringify({ digest: plain(keys.digest), seal: plain(keys.seal) }, null, 2)}\n`;
+}
+
+/** Writes a file that must not be there, and has it on the disk. */
+function writeWhole(path: string, text: string): void {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    closeSync(openSync(path, "r"));
+    return true;
+  } catch (err) {
+    return codeOf(err) !== "ENOENT";
+  }
+}
+
+function codeOf(err: unknown): string | undefined {
+  return (err as NodeJS.ErrnoException).code;
+}

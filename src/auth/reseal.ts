@@ -1,0 +1,89 @@
+import type { Page, PageQuery } from "../storage/accounts/accounts.ts";
+import type { Tokens } from "../storage/accounts/tokens.ts";
+import type { Secrets } from "../storage/hosting/secrets.ts";
+import { deploymentSecretContext, type KeyRing, sealingContext } from "./keys.ts";
+
+const PAGE = 100;
+
+export interface ResealOptions {
+  readonly accounts: Pick<Tokens, "listSealed" | "replaceSealed">;
+  readonly hosting: Pick<Secrets, "listSealedSecrets" | "replaceSealedSecret">;
+  readonly keys: KeyRing;
+}
+
+/** A sealed value where it is kept. */
+interface Kept {
+  readonly sealed: string;
+  readonly context: string;
+  replace(to: string): Promise<void>;
+}
+
+/**
+ * After a rotation: seals every value again that was sealed under an older
+ * key, so that the older key can be taken out. Can be broken off and begun
+ * again. Answers how many were sealed again, and how many could not be opened,
+ * which are left as they are.
+ */
+export async function reseal({
+  accounts,
+  hosting,
+  keys,
+}: ResealOptions): Promise<{ readonly resealed: number; readonly unreadable: number }> {
+  let resealed = 0;
+  let unreadable = 0;
+  for await (const { sealed, context, replace } of everySealed(accounts, hosting)) {
+    if (keys.isSealCurrent(sealed)) {
+      continue;
+    }
+    const plain = opened(keys, sealed, context);
+    if (plain === undefined) {
+      unreadable += 1;
+    } else {
+      await replace(keys.seal(plain, context));
+      resealed += 1;
+    }
+  }
+  return { resealed, unreadable };
+}
+
+async function* everySealed(
+  accounts: ResealOptions["accounts"],
+  hosting: ResealOptions["hosting"],
+): AsyncGenerator<Kept, void, undefined> {
+  for await (const token of everyItem((query) => accounts.listSealed(query))) {
+    const { organizationId, tokenId, digest, sealed } = token;
+    yield {
+      sealed,
+      context: sealingContext(organizationId, tokenId),
+      replace: (to) => accounts.replaceSealed({ digest, from: sealed, to }),
+    };
+  }
+  for await (const secret of everyItem((query) => hosting.listSealedSecrets(query))) {
+    const { sealed, ...key } = secret;
+    yield {
+      sealed,
+      context: deploymentSecretContext(key),
+      replace: (to) => hosting.replaceSealedSecret({ ...key, from: sealed, to }),
+    };
+  }
+}
+
+async function* everyItem<Item>(
+  list: (query: PageQuery) => Promise<Page<Item>>,
+): AsyncGenerator<Item, void, undefined> {
+  let after: string | undefined;
+  do {
+    const page = await list({ limit: PAGE, ...(after !== undefined && { after }) });
+    yield* page.items;
+    after = page.next;
+  } while (after !== undefined);
+}
+
+function opened(keys: KeyRing, sealed: string, context: string): string | undefined {
+  try {
+    return keys.unseal(sealed, context);
+  } catch {
+    // It was changed, or its key is gone: it cannot be shown any more, which is all that is lost here.
+    return undefined;
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * Tells who is calling on a platform: by an API token, else by the cookie of a
+ * session, else nobody.
+ *
+ * A token passes these gates, cheapest first:
+ *
+ *   1. Length, form and checksum: what cannot be a token asks nobody.
+ *   2. What is remembered of it (lookups.ts). A call that comes this far with
+ *      a good token is answered at once, without a promise.
+ *   3. The limit of failures by address, before the database is asked. Only
+ *      values of the right form that were asked for and not found count, so
+ *      that a program with one stale token does not lock out its neighbours.
+ *   4. One query.
+ *
+ * Whatever depends on the time or on the caller is checked at every use:
+ * expiry, start and networks. Whatever is wrong, the answer is the same.
+ *
+ * A bad token is refused, also where none is asked for: who sends one means
+ * it. A bad session cookie counts as none: browsers send it of themselves, and
+ * a person whose session has ended must be able to sign in again.
+ */
+import { hash, randomBytes } from "node:crypto";
+import { type Problem, problem, toProblem } from "../errors.ts";
+import type { Log } from "../queue/log.ts";
+import type { Accounts } from "../storage/accounts/accounts.ts";
+import type { ChangeFeed, Forgotten } from "./changes.ts";
+import { digestCode } from "./codes.ts";
+import { FoundSession, FoundToken } from "./credential.ts";
+import type { FailureLimiter } from "./failures.ts";
+import type { KeyRing } from "./keys.ts";
+import { Lookups } from "./lookups.ts";
+import type { Authenticate, Principal } from "./principal.ts";
+import { readSessionCookie } from "./sessions.ts";
+import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
+import type { UseRecorder } from "./uses.ts";
+
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** `Bearer`, a token, and some space between and after. */
+const MAX_HEADER = TOKEN_LENGTH + 32;
+
+/** Digests that are being replaced at once; more of them wait for their next use. */
+const MAX_REPLACING = 8;
+
+const ANONYMOUS: Principal = { kind: "anonymous" };
+
+/** What came of a token. */
+export type Verification =
+  | "valid"
+  | "invalid"
+  | "expired"
+  | "network"
+  | "rate_limited"
+  | "unavailable";
+
+export interface VerifierOptions {
+  readonly accounts: Pick<Accounts, "findCredential" | "findSession" | "replaceDigest">;
+  readonly keys: KeyRing;
+  readonly changes: ChangeFeed;
+  readonly uses: UseRecorder;
+  readonly failures: FailureLimiter;
+  readonly log: Log;
+  /** Told of every token that was looked at. */
+  readonly onVerified?: (verification: Verification) => void;
+  readonly now?: () => number;
+  /** Milliseconds that only move forward. */
+  readonly monotonicMs?: () => number;
+}
+
+export class Verifier implements AsyncDisposable {
+  readonly #options: VerifierOptions;
+  readonly #now: () => number;
+  readonly #tokens: Lookups<FoundToken>;
+  readonly #sessions: Lookups<FoundSession>;
+  readonly #unlisten: () => void;
+  readonly #replacing = new Set<Promise<void>>();
+  /** Makes fingerprints worthless outside of this process. */
+  readonly #salt = randomBytes(16).toString("latin1");
+
+  constructor(options: VerifierOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    const lookups = {
+      isFresh: () => options.changes.isFresh(),
+      monotonicMs: options.monotonicMs ?? (() => performance.now()),
+    };
+    this.#tokens = new Lookups(lookups);
+    this.#sessions = new Lookups(lookups);
+    this.#unlisten = options.changes.listen((changes) => this.forget(changes));
+  }
+
+  /**
+   * Errors: TOKEN_INVALID; RATE_LIMITED after too many failures from the
+   * address; STORAGE_UNAVAILABLE, and then nothing is known of the token.
+   */
+  readonly authenticate: Authenticate = ({ authorization, cookie, address }) => {
+    if (authorization !== undefined) {
+      return this.#authenticateToken(authorization, address);
+    }
+    const value = readSessionCookie(cookie);
+    return value === undefined ? ANONYMOUS : this.#authenticateSession(value, address);
+  };
+
+  /** Forgets what these changes concern. */
+  forget(changes: readonly Forgotten[]): void {
+    if (changes.some(({ kind }) => kind === "keys" || kind === "everything")) {
+      this.#reloadKeys();
+    }
+    this.#tokens.forget(changes);
+    this.#sessions.forget(changes);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#unlisten();
+    await Promise.all(this.#replacing);
+  }
+
+  #authenticateToken(authorization: string, address: string): Principal | Promise<Principal> {
+    const value = authorization.length <= MAX_HEADER && BEARER.exec(authorization)?.[1];
+    if (!value) {
+      throw this.#refused("invalid");
+    }
+    const fingerprint = this.#fingerprint(value);
+    const recalled = this.#tokens.recall(fingerprint);
+    if (recalled) {
+      return this.#useToken(recalled, address);
+    }
+    if (recalled === null || parseTokenValue(value) === undefined) {
+      throw this.#refused("invalid");
+    }
+    return this.#askFor(value, fingerprint, address).then((token) =>
+      this.#useToken(token, address),
+    );
+  }
+
+  async #askFor(
+    value: string,
+    fingerprint: string,
+    address: string,
+  ): Promise<FoundToken | undefined> {
+    try {
+      return await (this.#tokens.share(fingerprint) ??
+        this.#options.failures.attempt(
+          address,
+          () => this.#tokens.ask(fingerprint, () => this.#findToken(value)),
+          (token) => token === undefined,
+        ));
+    } catch (err) {
+      const isLimited = toProblem(err).reason === "RATE_LIMITED";
+      this.#options.onVerified?.(isLimited ? "rate_limited" : "unavailable");
+      throw err;
+    }
+  }
+
+  #useToken(token: FoundToken | undefined, address: string): Principal {
+    const nowMs = this.#now();
+    const refusal = token === undefined ? "invalid" : token.refusal(nowMs, address);
+    if (token === undefined || refusal !== undefined) {
+      throw this.#refused(refusal ?? "invalid");
+    }
+    this.#options.onVerified?.("valid");
+    this.#options.uses.note(token.principal, nowMs, address);
+    return token.principal;
+  }
+
+  #refused(verification: Verification): Problem {
+    this.#options.onVerified?.(verification);
+    return credentialInvalid();
+  }
+
+  async #findToken(value: string): Promise<FoundToken | undefined> {
+    const { accounts, keys } = this.#options;
+    const digests = keys.digests(value);
+    const found = await accounts.findCredential({
+      digests: digests.map(({ digest }) => digest),
+      nowMs: this.#now(),
+    });
+    if (found === undefined) {
+      return undefined;
+    }
+    const [current] = digests;
+    if (found.digest !== current.digest) {
+      this.#replaceDigest(found.digest, current);
+    }
+    return new FoundToken(found);
+  }
+
+  #authenticateSession(value: string, address: string): Principal | Promise<Principal> {
+    const digest = digestCode(value);
+    const recalled = this.#sessions.recall(digest);
+    if (recalled !== undefined) {
+      return this.#useSession(recalled);
+    }
+    const found =
+      this.#sessions.share(digest) ??
+      this.#options.failures.attempt(
+        address,
+        () => this.#sessions.ask(digest, () => this.#findSession(digest)),
+        (session) => session === undefined,
+      );
+    return found.then((session) => this.#useSession(session));
+  }
+
+  #useSession(session: FoundSession | null | undefined): Principal {
+    return session?.isUsable(this.#now()) ? session.principal : ANONYMOUS;
+  }
+
+  async #findSession(digest: string): Promise<FoundSession | undefined> {
+    const found = await this.#options.accounts.findSession({ digest, nowMs: this.#now() });
+    return found && new FoundSession(found);
+  }
+
+  #fingerprint(value: string): string {
+    return hash("sha256", this.#salt + value, "base64");
+  }
+
+  /** Nobody waits for it; what fails is tried again when the token is looked up the next time. */
+  #replaceDigest(digest: string, next: { readonly digest: string; readonly keyId: string }): void {
+    const { accounts, log } = this.#options;
+    if (this.#replacing.size >= MAX_REPLACING) {
+      return;
+    }
+    const replacing = accounts
+      .replaceDigest({ digest, newDigest: next.digest, newDigestKeyId: next.keyId })
+      .catch((err: unknown) => log.warn({ err }, "a digest under an old key was not replaced"))
+      .finally(() => this.#replacing.delete(replacing));
+    this.#replacing.add(replacing);
+  }
+
+  #reloadKeys(): void {
+    try {
+      this.#options.keys.reload();
+    } catch (err) {
+      this.#options.log.error({ err }, "the platform's keys cannot be read again");
+    }
+  }
+}
+
+/** The one answer to every credential that is not good. */
+function credentialInvalid(): Problem {
+  return problem(
+    "TOKEN_INVALID",
+    "the token is not valid: it may be mistyped, expired or deleted, or not be meant for this time or network; send the header Authorization: Bearer <token> with a valid one",
+  );
+}

@@ -1,0 +1,252 @@
+/** `tessera admin`: what the operator of a platform does on its machine, on its data. */
+import { Command, Option } from "commander";
+import type { AdminCredentials, Administration } from "../app.ts";
+import type { DataConfig, DataSecrets, Flags, Settings } from "../config.ts";
+import { usageError } from "./failure.ts";
+import { type OutputFormat, table } from "./output.ts";
+import { plain } from "./plain.ts";
+import { addSettings } from "./settings.ts";
+import { type Streams, Terminal } from "./terminal.ts";
+
+/** What the commands need; the process edge brings it. */
+export interface AdminActions {
+  readonly settings: Settings;
+  readConfig(flags: Flags): { config: DataConfig; secrets: DataSecrets };
+  /** Opens the platform's data, also while nodes run on it. */
+  open(
+    config: DataConfig,
+    secrets: DataSecrets,
+    options: { readonly create: boolean },
+  ): Promise<Administration>;
+  readonly streams: Streams;
+}
+
+export function adminCommand(actions: AdminActions): Command {
+  const monitoring = new Command("monitoring")
+    .description("Let an organization have monitoring tokens, or not.")
+    .addCommand(monitoringCommand(actions, "enable"))
+    .addCommand(monitoringCommand(actions, "disable"));
+  return new Command("admin")
+    .description("Operate the platform of this machine. Nodes may be running meanwhile.")
+    .addCommand(setupCommand(actions))
+    .addCommand(organizationsCommand(actions))
+    .addCommand(monitoring)
+    .addCommand(resetPasswordCommand(actions))
+    .addCommand(rotateKeysCommand(actions));
+}
+
+const NEXT = `
+Next, with the platform running and its address for http://localhost:3000:
+
+  npx tessera cloud login --endpoint http://localhost:3000`;
+
+interface PasswordFlags extends Flags {
+  readonly email: string;
+}
+
+function setupCommand(actions: AdminActions): Command {
+  return adminOf(
+    actions,
+    "setup",
+    "Make the first person, organization and admin, without a browser.",
+  )
+    .requiredOption(
+      "--organization <name>",
+      "name of the organization: lower case letters, digits, hyphens",
+    )
+    .requiredOption("--email <address>", "the admin's e-mail address")
+    .option("--name <name>", "the admin's name")
+    .addOption(passwordStdin())
+    .addHelpText(
+      "after",
+      examples(["tessera admin setup --organization acme --email you@example.com"]),
+    )
+    .action(async (flags: PasswordFlags & { readonly organization: string }) => {
+      await using administration = await open(actions, flags, { create: true });
+      const terminal = new Terminal(actions.streams);
+      const password = await choosePassword(terminal, flags);
+      const { organization, email, name } = flags;
+      const made = await administration.setUp({
+        organization,
+        email,
+        ...(name !== undefined && { displayName: name }),
+        ...(password !== undefined && { password }),
+      });
+      terminal.say(`Made the organization ${organization} with its admin ${made.email}`);
+      tellPassword(terminal, made);
+      terminal.say(NEXT);
+    });
+}
+
+function resetPasswordCommand(actions: AdminActions): Command {
+  return adminOf(actions, "reset-password", "Set a person's password, and end their sessions.")
+    .requiredOption("--email <address>", "the person's e-mail address")
+    .addOption(passwordStdin())
+    .addHelpText("after", examples(["tessera admin reset-password --email you@example.com"]))
+    .action(async (flags: PasswordFlags) => {
+      await using administration = await open(actions, flags);
+      const terminal = new Terminal(actions.streams);
+      const password = await choosePassword(terminal, flags);
+      const { email } = flags;
+      const made = await administration.resetPassword({
+        email,
+        ...(password !== undefined && { password }),
+      });
+      terminal.say(`Set the password of ${made.email}; all their sessions have ended`);
+      tellPassword(terminal, made);
+    });
+}
+
+function organizationsCommand(actions: AdminActions): Command {
+  return adminOf(actions, "organizations", "List the organizations of the platform.")
+    .addOption(
+      new Option("-o, --output <format>", "for people or for programs")
+        .choices(["table", "json"])
+        .default("table"),
+    )
+    .addHelpText("after", examples(["tessera admin organizations --output json"]))
+    .action(async (flags: Flags & { readonly output: OutputFormat }) => {
+      await using administration = await open(actions, flags);
+      const listed = await administration.organizations();
+      const terminal = new Terminal(actions.streams);
+      if (flags.output === "json") {
+        const json = listed.map((one) => ({
+          name: one.name,
+          display_name: one.displayName,
+          members: one.members,
+          monitoring_enabled: one.monitoringEnabled,
+          created_at: new Date(one.createdAtMs).toISOString(),
+        }));
+        terminal.answer(JSON.stringify(json, null, 2));
+        return;
+      }
+      const rows = listed.map((one) => [
+        one.name,
+        one.displayName,
+        String(one.members),
+        one.monitoringEnabled ? "yes" : "no",
+        new Date(one.createdAtMs).toISOString().slice(0, 10),
+      ]);
+      terminal.answer(table(["NAME", "DISPLAY NAME", "MEMBERS", "MONITORING", "CREATED"], rows));
+    });
+}
+
+function monitoringCommand(actions: AdminActions, verb: "enable" | "disable"): Command {
+  return adminOf(
+    actions,
+    verb,
+    verb === "enable"
+      ? "Let an organization's admins make monitoring tokens."
+      : "Stop an organization's monitoring tokens, and the making of others.",
+  )
+    .requiredOption("--organization <name>", "name of the organization")
+    .addHelpText("after", examples([`tessera admin monitoring ${verb} --organization acme`]))
+    .action(async (flags: Flags & { readonly organization: string }) => {
+      await using administration = await open(actions, flags);
+      const { name } = await administration.setMonitoring(flags.organization, verb === "enable");
+      new Terminal(actions.streams).say(`Monitoring tokens are ${verb}d for ${name}`);
+    });
+}
+
+function rotateKeysCommand(actions: AdminActions): Command {
+  return adminOf(
+    actions,
+    "rotate-keys",
+    "Make new keys for the digests and the sealed values of tokens; tokens stay valid.",
+  )
+    .option("--reseal", "make no new keys: only seal every value again with the current one")
+    .option("--one-file", "with Postgres: no other node has a file of keys of its own")
+    .addHelpText("after", examples(["tessera admin rotate-keys"]))
+    .action(async ({ reseal = false, oneFile = false, ...flags }: RotateFlags) => {
+      await using administration = await open(actions, flags);
+      const terminal = new Terminal(actions.streams);
+      const rotated = await administration.rotateKeys({ resealOnly: reseal, oneFile });
+      if (rotated.outcome === "to_set") {
+        tellKeys(terminal, rotated);
+        return;
+      }
+      const { resealed, unreadable } = rotated;
+      terminal.say(
+        `${reseal ? "Sealed" : "Made new keys, and sealed"} ${resealed} value${resealed === 1 ? "" : "s"} again; nodes that run know of it within a second or so`,
+      );
+      if (unreadable > 0) {
+        terminal.say(
+          `${unreadable} could not be opened with any key: these tokens work, but their values cannot be shown again`,
+        );
+      }
+    });
+}
+
+interface RotateFlags {
+  readonly reseal?: boolean;
+  readonly oneFile?: boolean;
+  readonly data?: string;
+  readonly database?: string;
+  readonly config?: string;
+}
+
+/** Keys of the environment, which are the answer: the rest of the way is said. */
+function tellKeys(
+  terminal: Terminal,
+  { prepared, rotated }: { readonly prepared: string; readonly rotated: string },
+): void {
+  terminal.say(
+    "Nothing is changed yet. Set TESSERA_KEYS on every node to the first line, and restart them all;\nthen to the second line, and restart them again; then run this with --reseal.\n",
+  );
+  terminal.answer(prepared);
+  terminal.answer(rotated);
+}
+
+function adminOf({ settings }: AdminActions, name: string, description: string): Command {
+  return addSettings(new Command(name).description(description), settings);
+}
+
+/** With `create`, the platform may not have started yet. */
+function open(
+  { readConfig, open: openData }: AdminActions,
+  flags: Flags,
+  { create } = { create: false },
+): Promise<Administration> {
+  const { config, secrets } = readConfig(flags);
+  return openData(config, secrets, { create });
+}
+
+function passwordStdin(): Option {
+  return new Option(
+    "--password-stdin",
+    "read the password from standard input; without it you are asked, or one is generated",
+  );
+}
+
+/** Undefined where one is to be generated. */
+async function choosePassword(
+  terminal: Terminal,
+  flags: PasswordFlags,
+): Promise<string | undefined> {
+  if (flags.passwordStdin) {
+    return await terminal.readSecret("Password");
+  }
+  if (!terminal.interactive) {
+    return undefined;
+  }
+  const password = await terminal.askSecret("Password (empty: one is generated)");
+  if (password === "") {
+    return undefined;
+  }
+  if ((await terminal.askSecret("The same once more")) !== password) {
+    throw usageError("the two passwords differ, and nothing was changed");
+  }
+  return password;
+}
+
+/** A generated password is an answer: it is shown this once. */
+function tellPassword(terminal: Terminal, { generated }: AdminCredentials): void {
+  if (generated !== undefined) {
+    terminal.say("The password, shown this once:");
+    terminal.answer(plain(generated));
+  }
+}
+
+function examples(lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
+}

@@ -1,0 +1,45 @@
+/** `tessera call`: calls an endpoint, and waits for a task. */
+import type { Command } from "commander";
+import { createEndpoint, factsOf, fetchSchema } from "../client/index.ts";
+import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./call-arguments.ts";
+import type { CloudActions } from "./command.ts";
+import { OUTPUT_FILE, type ResultFlags, writeResult } from "./result.ts";
+import { type Target, type TargetFlags, targetCommand } from "./target.ts";
+import { waitFor } from "./waiting.ts";
+
+export const ENDPOINT = ["<endpoint>", "its name"] as const;
+
+interface CallFlags extends TargetFlags, ResultFlags {}
+
+export function endpointCallCommand(actions: CloudActions): Command {
+  return targetCommand<CallFlags>("call", actions, {
+    description: "Call an endpoint and write what it returns; a task is queued and waited for.",
+    arguments: [ENDPOINT, ARGUMENTS],
+    options: [OUTPUT_FILE],
+    formats: false,
+    examples: [
+      "tessera call summarize @article.json sentences=2 --url http://localhost:3000",
+      'tessera call summarize \'{"text": "…", "sentences": 2}\' --deployment summarizer',
+      "tessera call classify image=@seven.png --deployment digits",
+      "tessera call contact_sheet images=@a.png images=@b.png --deployment digits --output-file sheet.png",
+    ],
+    note: ARGUMENTS_NOTE,
+    run: async (target, flags, [name = "", ...given]) => {
+      const args = await readArguments(given, target.terminal.streams.stdin);
+      await writeResult(target, await call(target, name, args), flags);
+    },
+  });
+}
+
+async function call(target: Target, name: string, args: Record<string, unknown>) {
+  const { connection, signal } = target;
+  const { routes } = await fetchSchema(connection, { signal });
+  const route = routes.find((each) => each.name === name);
+  const endpoint = createEndpoint(connection, name, route && factsOf(route));
+  if (!route?.is_task) {
+    return endpoint.open(args, { signal });
+  }
+  const task = await endpoint.submit(args, { signal });
+  await waitFor({ ...target, output: "table" }, task);
+  return task.open({ signal });
+}

@@ -1,0 +1,36 @@
+/** Lines with which an endpoint can be tried from a POSIX shell. */
+import type { EndpointManifest, JsonSchema } from "../sdk/manifest.ts";
+
+/** A value that fits a schema. */
+export type ExampleOf = (schema: JsonSchema) => unknown;
+
+/** A header for curl; the shell puts the token in. */
+export const CURL_AUTHORIZATION = ' -H "Authorization: Bearer $TESSERA_TOKEN"';
+
+/** Example arguments in the form that curl takes: JSON, or a form where there are files. */
+export function curlBody({ input, files }: EndpointManifest, exampleOf: ExampleOf): string {
+  const values = Object.entries(exampleOf(input) as Record<string, unknown>);
+  if (Object.keys(files).length === 0) {
+    return `-H "content-type: application/json" -d ${shellQuote(JSON.stringify(Object.fromEntries(values)))}`;
+  }
+  const parts = values.flatMap(([name, value]) =>
+    files[name]
+      ? []
+      : [
+          `-F ${shellQuote(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`,
+        ],
+  );
+  const fileParts = Object.entries(files).map(
+    ([name, { contentType }]) => `-F ${name}=@file.${extension(contentType)}`,
+  );
+  return [...fileParts, ...parts].join(" ");
+}
+
+function extension(contentType: string | undefined): string {
+  return contentType?.split("/")[1]?.replace(/[^a-z0-9].*$/, "") || "bin";
+}
+
+/** For a POSIX shell. */
+export function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

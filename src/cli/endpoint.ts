@@ -1,0 +1,37 @@
+/** Addresses and tokens as people give them. */
+import { usageError } from "./failure.ts";
+
+/** Reads the address of a platform; a host alone is taken too. */
+export function parseEndpoint(name: string, text: string): string {
+  const trimmed = text.trim();
+  const local = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(trimmed);
+  const schemed = /^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed)
+    ? trimmed
+    : `${local ? "http" : "https"}://${trimmed}`;
+  const url = URL.canParse(schemed) ? new URL(schemed) : undefined;
+  if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+    throw usageError(`${name} is not a URL such as https://tessera.example.com`);
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw usageError(
+      `${name} must be a plain URL such as https://tessera.example.com: without a name, a password or anything after ? or #`,
+    );
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** Reads a token, which is not shown in the error. */
+export function parseToken(name: string, text: string): string {
+  const trimmed = text.trim();
+  if (!isSendable(trimmed)) {
+    throw usageError(
+      `${name} is not a token: tokens begin with tsrp_ or tsro_ and have no spaces in them`,
+    );
+  }
+  return trimmed;
+}
+
+/** What a header can carry. */
+export function isSendable(token: string): boolean {
+  return /^[!-~]{1,1024}$/.test(token);
+}

@@ -1,0 +1,197 @@
+/** `tessera member`: the people of an organization. */
+import { create } from "@bufbuild/protobuf";
+import { Argument, type Command } from "commander";
+import {
+  InviteMemberResponseSchema,
+  ListMembersResponseSchema,
+  type Member,
+  MemberSchema,
+  Role,
+} from "../client/index.ts";
+import {
+  type Call,
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  LIST_OPTIONS,
+  type ListFlags,
+  mentionMore,
+  option,
+  type Page,
+  readPages,
+  YES,
+  type YesFlags,
+} from "./command.ts";
+import { contextPath, environmentContext, removeContext } from "./context.ts";
+import { CliError, ExitCode } from "./failure.ts";
+import { invitationsCommand } from "./invitation.ts";
+import { fields, moment, table } from "./output.ts";
+import { ROLES, roleText } from "./role.ts";
+import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "./session.ts";
+
+const MEMBER = ["<member>", "their e-mail address or id"] as const;
+
+export function memberCommand(actions: CloudActions): Command {
+  return group("member", "See and change who belongs to an organization.", [
+    listCommand(actions),
+    inviteCommand(actions),
+    invitationsCommand(actions),
+    setRoleCommand(actions),
+    removeCommand(actions),
+    leaveCommand(actions),
+  ]);
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<ListFlags>("list", actions, {
+    description: "List the members, by e-mail address.",
+    options: LIST_OPTIONS,
+    examples: ["tessera member list"],
+    run: async (call, flags) => {
+      const { items, nextPageToken } = await readMembers(call, flags);
+      const list = create(ListMembersResponseSchema, { members: [...items], nextPageToken });
+      call.show(ListMembersResponseSchema, list, ({ members }) =>
+        table(
+          ["E-MAIL", "NAME", "ROLE", "JOINED", "ID"],
+          members.map(({ email, displayName, role, joinedAt, userId }) => [
+            email,
+            displayName,
+            roleText(role),
+            moment(joinedAt),
+            userId,
+          ]),
+        ),
+      );
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+async function readMembers(
+  { client, organization }: Call,
+  flags: Pick<ListFlags, "limit" | "pageToken">,
+): Promise<Page<Member>> {
+  return await readPages(flags, async (page) => {
+    const { members, nextPageToken } = await client.organizations.listMembers({
+      organization,
+      ...page,
+    });
+    return { items: members, nextPageToken };
+  });
+}
+
+interface InviteFlags extends CallFlags {
+  readonly role: string;
+}
+
+function inviteCommand(actions: CloudActions): Command {
+  return callCommand<InviteFlags>("invite", actions, {
+    description: "Invite a person. The link is shown once, on standard output.",
+    arguments: [["<email>", "the address they sign in with"]],
+    options: [
+      option("--role <role>", "what they may do").choices(Object.keys(ROLES)).default("member"),
+    ],
+    examples: ["tessera member invite ada@example.com --role admin"],
+    run: async (call, flags, [email = ""]) => {
+      const { organization } = call;
+      const role = ROLES[flags.role] ?? Role.UNSPECIFIED;
+      const invited = await call.client.organizations.inviteMember({ organization, email, role });
+      call.done(
+        `Invited ${email} until ${moment(invited.invitation?.expiresAt)}. Whoever has this link can join, so send it to them only:\n`,
+      );
+      call.show(InviteMemberResponseSchema, invited, ({ url }) => url);
+    },
+  });
+}
+
+function setRoleCommand(actions: CloudActions): Command {
+  const command = callCommand<CallFlags>("set-role", actions, {
+    description: "Change what a member may do.",
+    arguments: [MEMBER],
+    examples: ["tessera member set-role ada@example.com admin"],
+    run: async (call, _flags, [member = "", role = ""]) => {
+      const changed = await call.client.organizations.updateMember({
+        organization: call.organization,
+        userId: (await findMember(call, member)).userId,
+        role: ROLES[role] ?? Role.UNSPECIFIED,
+      });
+      call.show(MemberSchema, changed, (shown) =>
+        fields([
+          ["e-mail", shown.email],
+          ["name", shown.displayName],
+          ["role", roleText(shown.role)],
+          ["joined", moment(shown.joinedAt)],
+          ["id", shown.userId],
+        ]),
+      );
+    },
+  });
+  return command.addArgument(new Argument("<role>").choices(Object.keys(ROLES)));
+}
+
+function removeCommand(actions: CloudActions): Command {
+  return callCommand<YesFlags>("remove", actions, {
+    description: "Remove a member. Their personal tokens end for good.",
+    arguments: [MEMBER],
+    options: [YES],
+    examples: ["tessera member remove ada@example.com"],
+    run: async (call, { yes }, [text = ""]) => {
+      const { userId, email } = await findMember(call, text);
+      await call.terminal.insist(`Remove ${email}? Their personal tokens end for good.`, yes);
+      await call.client.organizations.removeMember({ organization: call.organization, userId });
+      call.done(`Removed ${email}`);
+    },
+  });
+}
+
+interface LeaveFlags extends YesFlags, SessionFlags {}
+
+function leaveCommand(actions: CloudActions): Command {
+  return callCommand<LeaveFlags>("leave", actions, {
+    description: `Leave the organization. Your personal tokens end for good. ${SESSION_NOTE}`,
+    options: [YES, ...SESSION_OPTIONS],
+    examples: ["tessera member leave --organization acme"],
+    run: async (call, flags) => {
+      const principal = await call.principal();
+      const organization = call.organization || principal.organization;
+      await call.terminal.insist(
+        `Leave ${organization}? Your personal tokens in it end for good.`,
+        flags.yes,
+      );
+      await withSession(call, flags, (client, options) =>
+        client.organizations.leaveOrganization({ organization }, options),
+      );
+      call.done(`Left ${organization}`);
+      if (principal.organization === organization && principal.userId !== "") {
+        await forgetEnded(call);
+      }
+    },
+  });
+}
+
+/** A login by a personal token of an organization ends with the membership. */
+async function forgetEnded(call: Call): Promise<void> {
+  if (environmentContext(call.environment) === undefined) {
+    await removeContext(contextPath(call.environment));
+    call.terminal.say("You are logged out: your login was by a token of this organization.");
+  }
+}
+
+/** Whoever has more members names one by id. */
+const MAX_SEARCHED = 10_000;
+
+async function findMember(call: Call, text: string): Promise<Member> {
+  const wanted = text.toLowerCase();
+  const { items } = await readMembers(call, { limit: MAX_SEARCHED });
+  const found = items.find(
+    ({ email, userId }) => email.toLowerCase() === wanted || userId === text,
+  );
+  if (found === undefined) {
+    throw new CliError(`no member has the address or id ${JSON.stringify(text)}`, {
+      exitCode: ExitCode.notFound,
+      hint: "tessera member list shows them",
+    });
+  }
+  return found;
+}

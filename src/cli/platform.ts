@@ -1,0 +1,26 @@
+/** Every command that speaks to a platform, or to a deployment. */
+import type { Command } from "commander";
+import { auditCommand } from "./audit.ts";
+import { endpointCallCommand } from "./call.ts";
+import { clientCommand } from "./client.ts";
+import { cloudCommand } from "./cloud.ts";
+import type { CloudActions } from "./command.ts";
+import { deploymentCommand } from "./deployment.ts";
+import { memberCommand } from "./member.ts";
+import { orgCommand } from "./org.ts";
+import { taskCommand } from "./task.ts";
+import { tokenCommand } from "./token.ts";
+
+export function platformCommands(actions: CloudActions): Command[] {
+  return [
+    endpointCallCommand,
+    taskCommand,
+    clientCommand,
+    cloudCommand,
+    tokenCommand,
+    orgCommand,
+    memberCommand,
+    deploymentCommand,
+    auditCommand,
+  ].map((make) => make(actions));
+}

@@ -1,0 +1,81 @@
+/**
+ * Where results go: to `--output-file` as they come, or to standard output.
+ * A file is written beside its place and renamed, so that it is never half there.
+ */
+import { randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { stripVTControlCharacters } from "node:util";
+import type { OpenResult } from "../client/index.ts";
+import { option } from "./command.ts";
+import { CliError } from "./failure.ts";
+import { inUnits } from "./sizes.ts";
+import type { Target } from "./target.ts";
+
+export interface ResultFlags {
+  readonly outputFile?: string;
+}
+
+export const OUTPUT_FILE = option(
+  "--output-file <path>",
+  "write the result there (default: to standard output)",
+);
+
+/** Writes a result that is read as it arrives. */
+export async function writeResult(
+  { terminal, signal }: Pick<Target, "terminal" | "signal">,
+  result: OpenResult,
+  { outputFile }: ResultFlags,
+): Promise<void> {
+  const source = Readable.fromWeb(result.stream as Parameters<typeof Readable.fromWeb>[0]);
+  if (outputFile !== undefined) {
+    await writeFile(source, outputFile, signal);
+    terminal.say(`Wrote ${outputFile}`);
+    return;
+  }
+  const { stdout } = terminal.streams;
+  const readable = /^(?:application\/json|text\/)/.test(result.type);
+  const onTerminal = "isTTY" in stdout && stdout.isTTY === true;
+  if (!readable && onTerminal) {
+    source.destroy();
+    const size = result.size === undefined ? "" : `, ${inUnits(result.size)}`;
+    throw new CliError(`the result is a file (${result.type}${size}), and this is a terminal`, {
+      hint: `write it to a file: --output-file ${result.name || "result"}`,
+    });
+  }
+  if (!readable) {
+    await pipeline(source, stdout, { end: false, signal });
+    return;
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of source) {
+    signal.throwIfAborted();
+    chunks.push(Buffer.from(chunk as Uint8Array));
+  }
+  const text = Buffer.concat(chunks).toString();
+  terminal.answer(onTerminal ? forPeople(text, result.type) : text);
+}
+
+/** JSON with space in it, and nothing that steers the terminal. */
+function forPeople(text: string, type: string): string {
+  const shown = type.startsWith("application/json")
+    ? JSON.stringify(JSON.parse(text), null, 2)
+    : text;
+  return stripVTControlCharacters(shown).replace(/(?![\n\t])[\p{Cc}\p{Bidi_Control}]/gu, " ");
+}
+
+async function writeFile(source: Readable, path: string, signal: AbortSignal): Promise<void> {
+  const fresh = `${path}.${randomBytes(6).toString("hex")}.part`;
+  try {
+    await pipeline(source, createWriteStream(fresh, { flags: "wx" }), { signal });
+    await rename(fresh, path);
+  } catch (err) {
+    await rm(fresh, { force: true });
+    if (err instanceof Error && "code" in err && "syscall" in err) {
+      throw new CliError(`${path} cannot be written: ${err.code}`, { cause: err });
+    }
+    throw err;
+  }
+}

@@ -1,0 +1,140 @@
+/** Waits until a revision serves, or cannot. */
+import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../client/index.ts";
+import type { Call } from "./command.ts";
+import { CliError, isPassing } from "./failure.ts";
+import { plain } from "./plain.ts";
+
+/** Longer than a node waits for a service to start, with all its workers one after another. */
+const LIMIT_MS = 15 * 60_000;
+const POLL_MS = { first: 250, longest: 2_000 };
+/** So often in a row the platform may be out of reach: it may be updated just now. */
+const MAX_LOST = 15;
+/** A revision that serves may stay degraded: a node of several is not well, or a worker crashes. */
+const DEGRADED_MS = 30_000;
+const LOG_LINES = 20;
+
+export interface RolloutOptions {
+  readonly name: string;
+  /** The revision that is waited for. */
+  readonly revision: number;
+  /** Called with each state, and why it is not better. */
+  readonly onState: (deployment: Deployment) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Resolves with the deployment when the revision serves, also degraded if it
+ * stays so, or when the deployment is stopped. Throws with the reason when it
+ * cannot serve.
+ */
+export async function waitForRollout(call: Call, options: RolloutOptions): Promise<Deployment> {
+  const { name, revision, onState, signal } = options;
+  const endMs = call.clock.now() + LIMIT_MS;
+  let degradedMs: number | undefined;
+  let lost = 0;
+  for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)) {
+    try {
+      const deployment = await getDeployment(call, name, signal);
+      lost = 0;
+      onState(deployment);
+      if (await isDone(call, deployment, options)) {
+        return deployment;
+      }
+      const nowMs = call.clock.now();
+      degradedMs = isDegraded(deployment, revision) ? (degradedMs ?? nowMs) : undefined;
+      if (degradedMs !== undefined && nowMs > degradedMs + DEGRADED_MS) {
+        return deployment;
+      }
+      if (nowMs > endMs) {
+        throw new CliError(
+          `revision ${revision} is not ready after ${LIMIT_MS / 60_000} minutes: ${plain(deployment.statusReason)}`,
+          { hint: `its roll-out goes on: tessera deployment get ${name}` },
+        );
+      }
+    } catch (err) {
+      signal.throwIfAborted();
+      lost += 1;
+      if (!isPassing(err) || lost > MAX_LOST) {
+        throw err;
+      }
+    }
+    await call.clock.wait(pauseMs, signal);
+  }
+}
+
+async function getDeployment(call: Call, name: string, signal: AbortSignal): Promise<Deployment> {
+  const { organization } = call;
+  return await call.client.deployments.getDeployment({ organization, name }, { signal });
+}
+
+async function isDone(
+  call: Call,
+  { status, statusReason, targetRevision, revision: serving }: Deployment,
+  { name, revision, signal }: RolloutOptions,
+): Promise<boolean> {
+  if (targetRevision !== revision) {
+    throw new CliError(
+      `revision ${targetRevision} has taken the place of revision ${revision} before that was ready`,
+      { hint: `tessera deployment revisions ${name} shows who deployed it` },
+    );
+  }
+  switch (status) {
+    case DeploymentStatus.READY:
+      return serving === revision;
+    case DeploymentStatus.STOPPED:
+      return true;
+    case DeploymentStatus.FAILED:
+      throw await failure(call, { name, revision, statusReason, serving, signal });
+    default:
+      return false;
+  }
+}
+
+function isDegraded({ status, revision: serving }: Deployment, revision: number): boolean {
+  return status === DeploymentStatus.DEGRADED && serving === revision;
+}
+
+interface Failed {
+  readonly name: string;
+  readonly revision: number;
+  readonly statusReason: string;
+  readonly serving: number;
+  readonly signal: AbortSignal;
+}
+
+async function failure(call: Call, failed: Failed): Promise<CliError> {
+  const { name, revision, statusReason, serving } = failed;
+  const reason = statusReason
+    .split("\n")
+    .map(plain)
+    .filter((line) => line !== "");
+  // The reason of a node has what the worker wrote below it, unless there was nothing to tell it by.
+  const lines = reason.length > 1 ? reason.slice(1) : await lastLines(call, failed);
+  const still =
+    serving > 0 && serving !== revision
+      ? `revision ${serving} goes on serving`
+      : "nothing serves now";
+  return new CliError(
+    [`${name} could not be rolled out: ${reason[0] ?? "no reason is known"}`, ...lines].join(
+      "\n  ",
+    ),
+    { hint: `${still}; tessera deployment logs ${name} shows all that it wrote` },
+  );
+}
+
+/** What the revision's workers wrote last; nothing where that cannot be read. */
+async function lastLines(call: Call, { name, revision, signal }: Failed): Promise<string[]> {
+  const { organization } = call;
+  const lines: DeploymentLogLine[] = [];
+  try {
+    const request = { organization, name, tail: LOG_LINES };
+    for await (const line of call.client.deployments.watchDeploymentLogs(request, { signal })) {
+      lines.push(line);
+    }
+  } catch {
+    // The reason is known, and matters more.
+  }
+  return lines
+    .filter((line) => line.revision === revision && line.stream !== "node")
+    .map(({ text }) => plain(text));
+}

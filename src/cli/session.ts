@@ -1,0 +1,121 @@
+/**
+ * Some calls ask for a person rather than a token: they show a secret, or
+ * change what the person is in an organization. For such a call the command
+ * line signs the person in with their password, keeps the session in memory,
+ * and signs them out again.
+ */
+import type { CallOptions } from "@connectrpc/connect";
+import { createTesseraClient, errorFacts, type TesseraClient } from "../client/index.ts";
+import { CALL_TIMEOUT_MS, type Call, type CallFlags, option } from "./command.ts";
+import { CliError, describeFailure, usageError } from "./failure.ts";
+
+export interface SessionFlags extends CallFlags {
+  readonly email?: string;
+  readonly passwordStdin?: boolean;
+}
+
+/** The options of every command that signs in. */
+export const SESSION_OPTIONS = [
+  option("--email <address>", "the address to sign in with (default: that of the login)"),
+  option("--password-stdin", "read the password from standard input"),
+];
+
+/** Follows the description of a command that signs in. */
+export const SESSION_NOTE = "Asks for your password: a token is not enough for this.";
+
+/** The same for commands that sign in where the token has too little access. */
+export const ELEVATED_NOTE =
+  "A token cannot give more access than its own: beyond that, this asks for your password.";
+
+const COOKIE = "tessera_session";
+
+/** Signs in, runs the calls with the session, and signs out. */
+export async function withSession<T>(
+  call: Call,
+  flags: SessionFlags,
+  run: (client: TesseraClient, options: CallOptions) => Promise<T>,
+): Promise<T> {
+  const { email, password } = await credentials(call, flags);
+  // Without the token: who sends two credentials leaves it open which one counts.
+  const client = createTesseraClient({ url: call.context.endpoint, timeoutMs: CALL_TIMEOUT_MS });
+  let cookie: string | undefined;
+  await client.auth.signIn(
+    { email, password },
+    {
+      onHeader: (headers) => {
+        cookie = headers
+          .getSetCookie()
+          .map((text) => text.split(";")[0] ?? "")
+          .find((text) => text.startsWith(`${COOKIE}=`));
+      },
+    },
+  );
+  if (cookie === undefined) {
+    throw new CliError("the server signed you in without giving a session: nothing was done");
+  }
+  const options = { headers: { cookie } };
+  try {
+    return await run(client, options);
+  } finally {
+    await client.auth.signOut({}, options).catch(() => {
+      call.terminal.say("tessera: signing out failed; the session ends by itself");
+    });
+  }
+}
+
+/**
+ * Runs a call with the login's token. Where that has too little access, it
+ * runs again as the person, who may have more than their token. Without a
+ * login it runs as the person at once.
+ */
+export async function withTokenOrSession<T>(
+  call: Call,
+  flags: SessionFlags,
+  run: (client: TesseraClient, organization: string, options: CallOptions) => Promise<T>,
+): Promise<T> {
+  if (!call.loggedIn) {
+    return withSession(call, flags, (client, options) => run(client, call.organization, options));
+  }
+  try {
+    return await run(call.client, call.organization, {});
+  } catch (err) {
+    if (errorFacts(err).reason !== "ACCESS_DENIED") {
+      throw err;
+    }
+    if (!call.terminal.interactive && flags.passwordStdin !== true) {
+      throw new CliError(describeFailure(err).message ?? "the token has too little access", {
+        hint: "you may do it with your password: add --password-stdin",
+        cause: err,
+      });
+    }
+    if (call.terminal.interactive) {
+      call.terminal.say(
+        "The login's token has too little access for this; with your password, you may.",
+      );
+    }
+    const organization = await call.organizationName();
+    return await withSession(call, flags, (client, options) => run(client, organization, options));
+  }
+}
+
+async function credentials(
+  call: Call,
+  flags: SessionFlags,
+): Promise<{ readonly email: string; readonly password: string }> {
+  const { terminal } = call;
+  const ofLogin = async () => (call.loggedIn ? (await call.principal()).email : "");
+  const known = flags.email ?? ((await ofLogin()) || undefined);
+  if (flags.passwordStdin === true) {
+    if (known === undefined) {
+      throw usageError("--email is missing: no login says who you are");
+    }
+    return { email: known, password: await terminal.readSecret("Password") };
+  }
+  if (!terminal.interactive) {
+    throw usageError(
+      "this asks for your password, and there is no terminal: give it by --password-stdin",
+    );
+  }
+  const email = flags.email ?? (await terminal.ask("E-mail address", known));
+  return { email, password: await terminal.askSecret("Password") };
+}

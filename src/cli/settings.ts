@@ -1,0 +1,36 @@
+/** Options of the command line from a table of settings. */
+import { type Command, Option } from "commander";
+import type { Settings } from "../config.ts";
+
+/** Adds an option for every setting that has a flag, and one for the file of settings. */
+export function addSettings(command: Command, settings: Settings): Command {
+  for (const { flag, variable, summary, shownDefault } of Object.values(settings)) {
+    if (flag !== undefined) {
+      const otherwise = shownDefault === "" ? "none" : shownDefault;
+      command.addOption(new Option(flag, `${summary} (default: ${otherwise}) [${variable}]`));
+    }
+  }
+  return command
+    .addOption(
+      new Option(
+        "--config <file>",
+        "file of settings (default: tessera.json, if it is there) [TESSERA_CONFIG]",
+      ),
+    )
+    .addHelpText("after", notes(settings));
+}
+
+function notes(settings: Settings): string {
+  const hidden = Object.values(settings).filter(({ flag }) => flag === undefined);
+  const longest = Math.max(...hidden.map(({ variable }) => variable.length));
+  const lines = hidden.map(
+    ({ variable, summary, shownDefault }) =>
+      `  ${variable.padEnd(longest)}  ${summary}\n  ${" ".repeat(longest)}  (default: ${shownDefault})`,
+  );
+  return `
+A flag comes before the variable in brackets, and that before the file, which is
+JSON such as {"port": 8080}: docs/configuration.md has the keys and the reasons.
+
+Only in the environment or the file, because others can see a command line:
+${lines.join("\n")}`;
+}

@@ -1,0 +1,54 @@
+import { join, resolve } from "node:path";
+import type { StartedPlatform } from "../app.ts";
+
+/** What a platform says when it has started: where everything is, and how to set it up. */
+export function platformGreeting(platform: StartedPlatform): string {
+  const { config, database, keys, setupCode, url, version } = platform;
+  const methods = [
+    "password",
+    ...(config.oidc ? [`${config.oidc.name} (${config.oidc.issuer})`] : []),
+  ];
+  const lines = [
+    `Tessera ${version} runs on ${url}`,
+    "",
+    `  data       ${config.dataFolder}`,
+    `  database   ${database}`,
+    `  keys       ${keys}`,
+    `  listens    ${config.host}:${platform.port}`,
+    `  sign-in    ${methods.join(", ")}`,
+    `  log level  ${config.logLevel}`,
+    "",
+    ...(setupCode === undefined ? [] : setup(platform, setupCode)),
+    "Ctrl-C stops.",
+    "",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function setup(platform: StartedPlatform, code: string): string[] {
+  return [
+    "Nobody has set this platform up yet. Do it in a browser, with a link that works once:",
+    "",
+    `  ${platform.url}/setup#code=${code}`,
+    "",
+    "or on this machine:",
+    "",
+    `  npx tessera admin setup --organization acme --email you@example.com${where(platform)}`,
+    "",
+  ];
+}
+
+/** The options by which a command finds the same data from the same folder. */
+function where({ config: { dataFolder }, database }: StartedPlatform): string {
+  const data = dataFolder === resolve(".tessera") ? "" : ` --data ${quoted(dataFolder)}`;
+  if (database.includes("://")) {
+    return `${data}  (with the same DATABASE_URL)`;
+  }
+  const isUsual = database === join(dataFolder, "tessera.db");
+  return isUsual ? data : `${data} --database ${quoted(database)}`;
+}
+
+/** For a POSIX shell, where it needs it. */
+function quoted(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

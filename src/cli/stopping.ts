@@ -1,0 +1,29 @@
+/** Resolves with the first SIGINT or SIGTERM; a second one ends the process at once. */
+export function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let first = true;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (first) {
+        first = false;
+        resolve(signal);
+      } else {
+        process.exit(1);
+      }
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+}
+
+/** Ends the process before what it was to serve is there: nobody has been promised anything yet. */
+export function stopBeforeReady(signal: NodeJS.Signals, what: string): never {
+  process.stderr.write(`\n${signal}: stopped before ${what} was ready\n`);
+  process.exit(0);
+}
+
+/** Says what happens from now on. */
+export function sayStopping(signal: NodeJS.Signals, drainMs: number): void {
+  process.stderr.write(
+    `\n${signal}: taking no more calls, letting those under way finish (at most ${drainMs / 1000} s); again stops at once\n`,
+  );
+}

@@ -1,0 +1,178 @@
+/**
+ * Which deployment a command calls, and with which token: `--url` says its
+ * own address; `--deployment` names one of the platform that is logged in to.
+ * The login's token goes to that platform and the hosts below it, and
+ * nowhere else; another one has to be given.
+ */
+import { Command, type Option } from "commander";
+import { type ClientOptions, Connection, createTesseraClient } from "../client/index.ts";
+import {
+  CALL_TIMEOUT_MS,
+  type CallFlags,
+  type Clock,
+  type CloudActions,
+  examplesText,
+  option,
+} from "./command.ts";
+import {
+  type Context,
+  contextPath,
+  currentContext,
+  environmentContext,
+  readContext,
+} from "./context.ts";
+import { parseEndpoint, parseToken } from "./endpoint.ts";
+import { EXIT_CODES, usageError } from "./failure.ts";
+import type { OutputFormat } from "./output.ts";
+import { Terminal } from "./terminal.ts";
+import { parseDuration } from "./times.ts";
+
+export interface TargetFlags extends Pick<CallFlags, "organization"> {
+  /** `json` for programs; anything else, or nothing, is for people. */
+  readonly output?: string;
+  readonly url?: string;
+  readonly deployment?: string;
+  readonly token?: string;
+  readonly timeout?: string;
+}
+
+/** One run of a command on a deployment. */
+export interface Target {
+  readonly connection: Connection;
+  /** For the platform's RPCs about the same deployment. */
+  readonly options: ClientOptions;
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+  readonly output: OutputFormat;
+  /** Ctrl-C. */
+  readonly signal: AbortSignal;
+  /** `--timeout`, for what waits. */
+  readonly timeoutMs: number | undefined;
+}
+
+export interface TargetCommandOptions<Flags extends TargetFlags> {
+  readonly description: string;
+  readonly arguments?: readonly (readonly [name: string, description: string])[];
+  readonly options?: readonly Option[];
+  readonly examples: readonly string[];
+  /** Follows the examples. */
+  readonly note?: string;
+  /** Whether `--output` is taken: for what is not the function's own. Default: true. */
+  readonly formats?: boolean;
+  run(target: Target, flags: Flags, args: readonly string[]): Promise<void>;
+}
+
+/** Makes a command that calls a deployment. */
+export function targetCommand<Flags extends TargetFlags>(
+  name: string,
+  actions: CloudActions,
+  options: TargetCommandOptions<Flags>,
+): Command {
+  const command = new Command(name).description(options.description);
+  for (const [argument, description] of options.arguments ?? []) {
+    command.argument(argument, description);
+  }
+  const outputs =
+    options.formats === false
+      ? []
+      : [
+          option("-o, --output <format>", "for people or for programs")
+            .choices(["table", "json"])
+            .default("table"),
+        ];
+  for (const each of [...(options.options ?? []), ...TARGET_OPTIONS, ...outputs]) {
+    command.addOption(each);
+  }
+  const { examples, note = "" } = options;
+  return command
+    .addHelpText("after", `${examplesText(examples)}${note}\n${EXIT_CODES}`)
+    .action(async () => {
+      const flags = command.opts<Flags>();
+      using interruption = actions.streams.interruption();
+      const target = await resolve(actions, flags, interruption.signal);
+      await options.run(target, flags, command.args);
+    });
+}
+
+const TARGET_OPTIONS: readonly Option[] = [
+  option("--url <url>", "the address of the deployment, or of tessera serve"),
+  option("-d, --deployment <name>", "a deployment of the platform that is logged in to"),
+  option("--organization <name>", "whose deployment it is (default: the token's own)"),
+  option("--token <token>", "the token to call with (default: TESSERA_TOKEN, else the login's)"),
+  option("--timeout <duration>", "give up after so long, such as 30s (default: 5m for a call)"),
+];
+
+async function resolve(
+  actions: CloudActions,
+  flags: TargetFlags,
+  signal: AbortSignal,
+): Promise<Target> {
+  const timeoutMs =
+    flags.timeout === undefined ? undefined : parseDuration("--timeout", flags.timeout);
+  const options = {
+    ...(await clientOptions(actions, flags)),
+    ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+  };
+  return {
+    connection: new Connection(options),
+    options,
+    terminal: new Terminal(actions.streams),
+    clock: actions.clock,
+    output: flags.output === "json" ? "json" : "table",
+    signal,
+    timeoutMs,
+  };
+}
+
+async function clientOptions(actions: CloudActions, flags: TargetFlags): Promise<ClientOptions> {
+  const { url, deployment, organization } = flags;
+  if ((url === undefined) === (deployment === undefined)) {
+    throw usageError(
+      url === undefined
+        ? "it is not said which deployment: give --deployment <name>, or --url <url>"
+        : "--url and --deployment are two ways to say which deployment: give one",
+    );
+  }
+  const environment = actions.readEnvironment();
+  const given =
+    flags.token === undefined
+      ? environment.token && parseToken("TESSERA_TOKEN", environment.token)
+      : parseToken("--token", flags.token);
+  if (url !== undefined) {
+    const address = parseEndpoint("--url", url);
+    const login =
+      given === undefined
+        ? (environmentContext(environment) ?? (await readContext(contextPath(environment))))
+        : undefined;
+    const token = given ?? (login && isBelow(address, login.endpoint) ? login.apiToken : undefined);
+    return { url: address, ...(token !== undefined && { token }) };
+  }
+  const login = await currentContext(environment);
+  const name = deployment?.includes("/")
+    ? deployment
+    : `${organization ?? (await ownOrganization(login))}/${deployment}`;
+  return { url: login.endpoint, deployment: name, token: given ?? login.apiToken };
+}
+
+async function ownOrganization({ endpoint, apiToken }: Context): Promise<string> {
+  const options = { url: endpoint, token: apiToken, timeoutMs: CALL_TIMEOUT_MS };
+  return (await createTesseraClient(options).auth.getCurrentPrincipal({})).organization;
+}
+
+/** The platform's own host, or one below it, at the same port. */
+function isBelow(url: string, endpoint: string): boolean {
+  const [of, platform] = [new URL(url), new URL(endpoint)];
+  return (
+    of.protocol === platform.protocol &&
+    (of.host === platform.host || of.host.endsWith(`.${platform.host}`))
+  );
+}
+
+/** Writes JSON, or what people read of it. */
+export function show(
+  { terminal, output }: Pick<Target, "terminal" | "output">,
+  json: unknown,
+  text: () => string,
+): void {
+  terminal.answer(output === "json" ? JSON.stringify(json, null, 2) : text());
+}

@@ -1,0 +1,142 @@
+/**
+ * Where a command reads and writes. Answers go to `stdout`, so that programs
+ * can read them; everything said to a person goes to `stderr`, questions too.
+ */
+import { CliError, ExitCode } from "./failure.ts";
+import { plain } from "./plain.ts";
+
+/** The streams of a command. */
+export interface Streams {
+  readonly stdin: NodeJS.ReadableStream;
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+  /** Whether a person is there to answer. */
+  readonly interactive: boolean;
+  /** Runs while the command listens for Ctrl-C itself; undoes that when it is disposed of. */
+  interruption(): Interruption;
+}
+
+export interface Interruption extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+/** Longer than any secret. */
+const MAX_SECRET_BYTES = 4096;
+
+/** The streams of this process. */
+export function processStreams(): Streams {
+  const { stdin, stdout, stderr } = process;
+  stdout.on("error", ignoreEnd);
+  return {
+    stdin,
+    stdout,
+    stderr,
+    interactive: stdin.isTTY === true && stderr.isTTY === true,
+    interruption: () => {
+      const controller = new AbortController();
+      const abort = (): void => controller.abort();
+      process.once("SIGINT", abort);
+      return {
+        signal: controller.signal,
+        [Symbol.dispose]: () => void process.off("SIGINT", abort),
+      };
+    },
+  };
+}
+
+/** Who reads the answer may have enough before its end, as `head` does. */
+function ignoreEnd(err: NodeJS.ErrnoException): void {
+  if (err.code !== "EPIPE") {
+    throw err;
+  }
+}
+
+/** What a command says and asks. */
+export class Terminal {
+  readonly streams: Streams;
+
+  constructor(streams: Streams) {
+    this.streams = streams;
+  }
+
+  get interactive(): boolean {
+    return this.streams.interactive;
+  }
+
+  /** Writes one line of the answer. */
+  answer(text: string): void {
+    this.streams.stdout.write(`${text}\n`);
+  }
+
+  /** Tells the person something. */
+  say(text: string): void {
+    this.streams.stderr.write(`${text}\n`);
+  }
+
+  async ask(message: string, otherwise?: string): Promise<string> {
+    const { input } = await prompts();
+    const text = await input(
+      { message, required: true, ...(otherwise !== undefined && { default: otherwise }) },
+      this.#context(),
+    );
+    return text.trim();
+  }
+
+  /** Asks for what must not be seen. */
+  async askSecret(message: string): Promise<string> {
+    const { password } = await prompts();
+    return await password({ message, mask: "*", toggleMask: false }, this.#context());
+  }
+
+  async confirm(message: string, otherwise: boolean): Promise<boolean> {
+    const { confirm } = await prompts();
+    return await confirm({ message, default: otherwise }, this.#context());
+  }
+
+  async choose<T>(
+    message: string,
+    choices: readonly { readonly name: string; readonly value: T }[],
+  ): Promise<T> {
+    const { select } = await prompts();
+    return await select({ message, choices }, this.#context());
+  }
+
+  /** Refuses what cannot be undone unless a person, or `--yes`, says so. */
+  async insist(message: string, yes: boolean | undefined): Promise<void> {
+    if (yes === true) {
+      return;
+    }
+    if (!this.interactive) {
+      throw new CliError("this asks for a confirmation, and there is no terminal: add --yes", {
+        exitCode: ExitCode.usage,
+      });
+    }
+    if (!(await this.confirm(plain(message), false))) {
+      throw new CliError("nothing was changed");
+    }
+  }
+
+  /** The first line of standard input, without its end; at a terminal, it is asked for unseen. */
+  async readSecret(message: string): Promise<string> {
+    if (this.interactive) {
+      return await this.askSecret(message);
+    }
+    let text = "";
+    for await (const chunk of this.streams.stdin) {
+      text += chunk.toString();
+      if (text.length > MAX_SECRET_BYTES || text.includes("\n")) {
+        break;
+      }
+    }
+    return (text.split("\n")[0] ?? "").replace(/\r$/, "");
+  }
+
+  #context() {
+    return { input: this.streams.stdin, output: this.streams.stderr };
+  }
+}
+
+/** Loaded when somebody is asked: most runs ask nothing. */
+function prompts() {
+  return import("@inquirer/prompts");
+}

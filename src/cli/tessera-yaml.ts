@@ -1,0 +1,216 @@
+/**
+ * `tessera.yaml`: what a service is deployed with, kept beside it. Everything
+ * in it is checked before anything is done, and each fault is told with its
+ * line: a key that is misspelt would otherwise be a setting that is missing.
+ */
+import { readFile, stat } from "node:fs/promises";
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
+import {
+  type GivenSettings,
+  MAX_VALUE_BYTES,
+  MAX_WORKERS,
+  NAME_PATTERN,
+  type Parsed,
+  parseCpu,
+  parseMemory,
+} from "./deploy-settings.ts";
+import { CliError, ExitCode, usageError } from "./failure.ts";
+import { plain } from "./plain.ts";
+
+export const FILE_NAME = "tessera.yaml";
+
+/** What the file says; paths as they stand in it. */
+export interface TesseraFile {
+  readonly service?: string;
+  readonly name?: string;
+  readonly authorization?: boolean;
+  readonly settings: GivenSettings;
+  /** Names only. */
+  readonly secrets: readonly string[];
+  readonly include: readonly string[];
+}
+
+const KEYS = ["service", "name", "authorization", "workers", "memory", "cpu", "env"] as const;
+const LISTS = ["secrets", "include"] as const;
+const MAX_FILE_BYTES = 1024 * 1024;
+
+/** Reads the file. Throws a usage error that names the line. */
+export async function readTesseraFile(path: string): Promise<TesseraFile> {
+  return parseTesseraFile(await readText(path), path);
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    const { size } = await stat(path);
+    if (size > MAX_FILE_BYTES) {
+      throw usageError(`${path} is larger than ${MAX_FILE_BYTES} bytes`);
+    }
+    return await readFile(path, "utf8");
+  } catch (err) {
+    if (err instanceof CliError) {
+      throw err;
+    }
+    const { code } = err as NodeJS.ErrnoException;
+    throw new CliError(
+      code === "ENOENT" ? `${path} does not exist` : `${path} cannot be read: ${code}`,
+      { exitCode: ExitCode.usage, cause: err },
+    );
+  }
+}
+
+/** The same for a text; `path` is what messages call it. */
+export function parseTesseraFile(text: string, path: string): TesseraFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    stringKeys: true,
+    prettyErrors: false,
+  });
+  const fail: Fail = (at, message) => {
+    const { line, col } = lines.linePos(typeof at === "number" ? at : (at.range?.[0] ?? 0));
+    throw usageError(`${path}:${line}:${col}: ${plain(message)}`);
+  };
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) {
+    fail(error.pos[0], error.message);
+  }
+  const { contents } = document;
+  if (!isMap(contents)) {
+    return fail(contents ?? 0, `must have keys, such as service: ${KEYS.join(", ")}`);
+  }
+  const values = entries(contents, [...KEYS, ...LISTS], fail);
+  const read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T): T | undefined => {
+    const node = values.get(key);
+    return node === undefined ? undefined : as(node, key, fail);
+  };
+  const service = read("service", someText);
+  const name = read("name", someText);
+  const authorization = read("authorization", truth);
+  return {
+    ...(service !== undefined && { service }),
+    ...(name !== undefined && { name }),
+    ...(authorization !== undefined && { authorization }),
+    settings: settings(read),
+    secrets: read("secrets", names) ?? [],
+    include: read("include", texts) ?? [],
+  };
+}
+
+/** Throws; a place is a node, or an offset. */
+type Fail = (at: Node | number, message: string) => never;
+
+type Read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T) => T | undefined;
+
+function settings(read: Read): GivenSettings {
+  const memoryMib = read("memory", (node, key, fail) => number(parseMemory, node, key, fail));
+  const cpu = read("cpu", (node, key, fail) => number(parseCpu, node, key, fail));
+  const env = read("env", variables);
+  return {
+    ...read("workers", workers),
+    ...(memoryMib !== undefined && { memoryMib }),
+    ...(cpu !== undefined && { cpu }),
+    ...(env !== undefined && { env }),
+  };
+}
+
+/** The members of a map, of which none is unknown. */
+function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail) {
+  const found = new Map<string, Node>();
+  for (const { key, value } of map.items) {
+    const name = isScalar(key) ? String(key.value) : "";
+    if (known !== undefined && !known.includes(name)) {
+      fail(key as Node, `${JSON.stringify(name)} is not a key; there are ${known.join(", ")}`);
+    }
+    if (value === null || (isScalar(value) && value.value === null)) {
+      fail((value ?? key) as Node, `${name} has no value`);
+    }
+    found.set(name, value as Node);
+  }
+  return found;
+}
+
+function someText(node: Node, key: string, fail: Fail): string {
+  return isScalar(node) && typeof node.value === "string" && node.value !== ""
+    ? node.value
+    : fail(node, `${key} must be text`);
+}
+
+function truth(node: Node, key: string, fail: Fail): boolean {
+  return isScalar(node) && typeof node.value === "boolean"
+    ? node.value
+    : fail(node, `${key} must be true or false`);
+}
+
+function number(
+  parse: (text: string) => Parsed<number>,
+  ...[node, key, fail]: readonly [Node, string, Fail]
+): number {
+  const text = isScalar(node) ? (node.source ?? "") : "";
+  const read = parse(text);
+  return "value" in read ? read.value : fail(node, `${key} ${read.fault}`);
+}
+
+function workers(node: Node, key: string, fail: Fail): GivenSettings {
+  if (!isMap(node)) {
+    return fail(node, `${key} must have min and max`);
+  }
+  const given = entries(node, ["min", "max"], fail);
+  const count = (name: "min" | "max", lowest: number): number | undefined => {
+    const at = given.get(name);
+    if (at === undefined) {
+      return undefined;
+    }
+    const value = isScalar(at) ? at.value : undefined;
+    return Number.isInteger(value) && Number(value) >= lowest && Number(value) <= MAX_WORKERS
+      ? Number(value)
+      : fail(at, `${key}.${name} must be a whole number from ${lowest} to ${MAX_WORKERS}`);
+  };
+  const [minWorkers, maxWorkers] = [count("min", 0), count("max", 1)];
+  if (minWorkers !== undefined && maxWorkers !== undefined && minWorkers > maxWorkers) {
+    fail(given.get("min") ?? node, `${key}.min is more than ${key}.max`);
+  }
+  return {
+    ...(minWorkers !== undefined && { minWorkers }),
+    ...(maxWorkers !== undefined && { maxWorkers }),
+  };
+}
+
+function variables(node: Node, key: string, fail: Fail): Record<string, string> {
+  if (!isMap(node)) {
+    return fail(node, `${key} must have names with their values`);
+  }
+  const given: Record<string, string> = {};
+  for (const [name, value] of entries(node, undefined, fail)) {
+    if (!NAME_PATTERN.test(name)) {
+      fail(value, `${key}: ${JSON.stringify(name)} is no name of a variable`);
+    }
+    if (!isScalar(value) || typeof value.value === "boolean") {
+      return fail(value, `${key}.${name} must be text: put it in quotes`);
+    }
+    // A number as it is written: 010 is not 8.
+    const text = typeof value.value === "string" ? value.value : (value.source ?? "");
+    if (Buffer.byteLength(text) > MAX_VALUE_BYTES || text.includes("\0")) {
+      fail(value, `${key}.${name} must be at most ${MAX_VALUE_BYTES} bytes without NUL`);
+    }
+    given[name] = text;
+  }
+  return given;
+}
+
+function texts(node: Node, key: string, fail: Fail): string[] {
+  return isSeq(node)
+    ? node.items.map((item) => someText(item as Node, `each of ${key}`, fail))
+    : fail(node, `${key} must be a list`);
+}
+
+function names(node: Node, key: string, fail: Fail): string[] {
+  if (!isSeq(node)) {
+    return fail(node, `${key} must be a list of names; values are given by --secret`);
+  }
+  return node.items.map((item) => {
+    const name = isScalar(item) ? String(item.value) : "";
+    return NAME_PATTERN.test(name)
+      ? name
+      : fail(item as Node, `each of ${key} must be a name; its value is given by --secret`);
+  });
+}

@@ -1,0 +1,53 @@
+/** Times as people type them. */
+import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { usageError } from "./failure.ts";
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** A whole number with a unit from seconds to weeks, such as `90d`; in milliseconds. */
+export function parseDuration(option: string, text: string): number {
+  const [, count, unit = ""] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  const unitMs = UNIT_MS[unit];
+  if (count === undefined || unitMs === undefined) {
+    throw usageError(
+      `${option} ${JSON.stringify(text)} is not a duration: give a number with s, m, h, d or w, such as 90d`,
+    );
+  }
+  return Number(count) * unitMs;
+}
+
+/** The same for a call. */
+export function toDuration(ms: number): Pick<Duration, "seconds" | "nanos"> {
+  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+}
+
+/** RFC 3339 without a zone has no meaning that both ends agree on; seconds may be left out. */
+const MOMENT =
+  /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2}))?$/i;
+
+/** A moment: so long from now (`90d`), a day (its start, UTC), or day and time with zone. */
+export function parseMoment(option: string, text: string, nowMs: number): Timestamp {
+  if (/^\d+[a-z]+$/i.test(text)) {
+    return timestampFromMs(nowMs + parseDuration(option, text));
+  }
+  const [, day, time = "00:00", zone = "Z"] = MOMENT.exec(text) ?? [];
+  const ms = day === undefined ? Number.NaN : Date.parse(`${day}T${time}${zone.toUpperCase()}`);
+  if (Number.isNaN(ms) || !isDay(day ?? "")) {
+    throw usageError(
+      `${option} ${JSON.stringify(text)} is not a time: give a duration such as 90d, a day such as 2027-01-31, or 2027-01-31T08:30Z`,
+    );
+  }
+  return timestampFromMs(ms);
+}
+
+/** Dates roll over: to JavaScript, February 30 is March 2. */
+function isDay(day: string): boolean {
+  const ms = Date.parse(`${day}T00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
+}

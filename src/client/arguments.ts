@@ -1,0 +1,66 @@
+/**
+ * Arguments as a body: JSON, or multipart where there is a file among them.
+ * Files are sent as they are read, and can be read again for a second attempt.
+ */
+
+/** What stands for a file; without a name it is sent as `file`. */
+export type FileLike = Blob | Uint8Array | ArrayBuffer;
+
+/** A body that can be sent more than once. */
+export interface Body {
+  /** Absent where `fetch` says it itself. */
+  readonly contentType?: string;
+  make(): RequestInit["body"];
+}
+
+/** Throws a `TypeError` on arguments that cannot be sent. */
+export function bodyOf(args: unknown): Body {
+  const values = args ?? {};
+  if (typeof values !== "object" || Array.isArray(values) || isFile(values)) {
+    throw new TypeError("arguments must be an object: { name: value }");
+  }
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  if (!entries.some(([, value]) => isFile(value) || isFileList(value))) {
+    const json = JSON.stringify(values);
+    return { contentType: "application/json", make: () => json };
+  }
+  const parts = entries.flatMap(([name, value]) => partsOf(name, value));
+  return {
+    make() {
+      const form = new FormData();
+      for (const [name, value] of parts) {
+        // A Blob gets a name, because a part without one is no file.
+        typeof value === "string"
+          ? form.append(name, value)
+          : form.append(name, value, nameOf(value));
+      }
+      return form;
+    },
+  };
+}
+
+function partsOf(name: string, value: unknown): (readonly [string, string | Blob])[] {
+  if (isFile(value)) {
+    return [[name, blobOf(value)]];
+  }
+  if (isFileList(value)) {
+    return value.map((each) => [name, blobOf(each)] as const);
+  }
+  return [[name, JSON.stringify(value)]];
+}
+
+function isFile(value: unknown): value is FileLike {
+  return value instanceof Blob || value instanceof ArrayBuffer || value instanceof Uint8Array;
+}
+
+function isFileList(value: unknown): value is readonly FileLike[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isFile);
+}
+
+function blobOf(value: FileLike): Blob {
+  return value instanceof Blob ? value : new Blob([value as ArrayBuffer]);
+}
+
+function nameOf(blob: Blob): string {
+  return blob instanceof File && blob.name !== "" ? blob.name : "file";
+}

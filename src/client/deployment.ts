@@ -1,0 +1,38 @@
+/** What speaks to one deployment; nothing here needs more than `fetch`. */
+export type { FileLike } from "./arguments.ts";
+export { createClient, type DeploymentClientOptions } from "./client.ts";
+export { type CallOptions, type ClientOptions, Connection } from "./connection.ts";
+export type { TimeSpan } from "./duration.ts";
+export {
+  type ApiEndpoint,
+  createEndpoint,
+  type EndpointFacts,
+  type SubmitOptions,
+  type TaskEndpoint,
+} from "./endpoint.ts";
+export * from "./errors.ts";
+export { clientSource } from "./generate.ts";
+export {
+  type CancelOptions,
+  RemoteTask,
+  type StatusOptions,
+  type WaitOptions,
+} from "./remote-task.ts";
+export type { OpenResult, ResultForm } from "./result.ts";
+export {
+  type FlatSchema,
+  factsOf,
+  fetchSchema,
+  type SchemaRoute,
+  type ServiceSchema,
+} from "./schema.ts";
+export {
+  hasEnded,
+  type Progress,
+  type TaskFault,
+  type TaskLogEvent,
+  type TaskState,
+  type TaskStatusValue,
+} from "./state.ts";
+export type { AnyService, DeploymentClient, EndpointTypes } from "./typing.ts";
+export type { WatchOptions } from "./watch.ts";

@@ -1,0 +1,67 @@
+/** The services of `tessera.v1` over Connect, typed by what `buf generate` wrote. */
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
+import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+
+export * from "../../gen/tessera/v1/auth_pb.js";
+export * from "../../gen/tessera/v1/deployment_pb.js";
+export * from "../../gen/tessera/v1/endpoint_pb.js";
+export * from "../../gen/tessera/v1/error_pb.js";
+export * from "../../gen/tessera/v1/login_pb.js";
+export * from "../../gen/tessera/v1/organization_pb.js";
+export * from "../../gen/tessera/v1/task_pb.js";
+export * from "../../gen/tessera/v1/token_pb.js";
+export { type ErrorFacts, errorFacts } from "./error.ts";
+
+export interface TesseraClientOptions {
+  /** The server, such as `http://localhost:3000`. */
+  readonly url: string;
+  /** Sent as bearer token with every call. */
+  readonly token?: string;
+  /** After this long a call fails with `deadline_exceeded`. Default: no limit. */
+  readonly timeoutMs?: number;
+}
+
+export interface TesseraClient {
+  readonly tasks: Client<typeof TaskService>;
+  readonly endpoints: Client<typeof EndpointService>;
+  readonly tokens: Client<typeof TokenService>;
+  readonly organizations: Client<typeof OrganizationService>;
+  readonly deployments: Client<typeof DeploymentService>;
+  readonly auth: Client<typeof AuthService>;
+  readonly login: Client<typeof LoginService>;
+}
+
+/** The services over whatever carries them. */
+export function platformClient(transport: Transport): TesseraClient {
+  return {
+    tasks: createClient(TaskService, transport),
+    endpoints: createClient(EndpointService, transport),
+    tokens: createClient(TokenService, transport),
+    organizations: createClient(OrganizationService, transport),
+    deployments: createClient(DeploymentService, transport),
+    auth: createClient(AuthService, transport),
+    login: createClient(LoginService, transport),
+  };
+}
+
+/** What every transport does with the token. */
+export function bearers(token: string | undefined): Interceptor[] {
+  return token === undefined ? [] : [bearer(token)];
+}
+
+function bearer(token: string): Interceptor {
+  // What Headers says about a value that it refuses has the value in it.
+  if (!/^[!-~]+$/.test(token)) {
+    throw new TypeError("the token has characters that cannot be sent in a header");
+  }
+  return (next) => (req) => {
+    req.header.set("authorization", `Bearer ${token}`);
+    return next(req);
+  };
+}

@@ -1,0 +1,56 @@
+/** What a deployment says of itself in `/schema.json`, for programs that read it. */
+import type { CallOptions, Connection } from "./connection.ts";
+import type { EndpointFacts } from "./endpoint.ts";
+import { ForeignAnswerError } from "./errors.ts";
+import { type ResultForm, readJson } from "./result.ts";
+
+/** A JSON Schema without references and alternatives. */
+export interface FlatSchema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, FlatSchema>>;
+  readonly required?: readonly string[];
+  readonly items?: FlatSchema;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly additionalProperties?: boolean | FlatSchema;
+}
+
+/** One endpoint. */
+export interface SchemaRoute {
+  readonly name: string;
+  readonly is_task: boolean;
+  readonly description?: string;
+  readonly input: FlatSchema;
+  readonly output: FlatSchema;
+}
+
+/** `/schema.json` */
+export interface ServiceSchema {
+  readonly name: string;
+  readonly description?: string;
+  readonly routes: readonly SchemaRoute[];
+}
+
+/** Asks a deployment. Rejects with a `DeploymentError`. */
+export async function fetchSchema(
+  connection: Connection,
+  options: CallOptions = {},
+): Promise<ServiceSchema> {
+  const json = await connection.send("/schema.json", { ...options, repeatable: true }, readJson);
+  if (typeof json.name !== "string" || !Array.isArray(json.routes)) {
+    throw new ForeignAnswerError(
+      "what is at /schema.json does not describe a service: is the URL that of a deployment?",
+    );
+  }
+  return json as unknown as ServiceSchema;
+}
+
+/** What a client should know of an endpoint at run time. */
+export function factsOf({ is_task: isTask, output }: SchemaRoute): EndpointFacts {
+  const forms: Readonly<Record<string, ResultForm>> = { file: "file", string: "text" };
+  return {
+    kind: isTask ? "task" : "api",
+    result: forms[String(output.type)] ?? "json",
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * How the types of a service become those of its client: from what
+ * `service({ endpoints })` returned, from a decorated class, or from a
+ * description that `tessera client generate` wrote. Nothing here is there at
+ * run time, and the service itself is only imported as a type.
+ */
+import type { FileLike } from "./arguments.ts";
+import type { ApiEndpoint, TaskEndpoint } from "./endpoint.ts";
+
+/** An endpoint in a generated description. */
+export interface EndpointTypes<Kind extends "api" | "task", Arguments, Result> {
+  readonly kind: Kind;
+  readonly arguments: Arguments;
+  readonly result: Result;
+}
+
+/** A client without a description: every name is an endpoint, results are unknown. */
+export interface AnyService {
+  readonly [endpoint: string]: EndpointTypes<"task", Readonly<Record<string, unknown>>, unknown>;
+}
+
+/**
+ * The client of a service, given as `typeof service` of the function form, as
+ * the decorated class (`typeof Summarizer`), or as a generated description.
+ *
+ * The type checker does not see the decorators of a class. Therefore each
+ * public method is an endpoint, of either kind, and an argument with a default
+ * has to be given; a generated client knows better.
+ */
+export type DeploymentClient<Service> = Service extends abstract new () => infer Instance
+  ? FromMembers<Instance>
+  : string extends keyof Service
+    ? FromMembers<Service>
+    : Service extends { readonly types?: { readonly endpoints: infer Endpoints } }
+      ? FromEndpoints<Endpoints>
+      : FromMembers<Service>;
+
+type FromEndpoints<Endpoints> = {
+  readonly [Name in keyof Endpoints]: Endpoints[Name] extends {
+    readonly types?: { readonly call: infer Call };
+  }
+    ? FromCall<Call>
+    : never;
+};
+
+type FromMembers<Members> = {
+  readonly [Name in keyof Members as Name extends "setup"
+    ? never
+    : Members[Name] extends Callable | Described
+      ? Name
+      : never]: Members[Name] extends Described
+    ? FromCall<Members[Name]>
+    : Members[Name] extends (...args: infer Parameters) => infer Returned
+      ? TaskEndpoint<MethodArguments<Parameters>, Received<Awaited<Returned>>>
+      : never;
+};
+
+type Callable = (...args: never[]) => unknown;
+
+interface Described {
+  readonly kind: unknown;
+  readonly arguments: unknown;
+  readonly result: unknown;
+}
+
+type FromCall<Call> = Call extends {
+  readonly kind: infer Kind;
+  readonly arguments: infer Arguments;
+  readonly result: infer Result;
+}
+  ? Kind extends "task"
+    ? TaskEndpoint<Sent<Arguments>, Received<Result>>
+    : ApiEndpoint<Sent<Arguments>, Received<Result>>
+  : never;
+
+type MethodArguments<Parameters extends readonly unknown[]> = Parameters extends readonly []
+  ? Readonly<Record<string, never>>
+  : Sent<Parameters[0]>;
+
+/** Arguments as they can be sent: bytes of any kind where there is a file. */
+export type Sent<Arguments> = { [Name in keyof Arguments]: SentValue<Arguments[Name]> };
+
+type SentValue<Value> = unknown extends Value
+  ? unknown
+  : Value extends Blob | Uint8Array
+    ? FileLike
+    : Value extends readonly (infer Item)[]
+      ? Item extends Blob | Uint8Array
+        ? readonly FileLike[]
+        : Value
+      : Value;
+
+/** A result after its way through JSON; bytes come as a `File`. */
+export type Received<Value> = unknown extends Value
+  ? unknown
+  : Value extends Blob | Uint8Array
+    ? File
+    : Value extends { toJSON(): infer Json }
+      ? Received<Json>
+      : Value extends object
+        ? { [Name in keyof Value]: Received<Value[Name]> }
+        : Value;

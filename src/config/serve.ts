@@ -1,0 +1,125 @@
+/** The settings of `tessera serve`: flags, a few variables, and every default with its reason. */
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+import { ConfigError, database, host, integer, LOG_LEVELS, oneOf } from "./values.ts";
+
+/** The flags of `tessera serve` as they were typed. */
+export interface ServeFlags {
+  readonly port?: string;
+  readonly host?: string;
+  readonly workers?: string;
+  readonly database?: string;
+  readonly blobs?: string;
+  readonly token?: string;
+  readonly watch?: boolean;
+  readonly allowRead?: readonly string[];
+  readonly allowAddons?: boolean;
+  readonly allowWorkers?: boolean;
+  readonly env?: readonly string[];
+}
+
+export interface ServeConfig extends ServiceLimits {
+  readonly servicePath: string;
+  readonly port: number;
+  readonly host: string;
+  readonly workers: number;
+  readonly database: string;
+  readonly blobs: BlobsConfig;
+  readonly watch: boolean;
+  readonly logLevel: string;
+  /** Calls and running tasks have so long to finish when the server stops, their grace included. */
+  readonly drainMs: number;
+  /**
+   * What is held in memory of the bodies of all requests under way: eight of
+   * the largest with files as text, or 128 of JSON at a time. Beyond, callers are told to come again, because a
+   * node without memory ends for all of them.
+   */
+  readonly bodyBudgetBytes: number;
+  /** What workers may besides reading their service: nothing, unless someone asks for it. */
+  readonly workerAccess: {
+    readonly read: readonly string[];
+    readonly addons: boolean;
+    readonly threads: boolean;
+  };
+}
+
+export interface Secrets {
+  /** Asked of every caller; undefined: nobody is asked. */
+  readonly token: string | undefined;
+  /** The workers' environment, which often holds keys. Default: empty. */
+  readonly workerEnv?: { readonly [name: string]: string };
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Reads the configuration of `tessera serve`; throws a `ConfigError`. */
+export function serveConfig(
+  servicePath: string,
+  flags: ServeFlags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: ServeConfig; readonly secrets: Secrets } {
+  const token = flags.token ?? (env.TESSERA_TOKEN || undefined);
+  // Others cannot be sent in a header, or not by every client.
+  if (token !== undefined && !/^[!-~]{8,1024}$/.test(token)) {
+    throw new ConfigError(
+      "--token (or TESSERA_TOKEN) must have 8 to 1024 characters: ASCII letters, digits and punctuation, no spaces",
+    );
+  }
+  const logLevel = oneOf(LOG_LEVELS)(env.TESSERA_LOG_LEVEL ?? "info", "TESSERA_LOG_LEVEL");
+  const storedIn = database(flags.database ?? ":memory:", "--database");
+  const config: ServeConfig = {
+    servicePath,
+    port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
+    host: host(flags.host ?? "127.0.0.1", "--host"),
+    // Two, so that one busy or dying worker leaves another; more than the cores gain nothing.
+    workers: integer(1, 256)(
+      flags.workers ?? String(Math.max(2, Math.min(4, availableParallelism()))),
+      "--workers",
+    ),
+    database: storedIn,
+    blobs: blobsConfig(flags.blobs, storedIn, env),
+    watch: flags.watch ?? false,
+    logLevel,
+    drainMs: 10_000,
+    ...SERVICE_LIMITS,
+    bodyBudgetBytes: 512 * MEBIBYTE,
+    workerAccess: {
+      read: (flags.allowRead ?? []).map(readable),
+      addons: flags.allowAddons ?? false,
+      threads: flags.allowWorkers ?? false,
+    },
+  };
+  const workerEnv = Object.fromEntries((flags.env ?? []).map((text) => variable(text, env)));
+  return { config: Object.freeze(config), secrets: Object.freeze({ token, workerEnv }) };
+}
+
+function readable(text: string): string {
+  const path = resolve(text);
+  if (text === "" || !existsSync(path)) {
+    throw new ConfigError(
+      `--allow-read ${JSON.stringify(text)} does not exist: give a file or a folder that workers may read`,
+    );
+  }
+  return path;
+}
+
+/** A variable for workers, from `NAME=value` or, from this process's environment, `NAME`. */
+function variable(text: string, env: NodeJS.ProcessEnv): readonly [string, string] {
+  const [name = "", ...rest] = text.split("=");
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+    throw new ConfigError(
+      "--env takes the name of a variable, or NAME=value: letters, digits and underscores before the =",
+    );
+  }
+  if (name === "TMPDIR" || name === "LANG") {
+    throw new ConfigError(`--env ${name} cannot be: workers have one of their own`);
+  }
+  const value = rest.length > 0 ? rest.join("=") : env[name];
+  if (value === undefined) {
+    throw new ConfigError(`--env ${name} is not set here: set it, or give ${name}=value`);
+  }
+  return [name, value];
+}

@@ -1,0 +1,105 @@
+/**
+ * Settings as data. Each says once how it is called on the command line, in
+ * the environment and in the file, what it is without any of them and why;
+ * parsing, `--help` and docs/configuration.md all follow from that.
+ */
+import { ConfigError, type Parse } from "./values.ts";
+
+interface Description {
+  /** As `--help` shows it, such as `-p, --port <port>`. Absent: not on the command line, which others can see. */
+  readonly flag?: string;
+  readonly variable: string;
+  readonly summary: string;
+  /** Why the default is what it is, or what to know before changing it. */
+  readonly reason: string;
+  /** Tells whether a text of it must not be seen by others. */
+  readonly isSecret?: (text: string) => boolean;
+}
+
+export interface Setting<Value> extends Description {
+  /** What it is when nobody sets it, as one would write it. */
+  readonly fallback: string | undefined;
+  /** The same for people, where it follows from something else. */
+  readonly shownDefault: string;
+  /** Also for no text at all, where there is no `fallback`. */
+  readonly parse: (text: string | undefined, name: string) => Value;
+}
+
+export type Settings = { readonly [key: string]: Setting<unknown> };
+
+export type Values<Table extends Settings> = {
+  readonly [Key in keyof Table]: Table[Key] extends Setting<infer Value> ? Value : never;
+};
+
+/** A setting that always has a value. */
+export function setting<Value>(
+  description: Description & { readonly fallback: string; readonly parse: Parse<Value> },
+): Setting<Value> {
+  const { fallback, parse } = description;
+  return {
+    ...description,
+    shownDefault: fallback,
+    parse: (text = fallback, name) => parse(text, name),
+  };
+}
+
+/** A setting that may have none; `shownDefault` says what happens then. */
+export function optional<Value>(
+  description: Description & { readonly shownDefault: string; readonly parse: Parse<Value> },
+): Setting<Value | undefined> {
+  const { parse } = description;
+  return {
+    ...description,
+    fallback: undefined,
+    parse: (text, name) => (text === undefined ? undefined : parse(text, name)),
+  };
+}
+
+/** What was set where. */
+export interface Sources {
+  /** By the names that the command line gives its values, such as `publicUrl`. */
+  readonly flags: { readonly [name: string]: string | undefined };
+  readonly env: NodeJS.ProcessEnv;
+  readonly file: ConfigFile | undefined;
+}
+
+/** A file of settings, read already: texts by key. */
+export interface ConfigFile {
+  readonly path: string;
+  readonly texts: { readonly [key: string]: string };
+}
+
+/** Flag over environment over file over default; throws a `ConfigError`. */
+export function readSettings<Table extends Settings>(
+  table: Table,
+  { flags, env, file }: Sources,
+): Values<Table> {
+  const read = ([key, { flag, variable, parse }]: [string, Setting<unknown>]) => {
+    const typed = flag === undefined ? undefined : flags[flagName(flag)];
+    if (typed !== undefined) {
+      return [key, parse(typed, longFlag(flag ?? ""))];
+    }
+    // An empty variable is how many tools say that there is none.
+    if (env[variable]) {
+      return [key, parse(env[variable], variable)];
+    }
+    return [key, parse(file?.texts[key], `${key} in ${file?.path ?? "the configuration"}`)];
+  };
+  return Object.fromEntries(Object.entries(table).map(read)) as Values<Table>;
+}
+
+/** `--public-url` of `--public-url <url>`. */
+export function longFlag(flag: string): string {
+  const [long] = /--[a-z-]+/.exec(flag) ?? [];
+  if (long === undefined) {
+    throw new ConfigError(`${flag} has no long form`);
+  }
+  return long;
+}
+
+/** `publicUrl` of `--public-url <url>`. */
+function flagName(flag: string): string {
+  return longFlag(flag)
+    .slice(2)
+    .replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,143 @@
+/** What `tessera start` and `tessera admin` make of their settings. */
+import { join, resolve } from "node:path";
+import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { readConfigFile } from "./file.ts";
+import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+import { readSettings, type Values } from "./settings.ts";
+import { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+import { ConfigError, isPostgres } from "./values.ts";
+
+/** What the commands need to work on the platform's data. */
+export interface DataConfig {
+  /** From the root. */
+  readonly dataFolder: string;
+}
+
+export interface DataSecrets {
+  /** A file from the root, or the address of a Postgres database with its password. */
+  readonly database: string;
+  /** From the environment; undefined: they are in the data folder. */
+  readonly keys: string | undefined;
+}
+
+export interface StartConfig extends DataConfig, ServiceLimits {
+  readonly host: string;
+  readonly port: number;
+  /** Without a slash at the end; undefined: on localhost, at the port that is bound. */
+  readonly publicUrl: string | undefined;
+  /** Undefined: the host of the public URL. */
+  readonly platformDomain: string | undefined;
+  readonly appsDomain: string;
+  readonly trustedProxies: readonly string[];
+  readonly logLevel: string;
+  readonly sessionLifetimeMs: number;
+  readonly drainMs: number;
+  readonly bodyBudgetBytes: number;
+  readonly blobs: BlobsConfig;
+  /** Whether workers may load native code. */
+  readonly allowsNativeCode: boolean;
+  /** Added to the series that organizations read. */
+  readonly externalLabels: { readonly [name: string]: string };
+  readonly oidc:
+    | { readonly issuer: string; readonly clientId: string; readonly name: string }
+    | undefined;
+}
+
+export interface StartSecrets extends DataSecrets {
+  readonly oidcClientSecret: string | undefined;
+  /** What `/metrics` asks for; undefined: it answers this machine only. */
+  readonly metricsToken: string | undefined;
+  /** The Prometheus that answers `/federate`, maybe with a password. */
+  readonly prometheusUrl: string | undefined;
+}
+
+/** The flags as they were typed, by the names that the command line gives them. */
+export type Flags = { readonly [name: string]: string | undefined };
+
+/** Throws a `ConfigError`. */
+export function startConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: StartConfig; readonly secrets: StartSecrets } {
+  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
+  const read = readSettings(START_SETTINGS, { flags, env, file });
+  checkDomain(read);
+  const data = dataSecrets(read);
+  const config: StartConfig = {
+    ...SERVICE_LIMITS,
+    dataFolder: resolve(read.dataFolder),
+    host: read.host,
+    port: read.port,
+    publicUrl: read.publicUrl,
+    platformDomain: read.platformDomain,
+    appsDomain: read.appsDomain,
+    trustedProxies: read.trustedProxies,
+    logLevel: read.logLevel,
+    sessionLifetimeMs: read.sessionLifetime,
+    drainMs: read.drainTime,
+    bodyBudgetBytes: read.bodyBudget,
+    blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
+    allowsNativeCode: read.nativeCode === "allow",
+    externalLabels: read.externalLabels,
+    oidc: oidcOf(read),
+  };
+  const { oidcClientSecret, metricsToken, prometheusUrl } = read;
+  const secrets = { ...data, oidcClientSecret, metricsToken, prometheusUrl };
+  return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
+}
+
+/** For the commands of `tessera admin`, which work on the same data. Throws a `ConfigError`. */
+export function dataConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: DataConfig; readonly secrets: DataSecrets } {
+  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
+  const read = readSettings(DATA_SETTINGS, { flags, env, file });
+  const config = { dataFolder: resolve(read.dataFolder) };
+  return { config: Object.freeze(config), secrets: Object.freeze(dataSecrets(read)) };
+}
+
+function dataSecrets({
+  dataFolder,
+  database = join(dataFolder, "tessera.db"),
+  keys,
+}: Values<typeof DATA_SETTINGS>): DataSecrets {
+  if (database === ":memory:") {
+    throw new ConfigError(
+      "the platform keeps its people and tokens in a file or in Postgres, not in memory: leave --database out, or name one",
+    );
+  }
+  return { database: isPostgres(database) ? database : resolve(database), keys };
+}
+
+/** Nodes that share a Postgres have their files there; a single one has them beside its other data. */
+function ownBlobs(dataFolder: string, { database }: DataSecrets): string | undefined {
+  return isPostgres(database) ? undefined : join(dataFolder, "blobs");
+}
+
+/** On a host below the platform's domain every request is for the organization of that name. */
+function checkDomain({ publicUrl, platformDomain }: Values<typeof START_SETTINGS>): void {
+  const { hostname } = new URL(publicUrl ?? "http://localhost");
+  if (platformDomain !== undefined && hostname.endsWith(`.${platformDomain}`)) {
+    throw new ConfigError(
+      `the public URL is on ${hostname}, which below the platform domain ${platformDomain} would be the host of an organization: leave --platform-domain out, or set it to ${hostname}`,
+    );
+  }
+}
+
+function oidcOf({
+  oidcIssuer: issuer,
+  oidcClientId: clientId,
+  oidcName: name,
+}: Values<typeof START_SETTINGS>): StartConfig["oidc"] {
+  if (issuer === undefined && clientId === undefined) {
+    return undefined;
+  }
+  if (issuer === undefined || clientId === undefined) {
+    const missing = issuer === undefined ? "--oidc-issuer" : "--oidc-client-id";
+    throw new ConfigError(
+      `sign-in by OpenID Connect needs both an issuer and a client id: set ${missing} too`,
+    );
+  }
+  return { issuer, clientId, name };
+}

@@ -1,0 +1,209 @@
+/** What a setting's text may be, and what is said when it is something else. */
+import { isIP } from "node:net";
+import { formatDuration, parseDuration } from "../sdk/duration.ts";
+
+/** A setting that cannot be; the message names it and says what would do. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Reads a text; `name` is what the person who wrote it calls the setting. Throws a `ConfigError`. */
+export type Parse<Value> = (text: string, name: string) => Value;
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+
+/** A whole number of a range, both ends included. */
+export function integer(min: number, max: number): Parse<number> {
+  return (text, name) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new ConfigError(
+        `${name} must be a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`,
+      );
+    }
+    return value;
+  };
+}
+
+export function oneOf<Word extends string>(words: readonly Word[]): Parse<Word> {
+  return (text, name) => {
+    const word = words.find((each) => each === text);
+    if (word === undefined) {
+      throw new ConfigError(`${name} must be one of ${words.join(", ")}, not ${text}`);
+    }
+    return word;
+  };
+}
+
+/** A length of time such as `10s` or `14d`, in milliseconds. */
+export function duration(minMs: number, maxMs: number): Parse<number> {
+  return (text, name) => {
+    const valueMs = parseDuration(text);
+    if (valueMs === undefined || valueMs < minMs || valueMs > maxMs) {
+      throw new ConfigError(
+        `${name} must be a time from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, such as 30s, 10m, 12h or 7d, not ${JSON.stringify(text)}`,
+      );
+    }
+    return valueMs;
+  };
+}
+
+const SIZE_UNITS: Readonly<Record<string, number>> = {
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+};
+
+/** A number of bytes such as `4MiB`. */
+export function size(minBytes: number, maxBytes: number): Parse<number> {
+  return (text, name) => {
+    const [, amount, unit = ""] = /^(\d{1,9})(KiB|MiB|GiB)?$/.exec(text) ?? [];
+    const bytes = amount === undefined ? -1 : Number(amount) * (SIZE_UNITS[unit] ?? 1);
+    if (bytes < minBytes || bytes > maxBytes) {
+      throw new ConfigError(
+        `${name} must be a size from ${minBytes} to ${maxBytes} bytes, such as 65536, 512KiB or 4MiB, not ${JSON.stringify(text)}`,
+      );
+    }
+    return bytes;
+  };
+}
+
+/** Labels such as `region=eu,team=search`, whose names are those of Prometheus. */
+export const labels: Parse<{ readonly [name: string]: string }> = (text, name) => {
+  const pairs = text
+    .split(",")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== "");
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [, label, value] = /^([a-zA-Z_][a-zA-Z0-9_]*)=(.*)$/.exec(pair) ?? [];
+      if (label === undefined || value === undefined) {
+        throw new ConfigError(
+          `${name} must be labels such as region=eu,team=search, and ${JSON.stringify(pair)} is none`,
+        );
+      }
+      return [label, value];
+    }),
+  );
+};
+
+/** An address to listen on. */
+export const host: Parse<string> = (text, name) => {
+  // To the system an empty host is every address of the machine.
+  if (text.trim() === "") {
+    throw new ConfigError(
+      `${name} is empty: give an address, such as 127.0.0.1, or 0.0.0.0 for all`,
+    );
+  }
+  return text;
+};
+
+/** An address without the password that may be in it. */
+function shown(text: string): string {
+  return JSON.stringify(text.replace(/\/\/[^/]*@/, "//…@"));
+}
+
+/** An address that browsers open, without a path: its origin. */
+export const origin: Parse<string> = (text, name) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== "" ||
+    `${url.pathname}${url.search}${url.hash}` !== "/"
+  ) {
+    throw new ConfigError(
+      `${name} must be where browsers reach this server, without a path, such as https://tessera.example.com, not ${shown(text)}`,
+    );
+  }
+  return url.origin;
+};
+
+/** A host name, such as `apps.example.com`, in lower case. */
+export const domain: Parse<string> = (text, name) => {
+  const label = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
+  const lower = text.toLowerCase();
+  if (lower.length > 190 || !new RegExp(`^${label}(?:\\.${label})*$`).test(lower)) {
+    throw new ConfigError(
+      `${name} must be a host name without scheme, port and path, such as apps.example.com, not ${JSON.stringify(text)}`,
+    );
+  }
+  return lower;
+};
+
+/** Addresses and networks in CIDR notation, with commas between them. */
+export const networks: Parse<readonly string[]> = (text, name) => {
+  const entries = text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+  for (const entry of entries) {
+    const [address = "", bits, ...more] = entry.split("/");
+    const version = isIP(address);
+    const limit = version === 4 ? 32 : 128;
+    const prefixFits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= limit);
+    if (version === 0 || !prefixFits || more.length > 0) {
+      throw new ConfigError(
+        `${name} must be addresses or networks with commas between them, such as 10.0.0.0/8,127.0.0.1, and ${JSON.stringify(entry)} is none`,
+      );
+    }
+  }
+  return entries;
+};
+
+/** The address of an OpenID Connect provider. Tokens travel over it, so in the clear only on one machine. */
+export const issuer: Parse<string> = (text, name) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const local = ["localhost", "127.0.0.1", "[::1]"].includes(url?.hostname ?? "");
+  if (url === undefined || !(url.protocol === "https:" || (url.protocol === "http:" && local))) {
+    throw new ConfigError(
+      `${name} must be the provider's https:// address, such as https://accounts.example.com, not ${shown(text)}`,
+    );
+  }
+  return text;
+};
+
+/** Some text of at most 200 characters, on one line. */
+export const line: Parse<string> = (text, name) => {
+  if (text.length > 200 || /\p{Cc}/u.test(text)) {
+    throw new ConfigError(`${name} must be one line of at most 200 characters`);
+  }
+  return text;
+};
+
+/** True for the address of a Postgres database rather than the path of a file. */
+export function isPostgres(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//i.test(text);
+}
+
+/** The path of a SQLite file, or the address of a Postgres database. Never said back: it may hold a password. */
+export const database: Parse<string> = (text, name) => {
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(text)?.[1];
+  if (scheme !== undefined && !isPostgres(text)) {
+    throw new ConfigError(
+      `${name} takes the path of a SQLite file, such as ./tasks.db, or the address of a Postgres database, postgres://user:password@host/database; the scheme ${scheme}:// is not known`,
+    );
+  }
+  if (text === "") {
+    throw new ConfigError(`${name} is empty: give the path of a SQLite file, such as ./tasks.db`);
+  }
+  if (isPostgres(text) && !URL.canParse(text)) {
+    throw new ConfigError(
+      `${name} is not a valid address; write postgres://user:password@host:5432/name, with # / ? @ and : in the password as %23 %2F %3F %40 and %3A`,
+    );
+  }
+  return text;
+};
+
+/** The address of a Prometheus. Never said back: it may hold a password. */
+export const prometheus: Parse<string> = (text, name) => {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
+    throw new ConfigError(
+      `${name} must be the http:// or https:// address of a Prometheus, such as http://prometheus:9090`,
+    );
+  }
+  return text;
+};
+
+/** As it stands; for secrets, about which nothing is said. */
+export const secret: Parse<string> = (text) => text;

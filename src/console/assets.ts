@@ -1,0 +1,77 @@
+/**
+ * The files of a page, read once and answered with what keeps a page safe:
+ * nothing is loaded from elsewhere, no script stands in the HTML. Browsers ask
+ * again each time (`no-cache`) and are told by the `ETag` that nothing has
+ * changed.
+ */
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+
+const CONTENT_TYPES: { readonly [extension: string]: string } = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** Only what comes from this server; results are shown from memory (`blob:`). */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob: data:",
+  "media-src blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+interface Asset {
+  readonly contentType: string;
+  readonly etag: string;
+  readonly content: Buffer;
+}
+
+/** Serves the files of a folder, each at the paths that `pathsOf` gives its name. */
+export async function serveAssets(
+  app: FastifyInstance,
+  folder: URL,
+  pathsOf: (name: string) => readonly string[],
+): Promise<void> {
+  for (const [name, asset] of await readAssets(folder)) {
+    for (const path of pathsOf(name)) {
+      app.get(path, (req, res) => answer(req, res, asset));
+    }
+  }
+}
+
+async function readAssets(folder: URL): Promise<Map<string, Asset>> {
+  const names = (await readdir(folder)).filter((name) => extname(name) in CONTENT_TYPES);
+  const entries = names.map(async (name): Promise<[string, Asset]> => {
+    const content = await readFile(new URL(name, folder));
+    const contentType = CONTENT_TYPES[extname(name)] ?? "application/octet-stream";
+    const etag = `"${createHash("sha256").update(content).digest("base64url")}"`;
+    return [name, { contentType, etag, content }];
+  });
+  return new Map(await Promise.all(entries));
+}
+
+function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyReply {
+  res.headers({
+    etag: asset.etag,
+    "cache-control": "no-cache",
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  });
+  const known = req.headers["if-none-match"]
+    ?.split(",")
+    .map((tag) => tag.trim().replace(/^W\//, ""));
+  if (known?.includes(asset.etag) || known?.includes("*")) {
+    return res.code(304).send();
+  }
+  return res.type(asset.contentType).send(asset.content);
+}

@@ -1,0 +1,21 @@
+import type { FastifyPluginAsync } from "fastify";
+import { serveAssets } from "./assets.ts";
+
+const PAGES = new URL("./pages/", import.meta.url);
+
+/** The pages look like the playground, and share its way of making elements. */
+const PLAYGROUND = new URL("./playground/", import.meta.url);
+const SHARED = ["dom.js", "favicon.svg", "playground.css", "controls.css"];
+
+/** One document for all: its script looks at the path. */
+const PATHS = ["/", "/setup", "/sign-in", "/invitation", "/account", "/cli/authorize", "/device"];
+
+/** The pages of the platform: setup, sign-in, invitation, account, and logins of the command line. */
+export const pages: FastifyPluginAsync = async (app) => {
+  await serveAssets(app, PAGES, (name) =>
+    name === "page.html" ? PATHS : [`/assets/pages/${name}`],
+  );
+  await serveAssets(app, PLAYGROUND, (name) =>
+    SHARED.includes(name) ? [`/assets/playground/${name}`] : [],
+  );
+};

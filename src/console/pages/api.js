@@ -1,0 +1,84 @@
+// @ts-check
+
+/** @typedef {{field: string, description: string}} Violation */
+
+/** @typedef {{name: string, display_name?: string, role?: string}} Organization */
+
+/** @typedef {{user_id: string, email: string, organizations?: Organization[]}} Person */
+
+/** What the server answered instead of a result. */
+export class CallError extends Error {
+  /**
+   * @param {string} message
+   * @param {{status?: number, reason?: string, violations?: Violation[]}} [facts]
+   */
+  constructor(message, { status = 0, reason = "", violations = [] } = {}) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+    this.violations = violations;
+  }
+}
+
+/**
+ * Calls a method of the REST API with the session of this browser.
+ * @param {string} path
+ * @param {object} [body] makes it a POST
+ * @returns {Promise<any>}
+ * @throws {CallError}
+ */
+export async function call(path, body) {
+  /** @type {RequestInit} */
+  const init = body
+    ? {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }
+    : {};
+  let res;
+  try {
+    res = await fetch(path, init);
+  } catch {
+    throw new CallError("The server cannot be reached. Is it still running?");
+  }
+  const text = await res.text();
+  if (!res.ok) {
+    throw readError(res, text);
+  }
+  return text === "" ? {} : JSON.parse(text);
+}
+
+/**
+ * @param {Response} res
+ * @param {string} text
+ */
+function readError({ status, statusText }, text) {
+  try {
+    const { message, details = [] } = JSON.parse(text);
+    /** @param {string} type */
+    const detail = (type) =>
+      details.find((/** @type {any} */ one) => one.type === type)?.debug ?? {};
+    const { reason } = detail("google.rpc.ErrorInfo");
+    const violations = detail("google.rpc.BadRequest").fieldViolations;
+    return new CallError(message, { status, reason, violations });
+  } catch {
+    // A proxy in between answered in words of its own.
+    return new CallError(statusText || `HTTP ${status}`, { status });
+  }
+}
+
+/**
+ * Who is signed in in this browser, if anyone is.
+ * @returns {Promise<Person | undefined>}
+ */
+export async function currentPerson() {
+  try {
+    return await call("/api/v1/me");
+  } catch (err) {
+    if (err instanceof CallError && err.status === 401) {
+      return undefined;
+    }
+    throw err;
+  }
+}

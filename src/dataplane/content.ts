@@ -1,0 +1,171 @@
+/**
+ * Sends a result's bytes, whole or in part: validators, conditions and ranges
+ * of RFC 9110, sections 8.8, 13 and 14. A request for several ranges gets the
+ * whole, which the RFC allows.
+ */
+import { hash } from "node:crypto";
+import { Readable } from "node:stream";
+import { Code } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { problem } from "../errors.ts";
+import { sendProblem } from "../http/problem.ts";
+import type { StreamedResponse } from "../http/streamed.ts";
+
+/** Beyond this, copying JSON to text costs more than a write of its own. */
+const MAX_TEXT_BYTES = 65_536;
+
+/** Bytes in memory, or beside the message. */
+export type Content = Buffer | StreamedResponse;
+
+/** An answer, or one that has to wait for the first of its bytes. */
+type Sent = FastifyReply | Promise<FastifyReply>;
+
+/** Sends all of it. The reply has its content type already. */
+export function sendWhole(reply: FastifyReply, content: Content, isText: boolean): Sent {
+  if (!Buffer.isBuffer(content)) {
+    reply.header("content-length", content.size);
+    return sendStream(reply, content, { start: 0, end: content.size });
+  }
+  // Head and body leave in one write when both are text.
+  return reply.send(isText && content.length <= MAX_TEXT_BYTES ? content.toString() : content);
+}
+
+/** Sends what a GET or HEAD of it asks for. */
+export function sendAsked(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  { content, isText }: { readonly content: Content; readonly isText: boolean },
+): Sent {
+  const inMemory = Buffer.isBuffer(content);
+  const size = inMemory ? content.length : content.size;
+  const etag = `"${inMemory ? hash("sha256", content, "base64url") : content.sha256}"`;
+  const { headers } = req;
+  reply.header("etag", etag);
+  reply.header("accept-ranges", "bytes");
+  if (headers["if-none-match"] !== undefined && lists(headers["if-none-match"], etag)) {
+    finish(reply, content);
+    reply.removeHeader("content-type");
+    reply.removeHeader("content-disposition");
+    return reply.code(304).send();
+  }
+  const range = req.method === "GET" ? headers.range : undefined;
+  const applies = range !== undefined && (headers["if-range"] ?? etag) === etag;
+  const asked = applies ? readRange(range, size) : undefined;
+  if (asked === "unsatisfiable") {
+    finish(reply, content);
+    reply.header("content-range", `bytes */${size}`);
+    reply.removeHeader("content-disposition");
+    const message = `the result has ${size} bytes, none of which are in the range ${range}`;
+    const found = problem("REQUEST_INVALID", message, { code: Code.OutOfRange });
+    return sendProblem(reply, found, { status: 416 });
+  }
+  if (asked !== undefined) {
+    const { start, end } = asked;
+    reply.code(206).header("content-range", `bytes ${start}-${end - 1}/${size}`);
+    reply.header("content-length", end - start);
+    return inMemory ? reply.send(content.subarray(start, end)) : sendStream(reply, content, asked);
+  }
+  if (req.method === "HEAD" && !inMemory) {
+    finish(reply, content);
+    return reply.header("content-length", size).send();
+  }
+  return sendWhole(reply, content, isText);
+}
+
+interface AskedRange {
+  readonly start: number;
+  /** After the last byte. */
+  readonly end: number;
+}
+
+/** The one range that is asked for; undefined for what is none, or several, which is as if it were not there. */
+function readRange(text: string, size: number): AskedRange | "unsatisfiable" | undefined {
+  const [, first = "", last = ""] = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(text) ?? [];
+  if (first === "" && last === "") {
+    return undefined;
+  }
+  if (first === "") {
+    const start = Math.max(0, size - Number(last));
+    return start < size ? { start, end: size } : "unsatisfiable";
+  }
+  const start = Number(first);
+  if (last !== "" && Number(last) < start) {
+    return undefined;
+  }
+  const end = last === "" ? size : Math.min(size, Number(last) + 1);
+  return start < size ? { start, end } : "unsatisfiable";
+}
+
+/** Weak comparison, as `If-None-Match` has it. */
+function lists(text: string, etag: string): boolean {
+  return text
+    .split(",")
+    .map((each) => each.trim().replace(/^W\//, ""))
+    .some((each) => each === "*" || each === etag);
+}
+
+/** What an error is not sent with. */
+const CONTENT_HEADERS = [
+  "etag",
+  "accept-ranges",
+  "content-range",
+  "content-length",
+  "content-disposition",
+];
+
+/** Rejects when there is not even a first byte, so that this can still be answered. */
+async function sendStream(
+  reply: FastifyReply,
+  content: StreamedResponse,
+  range: AskedRange,
+): Promise<FastifyReply> {
+  const chunks = content.read(range)[Symbol.asyncIterator]();
+  finish(reply, content);
+  try {
+    const first = await chunks.next();
+    return reply.send(Readable.from(new Resumed(first, chunks), { objectMode: false }));
+  } catch (err) {
+    for (const name of CONTENT_HEADERS) {
+      reply.removeHeader(name);
+    }
+    throw err;
+  }
+}
+
+/** Chunks of which the first was taken already. Leaving it closes their source, also before the first. */
+class Resumed implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
+  readonly #rest: AsyncIterator<Uint8Array>;
+  #first: IteratorResult<Uint8Array> | undefined;
+
+  constructor(first: IteratorResult<Uint8Array>, rest: AsyncIterator<Uint8Array>) {
+    this.#first = first;
+    this.#rest = rest;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    const first = this.#first;
+    this.#first = undefined;
+    return first ?? this.#rest.next();
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    await this.#rest.return?.();
+    return { done: true, value: undefined };
+  }
+}
+
+/** Tells the source when the answer is out, or its caller gone. */
+function finish({ raw }: FastifyReply, content: Content): void {
+  if (Buffer.isBuffer(content)) {
+    return;
+  }
+  if (raw.closed) {
+    content.done();
+  } else {
+    raw.once("close", () => content.done());
+  }
+}

@@ -1,0 +1,32 @@
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Notifier } from "../queue/notifier.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { RolloutPolicy } from "./rollout.ts";
+import type { Scale } from "./scaling.ts";
+import type { WorkersOptions } from "./workers.ts";
+
+export interface HostedOptions extends WorkersOptions, RolloutPolicy {
+  /** The organization it belongs to; with the service's name it is the deployment's. */
+  readonly organization: string;
+  /**
+   * Which of the platform's deployments it is, with its name as
+   * `organization/app`. Default: the only one there is, called by its
+   * organization and its service.
+   */
+  readonly record?: { readonly deploymentId: string; readonly name: string };
+  readonly storage: Storage;
+  /** How nodes on the same database tell each other; undefined where there is one node only. */
+  readonly notifier: Notifier | undefined;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Worker processes at first. */
+  readonly workers: number;
+  /** Lets their number follow the load. Default: it stays. */
+  readonly scale?: Scale;
+  /** Callers that may wait for tasks at a time. */
+  readonly maxWaiting: number;
+  /** Where the node counts, and the organization whose series these are. Default: nothing is counted. */
+  readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
+  /** `ready` or `status` may have changed. */
+  onReadiness(): void;
+}

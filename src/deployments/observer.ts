@@ -1,0 +1,92 @@
+/** Tells the metrics every few seconds how long a deployment's queue is, and what its workers on this node take. */
+import type { DeploymentMetrics } from "../metrics/deployment.ts";
+import type { Log } from "../queue/log.ts";
+import type { Pool } from "../queue/pool/pool.ts";
+import { cpuTimeMs, residentBytes } from "../queue/pool/usage.ts";
+import type { WorkerProcess } from "../queue/pool/worker.ts";
+import { Timer } from "../queue/timer.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { OldestWaiting, Storage } from "../storage/storage.ts";
+
+const LOOK_EVERY_MS = 5_000;
+
+export interface ObserverOptions {
+  readonly deploymentId: string;
+  readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
+  readonly pool: Pick<Pool, "alive" | "readyCount">;
+  readonly metrics: DeploymentMetrics;
+  readonly endpoints: () => readonly EndpointManifest[];
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+export class Observer implements AsyncDisposable {
+  readonly #options: ObserverOptions;
+  readonly #timer: Timer;
+  readonly #first: Promise<void>;
+  /** Processor time of the workers that are up, as it was last seen. */
+  readonly #cpuMs = new Map<string, number>();
+  #goneCpuMs = 0;
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+    this.#first = this.#look().catch((err: unknown) => this.#failed(err));
+    this.#timer = new Timer(
+      LOOK_EVERY_MS,
+      () => this.#look(),
+      (err) => this.#failed(err),
+    );
+  }
+
+  /** A worker has ended: what it used stays counted. */
+  workerEnded({ id, lastCpuMs }: Pick<WorkerProcess, "id" | "lastCpuMs">): void {
+    this.#goneCpuMs += Math.max(this.#cpuMs.get(id) ?? 0, lastCpuMs);
+    this.#cpuMs.delete(id);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#timer[Symbol.asyncDispose]();
+    await this.#first;
+  }
+
+  async #look(): Promise<void> {
+    this.#lookAtWorkers();
+    await this.#lookAtQueue();
+  }
+
+  #lookAtWorkers(): void {
+    const { metrics, pool } = this.#options;
+    let memoryBytes = 0;
+    for (const { id, pid } of pool.alive) {
+      if (pid !== undefined) {
+        this.#cpuMs.set(id, cpuTimeMs(pid) ?? 0);
+        memoryBytes += residentBytes(pid) ?? 0;
+      }
+    }
+    const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);
+    metrics.workersObserved({ up: pool.readyCount, cpuSeconds: cpuMs / 1_000, memoryBytes });
+  }
+
+  async #lookAtQueue(): Promise<void> {
+    const { deploymentId, storage, metrics, endpoints, now } = this.#options;
+    const counts = await storage.countTasks({ deploymentId });
+    const nowMs = now();
+    // Where nothing is queued, nobody need look for the oldest.
+    const oldest: readonly OldestWaiting[] = counts.some(({ queued }) => queued > 0)
+      ? await storage.oldestWaiting({ deploymentId, nowMs })
+      : [];
+    const tasks = endpoints().filter(({ kind }) => kind === "task");
+    const idle = tasks
+      .filter(({ name }) => counts.every(({ endpoint }) => endpoint !== name))
+      .map(({ name }) => ({ endpoint: name, queued: 0, running: 0 }));
+    for (const { endpoint, queued, running } of [...counts, ...idle]) {
+      const { dueAtMs = nowMs } = oldest.find((each) => each.endpoint === endpoint) ?? {};
+      const oldestSeconds = Math.max(0, nowMs - dueAtMs) / 1_000;
+      metrics.queueObserved(endpoint, { queued, running, oldestSeconds });
+    }
+  }
+
+  #failed(err: unknown): void {
+    this.#options.log.warn({ err }, "the length of the queue could not be read for the metrics");
+  }
+}

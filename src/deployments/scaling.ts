@@ -1,0 +1,149 @@
+/**
+ * Watches the load of one deployment on this node and has its pool grow and
+ * shrink (`queue/pool/scaler.ts` decides). It looks every second, and at once
+ * when a call or a task waits for which there is no slot. The storage is asked
+ * only when tasks may be waiting for workers.
+ */
+import type { Calls } from "../queue/calls.ts";
+import type { RunTimes } from "../queue/estimate.ts";
+import type { Log } from "../queue/log.ts";
+import type { Pool } from "../queue/pool/pool.ts";
+import { type Bounds, decide, type EndpointLoad, firstState } from "../queue/pool/scaler.ts";
+import { Timer } from "../queue/timer.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { DueCount, Storage } from "../storage/storage.ts";
+
+const LOOK_EVERY_MS = 1_000;
+/** Between looks that were asked for: many tasks come at once. */
+const LOOK_PAUSE_MS = 250;
+/** More due tasks than this ask for no more workers. */
+const MAX_DUE = 1_000;
+
+/** Workers of the deployment on this node. */
+export interface Scale extends Bounds {
+  /** Nodes that run the deployment, this one among them: due tasks are for all of them. Default: 1. */
+  readonly nodes?: number;
+}
+
+export interface ScalingOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly pool: Pool;
+  readonly calls: Calls;
+  readonly runTimes: RunTimes;
+  readonly log: Log;
+  readonly now: () => number;
+  readonly endpoints: () => readonly EndpointManifest[];
+}
+
+export class Scaling implements AsyncDisposable {
+  readonly #options: ScalingOptions;
+  readonly #timer: Timer;
+  #scale: Scale;
+  #state: ReturnType<typeof firstState>;
+  /** Tasks may wait for slots that there are not. */
+  #full = false;
+  #soon: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #lastLookMs = Number.NEGATIVE_INFINITY;
+  #ended = false;
+
+  constructor(options: ScalingOptions, scale: Scale) {
+    this.#options = options;
+    this.#scale = scale;
+    this.#state = firstState(options.pool.size, performance.now());
+    this.#timer = new Timer(
+      LOOK_EVERY_MS,
+      () => this.#look(),
+      (err) => options.log.error({ err }, "how many workers are needed could not be found out"),
+    );
+    this.wake();
+  }
+
+  /** Other bounds from now on. */
+  set scale(scale: Scale) {
+    this.#scale = scale;
+    this.wake();
+  }
+
+  /** The pool has another revision's workers: those that prove it are as good as needed. */
+  revisionStarted(): void {
+    this.#state = firstState(this.#options.pool.size, performance.now());
+    this.wake();
+  }
+
+  /** Tasks may wait for which there is no slot. */
+  tasksWait(): void {
+    this.#full = true;
+    this.wake();
+  }
+
+  /** The load has changed: looks soon. */
+  wake(): void {
+    if (this.#soon === undefined && !this.#ended) {
+      const sinceMs = performance.now() - this.#lastLookMs;
+      this.#soon = setTimeout(
+        () => {
+          this.#soon = undefined;
+          this.#look().catch((err: unknown) =>
+            this.#options.log.error({ err }, "how many workers are needed could not be found out"),
+          );
+        },
+        Math.max(0, LOOK_PAUSE_MS - sinceMs),
+      );
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#soon);
+    await this.#timer[Symbol.asyncDispose]();
+    await this.#looking?.catch(() => {
+      // Reported by who began it.
+    });
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#decide().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #decide(): Promise<void> {
+    const { pool, calls, runTimes, endpoints } = this.#options;
+    const nowMs = performance.now();
+    this.#lastLookMs = nowMs;
+    const due = await this.#due();
+    if (this.#ended) {
+      return;
+    }
+    const { nodes = 1, min, max } = this.#scale;
+    const loads = endpoints().map(
+      (endpoint): EndpointLoad => ({
+        name: endpoint.name,
+        kind: endpoint.kind,
+        concurrency: endpoint.concurrency,
+        running: pool.running(endpoint),
+        waiting: calls.waiting(endpoint),
+        due: (due.find((count) => count.endpoint === endpoint.name)?.due ?? 0) / nodes,
+        meanRunMs: runTimes.mean(endpoint.name),
+      }),
+    );
+    const { workers, state } = decide(this.#state, loads, { min, max, nowMs });
+    this.#state = state;
+    if (workers !== pool.size) {
+      this.#options.log.info({ from: pool.size, to: workers }, "the number of workers changes");
+      pool.resize(workers);
+    }
+  }
+
+  async #due(): Promise<readonly DueCount[]> {
+    if (!this.#full) {
+      return [];
+    }
+    this.#full = false;
+    const { deploymentId, storage, now } = this.#options;
+    return await storage.countDue({ deploymentId, nowMs: now(), limit: MAX_DUE });
+  }
+}

@@ -1,0 +1,98 @@
+/** With what each worker of a deployment is started. */
+import type { FileKeeper } from "../files/keeper.ts";
+import type { Log } from "../queue/log.ts";
+import type { ServiceCode, WorkerOptions } from "../queue/pool/options.ts";
+import type { OutputStream } from "../queue/pool/process.ts";
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import { type WorkerAccess, workerPermissions } from "./permissions.ts";
+import type { ScratchFolders } from "./scratch.ts";
+import { OutputTail } from "./tail.ts";
+
+export interface WorkersOptions {
+  readonly log: Log;
+  /** Between the abort of a call and the end of its worker. */
+  readonly graceMs: number;
+  readonly readyTimeoutMs: number;
+  readonly maxResultBytes: number;
+  readonly maxFileBytes: number;
+  /** Where the files of each kind of endpoint are kept. */
+  readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
+  /** What the operator allows workers. Default: nothing more. */
+  readonly workerAccess?: WorkerAccess | undefined;
+  /** Takes what workers write, line by line. Default: the node's log. */
+  readonly onOutput?: ((line: string, from: OutputSource) => void) | undefined;
+}
+
+/** Whose line it is. */
+export interface OutputSource {
+  readonly workerId: string;
+  /** `node`: what the node says about it. */
+  readonly stream: OutputStream;
+  /** undefined where a service has no revisions. */
+  readonly revision: number | undefined;
+}
+
+export class Workers {
+  readonly #options: WorkersOptions;
+  readonly #scratch: ScratchFolders;
+  readonly #tails = new WeakMap<ServiceCode, OutputTail>();
+
+  constructor(options: WorkersOptions, scratch: ScratchFolders) {
+    this.#options = options;
+    this.#scratch = scratch;
+  }
+
+  /** The last lines that workers of this service wrote. */
+  lastLines(service: ServiceCode): readonly string[] {
+    return this.#tails.get(service)?.lines ?? [];
+  }
+
+  /** The options of a new worker, which gets a scratch folder. */
+  optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
+    const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
+    const { workerAccess } = this.#options;
+    const { revision } = service;
+    const scratchFolder = this.#scratch.create();
+    // A hosted service is not the operator's own: what those may have is not for it.
+    const access = revision
+      ? { read: [], addons: revision.platform !== undefined, threads: false, env: {} }
+      : workerAccess;
+    return {
+      service,
+      scratchFolder,
+      permissions: [
+        ...workerPermissions(service, access),
+        ...(revision ? HOSTED_FLAGS : []),
+        `--allow-fs-read=${scratchFolder}`,
+        `--allow-fs-write=${scratchFolder}`,
+      ],
+      env: revision?.env ?? workerAccess?.env ?? {},
+      limits: revision?.limits,
+      maxResultBytes,
+      maxFileBytes,
+      keepers: files,
+      graceMs,
+      readyTimeoutMs,
+      onSpawn: (pid) => this.#scratch.record(pid),
+      onOutput: (line, stream) => this.#output(line, service, { workerId, stream }),
+    };
+  }
+
+  #output(line: string, service: ServiceCode, from: Omit<OutputSource, "revision">): void {
+    let tail = this.#tails.get(service);
+    if (tail === undefined) {
+      tail = new OutputTail();
+      this.#tails.set(service, tail);
+    }
+    tail.add(line);
+    const { log, onOutput } = this.#options;
+    if (onOutput) {
+      onOutput(line, { ...from, revision: service.revision?.number });
+    } else {
+      log.info({ from: "service" }, line);
+    }
+  }
+}
+
+/** Node's SQLite opens files without asking the permission model. */
+const HOSTED_FLAGS = ["--no-experimental-sqlite"];

@@ -1,0 +1,171 @@
+/**
+ * Which deployment a request is for: by its host, `<app>.<organization>.<apps
+ * domain>`, by the header `Tessera-Deployment`, or by the request's own field.
+ * Whoever names it twice has to name the same.
+ *
+ * What was found is remembered in the same way as credentials are (see
+ * auth/lookups.ts): a change makes every node forget it, within a second, and
+ * when changes cannot be read nothing is remembered. So a deployment that asks
+ * for a token from now on does so at once.
+ *
+ * What a caller must not know of is answered like what does not exist.
+ */
+import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
+import { type Dependent, Lookups } from "../auth/lookups.ts";
+import { faultOfName } from "../auth/names.ts";
+import { belongsTo } from "../auth/permissions.ts";
+import type { Principal } from "../auth/principal.ts";
+import { agreed, contradiction, type Target } from "../deployments/directory.ts";
+import { type Problem, problem } from "../errors.ts";
+import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
+import { appOf } from "../surface.ts";
+
+/** How many names a refusal lists. */
+const MAX_LISTED = 20;
+
+export interface RoutingOptions {
+  readonly accounts: Pick<Organizations, "findDeployment" | "listDeployments" | "findOrganization">;
+  readonly changes: ChangeFeed;
+  readonly appsDomain: string;
+  /** Milliseconds that only move forward. */
+  readonly monotonicMs?: () => number;
+}
+
+interface Name {
+  readonly organization: string;
+  readonly name: string;
+}
+
+export class Routing implements Disposable {
+  readonly #options: RoutingOptions;
+  readonly #lookups: Lookups<Found>;
+  readonly #unlisten: () => void;
+
+  constructor(options: RoutingOptions) {
+    this.#options = options;
+    const { changes, monotonicMs = () => performance.now() } = options;
+    this.#lookups = new Lookups({ isFresh: () => changes.isFresh(), monotonicMs });
+    this.#unlisten = changes.listen((forgotten) => this.#lookups.forget(forgotten));
+  }
+
+  /** Whether host or header name a deployment. */
+  names({ host, header }: Pick<Target, "host" | "header">): boolean {
+    return header !== "" || appOf(host, this.#options.appsDomain) !== undefined;
+  }
+
+  /**
+   * The deployment's record, a promise only where it has to be asked for.
+   * Errors: see `Directory.find`.
+   */
+  find(target: Target, principal: Principal): DeploymentRecord | Promise<DeploymentRecord> {
+    const text = this.#textOf(target);
+    const recalled = this.#lookups.recall(text);
+    return recalled?.record ?? this.#ask(text, recalled === null, principal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#unlisten();
+  }
+
+  async #ask(text: string, isAbsent: boolean, principal: Principal): Promise<DeploymentRecord> {
+    const name = parse(text);
+    const found =
+      isAbsent || name === undefined
+        ? undefined
+        : await (this.#lookups.share(text) ??
+            this.#lookups.ask(text, async () => {
+              const record = await this.#options.accounts.findDeployment(name);
+              return record && new Found(record);
+            }));
+    if (found === undefined) {
+      throw await this.#notFound(text, name, principal);
+    }
+    return found.record;
+  }
+
+  /** `organization/name`, not checked. */
+  #textOf(target: Target): string {
+    const byName = agreed(target);
+    const app = appOf(target.host, this.#options.appsDomain);
+    if (app === undefined) {
+      if (byName === "") {
+        throw problem(
+          "DEPLOYMENT_NOT_FOUND",
+          "the request names no deployment: ask on its own host, or send the header Tessera-Deployment: organization/name",
+        );
+      }
+      return byName;
+    }
+    const dot = app.indexOf(".");
+    const byHost = `${app.slice(dot + 1)}/${app.slice(0, Math.max(dot, 0))}`;
+    if (byName !== "" && byName !== byHost) {
+      throw contradiction(
+        `the request names deployment ${quoted(byName)}, and its host is that of ${quoted(byHost)}`,
+        "contradicts the host",
+      );
+    }
+    return byHost;
+  }
+
+  async #notFound(text: string, name: Name | undefined, principal: Principal): Promise<Problem> {
+    const organization = name && (await this.#mayKnow(name.organization, principal));
+    if (name === undefined || organization === undefined) {
+      const reason =
+        name === undefined
+          ? "; it is named organization/name"
+          : ", or this credential may not know of it";
+      return problem("DEPLOYMENT_NOT_FOUND", `deployment ${quoted(text)} does not exist${reason}`);
+    }
+    const { accounts, appsDomain } = this.#options;
+    const { items, next } = await accounts.listDeployments({ ...organization, limit: MAX_LISTED });
+    const names = items.map((each) => each.name).join(", ") + (next === undefined ? "" : ", …");
+    const there = names === "" ? "none yet" : names;
+    return problem(
+      "DEPLOYMENT_NOT_FOUND",
+      `organization ${name.organization} has no deployment ${quoted(name.name)}; it has: ${there} (at <name>.${name.organization}.${appsDomain})`,
+    );
+  }
+
+  /** The organization, when the caller belongs to it. */
+  async #mayKnow(
+    name: string,
+    principal: Principal,
+  ): Promise<{ readonly organizationId: string } | undefined> {
+    if (principal.kind !== "token" && principal.kind !== "session") {
+      return undefined;
+    }
+    const organization = await this.#options.accounts.findOrganization({ name });
+    return organization && belongsTo(principal, organization.organizationId)
+      ? { organizationId: organization.organizationId }
+      : undefined;
+  }
+}
+
+class Found implements Dependent {
+  readonly record: DeploymentRecord;
+
+  constructor(record: DeploymentRecord) {
+    this.record = record;
+  }
+
+  dependsOn({ kind, ...forgotten }: Forgotten): boolean {
+    const { deploymentId, organizationId } = this.record;
+    const id = "id" in forgotten ? forgotten.id : "";
+    return (
+      kind === "everything" ||
+      (kind === "deployment" && id === deploymentId) ||
+      (kind === "organization" && id === organizationId)
+    );
+  }
+}
+
+/** undefined for what can be no deployment's name. */
+function parse(text: string): Name | undefined {
+  const [organization = "", name = "", ...rest] = text.split("/");
+  const isName = [organization, name].every((label) => faultOfName(label) === undefined);
+  return isName && rest.length === 0 ? { organization, name } : undefined;
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 127));
+}

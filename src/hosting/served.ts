@@ -1,0 +1,57 @@
+/**
+ * Which revision of each deployment this node served last, noted on its disk:
+ * it is known to start, so a node that was killed begins with it at once,
+ * whatever the target revision turns out to be.
+ */
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface ServedRevision {
+  readonly revision: number;
+  /** Of its artifact. */
+  readonly digest: string;
+}
+
+export class ServedRevisions {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async get(deploymentId: string): Promise<ServedRevision | undefined> {
+    try {
+      const { revision, digest } = JSON.parse(await readFile(this.#path(deploymentId), "utf8"));
+      const isOne = Number.isSafeInteger(revision) && /^[0-9a-f]{64}$/.test(digest);
+      return isOne ? { revision, digest } : undefined;
+    } catch {
+      // There is none, or it was cut off: then the node begins as a new one does.
+      return undefined;
+    }
+  }
+
+  async set(deploymentId: string, served: ServedRevision): Promise<void> {
+    const path = this.#path(deploymentId);
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await writeFile(`${path}.part`, JSON.stringify(served), { mode: 0o600 });
+    await rename(`${path}.part`, path);
+  }
+
+  async delete(deploymentId: string): Promise<void> {
+    await rm(this.#path(deploymentId), { force: true });
+  }
+
+  /** Forgets those of deployments that are no more. */
+  async keepOnly(deploymentIds: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.#folder).catch(() => []);
+    for (const name of names) {
+      if (!deploymentIds.has(name.replace(/\.json$/, ""))) {
+        await rm(join(this.#folder, name), { force: true });
+      }
+    }
+  }
+
+  #path(deploymentId: string): string {
+    return join(this.#folder, `${deploymentId}.json`);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What a node says of its share of a deployment. All nodes' reports together
+ * are what people see.
+ */
+import type { HostedStatus } from "../deployments/state.ts";
+import type { DeploymentReport } from "../storage/hosting/nodes.ts";
+import type { HostedRecord } from "../storage/hosting/revisions.ts";
+
+/** Enough to see why a service does not start. */
+const MAX_LINES = 20;
+
+const MAX_REASON = 4_000;
+
+/** A deployment on this node, as it is and as it should be. */
+export interface Situation {
+  readonly record: HostedRecord;
+  /** Undefined while there is nothing that could run. */
+  readonly hosted: HostedStatus | undefined;
+  /** Why the target revision could not be prepared, such as files that cannot be had. */
+  readonly fault: string | undefined;
+}
+
+export function reportOf({ record, hosted, fault }: Situation): DeploymentReport {
+  const { organizationId, deploymentId, targetRevision, desiredState } = record;
+  const { ready = 0, revision } = hosted ?? {};
+  const { status, reason } = judge({ record, hosted, fault });
+  const isServing = desiredState === "running" && (ready > 0 || status === "ready");
+  return {
+    ...{ organizationId, deploymentId, targetRevision, status },
+    reason: reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason,
+    revision: isServing ? revision : undefined,
+    workers: ready,
+  };
+}
+
+function judge({
+  record: { desiredState, targetRevision },
+  hosted,
+  fault,
+}: Situation): Pick<DeploymentReport, "status" | "reason"> {
+  if (desiredState === "stopped") {
+    return { status: "stopped", reason: "" };
+  }
+  if (fault !== undefined) {
+    const goesOn = hosted?.ready ? `; revision ${hosted.revision} goes on serving` : "";
+    return {
+      status: "failed",
+      reason: `revision ${targetRevision} could not start: ${fault}${goesOn}`,
+    };
+  }
+  if (hosted === undefined) {
+    return { status: "starting", reason: `revision ${targetRevision} is starting` };
+  }
+  const { state, reason, revision, lines } = hosted;
+  const told = withLines(reason, lines);
+  if (state === "failed") {
+    return { status: "failed", reason: told };
+  }
+  if (revision !== targetRevision) {
+    return { status: "starting", reason: `revision ${targetRevision} is starting` };
+  }
+  return { status: state, reason: told };
+}
+
+function withLines(reason: string, lines: readonly string[]): string {
+  const last = lines.slice(-MAX_LINES);
+  return last.length === 0
+    ? reason
+    : `${reason}\n\nThe last lines that it wrote:\n${last.join("\n")}`;
+}

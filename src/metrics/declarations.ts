@@ -1,0 +1,274 @@
+/**
+ * Every metric of the platform, declared once: docs/metrics.md is made from
+ * here, and nothing can be counted that does not stand here.
+ *
+ * A label is bounded: its values are listed, or they are names that somebody
+ * had to create (deployments, endpoints). What is not in a list is counted as
+ * `other`. Never a label: tokens, tasks, addresses, anything a caller writes.
+ */
+
+export interface LabelDeclaration {
+  readonly help: string;
+  /** All values there are, besides `other`; absent for names. */
+  readonly values?: readonly string[];
+}
+
+const CODES = [
+  "ok",
+  "canceled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const;
+
+export const LABELS = {
+  organization: { help: "name of the organization" },
+  deployment: { help: "name of the deployment" },
+  endpoint: { help: "name of the endpoint" },
+  node: { help: "node that counted it" },
+  protocol: {
+    help: "how the call came: the deployment's own paths, or an RPC",
+    values: ["http", "rest", "connect", "grpc", "grpc_web"],
+  },
+  code: { help: "Connect code of the answer; `ok` where it went well", values: CODES },
+  outcome: {
+    help: "how the attempt ended: `retried` and `returned` attempts go back to the queue",
+    values: ["success", "failure", "cancelled", "expired", "retried", "returned"],
+  },
+  verification: {
+    help: "what came of a token",
+    values: ["valid", "invalid", "expired", "network", "rate_limited", "unavailable"],
+  },
+  cause: {
+    help: "why a worker had to be replaced",
+    values: ["crashed", "killed", "memory", "unresponsive", "start_failed"],
+  },
+  operation: { help: "operation of the storage port" },
+  result: { help: "whether it was carried out", values: ["ok", "unavailable", "error"] },
+  quantile: { help: "share of the samples that are not above it", values: ["0.5", "0.99", "1"] },
+  metric: { help: "metric that would have had one series more" },
+} as const satisfies { readonly [name: string]: LabelDeclaration };
+
+export type LabelName = keyof typeof LABELS;
+
+export interface Declaration<Names extends readonly string[] = readonly string[]> {
+  readonly name: string;
+  /** What it says, for HELP and the document: one sentence without its full stop. */
+  readonly help: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  /** Of its values; the name ends with it, but for `_total`. */
+  readonly unit: "seconds" | "bytes" | "none";
+  /**
+   * Whose it is: a deployment's, which carries `organization`, `deployment`
+   * and `node` besides its labels; an organization's, with `organization` and
+   * `node`; or the node's, with `node` only, for operators.
+   */
+  readonly of: "deployment" | "organization" | "node";
+  readonly labels: Names;
+  /** Upper bounds of a histogram, rising; +Inf comes by itself. */
+  readonly buckets?: readonly number[];
+}
+
+const declare = <const Declared extends Declaration<readonly LabelName[]>>(
+  declaration: Declared,
+): Declared => declaration;
+
+/** Calls that are answered: from a millisecond to a minute. */
+const CALL_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+/** Tasks: from ten milliseconds to hours. */
+const TASK_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
+
+/** Operations of the database. */
+const STORAGE_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
+
+export const METRICS = {
+  requests: declare({
+    name: "tessera_requests_total",
+    help: "Calls of endpoints that were answered",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint", "protocol", "code"],
+  }),
+  requestDuration: declare({
+    name: "tessera_request_duration_seconds",
+    help: "Time from the arrival of a call to its answer, or to the end of a stream",
+    kind: "histogram",
+    unit: "seconds",
+    of: "deployment",
+    labels: ["endpoint", "protocol"],
+    buckets: CALL_SECONDS,
+  }),
+  tasksSubmitted: declare({
+    name: "tessera_tasks_submitted_total",
+    help: "Tasks that were stored, without those that were there already",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint"],
+  }),
+  tasksStarted: declare({
+    name: "tessera_tasks_started_total",
+    help: "Attempts that began to run",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint"],
+  }),
+  tasksFinished: declare({
+    name: "tessera_tasks_finished_total",
+    help: "Attempts that ended, and tasks that ended without one",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint", "outcome"],
+  }),
+  queueWait: declare({
+    name: "tessera_task_queue_wait_seconds",
+    help: "Time from when a task was due to the start of its attempt",
+    kind: "histogram",
+    unit: "seconds",
+    of: "deployment",
+    labels: ["endpoint"],
+    buckets: TASK_SECONDS,
+  }),
+  runTime: declare({
+    name: "tessera_task_run_seconds",
+    help: "Time from the start of an attempt to its end",
+    kind: "histogram",
+    unit: "seconds",
+    of: "deployment",
+    labels: ["endpoint"],
+    buckets: TASK_SECONDS,
+  }),
+  queueLength: declare({
+    name: "tessera_queue_length",
+    help: "Tasks that wait to run; every node shows the same queue, so take the largest",
+    kind: "gauge",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint"],
+  }),
+  tasksRunning: declare({
+    name: "tessera_tasks_running",
+    help: "Tasks that run, on all nodes; every node shows the same number, so take the largest",
+    kind: "gauge",
+    unit: "none",
+    of: "deployment",
+    labels: ["endpoint"],
+  }),
+  oldestWaiting: declare({
+    name: "tessera_queue_oldest_seconds",
+    help: "How long the oldest task that is due has been waiting, 0 when none is",
+    kind: "gauge",
+    unit: "seconds",
+    of: "deployment",
+    labels: ["endpoint"],
+  }),
+  workers: declare({
+    name: "tessera_workers",
+    help: "Workers that are up on the node",
+    kind: "gauge",
+    unit: "none",
+    of: "deployment",
+    labels: [],
+  }),
+  workerRestarts: declare({
+    name: "tessera_worker_restarts_total",
+    help: "Workers that were replaced because they had ended by themselves or had to be killed",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["cause"],
+  }),
+  workerCpu: declare({
+    name: "tessera_worker_cpu_seconds_total",
+    help: "Processor time that the workers have used, those that are gone included",
+    kind: "counter",
+    unit: "seconds",
+    of: "deployment",
+    labels: [],
+  }),
+  workerMemory: declare({
+    name: "tessera_worker_memory_bytes",
+    help: "Resident memory of the workers that are up",
+    kind: "gauge",
+    unit: "bytes",
+    of: "deployment",
+    labels: [],
+  }),
+  seriesDropped: declare({
+    name: "tessera_series_dropped_total",
+    help: "Events that were not counted because their metric has as many series as it may have",
+    kind: "counter",
+    unit: "none",
+    of: "organization",
+    labels: ["metric"],
+  }),
+  tokenVerifications: declare({
+    name: "tessera_token_verifications_total",
+    help: "Tokens that were looked at",
+    kind: "counter",
+    unit: "none",
+    of: "node",
+    labels: ["verification"],
+  }),
+  storageOperations: declare({
+    name: "tessera_storage_operation_seconds",
+    help: "Time from a question to the database to its answer, waiting in line included",
+    kind: "histogram",
+    unit: "seconds",
+    of: "node",
+    labels: ["operation", "result"],
+    buckets: STORAGE_SECONDS,
+  }),
+  eventLoopDelay: declare({
+    name: "tessera_event_loop_delay_seconds",
+    help: "How late the event loop was in the last interval",
+    kind: "gauge",
+    unit: "seconds",
+    of: "node",
+    labels: ["quantile"],
+  }),
+  cpu: declare({
+    name: "process_cpu_seconds_total",
+    help: "Processor time that the node has used, without its workers",
+    kind: "counter",
+    unit: "seconds",
+    of: "node",
+    labels: [],
+  }),
+  memory: declare({
+    name: "process_resident_memory_bytes",
+    help: "Resident memory of the node, without its workers",
+    kind: "gauge",
+    unit: "bytes",
+    of: "node",
+    labels: [],
+  }),
+  startTime: declare({
+    name: "process_start_time_seconds",
+    help: "When the node was started, in seconds since 1970",
+    kind: "gauge",
+    unit: "seconds",
+    of: "node",
+    labels: [],
+  }),
+} as const;
+
+export type MetricKey = keyof typeof METRICS;

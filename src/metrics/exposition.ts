@@ -1,0 +1,70 @@
+/**
+ * `/metrics`: everything of a node for its operators, or of one deployment.
+ * The text format of Prometheus with help and types; the values are those of
+ * now, so there are no timestamps. Source: the exposition formats document of
+ * Prometheus.
+ */
+import { labelOf, writeLabels } from "./labels.ts";
+import type { Metrics } from "./metrics.ts";
+import { formatNumber } from "./number.ts";
+import { Pace } from "./pace.ts";
+import type { SampleSeries } from "./series.ts";
+
+const CHUNK_LENGTH = 32_768;
+
+/** Of one deployment only, as its organization sees it. */
+export interface Exposed {
+  readonly organizationId: string;
+  readonly deployment: string;
+}
+
+/** The text, in chunks between which the event loop gets its turn. */
+export async function* expose(
+  metrics: Metrics,
+  only?: Exposed,
+): AsyncGenerator<string, void, undefined> {
+  const pace = new Pace();
+  let chunk = "";
+  for (const { declaration, groups } of metrics.all) {
+    const { name, help, kind } = declaration;
+    let heading = `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n`;
+    for (const [organizationId, group] of groups) {
+      if (only !== undefined && organizationId !== only.organizationId) {
+        continue;
+      }
+      for (const series of inOrder([...group.samples.values()])) {
+        const value = series.value();
+        const shown =
+          only === undefined || labelOf(series.labels, "deployment") === only.deployment;
+        if (value !== undefined && shown) {
+          const labels = writeLabels(series.labels);
+          chunk += `${heading}${series.name}{${labels}} ${formatNumber(value)}\n`;
+          heading = "";
+        }
+        if (chunk.length > CHUNK_LENGTH) {
+          yield chunk;
+          chunk = "";
+        }
+        if (pace.spent(20)) {
+          await pace.rest();
+        }
+      }
+    }
+  }
+  if (chunk !== "") {
+    yield chunk;
+  }
+}
+
+/** The lines of a histogram belong together: its buckets, its sum, its count, and then the next one's. */
+function* inOrder(lists: readonly (readonly SampleSeries[])[]): Generator<SampleSeries> {
+  const count = lists.at(-1)?.length ?? 0;
+  for (let index = 0; index < count; index += 1) {
+    for (const list of lists) {
+      const each = list.length / count;
+      for (let part = index * each; part < (index + 1) * each; part += 1) {
+        yield list[part] as SampleSeries;
+      }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * What Prometheus reads from `/federate`: the newest sample of each selected
+ * series, in its text format. Source: web/federate.go and expfmt/text_create.go
+ * of Prometheus.
+ *
+ * Families come sorted by name, all untyped and without help. Each series
+ * stands there once, however many selectors select it, with the timestamp of
+ * its sample; what is older than five minutes, or has ended, is left out.
+ * Labels that a series does not have are added from `externalLabels`, and
+ * `instance=""`, so that whoever scrapes with `honor_labels` does not put its
+ * own there.
+ *
+ * The text is made in chunks, and the event loop gets its turn between them,
+ * and between long searches for series.
+ */
+import type { AddedLabels } from "./added.ts";
+import { familiesOf, type SampleSource } from "./families.ts";
+import { formatNumber } from "./number.ts";
+import { Pace } from "./pace.ts";
+import { type Choice, choose } from "./selector/choose.ts";
+import type { Selector } from "./selector/parse.ts";
+import type { SampleSeries } from "./series.ts";
+
+/** How old a sample may be. */
+export const LOOKBACK_MS = 5 * 60_000;
+
+/** The media type of the text format. */
+export const TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8";
+
+/** Characters in a chunk, about. */
+const CHUNK_LENGTH = 32_768;
+
+export interface FederateOptions {
+  readonly organizationId: string;
+  readonly selectors: readonly Selector[];
+  readonly sources: readonly SampleSource[];
+  readonly nowMs: number;
+  /** Added to every series that does not have them. */
+  readonly added: AddedLabels;
+}
+
+/** The text, in chunks. */
+export async function* federate(options: FederateOptions): AsyncGenerator<string, void, undefined> {
+  const { organizationId, selectors, sources, nowMs, added } = options;
+  const pace = new Pace();
+  const text = new Text(added, nowMs);
+  for (const { name, lists } of familiesOf(organizationId, sources)) {
+    const choice = choose(selectors, name);
+    text.begin(name);
+    for (const list of choice === undefined ? [] : lists) {
+      // What is added while the answer is written belongs to the next one.
+      for (let index = 0, { length } = list; index < length; index += 1) {
+        text.add(list[index] as SampleSeries, choice as Choice);
+        if (text.length > CHUNK_LENGTH) {
+          yield text.take();
+        }
+        if (pace.spent(5 + (choice as Choice).cost)) {
+          await pace.rest();
+        }
+      }
+    }
+  }
+  if (text.length > 0) {
+    yield text.take();
+  }
+}
+
+/** The lines that are not yet on their way. */
+class Text {
+  /** About how many characters there are. */
+  length = 0;
+  readonly #added: AddedLabels;
+  readonly #nowMs: number;
+  #parts: string[] = [];
+  /** What stands before the first series of a family. */
+  #heading = "";
+  /** Most samples have the same time, and writing it takes longer than all the rest of a line. */
+  #timestampMs = Number.NaN;
+  #lineEnd = "";
+
+  constructor(added: AddedLabels, nowMs: number) {
+    this.#added = added;
+    this.#nowMs = nowMs;
+  }
+
+  begin(name: string): void {
+    this.#heading = `# TYPE ${name} untyped\n`;
+  }
+
+  /** Adds the line of a series, if it is chosen and has a sample. */
+  add(series: SampleSeries, choice: Choice): void {
+    const value = series.value();
+    const timestampMs = series.timestampMs(this.#nowMs);
+    if (
+      value === undefined ||
+      timestampMs < this.#nowMs - LOOKBACK_MS ||
+      !choice.has(series.labels)
+    ) {
+      return;
+    }
+    if (this.#heading !== "") {
+      this.#parts.push(this.#heading);
+      this.#heading = "";
+    }
+    if (timestampMs !== this.#timestampMs) {
+      this.#timestampMs = timestampMs;
+      this.#lineEnd = ` ${timestampMs}\n`;
+    }
+    const begin = series.begin(this.#added);
+    this.#parts.push(begin, formatNumber(value), this.#lineEnd);
+    this.length += begin.length + this.#lineEnd.length + 4;
+  }
+
+  take(): string {
+    const text = this.#parts.join("");
+    this.#parts = [];
+    this.length = 0;
+    return text;
+  }
+}

@@ -1,0 +1,62 @@
+/** The one implementation behind `/federate` and FederationService. */
+import { AddedLabels } from "./added.ts";
+import { ownSamples, type SampleSource } from "./families.ts";
+import { federate } from "./federate.ts";
+import type { ForeignMetrics } from "./foreign.ts";
+import type { Metrics } from "./metrics.ts";
+import { parseSelectors } from "./selector/list.ts";
+import type { Upstream } from "./upstream.ts";
+
+export interface FederationOptions {
+  readonly metrics: Metrics;
+  /** What other nodes count; absent where there are none. */
+  readonly foreign?: ForeignMetrics;
+  /** Asked instead of this node. */
+  readonly upstream?: Upstream;
+  readonly externalLabels?: { readonly [name: string]: string };
+  readonly now: () => number;
+}
+
+export interface FederationQuery {
+  readonly organizationId: string;
+  readonly organization: string;
+  /** Selectors, as they came. */
+  readonly match: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+export class Federation {
+  readonly #options: FederationOptions;
+  readonly #own: SampleSource;
+  readonly #added: AddedLabels;
+
+  /** Throws an Error when the name of an external label is none. */
+  constructor(options: FederationOptions) {
+    this.#options = options;
+    this.#own = ownSamples(options.metrics);
+    this.#added = new AddedLabels(options.externalLabels);
+  }
+
+  /**
+   * The samples that are selected, in the text format of Prometheus, as they
+   * are written. Rejects with a MatchError before anything else is looked
+   * at, with an UpstreamError, and with what reading the other nodes' samples
+   * rejects with.
+   */
+  async answer(query: FederationQuery): Promise<AsyncIterable<string | Uint8Array>> {
+    const { organizationId, organization, match, signal } = query;
+    const { foreign, upstream, now } = this.#options;
+    const selectors = await parseSelectors(match);
+    if (upstream !== undefined) {
+      return upstream.federate({ organization, selectors, ...(signal && { signal }) });
+    }
+    const others = selectors.length === 0 ? undefined : await foreign?.read(organizationId);
+    return federate({
+      organizationId,
+      selectors,
+      sources: others === undefined ? [this.#own] : [this.#own, others],
+      nowMs: now(),
+      added: this.#added,
+    });
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * The series of one metric.
+ *
+ * They stand in groups, one for each organization (and one, without an
+ * organization, for what is the node's): whose a series is, is known by where
+ * it stands, and never read from a label. A group has at most so many series;
+ * an event that would need one more is not counted, and that is.
+ *
+ * Finding a series is a walk through maps, one for each label. All values are
+ * short texts that are met again and again, so this costs a few dozen
+ * nanoseconds per label, where joining them to a key would cost a new text.
+ */
+import { type Declaration, LABELS, type LabelDeclaration } from "./declarations.ts";
+import { toLabels } from "./labels.ts";
+import { Counter, Gauge, Histogram, type SampleSeries } from "./series.ts";
+
+export type SeriesOf<Declared extends Declaration> = {
+  counter: Counter;
+  gauge: Gauge;
+  histogram: Histogram;
+}[Declared["kind"]];
+
+/** A value for each declared label. */
+export type ValuesOf<Declared extends Declaration> = Values<Declared["labels"]>;
+
+type Values<Names extends readonly string[]> = { [Index in keyof Names]: string };
+
+type AnySeries = Counter | Gauge | Histogram;
+
+/** Who owns series: labels that all of them have, in the order of their declaration. */
+export interface Owner {
+  /** Undefined for the node itself. */
+  readonly organizationId: string | undefined;
+  readonly labels: readonly (readonly [name: string, value: string])[];
+}
+
+export interface MetricOptions {
+  /** Series in a group: sets of labels, of which a histogram has several texts each. */
+  readonly maxSeries: number;
+  /** Told of every event that was not counted. */
+  readonly onDropped: (owner: Owner) => void;
+}
+
+const KINDS = { counter: Counter, gauge: Gauge, histogram: Histogram };
+
+/** The series of one metric in one organization, by the names that Prometheus sees. */
+export interface Group {
+  /** Sets of labels. */
+  readonly size: number;
+  /** Arrays only grow; when something ends they are replaced. */
+  readonly samples: ReadonlyMap<string, readonly SampleSeries[]>;
+}
+
+export class Metric<Declared extends Declaration = Declaration> {
+  readonly declaration: Declared;
+  readonly #options: MetricOptions;
+  readonly #groups = new Map<string | undefined, MutableGroup>();
+  /** By label: the values that are counted by themselves; undefined for names. */
+  readonly #listed: readonly (ReadonlySet<string> | undefined)[];
+
+  constructor(declaration: Declared, options: MetricOptions) {
+    this.declaration = declaration;
+    this.#options = options;
+    this.#listed = declaration.labels.map((name) => {
+      const label: LabelDeclaration | undefined = LABELS[name as keyof typeof LABELS];
+      return label?.values && new Set(label.values);
+    });
+  }
+
+  /** All groups; the node's has no organization. */
+  get groups(): ReadonlyMap<string | undefined, Group> {
+    return this.#groups;
+  }
+
+  /** The part of the metric that one owner counts. */
+  of(owner: Owner): Owned<Declared> {
+    let group = this.#groups.get(owner.organizationId);
+    if (group === undefined) {
+      group = new MutableGroup();
+      this.#groups.set(owner.organizationId, group);
+    }
+    return new Owned(this.declaration, owner, { ...this.#options, group, listed: this.#listed });
+  }
+}
+
+interface Branch extends Map<string, Branch | AnySeries | undefined> {}
+
+interface OwnedOptions extends MetricOptions {
+  readonly group: MutableGroup;
+  readonly listed: readonly (ReadonlySet<string> | undefined)[];
+}
+
+/** What one owner counts of one metric. */
+export class Owned<Declared extends Declaration = Declaration> {
+  readonly #declaration: Declared;
+  readonly #owner: Owner;
+  readonly #options: OwnedOptions;
+  readonly #root: Branch = new Map();
+  readonly #series: AnySeries[] = [];
+  #ended = false;
+
+  constructor(declaration: Declared, owner: Owner, options: OwnedOptions) {
+    this.#declaration = declaration;
+    this.#owner = owner;
+    this.#options = options;
+  }
+
+  /** The series with these values of the declared labels; undefined when there are too many. */
+  with(...values: ValuesOf<Declared>): SeriesOf<Declared> | undefined {
+    return this.#find(values as readonly string[]);
+  }
+
+  #find(values: readonly string[]): SeriesOf<Declared> | undefined {
+    let branch: Branch = this.#root;
+    const last = values.length - 1;
+    for (let index = 0; index < last; index += 1) {
+      const value = values[index] as string;
+      let next = branch.get(value) as Branch | undefined;
+      if (next === undefined) {
+        next = new Map();
+        branch.set(value, next);
+      }
+      branch = next;
+    }
+    const found = branch.get(values[last] ?? "") as SeriesOf<Declared> | undefined;
+    return found ?? this.#create(values, branch);
+  }
+
+  /** Every series ends, and is left out at once; nothing is counted after it. */
+  end(): void {
+    this.#ended = true;
+    this.#options.group.remove(this.#series);
+    this.#series.length = 0;
+    this.#root.clear();
+  }
+
+  #create(values: readonly string[], branch: Branch): SeriesOf<Declared> | undefined {
+    const { listed, group, maxSeries, onDropped } = this.#options;
+    const counted = values.map((value, index) =>
+      listed[index]?.has(value) === false ? "other" : value,
+    );
+    if (counted.some((value, index) => value !== values[index])) {
+      this.#forget(values, branch);
+      return this.#find(counted);
+    }
+    if (this.#ended) {
+      return undefined;
+    }
+    if (group.size >= maxSeries) {
+      this.#forget(values, branch);
+      onDropped(this.#owner);
+      return undefined;
+    }
+    const { labels } = this.#declaration;
+    const pairs = labels.map((name, index) => [name, counted[index] ?? ""] as const);
+    const kind = KINDS[this.#declaration.kind];
+    const series = new kind(this.#declaration, toLabels([...this.#owner.labels, ...pairs]));
+    group.add(series);
+    this.#series.push(series);
+    branch.set(values.at(-1) ?? "", series);
+    return series as SeriesOf<Declared>;
+  }
+
+  /** Takes back the empty branches that the search has made for values that nothing is counted under. */
+  #forget(values: readonly string[], branch: Branch): void {
+    if (branch.size === 0 && values.length > 1) {
+      let parent = this.#root;
+      for (const value of values.slice(0, -2)) {
+        parent = parent.get(value) as Branch;
+      }
+      parent.delete(values.at(-2) as string);
+    }
+  }
+}
+
+class MutableGroup implements Group {
+  size = 0;
+  readonly samples = new Map<string, SampleSeries[]>();
+
+  add(series: AnySeries): void {
+    this.size += 1;
+    for (const part of series.parts) {
+      const list = this.samples.get(part.name);
+      if (list === undefined) {
+        this.samples.set(part.name, [part]);
+      } else {
+        list.push(part);
+      }
+    }
+  }
+
+  /** Whoever reads an array at the moment goes on with it, and sees that the series have ended. */
+  remove(ending: readonly AnySeries[]): void {
+    for (const series of ending) {
+      series.ended = true;
+    }
+    this.size -= ending.length;
+    const gone = new Set(ending.flatMap(({ parts }) => parts));
+    for (const [name, list] of this.samples) {
+      const left = list.filter((part) => !gone.has(part));
+      if (left.length === 0) {
+        this.samples.delete(name);
+      } else if (left.length < list.length) {
+        this.samples.set(name, left);
+      }
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/** Looks at what the node's process takes, every few seconds. */
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Metrics } from "./metrics.ts";
+
+const EVERY_MS = 5_000;
+
+/** Begins to look; disposing ends it. */
+export function observeProcess(metrics: Metrics): Disposable {
+  const delay = monitorEventLoopDelay({ resolution: 10 });
+  delay.enable();
+  const look = (): void => {
+    const { user, system } = process.cpuUsage();
+    metrics.processObserved({
+      cpuSeconds: (user + system) / 1e6,
+      memoryBytes: process.memoryUsage.rss(),
+      delaySeconds: {
+        "0.5": delay.percentile(50) / 1e9,
+        "0.99": delay.percentile(99) / 1e9,
+        "1": delay.max / 1e9,
+      },
+    });
+    delay.reset();
+  };
+  const timer = setInterval(look, EVERY_MS).unref();
+  look();
+  return {
+    [Symbol.dispose]() {
+      clearInterval(timer);
+      delay.disable();
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Shows other nodes what this one counts: a row per organization, every five
+ * seconds. What the row is about is sent again only when series have come or
+ * gone.
+ */
+import { randomUUID } from "node:crypto";
+import type { MetricsStorage, SampleRow } from "../storage/metrics/metrics.ts";
+import { writeLayout, writeSamples } from "./layout.ts";
+import type { Metrics } from "./metrics.ts";
+import type { SampleSeries } from "./series.ts";
+
+/** How often a node shows what it has counted; what others answer of it is at most this much older. */
+export const PUBLISH_MS = 5_000;
+
+/** Rows of nodes that have not written for so long are deleted. */
+const PRUNE_AFTER_MS = 10 * 60_000;
+
+export interface PublishOptions {
+  readonly metrics: Metrics;
+  readonly storage: MetricsStorage;
+  readonly nodeId: string;
+  readonly now: () => number;
+  /** Told of every time that it did not work; the next time comes by itself. */
+  readonly onError: (err: unknown) => void;
+}
+
+interface Published {
+  readonly layoutId: string;
+  readonly list: readonly SampleSeries[];
+}
+
+export class Publisher implements AsyncDisposable {
+  readonly #options: PublishOptions;
+  readonly #published = new Map<string, Published>();
+  #timer: NodeJS.Timeout | undefined;
+  #underWay: Promise<void> | undefined;
+
+  constructor(options: PublishOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    void this.publish();
+    this.#timer = setInterval(() => void this.publish(), PUBLISH_MS).unref();
+  }
+
+  /** Shows what there is now; the same promise while that is under way. Never rejects. */
+  publish(): Promise<void> {
+    this.#underWay ??= this.#publish()
+      .catch(this.#options.onError)
+      .finally(() => {
+        this.#underWay = undefined;
+      });
+    return this.#underWay;
+  }
+
+  /** The node ends: what it has counted is gone at once. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#underWay;
+    const { storage, nodeId, onError } = this.#options;
+    await storage.dropSamples({ nodeId }).catch(onError);
+  }
+
+  async #publish(): Promise<void> {
+    const { metrics, storage, nodeId, now } = this.#options;
+    const { organizations } = metrics;
+    for (const organizationId of organizations) {
+      const row = await this.#row(organizationId, false);
+      const refused = await storage.putSamples({ nodeId, nowMs: now(), rows: [row] });
+      if (refused.length > 0) {
+        const whole = await this.#row(organizationId, true);
+        await storage.putSamples({ nodeId, nowMs: now(), rows: [whole] });
+      }
+    }
+    for (const organizationId of [...this.#published.keys()]) {
+      if (!organizations.has(organizationId)) {
+        await storage.dropSamples({ nodeId, organizationId });
+        this.#published.delete(organizationId);
+      }
+    }
+    await storage.pruneSamples({ nowMs: now(), afterMs: PRUNE_AFTER_MS });
+  }
+
+  async #row(organizationId: string, whole: boolean): Promise<SampleRow> {
+    const { metrics, now } = this.#options;
+    const list = metrics
+      .groupsOf(organizationId)
+      .flatMap(({ samples }) => [...samples.values()].flat());
+    const before = this.#published.get(organizationId);
+    const isSame =
+      before?.list.length === list.length && before.list.every((one, at) => one === list[at]);
+    const takenAtMs = now();
+    const samples = await writeSamples(list, takenAtMs);
+    if (before !== undefined && isSame && !whole) {
+      return { organizationId, layoutId: before.layoutId, takenAtMs, samples };
+    }
+    const layoutId = randomUUID();
+    this.#published.set(organizationId, { layoutId, list });
+    const layout = await writeLayout(list);
+    return { organizationId, layoutId, layout, takenAtMs, samples };
+  }
+}

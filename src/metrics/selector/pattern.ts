@@ -1,0 +1,153 @@
+/**
+ * Regexes of selectors: RE2, anchored on both sides, dot matches newline.
+ *
+ * They come from callers, so the time they take has to be linear in the value
+ * and bounded by the pattern: the engine is RE2's, and a pattern whose program
+ * would be large is refused before it is made. Most patterns are no more than
+ * texts with `|` between them, or a text before or after `.*`; those do
+ * without the engine.
+ */
+import { RE2JS } from "re2js";
+
+export type Pattern = (value: string) => boolean;
+
+export interface Compiled {
+  readonly matches: Pattern;
+  /** Instructions of its program; 0 where none is needed. */
+  readonly cost: number;
+}
+
+/** Longer patterns are refused. */
+const MAX_LENGTH = 1_000;
+
+/** Larger programs are refused: one of this size is made, and run on a label, in a few milliseconds. */
+const MAX_SIZE = 2_000;
+
+/** Values whose answer is remembered: labels have few values, and series many. */
+const MAX_REMEMBERED = 10_000;
+
+/** No character with a meaning of its own. */
+const LITERAL = /^[^\\^$.|?*+()[\]{}]*$/;
+const LITERALS = /^(?:[^\\^$.?*+()[\]{}]*|\((?:\?:)?[^\\^$.?*+()[\]{}]*\))$/;
+
+/** Throws an Error with the reason when it is no regex, or too large a one. */
+export function compilePattern(source: string): Compiled {
+  const simple = withoutEngine(source);
+  if (simple) {
+    return { matches: simple, cost: 0 };
+  }
+  if (source.length > MAX_LENGTH) {
+    throw new Error(`a regexp may have ${MAX_LENGTH} characters, this one has ${source.length}`);
+  }
+  if (!source.isWellFormed()) {
+    throw new Error("error parsing regexp: invalid UTF-8");
+  }
+  const size = sizeOf(source);
+  if (size > MAX_SIZE) {
+    throw new Error(
+      `a regexp may become ${MAX_SIZE} steps long, this one would have about ${size}: repeat less in it`,
+    );
+  }
+  const program = compile(source);
+  const remembered = new Map<string, boolean>();
+  const matches = (value: string): boolean => {
+    const known = remembered.get(value);
+    if (known !== undefined) {
+      return known;
+    }
+    const answer = program.matches(value);
+    if (remembered.size < MAX_REMEMBERED) {
+      remembered.set(value, answer);
+    }
+    return answer;
+  };
+  return { matches, cost: size };
+}
+
+/** The same answers for patterns that need no engine. */
+function withoutEngine(source: string): Pattern | undefined {
+  if (LITERAL.test(source)) {
+    return (value) => value === source;
+  }
+  if (LITERALS.test(source)) {
+    const texts = new Set(source.replace(/^\((?:\?:)?|\)$/g, "").split("|"));
+    return (value) => texts.has(value);
+  }
+  if (source === ".+") {
+    return (value) => value !== "";
+  }
+  const before = source.startsWith(".*") ? 2 : 0;
+  const after = source.endsWith(".*") && source.length >= before + 2 ? 2 : 0;
+  const text = source.slice(before, source.length - after);
+  if (!LITERAL.test(text) || before + after === 0) {
+    return undefined;
+  }
+  if (before === 0) {
+    return (value) => value.startsWith(text);
+  }
+  return after === 0 ? (value) => value.endsWith(text) : (value) => value.includes(text);
+}
+
+/**
+ * About how many instructions a pattern becomes, counted without making any:
+ * each atom is one, and a repetition has its atom as many times as it may
+ * repeat. What is no regex is counted too; the engine refuses it.
+ */
+function sizeOf(source: string): number {
+  const folds = /\(\?[a-zA-Z]*i/.test(source);
+  const outer: { total: number; last: number }[] = [];
+  let level = { total: 0, last: 0 };
+  const add = (size: number): void => {
+    level.total += size;
+    level.last = size;
+  };
+  for (const [part, , , repeat] of source.matchAll(PARTS)) {
+    if (part.startsWith("(")) {
+      outer.push(level);
+      level = { total: 2, last: 0 };
+    } else if (part === ")") {
+      const { total } = level;
+      level = outer.pop() ?? { total: 0, last: 0 };
+      add(total);
+    } else if (repeat !== undefined) {
+      const times = Math.max(...repeat.split(",").map(Number));
+      const more = level.last * Math.max(times - 1, 0);
+      level.total += more;
+      level.last += more;
+    } else {
+      add(atomSize(part, folds));
+    }
+  }
+  // What was opened and never closed counts as well.
+  return outer.reduce((sum, { total }) => sum + total, level.total);
+}
+
+/** Classes of Unicode are long lists, and ignoring case goes through a range character by character. */
+const PROPERTY_SIZE = 10;
+const FOLDED_RANGE_SIZE = 400;
+
+function atomSize(part: string, folds: boolean): number {
+  if (part.startsWith("\\Q")) {
+    return part.length;
+  }
+  const properties = part.match(/\\[pP]/g)?.length ?? 0;
+  const ranges = folds ? (part.match(/-(?:\\x\{|[^\0-\x7f])/g)?.length ?? 0) : 0;
+  return 1 + properties * PROPERTY_SIZE + ranges * FOLDED_RANGE_SIZE;
+}
+
+/** Names of groups may be given twice in Prometheus, and not in this engine; they mean nothing here. */
+function compile(source: string): RE2JS {
+  try {
+    return RE2JS.compile(source, RE2JS.DOTALL);
+  } catch (err) {
+    if (!String(err).includes("duplicate capture group name")) {
+      throw err;
+    }
+    const nameless = source.replace(PARTS, (part) => (/^\(\?P?</.test(part) ? "(" : part));
+    return RE2JS.compile(nameless, RE2JS.DOTALL);
+  }
+}
+
+/** A quoted text, an escape, a class, a repetition with its counts, a group, or a character. */
+const PARTS =
+  /(\\Q[\s\S]*?(?:\\E|$))|\\[pP]\{[^}]*\}|\\[\s\S]|(\[\^?\]?(?:\[:\^?\w+:\]|\\[\s\S]|[^\]\\])*\])|\{(\d+(?:,\d*)?)\}|\(\?(?:[a-zA-Z-]*:|P?<\w+>)|[\s\S]/gu;

@@ -1,0 +1,165 @@
+/**
+ * What the operator does on the platform's machine, straight on its data. A
+ * node that runs meanwhile reads of it in the changes that every deed leaves,
+ * within a second.
+ */
+
+import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../auth/names.ts";
+import { checkPassword, hashPassword } from "../auth/passwords.ts";
+import { randomBase62 } from "../auth/random.ts";
+import type { Accounts, Deed } from "../storage/accounts/accounts.ts";
+import type { OrganizationRecord } from "../storage/accounts/organizations.ts";
+import type { Hosting } from "../storage/hosting/hosting.ts";
+import { type KeyRotation, type Rotated, type RotationRequest, rotate } from "./rotation.ts";
+
+/** 119 bits, and still a password that can be typed. */
+const GENERATED_LENGTH = 20;
+
+const PAGE = 500;
+
+export interface AdministrationOptions {
+  /** Ended with it: the storage. */
+  readonly resources: AsyncDisposable;
+  readonly accounts: Accounts;
+  readonly hosting: Hosting;
+  readonly keys: KeyRotation;
+  /** Other nodes may use the database. */
+  readonly shared: boolean;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** A person with the password that was set; `generated` when nobody had chosen one. */
+export interface AdminCredentials {
+  readonly email: string;
+  readonly generated: string | undefined;
+}
+
+export type ListedOrganization = OrganizationRecord & { readonly members: number };
+
+export class Administration implements AsyncDisposable {
+  readonly #options: AdministrationOptions;
+
+  constructor(options: AdministrationOptions) {
+    this.#options = options;
+  }
+
+  /** Makes the first person, organization and admin. Without a password, one is generated. */
+  async setUp(parameters: {
+    readonly organization: string;
+    readonly email: string;
+    readonly displayName?: string;
+    readonly password?: string;
+  }): Promise<AdminCredentials> {
+    const { organization, displayName = "" } = parameters;
+    const { accounts, newId } = this.#options;
+    const email = checkedEmail(parameters.email);
+    const fault = faultOfOrganizationName(organization);
+    if (fault !== undefined) {
+      throw new Error(`the organization's name ${JSON.stringify(organization)} ${fault}`);
+    }
+    const { password, generated } = choose(parameters.password);
+    const { outcome } = await accounts.setUp({
+      ...this.#deed(),
+      organizationId: newId(),
+      organization,
+      userId: newId(),
+      email,
+      displayName,
+      passwordHash: await hashPassword(password),
+    });
+    if (outcome !== "done") {
+      throw new Error(
+        "the platform is set up already: sign in and invite people, or set a password with tessera admin reset-password",
+      );
+    }
+    return { email, generated };
+  }
+
+  /** Whether an organization may have monitoring tokens. */
+  async setMonitoring(name: string, enabled: boolean): Promise<OrganizationRecord> {
+    const { accounts } = this.#options;
+    const found = await accounts.findOrganization({ name });
+    const { organizationId } = found ?? {};
+    const updated =
+      organizationId === undefined
+        ? undefined
+        : await accounts.updateOrganization({
+            ...this.#deed(),
+            organizationId,
+            monitoringEnabled: enabled,
+          });
+    if (updated === undefined) {
+      throw new Error(
+        `there is no organization ${JSON.stringify(name)}: tessera admin organizations lists them`,
+      );
+    }
+    return updated;
+  }
+
+  /** All organizations, by name. */
+  async organizations(): Promise<ListedOrganization[]> {
+    const { accounts } = this.#options;
+    const listed: ListedOrganization[] = [];
+    let after: string | undefined;
+    do {
+      const page = await accounts.listOrganizations({ limit: PAGE, ...(after && { after }) });
+      listed.push(...page.items);
+      after = page.next;
+    } while (after !== undefined);
+    return listed;
+  }
+
+  /** Sets a person's password, and ends all their sessions. Without one, it is generated. */
+  async resetPassword(parameters: {
+    readonly email: string;
+    readonly password?: string;
+  }): Promise<AdminCredentials> {
+    const { accounts } = this.#options;
+    const email = checkedEmail(parameters.email);
+    const user = await accounts.findUser({ email });
+    if (user === undefined) {
+      throw new Error(`there is no person with the e-mail address ${email}`);
+    }
+    const { password, generated } = choose(parameters.password);
+    const passwordHash = await hashPassword(password);
+    await accounts.setPassword({ ...this.#deed(), userId: user.userId, passwordHash });
+    return { email, generated };
+  }
+
+  /** See `rotate`. */
+  rotateKeys(request: RotationRequest): Promise<Rotated> {
+    const { accounts, hosting, keys, shared } = this.#options;
+    return rotate(keys, { accounts, hosting, shared, deed: () => this.#deed(), ...request });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#options.resources[Symbol.asyncDispose]();
+  }
+
+  #deed(): Deed {
+    const { now, newId } = this.#options;
+    return { by: { name: "operator", id: "", address: "" }, nowMs: now(), eventId: newId() };
+  }
+}
+
+function checkedEmail(text: string): string {
+  const email = normalizeEmail(text);
+  const fault = faultOfEmail(email);
+  if (fault !== undefined) {
+    throw new Error(`the e-mail address ${fault}`);
+  }
+  return email;
+}
+
+function choose(given: string | undefined): {
+  readonly password: string;
+  readonly generated: string | undefined;
+} {
+  if (given !== undefined) {
+    checkPassword(given);
+    return { password: given, generated: undefined };
+  }
+  const generated = randomBase62(GENERATED_LENGTH);
+  return { password: generated, generated };
+}

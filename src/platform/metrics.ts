@@ -1,0 +1,87 @@
+/** What a node counts, and how organizations and the operator read it. */
+import { hostname } from "node:os";
+import type { FastifyBaseLogger } from "fastify";
+import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
+import type { StartConfig, StartSecrets } from "../config.ts";
+import { toProblem } from "../errors.ts";
+import { Federation } from "../metrics/federation.ts";
+import { ForeignMetrics } from "../metrics/foreign.ts";
+import { measured } from "../metrics/measured.ts";
+import { Metrics } from "../metrics/metrics.ts";
+import { Publisher } from "../metrics/publish.ts";
+import { Upstream } from "../metrics/upstream.ts";
+import { monitoringPlugin } from "../monitoring/plugin.ts";
+import { monitoredBy } from "../rpc/federation.ts";
+import type { HealthSource } from "../rpc/health.ts";
+import type { FacePlugin } from "../server.ts";
+import type { Storage } from "../storage/storage.ts";
+
+/** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */
+export function nodeMetrics(port: number, now: () => number): Metrics {
+  return new Metrics({ node: port === 0 ? hostname() : `${hostname()}:${port}`, now });
+}
+
+/** The storage, with the time that its operations take. */
+export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
+  return measured(storage, metrics, {
+    parts: ["accounts", "hosting"],
+    blame: (err) => (toProblem(err).reason === "STORAGE_UNAVAILABLE" ? "unavailable" : "error"),
+  });
+}
+
+export interface FederationOptions {
+  readonly config: Pick<StartConfig, "externalLabels">;
+  readonly secrets: Pick<StartSecrets, "prometheusUrl">;
+  readonly metrics: Metrics;
+  /** Not measured: nodes that show each other their numbers should not change them by it. */
+  readonly storage: Storage;
+  readonly log: FastifyBaseLogger;
+  readonly now: () => number;
+  /** What is started here ends with them. */
+  readonly resources: AsyncDisposableStack;
+}
+
+/** Begins to show other nodes what this one counts, where there are others. */
+export function startFederation(options: FederationOptions): Federation {
+  const { config, secrets, metrics, storage, log, now, resources } = options;
+  const sharing = { storage: storage.metrics, nodeId: metrics.node, now };
+  if (storage.capabilities.shared) {
+    const onError = (err: unknown): void =>
+      log.warn({ err }, "the metrics of this node could not be shown to the others");
+    resources.use(new Publisher({ ...sharing, metrics, onError })).start();
+  }
+  const onError = (err: unknown): void =>
+    log.warn({ err }, "the metrics of another node cannot be read");
+  return new Federation({
+    metrics,
+    now,
+    externalLabels: config.externalLabels,
+    ...(storage.capabilities.shared && { foreign: new ForeignMetrics({ ...sharing, onError }) }),
+    ...(secrets.prometheusUrl !== undefined && {
+      upstream: new Upstream(secrets.prometheusUrl),
+    }),
+  });
+}
+
+/** `/federate` and the node's `/metrics`. */
+export function monitoring({
+  metrics,
+  federation,
+  readiness,
+  operatorToken,
+}: {
+  readonly metrics: Metrics;
+  readonly federation: Federation;
+  readonly readiness: HealthSource;
+  readonly operatorToken: string | undefined;
+}): FacePlugin {
+  return (app, { contextValues }) =>
+    monitoringPlugin(app, {
+      metrics,
+      federation,
+      contextValues: (req) => contextValues(req, FederationService.method.federate),
+      monitored: monitoredBy,
+      isReady: () => readiness.status("") === "SERVING",
+      ...(operatorToken !== undefined && { operatorToken }),
+    });
+}

@@ -1,0 +1,232 @@
+/** A node of the platform, as `tessera start` runs it: put together, started in order, ended in the opposite one. */
+import { announceChanges, ChangeFeed } from "../auth/changes.ts";
+import { FailureLimiter } from "../auth/failures.ts";
+import { type KeyRing, loadKeys } from "../auth/keys.ts";
+import { UseRecorder } from "../auth/uses.ts";
+import { Verifier } from "../auth/verifier.ts";
+import type { StartConfig, StartSecrets } from "../config.ts";
+import { pages } from "../console/pages.ts";
+import { playground } from "../console/playground.ts";
+import { Readiness } from "../health.ts";
+import { choosePort, listen } from "../listen.ts";
+import { createLog } from "../log.ts";
+import { observeProcess } from "../metrics/process.ts";
+import { type OidcOptions, signInMethods } from "../oidc/plugin.ts";
+import { OidcProvider } from "../oidc/provider.ts";
+import type { Notifier } from "../queue/notifier.ts";
+import { createServer, onlyOn } from "../server.ts";
+import { deploymentMetrics, onKnownHosts, serveDeployments } from "../serving.ts";
+import type { Accounts } from "../storage/accounts/accounts.ts";
+import type { Storage } from "../storage/storage.ts";
+import { createIdSource } from "../tasks/id.ts";
+import { version } from "../version.ts";
+import { platformApi } from "./api.ts";
+import { keysPath, openDataFolder } from "./folder.ts";
+import { appUrls, type PlatformHostingOptions, startHosting } from "./hosting.ts";
+import { measuredStorage, monitoring, nodeMetrics, startFederation } from "./metrics.ts";
+import { startProbe } from "./probe.ts";
+import { startAccountsPruner } from "./pruner.ts";
+import { newSetupCode } from "./setup-link.ts";
+
+/** What is left of open connections after the drain. */
+const CLOSE_GRACE_MS = 2_000;
+
+/** A node of the platform that is running. */
+export interface StartedPlatform {
+  readonly config: StartConfig;
+  readonly version: string;
+  /** Where browsers reach it, without a slash at the end. */
+  readonly url: string;
+  readonly port: number;
+  /** The database and the keys, as they may be shown. */
+  readonly database: string;
+  readonly keys: string;
+  /** For the setup link, while nobody has set the platform up. */
+  readonly setupCode: string | undefined;
+  /** Drains and ends everything; the same promise every time. */
+  stop(): Promise<void>;
+}
+
+/** What the composition root brings: the adapters. */
+export interface Opened {
+  readonly storage: Storage;
+  readonly notifier: Notifier | undefined;
+  readonly openBlobs: PlatformHostingOptions["openBlobs"];
+  readonly openLocalBlobs: PlatformHostingOptions["openLocalBlobs"];
+  /** The database as it may be shown. */
+  readonly shown: string;
+}
+
+/**
+ * Starts a node. Rejects with one message when the data folder, the database,
+ * the keys or the port are not usable; then nothing is left running.
+ */
+export async function runPlatform(
+  config: StartConfig,
+  secrets: StartSecrets,
+  open: (database: string) => Opened,
+): Promise<StartedPlatform> {
+  const log = createLog(config.logLevel);
+  const resources = new AsyncDisposableStack();
+  try {
+    openDataFolder(config.dataFolder);
+    const { storage: opened, notifier, shown, ...stores } = open(secrets.database);
+    resources.use(opened);
+    await opened.start();
+    if (notifier) {
+      resources.use(notifier).start();
+    }
+    const now = Date.now;
+    const newId = createIdSource();
+    const port = await choosePort(config);
+    const metrics = nodeMetrics(port, now);
+    resources.use(observeProcess(metrics));
+    const storage = measuredStorage(opened, metrics);
+    const { accounts } = storage;
+    const keys = await openKeys(config, secrets, accounts);
+    const changes = resources.use(new ChangeFeed({ accounts, notifier, log }));
+    await changes.start();
+    const uses = resources.use(new UseRecorder({ accounts, log }));
+    const failures = new FailureLimiter();
+    const verifier = resources.use(
+      new Verifier({
+        ...{ accounts, keys, changes, uses, failures, log, now },
+        onVerified: (verification) => metrics.tokenVerified(verification),
+      }),
+    );
+    const announced = announceChanges(accounts, changes);
+    resources.use(startAccountsPruner({ accounts, log, now }));
+    const readiness = new Readiness();
+    resources.use(startProbe({ accounts, readiness }));
+
+    const url = config.publicUrl ?? `http://localhost:${port}`;
+    const secureCookies = url.startsWith("https:");
+    const { sessionLifetimeMs } = config;
+    const signIn = { accounts: announced, keys, now, newId, sessionLifetimeMs };
+    const oidc = oidcOf(config.oidc, { ...signIn, url, secrets, secure: secureCookies });
+    const shutdown = new AbortController();
+    // People who try it want to see calls; whoever collects logs has to ask for them.
+    const accessLevel = process.stderr.isTTY ? "info" : "debug";
+    const hosted = resources.use(
+      await startHosting({
+        ...{ config, storage, notifier, keys, metrics, changes, log, now, newId, port, ...stores },
+      }),
+    );
+    const { hosting, blobs } = hosted;
+    const serving = serveDeployments({ ...config, version });
+    const federation = startFederation({
+      ...{ config, secrets, metrics, storage: opened, log, now, resources },
+    });
+    const api = platformApi({
+      ...signIn,
+      publicUrl: url,
+      secureCookies,
+      // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
+      failures: new FailureLimiter({ underWay: 10 }),
+      deviceLogins: new FailureLimiter(),
+      log,
+      federation,
+      hosting: announceChanges(storage.hosting, changes),
+      blobs,
+      urlOf: appUrls(url, config.appsDomain),
+      allowsNativeCode: config.allowsNativeCode,
+    });
+    const { app, listener } = await createServer({
+      services: [...api, ...serving.services],
+      directory: hosting,
+      appsDomain: config.appsDomain,
+      authenticate: verifier.authenticate,
+      standalone: false,
+      sameSiteOnly: false,
+      platformDomain: config.platformDomain ?? new URL(url).hostname,
+      ...(config.trustedProxies.length > 0 && { trustProxy: [...config.trustedProxies] }),
+      plugins: [
+        ...serving.plugins,
+        onlyOn("deployment", onKnownHosts(hosting, playground)),
+        onlyOn("deployment", deploymentMetrics(metrics)),
+        onlyOn(
+          "platform",
+          monitoring({ metrics, federation, readiness, operatorToken: secrets.metricsToken }),
+        ),
+        onlyOn("platform", pages),
+        onlyOn("platform", (server) => signInMethods(server, { accounts, oidc })),
+      ],
+      health: readiness,
+      log,
+      bodyBudgetBytes: config.bodyBudgetBytes,
+      accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
+      shutdownSignal: shutdown.signal,
+    });
+    resources.defer(async () => {
+      shutdown.abort();
+      await listener.close(CLOSE_GRACE_MS);
+      await app.close();
+    });
+    await listen(listener.server, { port, host: config.host });
+    warn(config, log);
+    const setupCode = await newSetupCode(accounts, now);
+    let stopping: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      readiness.set(false);
+      listener.stopAccepting();
+      await hosting.drain(config.drainMs);
+      await listener.close(CLOSE_GRACE_MS);
+      await resources.disposeAsync();
+    };
+    return {
+      config,
+      version,
+      url,
+      port,
+      database: shown,
+      keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
+      setupCode,
+      stop: () => (stopping ??= stop()),
+    };
+  } catch (err) {
+    await resources.disposeAsync();
+    throw err;
+  }
+}
+
+/** A platform that is set up has its keys: new ones would verify none of its tokens. */
+export async function openKeys(
+  { dataFolder }: Pick<StartConfig, "dataFolder">,
+  { keys }: Pick<StartSecrets, "keys">,
+  accounts: Pick<Accounts, "needsSetup">,
+): Promise<KeyRing> {
+  return keys === undefined
+    ? loadKeys({ path: keysPath(dataFolder), create: await accounts.needsSetup() })
+    : loadKeys({ env: keys });
+}
+
+function oidcOf(
+  config: StartConfig["oidc"],
+  options: Omit<OidcOptions, "provider" | "name"> & {
+    readonly url: string;
+    readonly secrets: StartSecrets;
+  },
+): OidcOptions | undefined {
+  if (config === undefined) {
+    return undefined;
+  }
+  const { issuer, clientId, name } = config;
+  const { url, secrets } = options;
+  const redirectUri = `${url}/auth/oidc/callback`;
+  const { oidcClientSecret: clientSecret } = secrets;
+  return {
+    ...options,
+    name,
+    provider: new OidcProvider({ issuer, clientId, clientSecret, redirectUri }),
+  };
+}
+
+/** Others can reach it, and nobody said how: their links and cookies would not work. */
+function warn({ host, publicUrl }: StartConfig, log: ReturnType<typeof createLog>): void {
+  if (publicUrl === undefined && !["127.0.0.1", "::1", "localhost"].includes(host)) {
+    log.warn(
+      { host },
+      "others may reach this platform, but its links say localhost: set --public-url to the address that they use",
+    );
+  }
+}

@@ -1,0 +1,56 @@
+import type { Storage } from "../storage/storage.ts";
+import { Alarm } from "./alarm.ts";
+import type { Log } from "./log.ts";
+
+export interface DueTasksOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+/**
+ * Rings when delayed tasks become due: those that this node was told of, and
+ * those that it finds in the storage, such as the ones from before its start.
+ * A ring is a hint; what it misses, the poll of the dispatcher finds.
+ */
+export class DueTasks implements Disposable {
+  readonly #options: DueTasksOptions;
+  readonly #alarm: Alarm;
+  /** When the next of those that were found becomes due. */
+  #foundMs: number | undefined;
+
+  constructor(options: DueTasksOptions, ring: () => void) {
+    this.#options = options;
+    this.#alarm = new Alarm(() => {
+      ring();
+      if (this.#foundMs !== undefined && this.#foundMs <= options.now()) {
+        void this.find();
+      }
+    }, options.now);
+  }
+
+  /** A task is due at this time (milliseconds since 1970). */
+  expect(runAtMs: number): void {
+    this.#alarm.set(runAtMs);
+  }
+
+  /** Looks for the next one in the storage, and when that is due for the one after it. */
+  async find(): Promise<void> {
+    const { deploymentId, storage, log, now } = this.#options;
+    this.#foundMs = undefined;
+    try {
+      this.#foundMs = await storage.nextRunAt({ deploymentId, nowMs: now() });
+    } catch (err) {
+      log.warn({ err }, "the time of the next delayed task could not be looked up");
+    }
+    if (this.#foundMs !== undefined) {
+      this.expect(this.#foundMs);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#foundMs = undefined;
+    this.#alarm[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,122 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { FastifyBaseLogger } from "fastify";
+import type { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { digestCode, isCode } from "../auth/codes.ts";
+import type { FailureLimiter } from "../auth/failures.ts";
+import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../auth/names.ts";
+import { checkPassword, hashPassword, verifyPassword } from "../auth/passwords.ts";
+import { newSession } from "../auth/sessions.ts";
+import { problem } from "../errors.ts";
+import type { Organizations } from "../storage/accounts/organizations.ts";
+import type { People } from "../storage/accounts/people.ts";
+import { invitationHandlers } from "./auth-invitation.ts";
+import { passwordHandlers } from "./auth-password.ts";
+import { giveSession, takeSession } from "./auth-session.ts";
+import { actorOf, callerOf, deed, type Sources } from "./caller.ts";
+import { toPrincipalMessage } from "./principal-messages.ts";
+import { recordFailure, signInFailed } from "./sign-in-failure.ts";
+import { refuse, violationsOf } from "./violations.ts";
+
+export interface AuthOptions extends Sources {
+  readonly accounts: Pick<
+    People,
+    | "needsSetup"
+    | "setUp"
+    | "findUser"
+    | "findSession"
+    | "openSession"
+    | "closeSession"
+    | "confirmSession"
+    | "setPassword"
+    | "recordFailedSignIn"
+  > &
+    Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
+  /** Of failed sign-ins, and of codes that were not right. */
+  readonly limiter: FailureLimiter;
+  /** Cookies are for https only: the platform's public URL is one. */
+  readonly secureCookies: boolean;
+  /** How long a person stays signed in; default 14 days. */
+  readonly sessionLifetimeMs?: number;
+  readonly log: FastifyBaseLogger;
+}
+
+/** AuthService over the accounts. */
+export function authService(options: AuthOptions): Partial<ServiceImpl<typeof AuthService>> {
+  const { accounts, limiter, now, newId } = options;
+  return {
+    ...passwordHandlers(options),
+    ...invitationHandlers(options),
+
+    async setUp({ setupCode, organization, displayName, password, ...req }, ctx) {
+      const { address } = callerOf(ctx);
+      const email = normalizeEmail(req.email);
+      refuse(
+        violationsOf({
+          organization: faultOfOrganizationName(organization),
+          email: faultOfEmail(email),
+        }),
+      );
+      checkPassword(password);
+      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      const attempt = async () => {
+        // A platform that is set up does not hash passwords for strangers.
+        if (!isCode(setupCode) || !(await accounts.needsSetup())) {
+          return "code_invalid";
+        }
+        const userId = newId();
+        const { outcome } = await accounts.setUp({
+          ...deed({ name: email, id: userId, address }, options),
+          setupDigest: digestCode(setupCode),
+          organizationId: newId(),
+          organization,
+          userId,
+          email,
+          displayName,
+          passwordHash: await hashPassword(password),
+          session,
+        });
+        return outcome;
+      };
+      if ((await limiter.attempt(address, attempt, (outcome) => outcome !== "done")) !== "done") {
+        throw problem(
+          "SETUP_INVALID",
+          "this setup link is not valid: it works once, on a platform that is not set up yet; the server prints a new one at its next start",
+        );
+      }
+      return giveSession(ctx, { ...options, value, session });
+    },
+
+    async signIn({ password, ...req }, ctx) {
+      const { address } = callerOf(ctx);
+      const email = normalizeEmail(req.email);
+      const attempt = async () => {
+        const user = faultOfEmail(email) ? undefined : await accounts.findUser({ email });
+        return (await verifyPassword(user?.passwordHash, password)) ? user : undefined;
+      };
+      const user = await limiter.attempt(address, attempt, (found) => found === undefined);
+      if (user === undefined) {
+        recordFailure(options, { email, address });
+        throw signInFailed();
+      }
+      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      const by = { name: user.email, id: user.userId, address };
+      await accounts.openSession({ ...deed(by, options), userId: user.userId, session });
+      return giveSession(ctx, { ...options, value, session });
+    },
+
+    async signOut(_req, ctx) {
+      const { principal, address } = callerOf(ctx);
+      if (principal.kind === "session") {
+        const { sessionId } = principal;
+        const by = actorOf({ principal, address });
+        await accounts.closeSession({ ...deed(by, options), sessionId });
+      }
+      takeSession(ctx, options);
+      return {};
+    },
+
+    getCurrentPrincipal(_req, ctx) {
+      return toPrincipalMessage(callerOf(ctx).principal, accounts);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** What methods about deployments refuse alike. */
+import { faultOfName } from "../auth/names.ts";
+import { type Problem, problem } from "../errors.ts";
+import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
+import type { Member } from "./caller.ts";
+import { invalidField } from "./violations.ts";
+
+/** Far more than anyone runs, and few enough to be listed. */
+export const MAX_DEPLOYMENTS = 1_000;
+
+/** Throws DEPLOYMENT_NOT_FOUND. */
+export async function findDeployment(
+  accounts: Pick<Organizations, "findDeployment">,
+  { organizationId }: Pick<Member, "organizationId">,
+  name: string,
+): Promise<DeploymentRecord> {
+  const found = isName(name) ? await accounts.findDeployment({ organizationId, name }) : undefined;
+  if (found === undefined) {
+    throw deploymentNotFound(name);
+  }
+  return found;
+}
+
+export function isName(name: string): boolean {
+  return faultOfName(name) === undefined;
+}
+
+export function deploymentNotFound(name: string): Problem {
+  return problem("DEPLOYMENT_NOT_FOUND", `deployment ${JSON.stringify(name)} does not exist`);
+}
+
+export function noRevision(name: string): Problem {
+  return problem("NO_REVISION", `nothing was deployed to ${name} yet: deploy a service first`);
+}
+
+export function tooManyDeployments(organization: string): Problem {
+  return problem(
+    "LIMIT_REACHED",
+    `organization ${organization} has ${MAX_DEPLOYMENTS} deployments: delete some first`,
+  );
+}
+
+export function workersContradict(): Problem {
+  return invalidField(
+    "settings.min_workers",
+    "would be more than max_workers: set both, so that they fit together",
+  );
+}

@@ -1,0 +1,132 @@
+import type { Accounts } from "./accounts.ts";
+import type { Operation } from "./operation.ts";
+import { listAuditEvents, recordAuditEvent } from "./operations/audit.ts";
+import { listChanges } from "./operations/changes.ts";
+import { findCredential, recordUses } from "./operations/credential.ts";
+import {
+  createDeployment,
+  deleteDeployment,
+  findDeployment,
+  listDeployments,
+  updateDeployment,
+} from "./operations/deployments.ts";
+import {
+  answerDeviceLogin,
+  createDeviceLogin,
+  findDeviceLogin,
+  redeemDeviceLogin,
+} from "./operations/device-logins.ts";
+import {
+  acceptInvitation,
+  deleteInvitation,
+  findInvitation,
+  invite,
+  listInvitations,
+} from "./operations/invitations.ts";
+import { createLoginCode, redeemLoginCode } from "./operations/login-codes.ts";
+import { changeRole, listMembers, removeMember } from "./operations/members.ts";
+import {
+  createOrganization,
+  findOrganization,
+  listOrganizations,
+  updateOrganization,
+} from "./operations/organizations.ts";
+import { pruneAccounts } from "./operations/prune.ts";
+import {
+  announceKeys,
+  getSealed,
+  listSealed,
+  replaceDigest,
+  replaceSealed,
+  rotateToken,
+} from "./operations/secrets.ts";
+import { closeSession, confirmSession, findSession, openSession } from "./operations/sessions.ts";
+import { needsSetup, putSetupCode, setUp } from "./operations/setup.ts";
+import { getToken } from "./operations/token-rows.ts";
+import { createToken, deleteToken, listTokens, updateToken } from "./operations/tokens.ts";
+import {
+  findIdentity,
+  findUser,
+  linkIdentity,
+  recordFailedSignIn,
+  setPassword,
+} from "./operations/users.ts";
+
+export type AccountOperationName = keyof Accounts;
+
+export type AccountParameters<Name extends AccountOperationName> = Parameters<Accounts[Name]>[0];
+
+export type AccountResult<Name extends AccountOperationName> = Awaited<ReturnType<Accounts[Name]>>;
+
+type AccountOperations = {
+  readonly [Name in AccountOperationName]: (
+    parameters: AccountParameters<Name>,
+  ) => Operation<AccountResult<Name>>;
+};
+
+/** Operations of one statement that only reads: they need no transaction around them. */
+export const READS = {
+  needsSetup,
+  findUser,
+  findIdentity,
+  findSession,
+  findOrganization,
+  listOrganizations,
+  listMembers,
+  listInvitations,
+  findInvitation,
+  findDeployment,
+  listDeployments,
+  listAuditEvents,
+  getToken,
+  listTokens,
+  getSealed,
+  findCredential,
+  listSealed,
+  findDeviceLogin,
+  listChanges,
+} as const satisfies Partial<AccountOperations>;
+
+/** Every operation of the port. */
+export const ACCOUNT_OPERATIONS: AccountOperations = {
+  ...READS,
+  putSetupCode,
+  setUp,
+  linkIdentity,
+  openSession,
+  confirmSession,
+  closeSession,
+  setPassword,
+  recordFailedSignIn,
+  createOrganization,
+  updateOrganization,
+  changeRole,
+  removeMember,
+  invite,
+  deleteInvitation,
+  acceptInvitation,
+  createDeployment,
+  updateDeployment,
+  deleteDeployment,
+  recordAuditEvent,
+  createToken,
+  updateToken,
+  deleteToken,
+  rotateToken,
+  replaceDigest,
+  replaceSealed,
+  announceKeys,
+  recordUses,
+  createLoginCode,
+  redeemLoginCode,
+  createDeviceLogin,
+  answerDeviceLogin,
+  redeemDeviceLogin,
+  pruneAccounts,
+};
+
+/** The port, as an adapter answers it: `ask` makes the method of a name. */
+export function accountsOver(ask: (name: AccountOperationName) => unknown): Accounts {
+  const names = Object.keys(ACCOUNT_OPERATIONS) as AccountOperationName[];
+  return Object.fromEntries(names.map((name) => [name, ask(name)])) as unknown as Accounts;
+}

@@ -1,0 +1,242 @@
+import type { Deed, Page, PageQuery } from "./accounts.ts";
+import type { NewSession, Role } from "./people.ts";
+
+export interface OrganizationRecord {
+  readonly organizationId: string;
+  readonly name: string;
+  readonly displayName: string;
+  readonly createdAtMs: number;
+  readonly monitoringEnabled: boolean;
+  readonly revealEnabled: boolean;
+}
+
+export interface MemberRecord {
+  readonly userId: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly role: Role;
+  readonly joinedAtMs: number;
+}
+
+export interface InvitationRecord {
+  readonly invitationId: string;
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** How a deployment runs. */
+export interface DeploymentSettings {
+  /** On all nodes together, as the next. */
+  readonly minWorkers: number;
+  readonly maxWorkers: number;
+  /** For each worker. */
+  readonly memoryMib: number;
+  /** Processors for each worker; may be a part of one. */
+  readonly cpu: number;
+  readonly env: { readonly [name: string]: string };
+}
+
+/** Undefined fields stay; `env` is changed as a whole. */
+export type SettingsUpdate = Partial<DeploymentSettings>;
+
+export type DesiredState = "running" | "stopped";
+
+export interface DeploymentRecord {
+  readonly deploymentId: string;
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly name: string;
+  readonly authorization: boolean;
+  readonly createdAtMs: number;
+  readonly createdBy: string;
+  readonly updatedAtMs: number;
+  readonly desiredState: DesiredState;
+  /** The newest one, which should serve; undefined before the first. */
+  readonly targetRevision: number | undefined;
+  readonly settings: DeploymentSettings;
+  /** Counts its changes, from 1. */
+  readonly version: number;
+}
+
+export interface AuditRecord {
+  readonly eventId: string;
+  readonly timeMs: number;
+  readonly action: string;
+  readonly actor: string;
+  readonly address: string;
+  readonly subjectId: string;
+  readonly subject: string;
+  readonly details: { readonly [name: string]: string };
+}
+
+type OfOrganization = { readonly organizationId: string };
+
+export interface Organizations {
+  /** Creates an organization with its creator as admin. */
+  createOrganization(
+    parameters: Deed &
+      OfOrganization & {
+        readonly name: string;
+        readonly displayName: string;
+        readonly userId: string;
+      },
+  ): Promise<
+    | { readonly outcome: "created"; readonly organization: OrganizationRecord }
+    | { readonly outcome: "name_taken" }
+  >;
+
+  findOrganization(
+    parameters: { readonly name: string } | OfOrganization,
+  ): Promise<OrganizationRecord | undefined>;
+
+  /** All organizations by name, for the operator; `after` is a name. */
+  listOrganizations(
+    parameters: PageQuery,
+  ): Promise<Page<OrganizationRecord & { readonly members: number }>>;
+
+  /** Undefined values stay. Switching reveal off erases every sealed value of the organization. */
+  updateOrganization(
+    parameters: Deed &
+      OfOrganization & {
+        readonly displayName?: string;
+        readonly revealEnabled?: boolean;
+        readonly monitoringEnabled?: boolean;
+      },
+  ): Promise<OrganizationRecord | undefined>;
+
+  /** By e-mail address, which `after` is. */
+  listMembers(parameters: PageQuery & OfOrganization): Promise<Page<MemberRecord>>;
+
+  /** The last admin stays one; checked inside the transaction. */
+  changeRole(
+    parameters: Deed & OfOrganization & { readonly userId: string; readonly role: Role },
+  ): Promise<
+    | { readonly outcome: "changed"; readonly member: MemberRecord }
+    | { readonly outcome: "not_found" | "last_admin" }
+  >;
+
+  /**
+   * Ends a membership, and in the same transaction for good every personal
+   * token that the person has in the organization.
+   */
+  removeMember(
+    parameters: Deed & OfOrganization & { readonly userId: string; readonly left: boolean },
+  ): Promise<{ readonly outcome: "removed" | "not_found" | "last_admin" }>;
+
+  /** Replaces an open invitation of the same address. */
+  invite(
+    parameters: Deed &
+      OfOrganization & {
+        readonly invitationId: string;
+        readonly digest: string;
+        readonly email: string;
+        readonly role: Role;
+        readonly expiresAtMs: number;
+        /** Refuse when so many are open. */
+        readonly limit: number;
+      },
+  ): Promise<
+    | { readonly outcome: "invited"; readonly invitation: InvitationRecord }
+    | { readonly outcome: "is_member" | "limit" }
+  >;
+
+  /** Open ones, by e-mail address. */
+  listInvitations(
+    parameters: OfOrganization & { readonly nowMs: number; readonly limit: number },
+  ): Promise<InvitationRecord[]>;
+
+  deleteInvitation(
+    parameters: Deed & OfOrganization & { readonly invitationId: string },
+  ): Promise<boolean>;
+
+  /** The open invitation of a link, or the newest one for an address. */
+  findInvitation(
+    parameters: ({ readonly digest: string } | { readonly email: string }) & {
+      readonly nowMs: number;
+    },
+  ): Promise<InvitationRecord | undefined>;
+
+  /**
+   * Joins the organization of an invitation, and opens a session; the
+   * invitation ends. `newUser` when the person has no account yet; refused as
+   * `user_exists` when they got one in the meantime.
+   */
+  acceptInvitation(
+    parameters: Deed & {
+      readonly invitationId: string;
+      readonly userId: string;
+      readonly newUser?: {
+        readonly email: string;
+        readonly displayName: string;
+        readonly passwordHash?: string;
+      };
+      readonly session?: NewSession;
+    },
+  ): Promise<{ readonly outcome: "joined" | "not_found" | "user_exists" }>;
+
+  createDeployment(
+    parameters: Deed &
+      OfOrganization & {
+        readonly deploymentId: string;
+        readonly name: string;
+        readonly authorization: boolean;
+        /** Refuse when the organization has so many. */
+        readonly limit: number;
+      },
+  ): Promise<
+    | { readonly outcome: "created"; readonly deployment: DeploymentRecord }
+    | { readonly outcome: "name_taken" | "limit" }
+  >;
+
+  findDeployment(
+    parameters:
+      | (OfOrganization & { readonly name: string })
+      | { readonly organization: string; readonly name: string },
+  ): Promise<DeploymentRecord | undefined>;
+
+  /** By name, which `after` is. */
+  listDeployments(parameters: PageQuery & OfOrganization): Promise<Page<DeploymentRecord>>;
+
+  /** Undefined values stay. A `version` other than the current one is a conflict. */
+  updateDeployment(
+    parameters: Deed &
+      OfOrganization & {
+        readonly name: string;
+        readonly authorization?: boolean;
+        readonly settings?: SettingsUpdate;
+        readonly version?: number;
+      },
+  ): Promise<
+    | { readonly outcome: "updated"; readonly deployment: DeploymentRecord }
+    /** `workers_contradict`: there would have to be more workers than there may be. */
+    | { readonly outcome: "not_found" | "version_conflict" | "workers_contradict" }
+  >;
+
+  /** Refused while the deployment has tasks that are not finished, unless forced: they then are lost. */
+  deleteDeployment(
+    parameters: Deed & OfOrganization & { readonly name: string; readonly force?: boolean },
+  ): Promise<
+    | { readonly outcome: "deleted"; readonly deploymentId: string }
+    | { readonly outcome: "not_found" }
+    | { readonly outcome: "has_tasks"; readonly queued: number; readonly running: number }
+  >;
+
+  /** Newest first; `after` is an event's id. */
+  listAuditEvents(parameters: PageQuery & OfOrganization): Promise<Page<AuditRecord>>;
+
+  /** Appends an event that belongs to no other change, such as a revealed value. */
+  recordAuditEvent(
+    parameters: Deed &
+      OfOrganization & {
+        readonly action: string;
+        readonly subjectId: string;
+        readonly subject: string;
+        readonly details?: { readonly [name: string]: string };
+      },
+  ): Promise<void>;
+}

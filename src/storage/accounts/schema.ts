@@ -1,0 +1,220 @@
+/**
+ * The tables of the accounts, for both databases. Keys lead with the
+ * organization wherever a row belongs to one; what is looked up by a digest
+ * has a unique index for it. There are no passwords, values of tokens,
+ * sessions or codes in any of them: only what was digested, hashed or sealed
+ * before it came here.
+ *
+ * `text` is the type of text, which in Postgres has to say that it compares
+ * byte by byte, as SQLite's does.
+ *
+ * Postgres plans by statistics, which lag behind: on a new database it would
+ * as soon read all rows of an organization as the one that a join leads to.
+ * Statements that are asked often leave it no choice. Secondary indexes begin
+ * with what they are for, where that is not a list of the organization's; and
+ * where a join is by the whole key, its organization is compared with
+ * `organization_id || ''`, which cannot be known from elsewhere, so that the
+ * index is entered with both columns.
+ */
+export function accountsSchema(text: string): string {
+  return `
+  -- Numbers that are counted up under the lock of their row.
+  CREATE TABLE counters (
+    name ${text} NOT NULL PRIMARY KEY,
+    value bigint NOT NULL
+  );
+  INSERT INTO counters (name, value) VALUES ('setup', 0), ('changes', 0), ('device_logins', 0);
+
+  CREATE TABLE users (
+    user_id ${text} NOT NULL PRIMARY KEY,
+    -- It never changes: memberships have a copy.
+    email ${text} NOT NULL UNIQUE,
+    display_name ${text} NOT NULL,
+    password_hash ${text},
+    created_at_ms bigint NOT NULL
+  );
+
+  -- What OpenID Connect providers call people.
+  CREATE TABLE identities (
+    issuer ${text} NOT NULL,
+    subject ${text} NOT NULL,
+    user_id ${text} NOT NULL,
+    PRIMARY KEY (issuer, subject)
+  );
+
+  CREATE TABLE sessions (
+    session_id ${text} NOT NULL PRIMARY KEY,
+    digest ${text} NOT NULL UNIQUE,
+    user_id ${text} NOT NULL,
+    created_at_ms bigint NOT NULL,
+    authenticated_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL
+  );
+  CREATE INDEX sessions_by_user ON sessions (user_id);
+  CREATE INDEX sessions_expiry ON sessions (expires_at_ms);
+
+  -- The one setup link, until it is used.
+  CREATE TABLE setup_codes (
+    digest ${text} NOT NULL PRIMARY KEY,
+    created_at_ms bigint NOT NULL
+  );
+
+  CREATE TABLE organizations (
+    organization_id ${text} NOT NULL PRIMARY KEY,
+    name ${text} NOT NULL UNIQUE,
+    display_name ${text} NOT NULL,
+    created_at_ms bigint NOT NULL,
+    monitoring_enabled integer NOT NULL DEFAULT 0,
+    reveal_enabled integer NOT NULL DEFAULT 1,
+    -- Counted up by whoever changes anything in the organization: its lock.
+    locks bigint NOT NULL DEFAULT 0
+  );
+
+  CREATE TABLE memberships (
+    organization_id ${text} NOT NULL,
+    user_id ${text} NOT NULL,
+    email ${text} NOT NULL,
+    role ${text} NOT NULL,
+    joined_at_ms bigint NOT NULL,
+    PRIMARY KEY (organization_id, user_id)
+  );
+  CREATE UNIQUE INDEX memberships_by_email ON memberships (organization_id, email);
+  CREATE INDEX memberships_by_user ON memberships (user_id);
+
+  CREATE TABLE invitations (
+    organization_id ${text} NOT NULL,
+    invitation_id ${text} NOT NULL UNIQUE,
+    digest ${text} NOT NULL UNIQUE,
+    email ${text} NOT NULL,
+    role ${text} NOT NULL,
+    created_by ${text} NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    PRIMARY KEY (organization_id, invitation_id)
+  );
+  CREATE UNIQUE INDEX invitations_in_organization ON invitations (organization_id, email);
+  CREATE INDEX invitations_by_email ON invitations (email);
+  CREATE INDEX invitations_expiry ON invitations (expires_at_ms);
+
+  CREATE TABLE deployments (
+    organization_id ${text} NOT NULL,
+    deployment_id ${text} NOT NULL,
+    name ${text} NOT NULL,
+    requires_token integer NOT NULL,
+    created_at_ms bigint NOT NULL,
+    created_by ${text} NOT NULL,
+    updated_at_ms bigint NOT NULL,
+    PRIMARY KEY (organization_id, deployment_id)
+  );
+  CREATE UNIQUE INDEX deployments_by_name ON deployments (organization_id, name);
+
+  CREATE TABLE tokens (
+    organization_id ${text} NOT NULL,
+    token_id ${text} NOT NULL,
+    kind ${text} NOT NULL,
+    -- Whose it is, of personal ones; of others who made it, null for a token.
+    user_id ${text},
+    name ${text} NOT NULL,
+    description ${text} NOT NULL,
+    developer_operations integer NOT NULL,
+    protected_endpoint integer NOT NULL,
+    monitoring integer NOT NULL,
+    all_deployments integer NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    not_before_ms bigint,
+    -- A list, as JSON.
+    allowed_networks ${text} NOT NULL,
+    created_at_ms bigint NOT NULL,
+    created_by ${text} NOT NULL,
+    updated_at_ms bigint NOT NULL,
+    last_used_at_ms bigint,
+    last_used_address ${text},
+    version integer NOT NULL,
+    PRIMARY KEY (organization_id, token_id)
+  );
+  CREATE INDEX tokens_by_user ON tokens (user_id, organization_id, token_id);
+
+  CREATE TABLE token_deployments (
+    organization_id ${text} NOT NULL,
+    token_id ${text} NOT NULL,
+    deployment_id ${text} NOT NULL,
+    -- The deployment's, which never changes.
+    name ${text} NOT NULL,
+    PRIMARY KEY (organization_id, token_id, deployment_id)
+  );
+  CREATE INDEX token_deployments_by_deployment ON token_deployments (deployment_id);
+
+  -- The values of a token: the current one, which has no end of its own, and
+  -- the one before while it lives on. The indexes allow one of each.
+  CREATE TABLE token_secrets (
+    organization_id ${text} NOT NULL,
+    token_id ${text} NOT NULL,
+    digest ${text} NOT NULL UNIQUE,
+    digest_key_id ${text} NOT NULL,
+    hint ${text} NOT NULL,
+    sealed ${text},
+    valid_until_ms bigint,
+    PRIMARY KEY (organization_id, token_id, digest)
+  );
+  CREATE UNIQUE INDEX token_secrets_current ON token_secrets (organization_id, token_id)
+    WHERE valid_until_ms IS NULL;
+  CREATE UNIQUE INDEX token_secrets_previous ON token_secrets (organization_id, token_id)
+    WHERE valid_until_ms IS NOT NULL;
+  CREATE INDEX token_secrets_expiry ON token_secrets (valid_until_ms)
+    WHERE valid_until_ms IS NOT NULL;
+  CREATE INDEX token_secrets_sealed ON token_secrets (digest) WHERE sealed IS NOT NULL;
+
+  -- What nodes may have remembered and have to forget.
+  CREATE TABLE changes (
+    sequence bigint NOT NULL PRIMARY KEY,
+    time_ms bigint NOT NULL,
+    kind ${text} NOT NULL,
+    id ${text} NOT NULL
+  );
+
+  -- Rows are added and never changed. One deed may be an event in several organizations.
+  CREATE TABLE audit_events (
+    organization_id ${text} NOT NULL,
+    event_id ${text} NOT NULL,
+    time_ms bigint NOT NULL,
+    action ${text} NOT NULL,
+    actor ${text} NOT NULL,
+    actor_id ${text} NOT NULL,
+    address ${text} NOT NULL,
+    subject_id ${text} NOT NULL,
+    subject ${text} NOT NULL,
+    -- Names and values, as JSON.
+    details ${text} NOT NULL,
+    PRIMARY KEY (organization_id, event_id)
+  );
+
+  CREATE TABLE login_codes (
+    digest ${text} NOT NULL PRIMARY KEY,
+    organization_id ${text} NOT NULL,
+    user_id ${text} NOT NULL,
+    code_challenge ${text} NOT NULL,
+    redirect_uri ${text} NOT NULL,
+    host_name ${text} NOT NULL,
+    expires_at_ms bigint NOT NULL
+  );
+  CREATE INDEX login_codes_by_user ON login_codes (organization_id, user_id);
+  CREATE INDEX login_codes_expiry ON login_codes (expires_at_ms);
+
+  CREATE TABLE device_logins (
+    device_digest ${text} NOT NULL PRIMARY KEY,
+    user_code_digest ${text} NOT NULL UNIQUE,
+    host_name ${text} NOT NULL,
+    address ${text} NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    interval_ms bigint NOT NULL,
+    asked_at_ms bigint NOT NULL,
+    -- pending, approved or denied; by whom, and for which organization.
+    answer ${text} NOT NULL,
+    organization_id ${text},
+    user_id ${text}
+  );
+  CREATE INDEX device_logins_by_user ON device_logins (organization_id, user_id);
+  CREATE INDEX device_logins_expiry ON device_logins (expires_at_ms);
+  `;
+}

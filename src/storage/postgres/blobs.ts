@@ -1,0 +1,110 @@
+/**
+ * The registry of blobs: which there are, and how many payloads name each. A
+ * blob that nothing names dies when its time has come: it is marked, and from
+ * then on cannot be attached again, so its bytes can be deleted outside of any
+ * transaction.
+ *
+ * Payloads are counted in the blob's own row rather than looked up, because
+ * the row is what two transactions that attach and detach it wait for each
+ * other on: neither could see the parts that the other has not committed.
+ */
+import type { Payload } from "../../sdk/protocol.ts";
+import type { Storage } from "../storage.ts";
+import { storedFiles } from "../stored.ts";
+import { prepared, type Session } from "./session.ts";
+
+const REGISTER = prepared(
+  "register_blobs",
+  `INSERT INTO blobs (blob_id, reference_count, delete_after_ms)
+   SELECT blob_id, 0, $2 FROM unnest($1::text[]) AS given (blob_id) ON CONFLICT DO NOTHING`,
+);
+
+export async function registerBlobs(
+  session: Session,
+  { blobIds, deleteAfterMs }: Parameters<Storage["registerBlobs"]>[0],
+): Promise<void> {
+  await session.query(REGISTER, blobIds, deleteAfterMs);
+}
+
+const RELEASE = prepared(
+  "release_blobs",
+  `UPDATE blobs SET delete_after_ms = least(delete_after_ms, $2)
+   WHERE blob_id = ANY ($1) AND reference_count = 0 AND NOT dying`,
+);
+
+export async function releaseBlobs(
+  session: Session,
+  { blobIds, nowMs }: Parameters<Storage["releaseBlobs"]>[0],
+): Promise<void> {
+  await session.query(RELEASE, blobIds, nowMs);
+}
+
+const TAKE = prepared(
+  "take_dead_blobs",
+  `UPDATE blobs SET dying = true, delete_after_ms = $1 WHERE blob_id IN (
+     SELECT blob_id FROM blobs WHERE delete_after_ms <= $2
+     ORDER BY delete_after_ms LIMIT $3 FOR UPDATE SKIP LOCKED)
+   RETURNING blob_id`,
+);
+
+export async function takeDeadBlobs(
+  session: Session,
+  { nowMs, againMs, limit }: Parameters<Storage["takeDeadBlobs"]>[0],
+): Promise<string[]> {
+  const rows = await session.query(TAKE, againMs, nowMs, limit);
+  return rows.map(({ blob_id }) => String(blob_id));
+}
+
+const FORGET = prepared("forget_blobs", "DELETE FROM blobs WHERE blob_id = ANY ($1) AND dying");
+
+export async function forgetBlobs(
+  session: Session,
+  { blobIds }: Parameters<Storage["forgetBlobs"]>[0],
+): Promise<void> {
+  await session.query(FORGET, blobIds);
+}
+
+const LOCK = prepared(
+  "lock_blobs",
+  `SELECT blob_id FROM blobs WHERE blob_id = ANY ($1) AND NOT dying ORDER BY blob_id FOR UPDATE`,
+);
+
+/**
+ * Those of the payloads that name a blob which is gone; the blobs of the
+ * others stay until the transaction ends.
+ */
+export async function withoutBlobs(
+  session: Session,
+  payloads: readonly Payload[],
+): Promise<Set<Payload>> {
+  const idsOf = (payload: Payload) => storedFiles(payload).map(({ blob }) => blob.blobId);
+  const blobIds = payloads.flatMap(idsOf);
+  if (blobIds.length === 0) {
+    return new Set();
+  }
+  const there = new Set((await session.query(LOCK, blobIds)).map(({ blob_id }) => blob_id));
+  return new Set(payloads.filter((payload) => idsOf(payload).some((id) => !there.has(id))));
+}
+
+const ATTACH = prepared(
+  "attach_blob",
+  `UPDATE blobs SET reference_count = reference_count + 1, delete_after_ms = NULL
+   WHERE blob_id = $1 AND NOT dying RETURNING blob_id`,
+);
+
+/** A part of a payload names the blob. */
+export async function attachBlob(session: Session, blobId: string): Promise<void> {
+  const attached = await session.query(ATTACH, blobId);
+  if (attached.length === 0) {
+    throw new Error(`blob ${blobId} was deleted before anything named it`);
+  }
+}
+
+/** For a statement in which `parts` are rows of payload_parts that go, at the time `nowMs`. */
+export function detached(parts: string, nowMs: string): string {
+  return `UPDATE blobs SET reference_count = reference_count - named.count,
+      delete_after_ms = CASE WHEN reference_count <= named.count THEN ${nowMs} END
+    FROM (SELECT blob_id, count(*)::integer AS count FROM ${parts}
+      WHERE blob_id IS NOT NULL GROUP BY blob_id) AS named
+    WHERE blobs.blob_id = named.blob_id`;
+}

@@ -1,0 +1,16 @@
+import type { Operation } from "../accounts/operation.ts";
+import type { MetricsStorage } from "../metrics/metrics.ts";
+import { METRICS_OPERATIONS, metricsOver, TIMED } from "../metrics/operations.ts";
+import type { Database } from "./database.ts";
+import { timed } from "./hosting.ts";
+import type { LeaseClock } from "./leases.ts";
+import { run } from "./run.ts";
+
+/** The port for samples; `open` answers the database, or throws when there is none. */
+export function postgresMetrics(open: () => Database, clock: LeaseClock): MetricsStorage {
+  return metricsOver((name) => {
+    const operation = METRICS_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
+    return async (given: unknown): Promise<unknown> =>
+      run(open(), operation(TIMED.has(name) ? await timed(open(), clock, given) : given));
+  });
+}

@@ -1,0 +1,52 @@
+import type { OldestWaiting, Storage } from "../storage.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Session } from "./session.ts";
+
+/**
+ * The ready index is in the order of priorities, so the oldest task of an
+ * endpoint is the oldest of the first ones of each priority: one step through
+ * the index for each priority that is waiting, however many tasks there are.
+ * Delayed tasks are made ready by the next claim, and may be due before that.
+ */
+const OLDEST = prepared(
+  "oldest_waiting",
+  `WITH RECURSIVE waiting AS (
+     SELECT endpoint FROM (
+       SELECT endpoint, queued FROM queue_counts WHERE deployment_id = $1
+       UNION ALL
+       SELECT endpoint, queued FROM queue_count_deltas WHERE deployment_id = $1
+     ) AS counted GROUP BY endpoint HAVING sum(queued) > 0
+   ), ready AS (
+     SELECT waiting.endpoint, highest.priority, highest.run_at_ms
+     FROM waiting CROSS JOIN LATERAL (
+       SELECT priority, run_at_ms FROM live_tasks
+       WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+         AND status = ${STATUS.ready}
+       ORDER BY priority DESC, run_at_ms LIMIT 1) AS highest
+     UNION ALL
+     SELECT ready.endpoint, lower.priority, lower.run_at_ms
+     FROM ready CROSS JOIN LATERAL (
+       SELECT priority, run_at_ms FROM live_tasks
+       WHERE deployment_id = $1 AND live_tasks.endpoint = ready.endpoint
+         AND status = ${STATUS.ready} AND live_tasks.priority < ready.priority
+       ORDER BY priority DESC, run_at_ms LIMIT 1) AS lower
+   )
+   SELECT endpoint, min(run_at_ms) AS due_at_ms FROM (
+     SELECT endpoint, run_at_ms FROM ready
+     UNION ALL
+     SELECT waiting.endpoint, delayed.run_at_ms
+     FROM waiting CROSS JOIN LATERAL (
+       SELECT run_at_ms FROM live_tasks
+       WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+         AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+       ORDER BY run_at_ms LIMIT 1) AS delayed
+   ) AS due GROUP BY endpoint`,
+);
+
+export async function oldestWaiting(
+  session: Session,
+  { deploymentId, nowMs }: Parameters<Storage["oldestWaiting"]>[0],
+): Promise<OldestWaiting[]> {
+  const rows = await session.query(OLDEST, deploymentId, nowMs);
+  return rows.map((row) => ({ endpoint: String(row.endpoint), dueAtMs: Number(row.due_at_ms) }));
+}

@@ -1,0 +1,89 @@
+/**
+ * The registry of blobs: which there are, and how many payloads name each. A
+ * blob that nothing names dies when its time has come: it is marked, and from
+ * then on cannot be attached again, so its bytes can be deleted outside of any
+ * transaction.
+ */
+import type { Storage } from "../storage.ts";
+import type { Database } from "./database.ts";
+
+export function registerBlobs(
+  db: Database,
+  { blobIds, deleteAfterMs }: Parameters<Storage["registerBlobs"]>[0],
+): void {
+  for (const blobId of blobIds) {
+    db.run(
+      `INSERT INTO blobs (blob_id, reference_count, delete_after_ms) VALUES (?, 0, ?)
+       ON CONFLICT DO NOTHING`,
+      blobId,
+      deleteAfterMs,
+    );
+  }
+}
+
+export function releaseBlobs(
+  db: Database,
+  { blobIds, nowMs }: Parameters<Storage["releaseBlobs"]>[0],
+): void {
+  for (const blobId of blobIds) {
+    db.run(
+      `UPDATE blobs SET delete_after_ms = min(delete_after_ms, ?)
+       WHERE blob_id = ? AND reference_count = 0 AND dying = 0`,
+      nowMs,
+      blobId,
+    );
+  }
+}
+
+export function takeDeadBlobs(
+  db: Database,
+  { nowMs, againMs, limit }: Parameters<Storage["takeDeadBlobs"]>[0],
+): string[] {
+  const rows = db.all(
+    `UPDATE blobs SET dying = 1, delete_after_ms = ?1 WHERE blob_id IN (
+       SELECT blob_id FROM blobs INDEXED BY blobs_dead
+       WHERE delete_after_ms <= ?2 ORDER BY delete_after_ms LIMIT ?3)
+     RETURNING blob_id`,
+    againMs,
+    nowMs,
+    limit,
+  );
+  return rows.map(({ blob_id }) => String(blob_id));
+}
+
+export function forgetBlobs(
+  db: Database,
+  { blobIds }: Parameters<Storage["forgetBlobs"]>[0],
+): void {
+  for (const blobId of blobIds) {
+    db.run("DELETE FROM blobs WHERE blob_id = ? AND dying = 1", blobId);
+  }
+}
+
+/** True while the blob is there to be named by a payload. */
+export function isAttachable(db: Database, blobId: string): boolean {
+  return db.get("SELECT 1 FROM blobs WHERE blob_id = ? AND dying = 0", blobId) !== undefined;
+}
+
+/** A part of a payload names the blob. */
+export function attachBlob(db: Database, blobId: string): void {
+  const attached = db.run(
+    `UPDATE blobs SET reference_count = reference_count + 1, delete_after_ms = NULL
+     WHERE blob_id = ? AND dying = 0`,
+    blobId,
+  );
+  if (attached === 0) {
+    throw new Error(`blob ${blobId} was deleted before anything named it`);
+  }
+}
+
+/** A part of a payload that named the blob is gone. */
+export function detachBlob(db: Database, blobId: string, nowMs: number): void {
+  db.run(
+    `UPDATE blobs SET reference_count = reference_count - 1,
+       delete_after_ms = CASE WHEN reference_count <= 1 THEN ?2 END
+     WHERE blob_id = ?1`,
+    blobId,
+    nowMs,
+  );
+}

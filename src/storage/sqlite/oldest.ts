@@ -1,0 +1,62 @@
+import type { OldestWaiting, Storage } from "../storage.ts";
+import type { Database } from "./database.ts";
+import { STATUS } from "./schema.ts";
+
+/** Above every priority that there is. */
+const ABOVE_ALL = 1_000;
+
+/**
+ * The ready index is in the order of priorities, so the oldest task of an
+ * endpoint is the oldest of the first ones of each priority: one step through
+ * the index for each priority that is waiting, however many tasks there are.
+ */
+export function oldestWaiting(
+  db: Database,
+  { deploymentId, nowMs }: Parameters<Storage["oldestWaiting"]>[0],
+): OldestWaiting[] {
+  return db.counts
+    .list(deploymentId)
+    .filter(({ queued }) => queued > 0)
+    .flatMap(({ endpoint }) => {
+      const dueAtMs = Math.min(
+        oldestReady(db, deploymentId, endpoint),
+        oldestDelayed(db, { deploymentId, endpoint, nowMs }),
+      );
+      return dueAtMs === Number.POSITIVE_INFINITY ? [] : [{ endpoint, dueAtMs }];
+    });
+}
+
+function oldestReady(db: Database, deploymentId: string, endpoint: string): number {
+  let oldestMs = Number.POSITIVE_INFINITY;
+  for (let above = ABOVE_ALL; ; ) {
+    const row = db.get(
+      `SELECT priority, run_at_ms FROM tasks INDEXED BY tasks_ready
+       WHERE deployment_id = ? AND endpoint = ? AND status = ${STATUS.ready} AND priority < ?
+       ORDER BY priority DESC, run_at_ms LIMIT 1`,
+      deploymentId,
+      endpoint,
+      above,
+    );
+    if (row === undefined) {
+      return oldestMs;
+    }
+    oldestMs = Math.min(oldestMs, Number(row.run_at_ms));
+    above = Number(row.priority);
+  }
+}
+
+/** Delayed tasks are made ready by the next claim, and may be due before that. */
+function oldestDelayed(
+  db: Database,
+  of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
+): number {
+  const row = db.get(
+    `SELECT run_at_ms FROM tasks
+     WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ? AND endpoint = ?
+     ORDER BY run_at_ms LIMIT 1`,
+    of.deploymentId,
+    of.nowMs,
+    of.endpoint,
+  );
+  return row === undefined ? Number.POSITIVE_INFINITY : Number(row.run_at_ms);
+}

@@ -1,0 +1,45 @@
+/**
+ * Which of a server's faces a host shows: the hosts below the apps domain are
+ * those of deployments, all others are the platform's. Most routes answer on
+ * both; what is made for one of them is not there on the other.
+ */
+import type { FastifyServerOptions } from "fastify";
+
+export type Surface = "platform" | "deployment";
+
+type RouterOptions = NonNullable<FastifyServerOptions["routerOptions"]>;
+type Strategy = NonNullable<RouterOptions["constraints"]>[string];
+type Handlers = ReturnType<Strategy["storage"]>;
+type Handler = Parameters<Handlers["set"]>[1];
+
+/**
+ * Tells the router. Without an apps domain every host is the platform's.
+ * A proxy in front has to pass `Host` on as it came.
+ */
+export function surfaces(appsDomain: string | undefined): Strategy {
+  return {
+    name: "surface",
+    mustMatchWhenDerived: false,
+    storage() {
+      const handlers = new Map<string, Handler>();
+      return {
+        get: (surface) => handlers.get(surface) ?? null,
+        set: (surface, handler) => void handlers.set(surface, handler),
+      };
+    },
+    deriveConstraint: ({ headers }): Surface =>
+      appsDomain !== undefined &&
+      appOf(headers.host ?? String(headers[":authority"] ?? ""), appsDomain) !== undefined
+        ? "deployment"
+        : "platform",
+  };
+}
+
+/**
+ * What stands before the apps domain in a host: `summarizer.acme` for
+ * `summarizer.acme.apps.example:3000`. undefined for other hosts.
+ */
+export function appOf(host: string, appsDomain: string): string | undefined {
+  const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
+  return name.endsWith(`.${appsDomain}`) ? name.slice(0, -appsDomain.length - 1) : undefined;
+}

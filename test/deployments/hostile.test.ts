@@ -1,0 +1,172 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { cpuTimeMs } from "../../src/queue/pool/usage.ts";
+import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
+import { bundled, Hosting, type RevisionSettings, source } from "./hosting.ts";
+
+const SERVICE = fileURLToPath(new URL("../fixtures/services/hostile.ts", import.meta.url));
+const MEBIBYTE = 1024 ** 2;
+const SECRET = "a secret of the node";
+
+let code: string;
+let folder: string;
+beforeAll(async () => {
+  code = await bundled({ entryPoints: [SERVICE] });
+  folder = await realpath(await mkdtemp(join(tmpdir(), "tessera-data-")));
+  await mkdir(join(folder, "artifacts/other"), { recursive: true });
+  for (const name of ["keys.json", "artifacts/other/service.js", "secret.txt"]) {
+    writeFileSync(join(folder, name), SECRET);
+  }
+  await using storage = new SqliteStorage(join(folder, "tessera.db"));
+  await storage.start();
+  process.env.TESSERA_TEST_SECRET = SECRET;
+});
+afterAll(async () => {
+  delete process.env.TESSERA_TEST_SECRET;
+  await rm(folder, { recursive: true });
+});
+
+async function hostile(settings: RevisionSettings = {}): Promise<Hosting> {
+  const hosting = await Hosting.start();
+  const revision = await hosting.revision("", settings);
+  await hosting.hosted.deploy({ ...revision, code });
+  return hosting;
+}
+
+describe("a hostile service", () => {
+  let hosting: Hosting;
+  beforeAll(async () => {
+    hosting = await hostile();
+  });
+  afterAll(() => hosting[Symbol.asyncDispose]());
+
+  const DENIED = "ERR_ACCESS_DENIED";
+  const own = "a service may not send signals to other processes";
+  it.each([
+    ["read a file", "tessera.db", DENIED],
+    ["read a file", "keys.json", DENIED],
+    ["read a file", "artifacts/other/service.js", DENIED],
+    ["read a file", `/proc/${process.pid}/environ`, DENIED],
+    ["read a file", "/proc/self/environ", DENIED],
+    ["read by a way round", "keys.json", DENIED],
+    ["list a folder", ".", DENIED],
+    ["list a folder", "artifacts", DENIED],
+    ["list a folder", "/proc", DENIED],
+    ["read a database", "tessera.db", "ERR_UNKNOWN_BUILTIN_MODULE"],
+    ["write a file", "written", DENIED],
+    ["append to a file", "keys.json", DENIED],
+    ["delete a file", "keys.json", DENIED],
+    ["copy a file", "keys.json", DENIED],
+    ["move a file", "keys.json", DENIED],
+    ["read through a link", "keys.json", DENIED],
+    ["read through a hard link", "keys.json", DENIED],
+    ["run a command", "", DENIED],
+    ["start a process", "", DENIED],
+    ["fork itself", "", DENIED],
+    ["replace itself", "", DENIED],
+    ["start a thread", "", DENIED],
+    ["start a thread of the loader", "", DENIED],
+    ["load native code", "addon.node", "ERR_DLOPEN_DISABLED"],
+    ["get at the bindings", "", DENIED],
+    ["open its debugger", "", DENIED],
+    ["signal its node", "", own],
+    ["signal its node by an imported function", "", own],
+    ["signal its node by a hidden function", "", "is not there"],
+    ["open the debugger of its node", "", "is not there"],
+    ["signal its group", "", own],
+    ["slow its node down", "", DENIED],
+    ["set flags of V8", "", DENIED],
+    ["listen on a socket in the file system", "socket", DENIED],
+    ["connect to a socket in the file system", "/var/run/docker.sock", DENIED],
+  ])("cannot %s (%s)", async (what, path, refused) => {
+    const place = path.startsWith("/") ? path : join(folder, path);
+    expect(await hosting.call("attempt", { what, path: place })).toEqual({ refused });
+    expect(readFileSync(join(folder, "keys.json"), "utf8")).toBe(SECRET);
+  });
+
+  it("has nothing of the node's environment, and works in its scratch folder", async () => {
+    const facts = (await hosting.call("facts")) as Record<string, unknown>;
+    expect(facts).toMatchObject({ env: ["LANG", "TMPDIR"], cwd: facts.scratch });
+    expect(JSON.stringify(facts)).not.toContain(SECRET);
+  });
+
+  // Node 24 has no permission for the network; what a service listens on leads to itself only.
+  it("may listen on a port", async () => {
+    expect(await hosting.call("listen")).toBe("it listens");
+  });
+});
+
+describe("a service that exhausts", () => {
+  let hosting: Hosting;
+  afterEach(() => hosting[Symbol.asyncDispose]());
+
+  const LIMITS = { memoryBytes: 192 * MEBIBYTE, diskBytes: 50 * MEBIBYTE };
+  it.each([
+    [
+      "the heap",
+      /out of memory: (its heap had no room left within its limit|it used \d+ MiB) of 192 MiB/,
+    ],
+    ["buffers", /out of memory: it used \d+ MiB of 192 MiB/],
+    ["a file", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
+    ["a file without a name", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
+    ["many files", /out of disk: it stored more than 10000 files/],
+  ])("%s is ended with a reason in the log of its task", async (what, reason) => {
+    hosting = await hostile(LIMITS);
+    const taskId = await hosting.submit("exhaust", { what });
+    await expect
+      .poll(() => hosting.logOf(taskId), { timeout: 30_000 })
+      .toContainEqual(expect.stringMatching(reason));
+    await hosting.hosted.queue.cancel({ taskId }, true).catch(() => {
+      // It may have ended by itself, for the same reason again and again.
+    });
+    await expect.poll(() => hosting.call("facts"), { timeout: 10_000 }).toHaveProperty("pid");
+  });
+
+  it("the processor gets no more of it than its limit", async () => {
+    hosting = await hostile({ cpus: 0.2 });
+    const { pid } = (await hosting.call("facts")) as { pid: number };
+    await hosting.submit("exhaust", { what: "the processor" });
+    // What it had left over is spent first.
+    const spentMs = cpuTimeMs(pid) ?? 0;
+    await expect
+      .poll(() => (cpuTimeMs(pid) ?? 0) - spentMs, { timeout: 10_000 })
+      .toBeGreaterThan(600);
+    const [startMs, startCpuMs] = [performance.now(), cpuTimeMs(pid) ?? 0];
+    await expect
+      .poll(() => performance.now() - startMs, { timeout: 10_000 })
+      .toBeGreaterThan(4_000);
+    const share = ((cpuTimeMs(pid) ?? 0) - startCpuMs) / (performance.now() - startMs);
+    expect(share).toBeGreaterThan(0.02);
+    expect(share).toBeLessThan(0.3);
+  });
+
+  it.each(["its output", "the channel"])(
+    "%s is heard no further than its limit, and the node goes on",
+    async (what) => {
+      hosting = await hostile({ logLinesPerSecond: 50 });
+      await using neighbour = await Hosting.start();
+      await neighbour.deploy(source('say: api({}, () => "still here")'));
+      const taskId = await hosting.submit("exhaust", { what });
+      const startedCpu = process.cpuUsage();
+      const startedMs = performance.now();
+      await expect
+        .poll(() => hosting.lines.map(({ line, stream }) => `${stream}: ${line}`), {
+          timeout: 20_000,
+        })
+        .toContainEqual(
+          expect.stringMatching(/^node: \d+ lines dropped: the limit is 50 a second/),
+        );
+      for (let call = 0; call < 20; call++) {
+        expect(await neighbour.call("say")).toBe("still here");
+      }
+      const { user, system } = process.cpuUsage(startedCpu);
+      const share = (user + system) / 1_000 / (performance.now() - startedMs);
+      expect(share).toBeLessThan(0.8);
+      expect(hosting.lines.length + (await hosting.logOf(taskId)).length).toBeLessThan(2_000);
+    },
+  );
+});

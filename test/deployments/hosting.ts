@@ -1,0 +1,149 @@
+/** Deployments of the platform as a node runs them, over a database in memory. */
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { pino } from "pino";
+import { HostedDeployment, type HostedOptions } from "../../src/deployments/hosted.ts";
+import type { OutputSource } from "../../src/deployments/workers.ts";
+import { DEFAULT_LIMITS, type WorkerLimits } from "../../src/queue/pool/limits.ts";
+import type { ServiceCode } from "../../src/queue/pool/options.ts";
+import type { SubmitOptions } from "../../src/queue/submission.ts";
+import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
+import type { Storage } from "../../src/storage/storage.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
+import { isFinal } from "../../src/tasks/task.ts";
+import { localFiles } from "../files/local.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+export const RECORD = { deploymentId: "deployment-1", name: "acme/worker" };
+
+const FILES = localFiles();
+
+export interface RevisionSettings extends Partial<WorkerLimits> {
+  readonly env?: { readonly [name: string]: string };
+  readonly platform?: string;
+}
+
+export class Hosting implements AsyncDisposable {
+  readonly folder = mkdtempSync(join(realpathSync(tmpdir()), "tessera-hosting-test-"));
+  readonly hosted: HostedDeployment;
+  readonly storage: Storage;
+  readonly lines: (OutputSource & { readonly line: string })[] = [];
+  #revision = 0;
+
+  private constructor(storage: Storage, options: Partial<HostedOptions>) {
+    this.storage = storage;
+    this.hosted = new HostedDeployment({
+      organization: "acme",
+      record: RECORD,
+      notifier: undefined,
+      storage,
+      log: pino({ level: "silent" }),
+      newId: createIdSource(),
+      now: Date.now,
+      workers: 1,
+      graceMs: 200,
+      readyTimeoutMs: 20_000,
+      maxResultBytes: 1_000_000,
+      maxFileBytes: 1_000_000,
+      files: FILES,
+      maxWaiting: 1_000,
+      onOutput: (line, from) => this.lines.push({ line, ...from }),
+      onReadiness: () => {},
+      ...options,
+    });
+  }
+
+  static async start(options: Partial<HostedOptions> = {}): Promise<Hosting> {
+    const storage = new SqliteStorage(":memory:");
+    await storage.start();
+    const hosting = new Hosting(storage, options);
+    await hosting.hosted.start();
+    return hosting;
+  }
+
+  /** The next revision, from TypeScript source that may import zod. */
+  async revision(source: string, settings: RevisionSettings = {}): Promise<ServiceCode> {
+    this.#revision += 1;
+    const { env = {}, platform, ...limits } = settings;
+    return {
+      servicePath: join(this.folder, "service.js"),
+      code: await bundled({ stdin: { contents: source, resolveDir: ROOT, loader: "ts" } }),
+      selfContained: true,
+      revision: {
+        number: this.#revision,
+        env,
+        limits: { ...DEFAULT_LIMITS, cpus: 2, ...limits },
+        ...(platform !== undefined && { platform }),
+      },
+    };
+  }
+
+  async deploy(source: string, settings: RevisionSettings = {}): Promise<void> {
+    await this.hosted.deploy(await this.revision(source, settings));
+  }
+
+  /** The JSON that an api returns. */
+  async call(endpoint: string, values: object = {}): Promise<unknown> {
+    const { manifest, reader } = this.hosted.endpoint(endpoint);
+    const { files } = this.hosted;
+    const payload = await reader.read({ case: "arguments", value: values as never }, files.api);
+    const result = await this.hosted.calls.call(manifest, payload, new AbortController().signal);
+    return JSON.parse(result.json);
+  }
+
+  async submit(
+    endpoint: string,
+    values: object = {},
+    options: SubmitOptions = {},
+  ): Promise<string> {
+    const { manifest, reader } = this.hosted.taskEndpoint(endpoint);
+    const { files } = this.hosted;
+    const payload = await reader.read({ case: "arguments", value: values as never }, files.task);
+    return (await this.hosted.queue.submit(manifest, payload, options)).task.taskId;
+  }
+
+  /** The task with its result, when it has ended. */
+  async ended(taskId: string, waitMs = 20_000) {
+    const { task, result } = await this.hosted.queue.result({ taskId, waitMs });
+    return {
+      status: isFinal(task.status) ? task.status : "unfinished",
+      failure: task.failure,
+      value: result && JSON.parse(result.json),
+    };
+  }
+
+  /** What stands in the log of a task. */
+  async logOf(taskId: string): Promise<string[]> {
+    const key = { deploymentId: RECORD.deploymentId, taskId };
+    const history = await this.storage.getHistory({ ...key, afterSequence: 0, limit: 1_000 });
+    return (history?.stored ?? []).flatMap(({ body }) =>
+      body.kind === "log" ? [body.message] : [],
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hosted[Symbol.asyncDispose]();
+    await this.storage[Symbol.asyncDispose]();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A module as an artifact has it: with its packages, without the SDK. */
+export async function bundled(options: Parameters<typeof build>[0]): Promise<string> {
+  const result = await build({
+    ...{ bundle: true, write: false, format: "esm", platform: "node", logLevel: "silent" },
+    external: ["tessera"],
+    ...options,
+  });
+  return result.outputFiles?.[0]?.text ?? "";
+}
+
+/** Source of a service with these endpoints. */
+export function source(endpoints: string, before = ""): string {
+  return `import { api, service, task } from "tessera"; import * as z from "zod"; ${before}
+    export default service({ name: "anything", endpoints: { ${endpoints} } });`;
+}

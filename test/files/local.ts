@@ -1,0 +1,20 @@
+/** A keeper of files in a folder of the test's own. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { FileKeeper } from "../../src/files/keeper.ts";
+import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
+import { createIdSource } from "../../src/tasks/id.ts";
+
+/** Both kinds of endpoints keep their files in `folder`; default: one that goes with the process. */
+export function localFiles(folder = ownFolder()) {
+  const blobs = new FolderBlobStore(folder);
+  const keeper = new FileKeeper({ blobs, newId: createIdSource(), now: Date.now });
+  return { task: keeper, api: keeper };
+}
+
+function ownFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tessera-files-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}

@@ -1,0 +1,118 @@
+import { expect } from "vitest";
+import type { It } from "../contract.ts";
+
+export function peopleContract(it: It): void {
+  it("finds people by e-mail address and by id, and nobody else", async (platform) => {
+    const { accounts } = platform;
+    const { userId } = await platform.setUp();
+    const user = {
+      userId,
+      email: "ada@example.com",
+      displayName: "Ada",
+      passwordHash: "hash of a password",
+      createdAtMs: platform.nowMs,
+    };
+    expect(await accounts.findUser({ email: "ada@example.com" })).toEqual(user);
+    expect(await accounts.findUser({ userId })).toEqual(user);
+    expect(await accounts.findUser({ email: "eve@example.com" })).toBeUndefined();
+    expect(await accounts.findUser({ email: "ada@example.com\0" })).toBeUndefined();
+  });
+
+  it("knows people by what a provider calls them, and keeps the first link", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const other = await platform.join(organizationId, "bob@example.com");
+    const identity = { issuer: "https://id.example.com", subject: "1234" };
+    expect(await accounts.findIdentity(identity)).toBeUndefined();
+    await accounts.linkIdentity({ ...platform.deed("ada@example.com"), ...identity, userId });
+    await accounts.linkIdentity({ ...platform.deed(), ...identity, userId: other });
+    expect(await accounts.findIdentity(identity)).toMatchObject({ userId });
+    const links = (await platform.audit(organizationId)).filter(
+      ({ action }) => action === "identity.link",
+    );
+    expect(links).toMatchObject([{ subjectId: userId, details: { issuer: identity.issuer } }]);
+  });
+
+  it("opens and closes sessions, which end by themselves", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const session = platform.session();
+    await accounts.openSession({ ...platform.deed("ada@example.com"), userId, session });
+    const find = (atMs: number) => accounts.findSession({ digest: session.digest, nowMs: atMs });
+    expect(await find(nowMs)).toMatchObject({ sessionId: session.sessionId, userId });
+    expect(await find(session.expiresAtMs - 1)).toBeDefined();
+    expect(await find(session.expiresAtMs)).toBeUndefined();
+    const close = { ...platform.deed("ada@example.com"), sessionId: session.sessionId };
+    expect(await platform.changesOf(() => accounts.closeSession(close))).toEqual([
+      `session ${session.sessionId}`,
+    ]);
+    expect(await find(nowMs)).toBeUndefined();
+    await accounts.closeSession({ ...platform.deed(), sessionId: session.sessionId });
+    const actions = (await platform.audit(organizationId)).map(({ action }) => action);
+    expect(actions).toEqual(["sign_out", "sign_in", "organization.create"]);
+  });
+
+  it("notes when the person of a session proved to be there, never earlier than before", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { userId } = await platform.setUp();
+    const { sessionId, ...session } = platform.session();
+    await accounts.openSession({ ...platform.deed(), userId, session: { sessionId, ...session } });
+    const confirm = (atMs: number) => accounts.confirmSession({ sessionId, nowMs: atMs });
+    expect(await platform.changesOf(() => confirm(nowMs + 5_000))).toEqual([
+      `session ${sessionId}`,
+    ]);
+    await confirm(nowMs + 1_000);
+    expect(await accounts.findSession({ digest: session.digest, nowMs })).toMatchObject({
+      createdAtMs: nowMs,
+      authenticatedAtMs: nowMs + 5_000,
+    });
+  });
+
+  it("ends all other sessions of a person with a new password", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const other = await platform.join(organizationId, "bob@example.com");
+    const [kept, ended, foreign] = [platform.session(), platform.session(), platform.session()];
+    await accounts.openSession({ ...platform.deed(), userId, session: kept });
+    await accounts.openSession({ ...platform.deed(), userId, session: ended });
+    await accounts.openSession({ ...platform.deed(), userId: other, session: foreign });
+    const change = { userId, passwordHash: "new hash", exceptSessionId: kept.sessionId };
+    expect(
+      await platform.changesOf(() => accounts.setPassword({ ...platform.deed(), ...change })),
+    ).toEqual([`user ${userId}`]);
+    const found = [kept, ended, foreign].map(({ digest }) =>
+      accounts.findSession({ digest, nowMs }),
+    );
+    expect((await Promise.all(found)).map((session) => session !== undefined)).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    expect(await accounts.findUser({ userId })).toMatchObject({ passwordHash: "new hash" });
+    expect(
+      await accounts.setPassword({ ...platform.deed(), userId: "nobody", passwordHash: "x" }),
+    ).toBe(false);
+  });
+
+  it("records failed sign-ins in every organization of the person", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const second = platform.newId("organization");
+    const organization = { organizationId: second, name: "globex", displayName: "", userId };
+    await accounts.createOrganization({ ...platform.deed("ada@example.com"), ...organization });
+    await accounts.recordFailedSignIn({
+      ...platform.deed("ada@example.com"),
+      email: "ada@example.com",
+    });
+    await accounts.recordFailedSignIn({ ...platform.deed("eve"), email: "eve@example.com" });
+    for (const id of [organizationId, second]) {
+      const [newest] = await platform.audit(id);
+      expect(newest).toMatchObject({
+        action: "sign_in.failed",
+        address: "203.0.113.9",
+        subject: "ada@example.com",
+        timeMs: platform.nowMs,
+      });
+    }
+  });
+}

@@ -1,0 +1,35 @@
+/**
+ * The contract of the hosting port, for any database: every method and every
+ * promise of `src/storage/hosting`. Each test gets a database of its own.
+ */
+import { describe, test } from "vitest";
+import type { CreateDatabase } from "../contract.ts";
+import { deletedContract } from "./contract/deleted.ts";
+import { filesContract } from "./contract/files.ts";
+import { logsContract } from "./contract/logs.ts";
+import { nodesContract } from "./contract/nodes.ts";
+import { racesContract } from "./contract/races.ts";
+import { revisionsContract } from "./contract/revisions.ts";
+import { secretsContract } from "./contract/secrets.ts";
+import { HostingPlatform } from "./fixtures.ts";
+
+/** Declares a test on a platform with one organization, `acme`. */
+export type It = (name: string, run: (platform: HostingPlatform) => Promise<void>) => void;
+
+export function hostingContract(name: string, createDatabase: CreateDatabase): void {
+  const it: It = (testName, run) =>
+    test(testName, async () => {
+      await using database = await createDatabase();
+      await using storage = await database.open();
+      await run(await HostingPlatform.on(storage));
+    });
+  describe(`hosting contract on ${name}`, () => {
+    describe("files", () => filesContract(it));
+    describe("revisions", () => revisionsContract(it));
+    describe("secrets", () => secretsContract(it));
+    describe("nodes", () => nodesContract(it));
+    describe("logs", () => logsContract(it));
+    describe("deleted deployments", () => deletedContract(it));
+    describe("races", () => racesContract(it));
+  });
+}

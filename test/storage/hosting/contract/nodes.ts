@@ -1,0 +1,141 @@
+import { expect } from "vitest";
+import type { HostingStatus } from "../../../../src/storage/hosting/nodes.ts";
+import type { It } from "../contract.ts";
+import { artifactOf, HOUR_MS, type HostingPlatform } from "../fixtures.ts";
+
+const TTL_MS = 15_000;
+
+function beat({ hosting, nowMs }: HostingPlatform, nodeId: string, url?: string) {
+  return hosting.beat({ nodeId, nowMs, ttlMs: TTL_MS, ...(url && { url }) });
+}
+
+interface Said {
+  readonly nodeId: string;
+  readonly status: HostingStatus;
+  readonly revision?: number;
+  readonly targetRevision?: number;
+  readonly workers?: number;
+  readonly reason?: string;
+}
+
+async function say({ hosting, organizationId }: HostingPlatform, ...said: readonly Said[]) {
+  for (const { nodeId, status, reason = "", workers = 1, ...revisions } of said) {
+    const { revision = 1, targetRevision = 1 } = revisions;
+    const key = { organizationId, deploymentId: "summarizer-id" };
+    const report = { ...key, status, reason, workers, revision, targetRevision };
+    await hosting.reportDeployments({ nodeId, reports: [report] });
+  }
+}
+
+async function state({ hosting, accounts, organizationId, nowMs }: HostingPlatform) {
+  const found = await accounts.findDeployment({ organizationId, name: "summarizer" });
+  const deployments = found === undefined ? [] : [found];
+  const [described] = await hosting.describeDeployments({ organizationId, deployments, nowMs });
+  return described;
+}
+
+export function nodesContract(it: It): void {
+  it("knows the nodes that live", async (platform) => {
+    const { hosting, nowMs: startedAtMs } = platform;
+    const living = () => hosting.listNodes({ nowMs: platform.nowMs });
+    await beat(platform, "b", "http://10.0.0.2:3000");
+    await beat(platform, "a");
+    const a = { nodeId: "a", url: undefined, startedAtMs };
+    const b = { nodeId: "b", url: "http://10.0.0.2:3000", startedAtMs };
+    expect(await living()).toEqual([a, b]);
+    platform.nowMs += TTL_MS - 1;
+    await beat(platform, "a");
+    platform.nowMs += 1;
+    expect(await living()).toEqual([a]);
+    await hosting.endNode({ nodeId: "a" });
+    expect(await living()).toEqual([]);
+  });
+
+  it("adds up what living nodes say of a deployment", async (platform) => {
+    await platform.deploy(["one"], { secrets: { B: "b", A: "a" } });
+    for (const nodeId of ["a", "b", "c"]) {
+      await beat(platform, nodeId);
+    }
+    await say(platform, { nodeId: "a", status: "starting", workers: 0 });
+    await say(platform, { nodeId: "a", status: "ready", workers: 2 });
+    await say(platform, { nodeId: "b", status: "ready", workers: 1 });
+    await say(platform, { nodeId: "dead", status: "failed", workers: 9 });
+    expect(await state(platform)).toEqual({
+      status: "ready",
+      reason: "",
+      revision: 1,
+      workers: 3,
+      nodes: 2,
+      secretNames: ["A", "B"],
+      endpoints: artifactOf("one").endpoints,
+    });
+    await platform.hosting.endNode({ nodeId: "b" });
+    expect(await state(platform)).toMatchObject({ workers: 2, nodes: 1 });
+    platform.nowMs += TTL_MS;
+    const gone = { status: "starting", revision: undefined, workers: 0, nodes: 0 };
+    expect(await state(platform)).toMatchObject(gone);
+  });
+
+  it("says what a deployment is, of all nodes together", async (platform) => {
+    const { hosting, organizationId } = platform;
+    await platform.deployment(organizationId, "summarizer");
+    expect(await state(platform)).toMatchObject({ status: "stopped", endpoints: [] });
+    await platform.remove();
+    await platform.deploy(["one"]);
+    await beat(platform, "a");
+    await beat(platform, "b");
+    const both = async (a: Omit<Said, "nodeId">, b: Omit<Said, "nodeId">) => {
+      await say(platform, { nodeId: "a", ...a }, { nodeId: "b", ...b });
+      return state(platform);
+    };
+    const ready = { status: "ready" } as const;
+    const failed = { status: "failed", reason: "import failed" } as const;
+    const low = { status: "degraded", reason: "1 of 2 workers" } as const;
+    expect(await both(ready, low)).toMatchObject(low);
+    expect(await both(ready, failed)).toMatchObject({ ...failed, status: "degraded" });
+    expect(await both(failed, failed)).toMatchObject(failed);
+    expect(await both(ready, { status: "starting" })).toMatchObject({ status: "starting" });
+    await platform.deploy(["two"]);
+    const next = { targetRevision: 2, revision: 2 };
+    // Which of them are about the revision before is seen by their targets.
+    expect(await both({ ...ready, ...next }, ready)).toMatchObject({
+      status: "starting",
+      revision: 1,
+    });
+    const old = { ...next, revision: 1, ...failed };
+    expect(await both(old, old)).toMatchObject({ status: "failed", revision: 1, nodes: 2 });
+    const idle = { ...ready, ...next, workers: 0 };
+    expect(await both(idle, idle)).toMatchObject({ status: "ready", revision: 2, workers: 0 });
+    const name = "summarizer";
+    const stop = { ...platform.deed(), organizationId, name, desiredState: "stopped" } as const;
+    await hosting.setDesiredState(stop);
+    await both({ ...ready, ...next }, idle);
+    expect(await state(platform)).toMatchObject({
+      status: "stopped",
+      reason: expect.stringMatching(/^1 worker/),
+    });
+  });
+
+  it("takes reports back, and none of deployments that are not there", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const deployments = [{ organizationId, deploymentId: "summarizer-id" }];
+    await beat(platform, "a");
+    await say(platform, { nodeId: "a", status: "ready" });
+    await platform.deploy(["one"]);
+    expect(await state(platform)).toMatchObject({ nodes: 0 });
+    await say(platform, { nodeId: "a", status: "ready" });
+    expect(await state(platform)).toMatchObject({ nodes: 1 });
+    await hosting.withdrawReports({ nodeId: "a", deployments });
+    expect(await state(platform)).toMatchObject({ nodes: 0 });
+  });
+
+  it("forgets nodes an hour after their death, with what they said", async (platform) => {
+    await platform.deploy(["one"]);
+    await beat(platform, "a");
+    await say(platform, { nodeId: "a", status: "ready" });
+    platform.nowMs += TTL_MS + HOUR_MS + 1;
+    await platform.prune();
+    await beat(platform, "a");
+    expect(await state(platform)).toMatchObject({ nodes: 0 });
+  });
+}

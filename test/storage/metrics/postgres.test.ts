@@ -1,0 +1,4 @@
+import { postgresDatabase } from "../postgres/databases.ts";
+import { metricsContract } from "./contract.ts";
+
+metricsContract("Postgres", postgresDatabase);

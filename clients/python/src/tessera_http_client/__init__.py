@@ -1,0 +1,84 @@
+"""Calls services that Tessera hosts.
+
+with SyncHTTPClient("http://localhost:3000") as client:
+    client.summarize(text="…")
+    client.summarize_batch.submit(texts=["…"]).wait()
+"""
+
+from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
+from .errors import (
+    AlreadyFinished,
+    AlreadyStarted,
+    BadArguments,
+    CallFailed,
+    Conflict,
+    ConnectionBroken,
+    DeploymentNotFound,
+    EndpointNotFound,
+    NotATesseraServer,
+    NotFinished,
+    NotFound,
+    NotReady,
+    PermissionDenied,
+    QueueFull,
+    RequestTooLarge,
+    ResultExpired,
+    SchemaChanged,
+    ServerError,
+    ServerNotReached,
+    TaskCancelled,
+    TaskFailed,
+    TaskNotFound,
+    TesseraError,
+    TimedOut,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+    Violation,
+)
+from .files import ResultFile, Upload
+from .status import Progress, TaskStatus
+from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
+from .version import __version__
+
+__all__ = [
+    "AlreadyFinished",
+    "AlreadyStarted",
+    "AsyncEndpoint",
+    "AsyncHTTPClient",
+    "AsyncTask",
+    "BadArguments",
+    "CallFailed",
+    "Conflict",
+    "ConnectionBroken",
+    "DeploymentNotFound",
+    "EndpointNotFound",
+    "NotATesseraServer",
+    "NotFinished",
+    "NotFound",
+    "NotReady",
+    "PermissionDenied",
+    "Progress",
+    "QueueFull",
+    "RequestTooLarge",
+    "ResultExpired",
+    "ResultFile",
+    "SchemaChanged",
+    "ServerError",
+    "ServerNotReached",
+    "SyncEndpoint",
+    "SyncHTTPClient",
+    "SyncTask",
+    "TaskCancelled",
+    "TaskFailed",
+    "TaskNotFound",
+    "TaskStatus",
+    "TesseraError",
+    "TimedOut",
+    "TooManyRequests",
+    "Unauthenticated",
+    "Unavailable",
+    "Upload",
+    "Violation",
+    "__version__",
+]

@@ -1,0 +1,94 @@
+"""Calling and submitting, as steps (see `wire`)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import errors
+from .errors import Facts, TesseraError
+from .repeat import exchange
+from .schema import Endpoint
+from .session import Session, find, load_schema, path, read_result
+from .tasks import TaskRef, new_task, wait
+from .wire import Answer, Request, Steps
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a task is submitted."""
+
+    idempotency_key: str | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arguments of one call."""
+
+    args: Sequence[Any]
+    named: Mapping[str, Any]
+
+
+def call(session: Session, name: str, given: Given) -> Steps[Any]:
+    """A task is submitted and waited for, which no broken connection can disturb."""
+    endpoint = yield from find(session, name)
+    if endpoint.is_task:
+        task = yield from submit(session, name, given, Options())
+        return (yield from wait(session, task, timeout_s=None, reports=False))
+    request = Request(
+        "POST",
+        path(name),
+        body=endpoint.body(given.args, given.named),
+        to_file=endpoint.returns_file,
+        what=f"call {name}",
+    )
+    answer = yield from _checked(session, endpoint, request)
+    return read_result(answer, request)
+
+
+def submit(session: Session, name: str, given: Given, options: Options) -> Steps[TaskRef]:
+    endpoint = yield from find(session, name)
+    if not endpoint.is_task:
+        # It may have become one since.
+        yield from load_schema(session)
+        endpoint = yield from find(session, name)
+    if not endpoint.is_task:
+        text = f"{name} is an api and no task: call it without submit"
+        raise errors.EndpointNotFound(text, Facts(code="not_found", reason="ENDPOINT_NOT_A_TASK"))
+    request = Request(
+        "POST",
+        path(name, "submit"),
+        query=options.query,
+        headers={"idempotency-key": options.idempotency_key or uuid.uuid4().hex},
+        body=endpoint.body(given.args, given.named),
+        harmless=True,
+        what=f"submit {name}",
+    )
+    answer = yield from _checked(session, endpoint, request)
+    return new_task(name, answer, request)
+
+
+def _checked(session: Session, endpoint: Endpoint, request: Request) -> Steps[Answer]:
+    """An answer, or why not; arguments may be refused because the schema is another by now."""
+    try:
+        return (yield from exchange(request, session.policy))
+    except (errors.BadArguments, errors.EndpointNotFound) as err:
+        if err.reason not in {"ARGUMENTS_INVALID", "ENDPOINT_NOT_FOUND", "ENDPOINT_NOT_A_TASK"}:
+            raise
+        refused: TesseraError = err
+    try:
+        yield from load_schema(session)
+    except TesseraError:
+        raise refused from None
+    now = session.schema.endpoints.get(endpoint.name) if session.schema else None
+    if now == endpoint:
+        raise refused
+    change = "is gone" if now is None else "takes or gives something else now"
+    text = (
+        f"{endpoint.name} {change}, since this client first asked; it knows the new schema from "
+        f"now on: change the call if it has to be, and call again ({refused.message})"
+    )
+    raise errors.SchemaChanged(text, refused.facts) from refused

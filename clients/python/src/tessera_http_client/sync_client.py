@@ -1,0 +1,203 @@
+"""The client for programs with threads."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import httpx
+
+from . import calls, session, tasks
+from .calls import Given, Options
+from .repeat import Policy
+from .settings import options
+from .status import TaskStatus
+from .tasks import TaskRef
+from .transport import CHUNK_BYTES, Receiver, check_url, http_options, request_options
+from .version import __version__
+from .wire import Answer, Pause, Report, Request, Send, Steps
+
+T = TypeVar("T")
+
+OnProgress = Callable[[TaskStatus], object]
+
+
+class SyncHTTPClient:
+    """Calls one deployment; its endpoints are attributes.
+
+    `timeout`: how long an answer may take, in seconds. Tasks are waited for as long as they take.
+    `retries`: how often a request is repeated that may be (see `repeat`).
+    `deployment`: `organization/name`, where `url` is the platform's and not the deployment's own.
+    `verify`: as httpx has it, for servers with a certificate of one's own authority.
+
+    Can be used by several threads at once.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 60,
+        retries: int = 5,
+        deployment: str | None = None,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        url = check_url(url)
+        headers = {} if deployment is None else {"tessera-deployment": deployment}
+        self._http = httpx.Client(**http_options(url, headers, __version__), verify=verify)
+        self._session = session.Session(Policy(url, timeout, retries))
+        self.token = token
+        """May be set to another at any time."""
+
+    def __getattr__(self, name: str) -> SyncEndpoint:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return SyncEndpoint(self, name)
+
+    def endpoint(self, name: str) -> SyncEndpoint:
+        """The same as the attribute, for names that attributes cannot have."""
+        return SyncEndpoint(self, name)
+
+    def endpoints(self) -> list[str]:
+        """Asks the deployment for the names of its endpoints."""
+        return list(self._run(session.load_schema(self._session)).endpoints)
+
+    def task(self, endpoint: str, task_id: str) -> SyncTask:
+        """A task that was submitted earlier, or by another program. Does not ask for it yet."""
+        return SyncTask(self, TaskRef(endpoint, task_id))
+
+    def wait_ready(self, timeout: float = 60) -> None:
+        """Until the deployment takes calls; raises `NotReady` after `timeout` seconds."""
+        self._run(session.wait_ready(self._session, timeout))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> SyncHTTPClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, steps: Steps[T], on_progress: OnProgress | None = None) -> T:
+        outcome: Answer | None = None
+        failure: httpx.RequestError | None = None
+        while True:
+            try:
+                step = steps.throw(failure) if failure else steps.send(outcome)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            outcome, failure = None, None
+            if isinstance(step, Send):
+                try:
+                    outcome = self._send(step.request)
+                except httpx.RequestError as err:
+                    failure = err
+            elif isinstance(step, Pause):
+                time.sleep(step.seconds)
+            elif isinstance(step, Report) and on_progress is not None:
+                on_progress(step.status)
+
+    def _send(self, request: Request) -> Answer:
+        built = self._http.build_request(
+            **request_options(request, self._session.policy, self.token),
+            content=None if request.body is None else _Chunks(request),
+        )
+        response = self._http.send(built, stream=True)
+        try:
+            with Receiver(request, response) as receiver:
+                for chunk in response.iter_bytes(CHUNK_BYTES):
+                    receiver.take(chunk)
+                return receiver.finish()
+        finally:
+            response.close()
+
+
+class _Chunks:
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert self._request.body is not None
+        return self._request.body.chunks()
+
+
+class SyncEndpoint:
+    """One endpoint. Arguments go by name, or in the order of its schema."""
+
+    def __init__(self, client: SyncHTTPClient, name: str, options: Options | None = None) -> None:
+        self._client = client
+        self._options = options or Options()
+        self.name = name
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Calls it and gives what it returns. A task is submitted and waited for."""
+        client = self._client
+        return client._run(calls.call(client._session, self.name, Given(args, named)))
+
+    def submit(self, *args: Any, **named: Any) -> SyncTask:
+        """Submits a task. Whatever happens to the connection, it is stored once or not at all."""
+        client = self._client
+        given = Given(args, named)
+        steps = calls.submit(client._session, self.name, given, self._options)
+        return SyncTask(client, client._run(steps))
+
+    def with_options(self, **given: Any) -> SyncEndpoint:
+        """The same endpoint, submitting with `idempotency_key`, `priority`, `run_at` or `delay`,
+        `start_by` or `start_within`. Spans are seconds or timedeltas."""
+        return SyncEndpoint(self._client, self.name, options(**given))
+
+    def __repr__(self) -> str:
+        return f"<endpoint {self.name}>"
+
+
+class SyncTask:
+    """A task that was submitted. It goes on whether or not anybody waits for it."""
+
+    def __init__(self, client: SyncHTTPClient, ref: TaskRef) -> None:
+        self._client = client
+        self._ref = ref
+
+    @property
+    def id(self) -> str:
+        return self._ref.id
+
+    @property
+    def endpoint(self) -> str:
+        return self._ref.endpoint
+
+    def get_status(self) -> TaskStatus:
+        client = self._client
+        return client._run(tasks.get_status(client._session, self._ref))
+
+    def get(self) -> Any:
+        """What the function returned; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
+        client = self._client
+        return client._run(tasks.get(client._session, self._ref))
+
+    def wait(self, timeout: float | None = None, on_progress: OnProgress | None = None) -> Any:
+        """Like `get`, when the task has ended; `TimedOut` after `timeout` seconds.
+
+        `on_progress` is called with the status, at once and at every change.
+        """
+        client = self._client
+        reports = on_progress is not None
+        steps = tasks.wait(client._session, self._ref, timeout_s=timeout, reports=reports)
+        return client._run(steps, on_progress)
+
+    def cancel(self, abort: bool = False) -> None:
+        """Cancels it unless it has started; with `abort`, also then."""
+        client = self._client
+        client._run(tasks.cancel(client._session, self._ref, abort=abort))
+
+    def retry(self) -> SyncTask:
+        """A new task with the same arguments."""
+        client = self._client
+        return SyncTask(client, client._run(tasks.retry(client._session, self._ref)))
+
+    def __repr__(self) -> str:
+        return f"<task {self.id} of {self.endpoint}>"

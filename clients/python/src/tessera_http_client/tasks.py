@@ -1,0 +1,148 @@
+"""What is done with a task that was submitted, as steps (see `wire`)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from . import errors
+from .repeat import exchange
+from .session import Session, find, path, read_result, read_task
+from .status import TaskStatus, moment
+from .wire import Answer, Report, Request, Steps
+
+LONG_POLL_S = 30.0
+"""The server holds an answer back for 60 s at most; proxies often give up after that."""
+
+
+@dataclass
+class TaskRef:
+    """A task, as one client knows it."""
+
+    endpoint: str
+    id: str
+    expires_at: datetime | None = None
+    """As last heard; None for a task that was named by its id and never asked for."""
+
+
+def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[TaskStatus]:
+    """With `wait_s`, at the task's next change or after that time."""
+    request = _question(task, "status", wait_s)
+    try:
+        answer = yield from exchange(request, session.policy)
+    except errors.TaskNotFound as err:
+        raise _perhaps_expired(task, err) from None
+    status = TaskStatus.parse(read_task(answer, request))
+    task.expires_at = status.expires_at
+    return status
+
+
+def get(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Any]:
+    """With `wait_s`, when the task has ended or after that time."""
+    endpoint = yield from find(session, task.endpoint)
+    request = replace(_question(task, "get", wait_s), to_file=endpoint.returns_file)
+    try:
+        answer = yield from exchange(request, session.policy)
+    except errors.TaskNotFound as err:
+        raise _perhaps_expired(task, err) from None
+    return read_result(answer, request)
+
+
+def wait(session: Session, task: TaskRef, *, timeout_s: float | None, reports: bool) -> Steps[Any]:
+    """The result when it is there. Steps of `Report` come with every change."""
+    end = None if timeout_s is None else time.monotonic() + timeout_s
+    last: TaskStatus | None = None
+    while True:
+        left_s = LONG_POLL_S if end is None else min(LONG_POLL_S, max(0.0, end - time.monotonic()))
+        if reports:
+            status = yield from get_status(session, task, 0 if last is None else left_s)
+            if status != last:
+                yield Report(status)
+            last = status
+            if status.is_final:
+                return (yield from get(session, task))
+        else:
+            try:
+                return (yield from get(session, task, left_s))
+            except errors.NotFinished:
+                pass
+        if end is not None and time.monotonic() >= end:
+            text = (
+                f"task {task.id} has not ended within {timeout_s:g} s: it goes on; "
+                "wait() again, or cancel it"
+            )
+            raise errors.TimedOut(text, sent=True)
+
+
+def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
+    """A task that is cancelled already stays so, and that is no error."""
+    query = {"task_id": task.id, **({"abort": "true"} if abort else {})}
+    request = Request(
+        "POST",
+        path(task.endpoint, "cancel"),
+        query=query,
+        harmless=True,
+        what=f"cancel task {task.id}",
+    )
+    try:
+        yield from exchange(request, session.policy)
+    except errors.AlreadyFinished as err:
+        if err.metadata.get("status") != "cancelled":
+            raise
+    except errors.TaskNotFound as err:
+        raise _perhaps_expired(task, err) from None
+
+
+def retry(session: Session, task: TaskRef) -> Steps[TaskRef]:
+    request = Request(
+        "POST",
+        path(task.endpoint, "retry"),
+        query={"task_id": task.id},
+        what=f"retry task {task.id}",
+    )
+    try:
+        answer = yield from exchange(request, session.policy)
+    except errors.TaskNotFound as err:
+        raise _perhaps_expired(task, err) from None
+    return new_task(task.endpoint, answer, request)
+
+
+def new_task(endpoint: str, answer: Answer, request: Request) -> TaskRef:
+    said = read_task(answer, request)
+    return TaskRef(endpoint, str(said["task_id"]), moment(said.get("expires_at")))
+
+
+def _question(task: TaskRef, about: str, wait_s: float) -> Request:
+    query = {"task_id": task.id}
+    if wait_s > 0:
+        query["wait"] = f"{wait_s:.3f}"
+    return Request(
+        "GET",
+        path(task.endpoint, about),
+        query=query,
+        wait_s=wait_s,
+        harmless=True,
+        what=f"{about} of task {task.id}",
+    )
+
+
+def _perhaps_expired(task: TaskRef, err: errors.TaskNotFound) -> errors.TaskNotFound:
+    """Tells a task that was deleted in time from one that never was."""
+    if task.expires_at is None:
+        return errors.TaskNotFound(f"{err.message}; check the id and the endpoint", err.facts)
+    when = task.expires_at.isoformat()
+    answered_at = err.facts.answered_at
+    # The server tells its time in whole seconds.
+    if answered_at is not None and answered_at + timedelta(seconds=1) > task.expires_at:
+        text = (
+            f"task {task.id} was kept until {when} and is deleted: submit it again, and fetch the "
+            "result in time, or give the endpoint a longer retention"
+        )
+        return errors.ResultExpired(text, err.facts)
+    text = (
+        f"{err.message}, but was to be kept until {when}: the server has lost its memory "
+        "(tessera serve without --database keeps tasks only while it runs), or another one answers"
+    )
+    return errors.TaskNotFound(text, err.facts)

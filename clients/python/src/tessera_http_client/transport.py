@@ -1,0 +1,108 @@
+"""What both drivers need of httpx: requests made and answers received, whoever moves the bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+
+from .errors import NotATesseraServer
+from .files import Spool
+from .repeat import Policy
+from .wire import Answer, Request
+
+CHUNK_BYTES = 256 * 1024
+
+MAX_IN_MEMORY_BYTES = 256 * 1024 * 1024
+"""Of an answer that is no file: far above what Tessera answers."""
+
+_CONNECT_TIMEOUT_S = 10.0
+
+
+def check_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError(
+            f"{url!r} is no URL of a deployment: give one such as http://localhost:3000"
+        )
+    return url.rstrip("/")
+
+
+def http_options(url: str, headers: Mapping[str, str], version: str) -> dict[str, Any]:
+    """What both of httpx's clients are made with."""
+    agent = f"tessera-http-client/{version} python-httpx/{httpx.__version__}"
+    return {
+        "base_url": url,
+        "headers": {"user-agent": agent, **headers},
+        "follow_redirects": False,
+    }
+
+
+def request_options(request: Request, policy: Policy, token: str | None) -> dict[str, Any]:
+    """What httpx builds a request from, but for its content."""
+    headers = dict(request.headers)
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
+    if request.body is not None:
+        headers["content-type"] = request.body.content_type
+        if request.body.length is not None:
+            headers["content-length"] = str(request.body.length)
+    read_s = policy.timeout_s + request.wait_s
+    connect_s = min(policy.timeout_s, _CONNECT_TIMEOUT_S)
+    return {
+        "method": request.method,
+        "url": request.path,
+        "params": dict(request.query),
+        "headers": headers,
+        "timeout": httpx.Timeout(policy.timeout_s, read=read_s, connect=connect_s),
+    }
+
+
+class Receiver:
+    """Takes the chunks of one answer: into memory, or to disk when it is a file."""
+
+    def __init__(self, request: Request, response: httpx.Response) -> None:
+        self._response = response
+        disposition = response.headers.get("content-disposition", "")
+        good = response.status_code == 200
+        self.to_file = good and (request.to_file or disposition.startswith("attachment"))
+        self._spool = Spool() if self.to_file else None
+        self._content = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        if self._spool is not None:
+            self._spool.write(chunk)
+            return
+        self._content += chunk
+        if len(self._content) > MAX_IN_MEMORY_BYTES:
+            raise NotATesseraServer(
+                f"the answer has more than {MAX_IN_MEMORY_BYTES} bytes and is no file: "
+                "check the URL of the client"
+            )
+
+    def finish(self) -> Answer:
+        headers = self._response.headers
+        if self._spool is None:
+            return Answer(self._response.status_code, headers, bytes(self._content))
+        kind = headers.get("content-type", "application/octet-stream")
+        name = _file_name(headers.get("content-disposition", ""))
+        file = self._spool.finish(name=name, content_type=kind)
+        return Answer(self._response.status_code, headers, file=file)
+
+    def __enter__(self) -> Receiver:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._spool is not None:
+            self._spool.discard()
+
+
+def _file_name(disposition: str) -> str | None:
+    """RFC 6266: the encoded name goes before the plain one. Without folders, whoever sent it."""
+    encoded = re.search(r"filename\*=(?:UTF-8|utf-8)''([^;\s]+)", disposition)
+    plain = re.search(r'filename="([^"]*)"', disposition)
+    name = unquote(encoded[1]) if encoded else plain[1] if plain else ""
+    return re.split(r"[/\\]", name.replace("\0", ""))[-1] or None

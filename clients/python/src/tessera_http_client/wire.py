@@ -1,0 +1,87 @@
+"""What the rules of this client want done, and what comes of it.
+
+The rules (what is sent, what may be repeated, what an answer means) are generators that do no
+input or output themselves. They yield steps, and a driver performs each and sends the outcome
+back: one driver for threads, one for event loops. So there is one implementation of every rule.
+A network error is thrown into the generator at the step that met it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import httpx
+
+from .files import ResultFile
+from .status import TaskStatus
+
+T = TypeVar("T")
+
+
+class Body(Protocol):
+    """What is sent with a request."""
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def length(self) -> int | None:
+        """In bytes; None when only reading it would tell."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can be sent again."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """From its beginning, each time. Reads files, and so may block."""
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+    wait_s: float = 0
+    """How long the server may hold the answer back, because it was asked to."""
+    to_file: bool = False
+    """Whether a good answer is a file, which goes to disk as it comes."""
+    harmless: bool = False
+    """Whether it may arrive twice: it changes nothing, or the server knows it again."""
+    what: str = ""
+    """What it does, in words for messages: `submit summarize_batch`."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: httpx.Headers
+    content: bytes = b""
+    file: ResultFile | None = None
+
+
+@dataclass(frozen=True)
+class Send:
+    """Outcome: an `Answer`, or an `httpx.RequestError` thrown."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tells whoever waits for a task how it stands."""
+
+    status: TaskStatus
+
+
+Step: TypeAlias = Send | Pause | Report
+
+Steps: TypeAlias = Generator[Step, Any, T]

@@ -23,6 +23,34 @@ export interface Asked {
 /** Answers with its result once it has been sent the rows of everything it asked. */
 export type Operation<Result> = Generator<Asked, Result, readonly unknown[]>;
 
+type Method = (...parameters: never[]) => Promise<unknown>;
+
+/** What a method of a port is asked with. */
+export type ParametersOf<Port, Name extends keyof Port> = Port[Name] extends Method
+  ? Parameters<Port[Name]>[0]
+  : never;
+
+/** What a method of a port answers. */
+export type ResultOf<Port, Name extends keyof Port> = Port[Name] extends Method
+  ? Awaited<ReturnType<Port[Name]>>
+  : never;
+
+/** Every method of a port as an operation. */
+export type OperationsOf<Port> = {
+  readonly [Name in keyof Port]: (
+    parameters: ParametersOf<Port, Name>,
+  ) => Operation<ResultOf<Port, Name>>;
+};
+
+/** The port of these operations, as an adapter answers it: `ask` makes the method of a name. */
+export function portOver<Port>(
+  operations: OperationsOf<Port>,
+  ask: (name: keyof Port) => unknown,
+): Port {
+  const names = Object.keys(operations) as (keyof Port)[];
+  return Object.fromEntries(names.map((name) => [name, ask(name)])) as Port;
+}
+
 export type Value = string | number | boolean | null | undefined;
 
 /** Asks one statement; answers its rows, as `Row` describes them. */

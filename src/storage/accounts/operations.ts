@@ -1,5 +1,5 @@
 import type { Accounts } from "./accounts.ts";
-import type { Operation } from "./operation.ts";
+import type { OperationsOf } from "./operation.ts";
 import { listAuditEvents, recordAuditEvent } from "./operations/audit.ts";
 import { listChanges } from "./operations/changes.ts";
 import { findCredential, recordUses } from "./operations/credential.ts";
@@ -52,18 +52,6 @@ import {
   setPassword,
 } from "./operations/users.ts";
 
-export type AccountOperationName = keyof Accounts;
-
-export type AccountParameters<Name extends AccountOperationName> = Parameters<Accounts[Name]>[0];
-
-export type AccountResult<Name extends AccountOperationName> = Awaited<ReturnType<Accounts[Name]>>;
-
-type AccountOperations = {
-  readonly [Name in AccountOperationName]: (
-    parameters: AccountParameters<Name>,
-  ) => Operation<AccountResult<Name>>;
-};
-
 /** Operations of one statement that only reads: they need no transaction around them. */
 export const READS = {
   needsSetup,
@@ -85,10 +73,10 @@ export const READS = {
   listSealed,
   findDeviceLogin,
   listChanges,
-} as const satisfies Partial<AccountOperations>;
+} as const satisfies Partial<OperationsOf<Accounts>>;
 
 /** Every operation of the port. */
-export const ACCOUNT_OPERATIONS: AccountOperations = {
+export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   ...READS,
   putSetupCode,
   setUp,
@@ -124,9 +112,3 @@ export const ACCOUNT_OPERATIONS: AccountOperations = {
   redeemDeviceLogin,
   pruneAccounts,
 };
-
-/** The port, as an adapter answers it: `ask` makes the method of a name. */
-export function accountsOver(ask: (name: AccountOperationName) => unknown): Accounts {
-  const names = Object.keys(ACCOUNT_OPERATIONS) as AccountOperationName[];
-  return Object.fromEntries(names.map((name) => [name, ask(name)])) as unknown as Accounts;
-}

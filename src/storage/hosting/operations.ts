@@ -1,4 +1,4 @@
-import type { Operation } from "../accounts/operation.ts";
+import type { OperationsOf } from "../accounts/operation.ts";
 import type { Hosting } from "./hosting.ts";
 import { createRevision } from "./operations/create-revision.ts";
 import {
@@ -24,18 +24,6 @@ import { getIndex, listRevisions, rollBack, setDesiredState } from "./operations
 import { getSecrets, listSealedSecrets, replaceSealedSecret } from "./operations/secrets.ts";
 import { describeDeployments } from "./operations/state.ts";
 
-export type HostingOperationName = keyof Hosting;
-
-export type HostingParameters<Name extends HostingOperationName> = Parameters<Hosting[Name]>[0];
-
-export type HostingResult<Name extends HostingOperationName> = Awaited<ReturnType<Hosting[Name]>>;
-
-type HostingOperations = {
-  readonly [Name in HostingOperationName]: (
-    parameters: HostingParameters<Name>,
-  ) => Operation<HostingResult<Name>>;
-};
-
 /** Operations of one statement: they need no transaction around them. */
 export const SINGLE = {
   listRevisions,
@@ -48,17 +36,17 @@ export const SINGLE = {
   listArtifactFiles,
   beat,
   listNodes,
-} as const satisfies Partial<HostingOperations>;
+} as const satisfies Partial<OperationsOf<Hosting>>;
 
 /** Operations whose `nowMs` is for deciding who lives: where nodes share a database, by its clock. */
-export const BY_ONE_CLOCK: ReadonlySet<HostingOperationName> = new Set([
+export const BY_ONE_CLOCK: ReadonlySet<keyof Hosting> = new Set([
   "beat",
   "listNodes",
   "describeDeployments",
 ]);
 
 /** Every operation of the port. */
-export const HOSTING_OPERATIONS: HostingOperations = {
+export const HOSTING_OPERATIONS: OperationsOf<Hosting> = {
   ...SINGLE,
   createRevision,
   rollBack,
@@ -77,9 +65,3 @@ export const HOSTING_OPERATIONS: HostingOperations = {
   readLogs,
   pruneHosting,
 };
-
-/** The port, as an adapter answers it: `ask` makes the method of a name. */
-export function hostingOver(ask: (name: HostingOperationName) => unknown): Hosting {
-  const names = Object.keys(HOSTING_OPERATIONS) as HostingOperationName[];
-  return Object.fromEntries(names.map((name) => [name, ask(name)])) as unknown as Hosting;
-}

@@ -1,31 +1,15 @@
-import { type Operation, prepared, query } from "../accounts/operation.ts";
+import { type Operation, type OperationsOf, prepared, query } from "../accounts/operation.ts";
 import type { ForeignSamples, MetricsStorage, SampleRow } from "./metrics.ts";
 
-export type MetricsOperationName = keyof MetricsStorage;
-
-export type MetricsParameters<Name extends MetricsOperationName> = Parameters<
-  MetricsStorage[Name]
->[0];
-
-export type MetricsResult<Name extends MetricsOperationName> = Awaited<
-  ReturnType<MetricsStorage[Name]>
->;
-
-type MetricsOperations = {
-  readonly [Name in MetricsOperationName]: (
-    parameters: MetricsParameters<Name>,
-  ) => Operation<MetricsResult<Name>>;
-};
-
 /** Operations whose `nowMs` is the database's, where nodes share it. */
-export const TIMED: ReadonlySet<MetricsOperationName> = new Set([
+export const TIMED: ReadonlySet<keyof MetricsStorage> = new Set([
   "putSamples",
   "listSamples",
   "pruneSamples",
 ]);
 
 /** Every operation of the port. None needs a transaction around its statements. */
-export const METRICS_OPERATIONS: MetricsOperations = {
+export const METRICS_OPERATIONS: OperationsOf<MetricsStorage> = {
   *putSamples({ nodeId, nowMs, rows }) {
     const refused: string[] = [];
     for (const row of rows) {
@@ -126,10 +110,4 @@ function* putRow(
     nowMs,
   );
   return true;
-}
-
-/** The port, as an adapter answers it: `ask` makes the method of a name. */
-export function metricsOver(ask: (name: MetricsOperationName) => unknown): MetricsStorage {
-  const names = Object.keys(METRICS_OPERATIONS) as MetricsOperationName[];
-  return Object.fromEntries(names.map((name) => [name, ask(name)])) as unknown as MetricsStorage;
 }

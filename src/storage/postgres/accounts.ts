@@ -1,12 +1,12 @@
 import type { Accounts } from "../accounts/accounts.ts";
-import type { Operation } from "../accounts/operation.ts";
-import { ACCOUNT_OPERATIONS, accountsOver, READS } from "../accounts/operations.ts";
+import { type Operation, portOver } from "../accounts/operation.ts";
+import { ACCOUNT_OPERATIONS, READS } from "../accounts/operations.ts";
 import type { Database } from "./database.ts";
 import { run } from "./run.ts";
 
 /** The accounts' port; `open` answers the database, or throws when there is none. */
 export function postgresAccounts(open: () => Database): Accounts {
-  return accountsOver((name) => {
+  return portOver(ACCOUNT_OPERATIONS, (name) => {
     const operation = ACCOUNT_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (parameters: unknown): Promise<unknown> =>
       name in READS

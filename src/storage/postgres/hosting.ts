@@ -1,6 +1,6 @@
-import type { Operation } from "../accounts/operation.ts";
+import { type Operation, portOver } from "../accounts/operation.ts";
 import type { Hosting } from "../hosting/hosting.ts";
-import { BY_ONE_CLOCK, HOSTING_OPERATIONS, hostingOver, SINGLE } from "../hosting/operations.ts";
+import { BY_ONE_CLOCK, HOSTING_OPERATIONS, SINGLE } from "../hosting/operations.ts";
 import type { Database } from "./database.ts";
 import type { LeaseClock } from "./leases.ts";
 import { run } from "./run.ts";
@@ -13,7 +13,7 @@ const CLOCK = prepared(
 
 /** The hosting port; `open` answers the database, or throws when there is none. */
 export function postgresHosting(open: () => Database, clock: LeaseClock): Hosting {
-  return hostingOver((name) => {
+  return portOver(HOSTING_OPERATIONS, (name) => {
     const operation = HOSTING_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (given: unknown): Promise<unknown> => {
       const parameters = BY_ONE_CLOCK.has(name) ? await timed(open(), clock, given) : given;

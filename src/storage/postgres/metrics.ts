@@ -1,6 +1,6 @@
-import type { Operation } from "../accounts/operation.ts";
+import { type Operation, portOver } from "../accounts/operation.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
-import { METRICS_OPERATIONS, metricsOver, TIMED } from "../metrics/operations.ts";
+import { METRICS_OPERATIONS, TIMED } from "../metrics/operations.ts";
 import type { Database } from "./database.ts";
 import { timed } from "./hosting.ts";
 import type { LeaseClock } from "./leases.ts";
@@ -8,7 +8,7 @@ import { run } from "./run.ts";
 
 /** The port for samples; `open` answers the database, or throws when there is none. */
 export function postgresMetrics(open: () => Database, clock: LeaseClock): MetricsStorage {
-  return metricsOver((name) => {
+  return portOver(METRICS_OPERATIONS, (name) => {
     const operation = METRICS_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (given: unknown): Promise<unknown> =>
       run(open(), operation(TIMED.has(name) ? await timed(open(), clock, given) : given));

@@ -1,23 +1,5 @@
-import {
-  ACCOUNT_OPERATIONS,
-  type AccountOperationName,
-  type AccountParameters,
-  type AccountResult,
-} from "../accounts/operations.ts";
-import type { Database } from "./database.ts";
-import { run } from "./run.ts";
-
-type AccountOperations = {
-  readonly [Name in AccountOperationName]: (
-    db: Database,
-    parameters: AccountParameters<Name>,
-  ) => AccountResult<Name>;
-};
+import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
+import { runnable } from "./run.ts";
 
 /** The operations of the accounts, as the storage thread runs them beside the queue's. */
-export const accountOperations = Object.fromEntries(
-  Object.entries(ACCOUNT_OPERATIONS).map(([name, operation]) => [
-    name,
-    (db: Database, parameters: never) => run<unknown>(db, operation(parameters)),
-  ]),
-) as unknown as AccountOperations;
+export const accountOperations = runnable(ACCOUNT_OPERATIONS);

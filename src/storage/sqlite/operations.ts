@@ -1,9 +1,6 @@
 import type { Accounts } from "../accounts/accounts.ts";
-import type { AccountOperationName } from "../accounts/operations.ts";
 import type { Hosting } from "../hosting/hosting.ts";
-import type { HostingOperationName } from "../hosting/operations.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
-import type { MetricsOperationName } from "../metrics/operations.ts";
 import type { Storage } from "../storage.ts";
 import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
@@ -30,9 +27,9 @@ type QueueOperationName = Exclude<
 
 export type OperationName =
   | QueueOperationName
-  | AccountOperationName
-  | HostingOperationName
-  | MetricsOperationName;
+  | keyof Accounts
+  | keyof Hosting
+  | keyof MetricsStorage;
 
 type Ports = Pick<Storage, QueueOperationName> & Accounts & Hosting & MetricsStorage;
 

@@ -16,9 +16,10 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { accountsOver } from "../accounts/operations.ts";
-import { hostingOver } from "../hosting/operations.ts";
-import { metricsOver } from "../metrics/operations.ts";
+import { portOver } from "../accounts/operation.ts";
+import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
+import { HOSTING_OPERATIONS } from "../hosting/operations.ts";
+import { METRICS_OPERATIONS } from "../metrics/operations.ts";
 import type { Storage } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { lockDatabase } from "./lock.ts";
@@ -120,10 +121,10 @@ export class SqliteStorage implements Storage {
   oldestWaiting = this.#operation("oldestWaiting");
   nextRunAt = this.#operation("nextRunAt");
 
-  readonly accounts = accountsOver((name) => this.#operation(name));
-  readonly hosting = hostingOver((name) => this.#operation(name));
+  readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) => this.#operation(name));
+  readonly hosting = portOver(HOSTING_OPERATIONS, (name) => this.#operation(name));
 
-  readonly metrics = metricsOver((name) => this.#operation(name));
+  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();

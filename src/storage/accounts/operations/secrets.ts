@@ -6,8 +6,7 @@
  * whatever the caller hands over.
  */
 import type { Accounts } from "../accounts.ts";
-import { type Operation, query } from "../operation.ts";
-import type { AccountResult } from "../operations.ts";
+import { type Operation, query, type ResultOf } from "../operation.ts";
 import type { OrganizationRecord } from "../organizations.ts";
 import type { NewSecret, TokenKind, TokenRecord } from "../tokens.ts";
 import { record, recordEverywhere } from "./audit.ts";
@@ -111,7 +110,7 @@ interface SealedRow {
 export function* listSealed({
   limit,
   after = "",
-}: Parameters<Accounts["listSealed"]>[0]): Operation<AccountResult<"listSealed">> {
+}: Parameters<Accounts["listSealed"]>[0]): Operation<ResultOf<Accounts, "listSealed">> {
   const rows = yield* query<SealedRow>(
     `SELECT organization_id, token_id, digest, sealed FROM token_secrets
      WHERE sealed IS NOT NULL AND digest > ? ORDER BY digest LIMIT ?`,

@@ -1,5 +1,6 @@
+import type { Accounts } from "../accounts/accounts.ts";
 import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
-import { runnable } from "./run.ts";
+import { type Runnable, runnable } from "./run.ts";
 
 /** The operations of the accounts, as the storage thread runs them beside the queue's. */
-export const accountOperations = runnable(ACCOUNT_OPERATIONS);
+export const accountOperations: Runnable<Accounts> = runnable(ACCOUNT_OPERATIONS);

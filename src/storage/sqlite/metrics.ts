@@ -1,5 +1,6 @@
+import type { MetricsStorage } from "../metrics/metrics.ts";
 import { METRICS_OPERATIONS } from "../metrics/operations.ts";
-import { runnable } from "./run.ts";
+import { type Runnable, runnable } from "./run.ts";
 
 /** The operations on samples, as the storage thread runs them beside the queue's. */
-export const metricsOperations = runnable(METRICS_OPERATIONS);
+export const metricsOperations: Runnable<MetricsStorage> = runnable(METRICS_OPERATIONS);

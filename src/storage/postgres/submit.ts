@@ -126,9 +126,14 @@ async function submitRound(
   const again = [...seen.later];
   for (const { index, task, queued } of seen.full) {
     const there = found.get(nameOf(task));
-    outcomes[index] = there
-      ? { outcome: "stored", task: there }
-      : { outcome: "queue_full", queued };
+    if (there) {
+      outcomes[index] = { outcome: "stored", task: there };
+    } else if (undecided.length > 0) {
+      // Those were counted as waiting before it, and may not be.
+      again.push({ index, task });
+    } else {
+      outcomes[index] = { outcome: "queue_full", queued };
+    }
   }
   for (const { index, task, earlier, collides } of seen.used) {
     const there = found.get(nameOf(earlier));

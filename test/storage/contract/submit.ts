@@ -146,6 +146,16 @@ export function submitContract({ it }: Contract): void {
     expect(brief(await storage.submitTasks({ tasks: [elsewhere] }))).toEqual(["stored d"]);
   });
 
+  it("counts a task that was stored before only once against the queue's limit", async (storage) => {
+    await storage.submitTasks({ tasks: [newTask("a", { queueLimit: 2 })] });
+    const tasks = [newTask("a", { queueLimit: 2 }), newTask("b", { queueLimit: 2 })];
+    const outcomes = await storage.submitTasks({
+      tasks: [...tasks, newTask("c", { queueLimit: 2 })],
+    });
+    expect(brief(outcomes)).toEqual(["stored a", "stored b", "queue_full"]);
+    expect(outcomes[2]).toEqual({ outcome: "queue_full", queued: 2 });
+  });
+
   it("counts a delayed task against the queue's limit", async (storage) => {
     await submit(storage, newTask("a", { runAtMs: NOW_MS + 1_000 }));
     const outcomes = await storage.submitTasks({ tasks: [newTask("b", { queueLimit: 1 })] });

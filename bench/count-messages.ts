@@ -11,7 +11,7 @@ const { postMessage } = Worker.prototype;
 Worker.prototype.postMessage = function (this: Worker, message: unknown, ...rest: never[]) {
   if (Array.isArray(message)) {
     transactions += 1;
-    for (const { name } of message as { name: string }[]) {
+    for (const [name] of message as [string][]) {
       questions[name] = (questions[name] ?? 0) + 1;
     }
   }

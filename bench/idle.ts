@@ -1,21 +1,27 @@
 /**
  * What an idle node asks of its database: on Postgres, transactions as the
- * server counts them; on SQLite, what is sent to the thread that owns it.
+ * server counts them; on SQLite, what is sent to the thread that owns it. Of a
+ * service that is served alone, and of a platform with several deployments.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
 import { startTessera } from "./contenders.ts";
-import type { Program } from "./program.ts";
+import { Program } from "./program.ts";
 import { figure } from "./table.ts";
 
 /** Start-up is over by then. */
 const SETTLE_MS = 10_000;
+
+/** On a platform whose last caller has just gone, what callers were told is kept for a while. */
+const SETTLE_PLATFORM_MS = 45_000;
 
 export interface IdleOptions {
   readonly database: string;
   /** Connected to the server of the database, when it is Postgres, but to another database. */
   readonly client?: Client;
   readonly seconds: number;
+  /** A platform with so many, and its data folder. Default: a service that is served alone. */
+  readonly platform?: { readonly deployments: number; readonly data: string };
 }
 
 interface Count {
@@ -25,14 +31,17 @@ interface Count {
 }
 
 export async function benchIdle(
-  { database, client, seconds }: IdleOptions,
+  { database, client, seconds, platform }: IdleOptions,
   write: (text: string) => void,
 ): Promise<void> {
   const counter = new URL("./count-messages.ts", import.meta.url).href;
-  const { program } = await startTessera(database, { nodeFlags: ["--import", counter] });
+  const nodeFlags = ["--import", counter];
+  const { program } = platform
+    ? await startPlatform(database, platform, nodeFlags)
+    : await startTessera(database, { nodeFlags });
   await using _server = program;
   const count = () => (client ? countByPostgres(client, database) : countByThread(program));
-  await sleep(SETTLE_MS);
+  await sleep(platform ? SETTLE_PLATFORM_MS : SETTLE_MS);
   const before = await count();
   await sleep(seconds * 1000);
   const after = await count();
@@ -43,9 +52,19 @@ export async function benchIdle(
     .map(([name, times]) => `${name} ${rate(0, times)}`);
   const total = rate(before.transactions, after.transactions);
   write(
-    `\nidle node, over ${seconds} s: ${total} transactions per second` +
+    `\nidle node${platform ? ` with ${platform.deployments} deployments` : ""}, over ${seconds} s: ${total} transactions per second` +
       `${questions.length > 0 ? ` (${questions.join(", ")})` : ""}\n`,
   );
+}
+
+function startPlatform(
+  database: string,
+  { deployments, data }: NonNullable<IdleOptions["platform"]>,
+  nodeFlags: readonly string[],
+) {
+  const file = new URL("hosting.ts", import.meta.url).pathname;
+  const args = [...nodeFlags, file, database, data, String(deployments)];
+  return Program.start(process.execPath, args, /port (ready)\n/);
 }
 
 async function countByThread(program: Program): Promise<Count> {

@@ -112,8 +112,13 @@ for (const name of figures) {
     case "idle": {
       const url = await fresh("idle");
       const client = database === "postgres" && (await backends.postgres()).client;
+      const idle = { ...(client && { client }), seconds: number(values.seconds, 60, 10) };
+      await benchIdle({ ...idle, database: url }, write);
       await benchIdle(
-        { database: url, ...(client && { client }), seconds: number(values.seconds, 20, 10) },
+        {
+          ...{ ...idle, database: await fresh("idle_platform") },
+          platform: { deployments: 10, data: join(backends.folder, "platform") },
+        },
         write,
       );
       break;

@@ -35,7 +35,8 @@ type Row = (typeof START_SETTINGS)[keyof typeof START_SETTINGS];
 
 function row([key, setting]: [string, Row]): string {
   const { variable, shownDefault, summary, reason } = setting;
-  const flag = "flag" in setting ? `\`${setting.flag}\`` : "none: secret";
+  const flag =
+    "flag" in setting ? `\`${setting.flag}\`` : "isSecret" in setting ? "none: secret" : "none";
   const otherwise = shownDefault === "" ? "none" : shownDefault;
   const cells = [`\`${key}\``, flag, `\`${variable}\``, otherwise, summary, reason];
   return `| ${cells

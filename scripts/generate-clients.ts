@@ -2,13 +2,14 @@
  * Writes stubs for gRPC from `proto/`: `npm run generate:clients` all of them,
  * `npm run generate:clients -- go` those of one language. They go to
  * `clients/<language>/gen`, or below `--output`, and are not committed. The
- * plugins of buf are local ones, from Go's module proxy and Python's registry.
+ * plugins of buf are local ones, from Go's module proxy and Python's registry,
+ * which also has Go itself for where it is missing or too old.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { goMissing, goPrograms } from "../test/clients/go-environment.ts";
-import { environment, hasPython, ROOT, run } from "../test/clients/python-environment.ts";
+import { environment, pythonMissing, ROOT, run } from "../test/clients/python-environment.ts";
 
 const GO_PLUGINS = [
   "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
@@ -39,9 +40,9 @@ const WRITERS: Readonly<Record<Language, (output: string) => Promise<void>>> = {
 
 /** Python with what the stubs are made by and what they need. */
 export async function pythonForGrpc() {
-  if (!hasPython) {
+  if (pythonMissing !== undefined) {
     throw new Error(
-      "Python 3.10 or newer is needed: install it, or write only the others: npm run generate:clients -- go",
+      `${pythonMissing}: install it, or write only the others: npm run generate:clients -- go`,
     );
   }
   const packages = readFileSync(join(ROOT, "clients/python-grpc/requirements.txt"), "utf8");

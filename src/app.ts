@@ -15,6 +15,8 @@ import {
   type ServeConfig,
   type StartConfig,
   type StartSecrets,
+  type TracingConfig,
+  type TracingSecrets,
 } from "./config.ts";
 import { playground } from "./console/playground.ts";
 import { bundleService } from "./deployments/bundle.ts";
@@ -31,8 +33,10 @@ import { Administration } from "./platform/administration.ts";
 import { keysPath, openDataFolder } from "./platform/folder.ts";
 import { measuredStorage, nodeMetrics } from "./platform/metrics.ts";
 import { type Opened, openKeys, runPlatform, type StartedPlatform } from "./platform/run.ts";
+import type { Log } from "./queue/log.ts";
 import type { Notifier } from "./queue/notifier.ts";
 import { startPruner } from "./queue/pruner.ts";
+import { Rounds } from "./queue/rounds.ts";
 import { register } from "./rpc/invoker.ts";
 import { introspection } from "./rpc/principal.ts";
 import type { ServiceManifest } from "./sdk/manifest.ts";
@@ -47,6 +51,7 @@ import { PostgresStorage } from "./storage/postgres/storage.ts";
 import { SqliteStorage } from "./storage/sqlite/storage.ts";
 import type { Storage } from "./storage/storage.ts";
 import { createIdSource } from "./tasks/id.ts";
+import type { Tracing } from "./tracing/tracing.ts";
 import { version } from "./version.ts";
 
 /** What is left of open connections after the drain. */
@@ -55,7 +60,7 @@ const CLOSE_GRACE_MS = 2_000;
 /** The organization of a service that is served alone. */
 const LOCAL_ORGANIZATION = "local";
 
-export type { AdminCredentials, Administration } from "./platform/administration.ts";
+export type { AdminCredentials, Administration, PasswordReset } from "./platform/administration.ts";
 export type { StartedPlatform } from "./platform/run.ts";
 
 /** A service that is being served. */
@@ -74,11 +79,15 @@ export interface ServedService {
  */
 export async function serveService(
   config: ServeConfig,
-  { token, workerEnv = {} }: Secrets,
+  { token, workerEnv = {}, tracing: receiver }: Secrets,
 ): Promise<ServedService> {
   const log = createLog(config.logLevel);
   const resources = new AsyncDisposableStack();
   try {
+    const tracing = await openTracing(config.tracing, receiver, log);
+    if (tracing) {
+      resources.use(tracing);
+    }
     const bundle = await bundleService(config.servicePath);
     const { storage: opened, notifier } = openStorage(config.database);
     resources.use(opened);
@@ -118,13 +127,12 @@ export async function serveService(
       api: new FileKeeper({ ...keeping, blobs: local }),
     };
     const readiness = new Readiness();
+    const rounds = resources.use(new Rounds({ storage, notifier, log, now: Date.now }));
     const hosted = resources.use(
       new HostedDeployment({
         organization: LOCAL_ORGANIZATION,
         counted: { metrics, organizationId: LOCAL_ORGANIZATION },
-        storage,
-        notifier,
-        log,
+        ...{ storage, notifier, rounds, log, tracing },
         newId,
         now: Date.now,
         workers: config.workers,
@@ -142,7 +150,7 @@ export async function serveService(
     const abandon = (): void => hosted.abandon();
     process.once("exit", abandon);
     resources.defer(() => void process.off("exit", abandon));
-    await hosted.start();
+    await rounds.start();
     const manifest = await hosted.deploy(bundle);
     resources.use(startPruner({ storage, log, now: Date.now }));
     resources.use(startSweeper({ storage, blobs, log, now: Date.now }));
@@ -158,6 +166,7 @@ export async function serveService(
       standalone: true,
       // Without a token, any page that the developer's browser shows could call.
       sameSiteOnly: token === undefined,
+      allowedOrigins: config.allowedOrigins,
       health: readiness,
       log,
       bodyBudgetBytes: config.bodyBudgetBytes,
@@ -206,6 +215,7 @@ export function startPlatform(
       ...openStorage(database),
       openBlobs: () => openBlobs({ blobs: config.blobs, database }),
       openLocalBlobs: (folder) => new FolderBlobStore(folder),
+      openTracing: (log) => openTracing(config.tracing, secrets.tracing, log),
       shown: isPostgres(database) ? addressOf(database) : database,
     }),
   );
@@ -261,6 +271,20 @@ function openStorage(database: string): {
   return isPostgres(database)
     ? { storage: new PostgresStorage(database), notifier: new PostgresNotifier(database) }
     : { storage: new SqliteStorage(database), notifier: undefined };
+}
+
+/** Undefined where nothing is traced. */
+async function openTracing(
+  config: TracingConfig | undefined,
+  receiver: TracingSecrets | undefined,
+  log: Log,
+): Promise<Tracing | undefined> {
+  if (config === undefined || receiver === undefined) {
+    return undefined;
+  }
+  // It takes a moment to load, which all others should not wait for.
+  const { OtlpTracing } = await import("./tracing/otlp/otlp.ts");
+  return new OtlpTracing({ ...config, ...receiver, version, log });
 }
 
 /** Where large files are kept; `local` is a folder of this process. */

@@ -26,6 +26,7 @@ export type {
   StartSecrets,
 } from "./config/start.ts";
 export { DATA_SETTINGS, START_SETTINGS } from "./config/start-settings.ts";
+export type { TracingConfig, TracingSecrets } from "./config/tracing.ts";
 export { ConfigError, isPostgres } from "./config/values.ts";
 
 /** Reads the configuration of `tessera serve`; throws a `ConfigError`. */

@@ -1,4 +1,4 @@
-import { type Logger, pino, stdSerializers } from "pino";
+import { type Logger, pino } from "pino";
 import pretty from "pino-pretty";
 import { Problem } from "./errors.ts";
 
@@ -16,14 +16,31 @@ export function createLog(level: string): Logger {
         translateTime: "HH:MM:ss",
       })
     : pino.destination({ dest: 2, sync: true });
-  return pino({ level, base: null, serializers: { err: serializeError } }, stream);
+  return pino(
+    { level, base: null, serializers: { err: (err: unknown) => serializeError(err) } },
+    stream,
+  );
 }
 
-/** An error of the catalogue without the descriptors of its details; its cause is what matters. */
-function serializeError(err: unknown): object {
-  if (err instanceof Problem) {
-    const cause = err.cause instanceof Error ? stdSerializers.err(err.cause) : err.cause;
-    return { type: "Problem", reason: err.reason, message: err.rawMessage, cause };
+/** Causes of causes; a chain may be a ring. */
+const MAX_CAUSES = 5;
+
+/**
+ * An error by what it always has. What drivers and libraries add to theirs may
+ * be what callers sent: Postgres, for one, adds whole rows.
+ */
+function serializeError(err: unknown, depth = 0): object {
+  if (!(err instanceof Error)) {
+    // The failure of a function, as the queue has written it down.
+    const { message = String(err), stack } = (err ?? {}) as { message?: string; stack?: string };
+    return { message, ...(stack !== undefined && { stack }) };
   }
-  return err instanceof Error ? stdSerializers.err(err) : { message: String(err) };
+  const { cause } = err;
+  const further =
+    cause === undefined || depth === MAX_CAUSES ? {} : { cause: serializeError(cause, depth + 1) };
+  if (err instanceof Problem) {
+    return { type: "Problem", reason: err.reason, message: err.rawMessage, ...further };
+  }
+  const { name, message, stack, code } = err as NodeJS.ErrnoException;
+  return { type: name, message, stack, ...(code !== undefined && { code }), ...further };
 }

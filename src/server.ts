@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyPluginAsync,
+  type FastifyPluginOptions,
   type FastifyRequest,
   type FastifyServerOptions,
   LogController,
@@ -22,11 +23,15 @@ import type { Directory } from "./deployments/directory.ts";
 import { problem, toProblem } from "./errors.ts";
 import { logAccess } from "./http/access-log.ts";
 import { BodyBudget, shareBudget } from "./http/budget.ts";
+import { type AllowedOrigins, preflightHeaders, shareAcrossOrigins } from "./http/cors.ts";
 import { refuseCrossSite } from "./http/cross-site.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
+import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { Protocol } from "./metrics/deployment.ts";
+import { believeWithSecret } from "./proxies.ts";
+import { pathsOf } from "./rest/paths.ts";
 import { restPlugin } from "./rest/plugin.ts";
 import { accessTable } from "./rpc/access.ts";
 import { hostOf, requestValues } from "./rpc/caller.ts";
@@ -49,8 +54,10 @@ import { appOf, type Surface, surfaces } from "./surface.ts";
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 export interface ServerOptions {
-  /** What is served besides health and reflection. Every method needs the option `access`. */
+  /** What is served on every host, besides health and reflection. Every method needs the option `access`. */
   readonly services: readonly ServiceRegistration[];
+  /** What is served on the platform's hosts alone, and is not there on those of deployments. */
+  readonly platformServices?: readonly ServiceRegistration[];
   readonly authenticate: Authenticate;
   /**
    * True for `tessera serve`, which has no people and no organizations:
@@ -60,6 +67,8 @@ export interface ServerOptions {
   readonly standalone: boolean;
   /** Refuses all changes that pages of other sites ask for: where nobody is asked for a credential. */
   readonly sameSiteOnly: boolean;
+  /** Origins whose pages may call deployments from browsers. Default: none but the server's own. */
+  readonly allowedOrigins?: AllowedOrigins;
   /** Requests to `<organization>.<platformDomain>` are for that organization. Absent: hosts mean nothing. */
   readonly platformDomain?: string;
   /** The deployments that are called here; absent on a server that has none. */
@@ -68,6 +77,8 @@ export interface ServerOptions {
   readonly appsDomain?: string;
   /** Whose `X-Forwarded-*` headers are believed; default nobody's. */
   readonly trustProxy?: FastifyServerOptions["trustProxy"];
+  /** What they have to bring besides, if anything. */
+  readonly proxySecret?: string;
   /** Documents, pages and other faces, after RPC and REST. */
   readonly plugins: readonly FacePlugin[];
   readonly health: HealthSource;
@@ -116,16 +127,22 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   const app = Fastify({
     loggerInstance: options.log,
     logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestIdOf,
     frameworkErrors: sendFrameworkError,
     // What arrives while the server stops is answered by the handlers, in the shape of all errors.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: 256,
-      constraints: { surface: surfaces(options.appsDomain) },
+      constraints: {
+        surface: surfaces(options.appsDomain, { forwarded: options.trustProxy !== undefined }),
+      },
     },
     ...(options.trustProxy !== undefined && { trustProxy: options.trustProxy }),
     serverFactory: (handler) => {
-      listener = createListener(handler);
+      const { proxySecret } = options;
+      listener = createListener(
+        proxySecret === undefined ? handler : believeWithSecret(proxySecret, handler),
+      );
       // Fastify types the server as node:http's; it uses what both have.
       return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;
     },
@@ -141,11 +158,16 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     );
   });
   app.setErrorHandler(sendFrameworkError);
+  answerRequestIds(app);
   if (options.accessLog !== undefined) {
     logAccess(app, options.accessLog);
   }
+  const { allowedOrigins = [] } = options;
+  if (allowedOrigins.length > 0) {
+    shareAcrossOrigins(app, allowedOrigins, callsOf(options));
+  }
   if (options.sameSiteOnly) {
-    refuseCrossSite(app);
+    refuseCrossSite(app, allowedOrigins);
   }
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
@@ -163,11 +185,9 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
 
 /** gRPC, Connect and REST: faces of the same services behind the same interceptors. */
 async function serve(app: FastifyInstance, options: ServerOptions): Promise<Faces> {
-  const { services: own, standalone, authenticate, platformDomain, shutdownSignal } = options;
-  const names = own.map(({ service }) => service.typeName);
-  const healthService = createHealthService(healthOf(options.health, names), names);
-  const reflected = [...own, healthService].map(({ service }) => service);
-  const services = [...own, healthService, ...createReflectionServices(reflected)];
+  const { standalone, authenticate, platformDomain, shutdownSignal } = options;
+  const own = [...options.services, ...(options.platformServices ?? [])];
+  const services = withHealth(own, options.health);
   const reflection = standalone ? Access.AUTHENTICATED : Access.PUBLIC;
   const limits = new Map<DescService, number | undefined>(
     own.map(({ service, maxMessageBytes }) => [service, maxMessageBytes]),
@@ -186,7 +206,6 @@ async function serve(app: FastifyInstance, options: ServerOptions): Promise<Face
     createCountInterceptor(),
     createValidateInterceptor(),
   ];
-  const invoke = createInvoker({ services, interceptors });
   const valuesOver =
     (protocol: Protocol): Faces["contextValues"] =>
     (req, method) => {
@@ -203,21 +222,75 @@ async function serve(app: FastifyInstance, options: ServerOptions): Promise<Face
       locate?.(values, { named: "", header })?.then(() => values) ?? values;
     return known instanceof Promise ? known.then(find) : find(known);
   };
-  await app.register(rpcPlugin, {
-    services,
-    interceptors,
-    invoker: invoke,
-    readMaxBytes: DEFAULT_MESSAGE_BYTES,
-    shutdownSignal,
-    contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
-  });
-  await app.register(restPlugin, {
-    services: own.map(({ service }) => service),
-    invoke,
-    contextValues: valuesOver("rest"),
-    maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MESSAGE_BYTES,
-  });
+  const mount = async (
+    shown: readonly ServiceRegistration[],
+    { services, surface }: Mounted,
+  ): Promise<Invoker> => {
+    const invoke = createInvoker({ services, interceptors });
+    await app.register(onlyOn(surface, rpcPlugin), {
+      services,
+      interceptors,
+      invoker: invoke,
+      readMaxBytes: DEFAULT_MESSAGE_BYTES,
+      shutdownSignal,
+      contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
+    });
+    await app.register(onlyOn(surface, restPlugin), {
+      services: shown.map(({ service }) => service),
+      invoke,
+      contextValues: valuesOver("rest"),
+      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MESSAGE_BYTES,
+    });
+    return invoke;
+  };
+  if (options.appsDomain === undefined) {
+    return {
+      invoke: await mount(own, { services, surface: undefined }),
+      contextValues,
+      targetValues,
+    };
+  }
+  const onApps = withHealth(options.services, options.health);
+  await mount(options.services, { services: onApps, surface: "deployment" });
+  const invoke = await mount(own, { services, surface: "platform" });
   return { invoke, contextValues, targetValues };
+}
+
+/** What one kind of host has. */
+interface Mounted {
+  readonly services: readonly ServiceRegistration[];
+  /** Undefined: every host. */
+  readonly surface: Surface | undefined;
+}
+
+/** Services together with their health and their descriptors. */
+function withHealth(
+  own: readonly ServiceRegistration[],
+  source: HealthSource,
+): ServiceRegistration[] {
+  const names = own.map(({ service }) => service.typeName);
+  const healthService = createHealthService(healthOf(source, names), names);
+  const reflected = [...own, healthService].map(({ service }) => service);
+  return [...own, healthService, ...createReflectionServices(reflected)];
+}
+
+/**
+ * Tells calls of deployments: requests on a deployment's host, or with its
+ * name in a header at what is not the platform's own, and a browser's
+ * questions before them.
+ */
+function callsOf({
+  appsDomain,
+  platformServices = [],
+}: ServerOptions): (req: FastifyRequest) => boolean {
+  const isOwn = pathsOf(platformServices.map(({ service }) => service));
+  const isNamed = (req: FastifyRequest) =>
+    req.headers[DEPLOYMENT_HEADER] !== undefined ||
+    preflightHeaders(req).includes(DEPLOYMENT_HEADER);
+  return (req) =>
+    appsDomain === undefined ||
+    appOf(req.host, appsDomain) !== undefined ||
+    (isNamed(req) && !isOwn(req.url.split("?", 1)[0] ?? ""));
 }
 
 /** By the content type, as https://grpc.io and https://connectrpc.com have it. */
@@ -275,12 +348,18 @@ async function health(
   });
 }
 
-/** A plugin whose routes are found on hosts of one kind only. */
-export function onlyOn(surface: Surface, plugin: FacePlugin): FacePlugin {
-  return async (app, faces) => {
+/** A plugin whose routes are found on hosts of one kind only; undefined: on all. */
+export function onlyOn<Options extends FastifyPluginOptions>(
+  surface: Surface | undefined,
+  plugin: FastifyPluginAsync<Options>,
+): FastifyPluginAsync<Options> {
+  if (surface === undefined) {
+    return plugin;
+  }
+  return async (app, options) => {
     app.addHook("onRoute", (route) => {
       route.constraints = { ...route.constraints, surface };
     });
-    await plugin(app, faces);
+    await plugin(app, options);
   };
 }

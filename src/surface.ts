@@ -15,8 +15,19 @@ type Handler = Parameters<Handlers["set"]>[1];
 /**
  * Tells the router. Without an apps domain every host is the platform's.
  * A proxy in front has to pass `Host` on as it came.
+ *
+ * @param options.forwarded a proxy may say which host was asked. A request
+ * that names a deployment's host in either way is for a deployment: so nobody
+ * gets from there to the platform by what they say.
  */
-export function surfaces(appsDomain: string | undefined): Strategy {
+export function surfaces(
+  appsDomain: string | undefined,
+  { forwarded = false }: { readonly forwarded?: boolean } = {},
+): Strategy {
+  const isApp = (host: unknown): boolean =>
+    appsDomain !== undefined &&
+    typeof host === "string" &&
+    host.split(",").some((each) => appOf(each.trim(), appsDomain) !== undefined);
   return {
     name: "surface",
     mustMatchWhenDerived: false,
@@ -28,8 +39,9 @@ export function surfaces(appsDomain: string | undefined): Strategy {
       };
     },
     deriveConstraint: ({ headers }): Surface =>
-      appsDomain !== undefined &&
-      appOf(headers.host ?? String(headers[":authority"] ?? ""), appsDomain) !== undefined
+      isApp(headers.host) ||
+      isApp(headers[":authority"]) ||
+      (forwarded && isApp(headers["x-forwarded-host"]))
         ? "deployment"
         : "platform",
   };

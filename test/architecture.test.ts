@@ -199,6 +199,18 @@ const RULES: readonly Rule[] = [
       (it.to === "src/storage/metrics/metrics.ts" && it.typeOnly),
   },
   {
+    rule: "only its adapter knows OpenTelemetry",
+    of: ["src/"],
+    allows: (it) => !it.to.startsWith("@opentelemetry/") || it.from.startsWith("src/tracing/otlp/"),
+  },
+  {
+    rule: "tracing knows no transport, no storage and nothing that is traced",
+    of: ["src/tracing/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      (it.to === "src/metrics/deployment.ts" && it.typeOnly),
+  },
+  {
     rule: "queue, deployments, artifacts and hosting know neither faces nor adapters",
     of: ["src/queue/", "src/deployments/", "src/artifacts/", "src/hosting/"],
     allows: (it) =>
@@ -244,6 +256,14 @@ describe("imports", () => {
         !typeOnly,
     );
     expect(outside.map(describeImport)).toEqual([]);
+  });
+
+  it("name the adapter of tracing only in app.ts, which loads it where it is configured", () => {
+    const adapter = imports.filter(
+      ({ from, to }) => /^src\/tracing\/otlp\//.test(to) && !/^src\/tracing\//.test(from),
+    );
+    expect(adapter.map(({ from }) => from)).toEqual(["src/app.ts"]);
+    expect(read("src/app.ts")).toContain('await import("./tracing/otlp/otlp.ts")');
   });
 
   it("lead to the process edge from nowhere", () => {

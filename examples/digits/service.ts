@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { api, BadInput, file, service, type TaskContext, task } from "tessera";
+import { api, BadInput, counter, file, histogram, service, type TaskContext, task } from "tessera";
 import * as z from "zod";
 import { encodePng, UnreadableImage } from "./image.ts";
 import { type Recognized, recognize } from "./recognize.ts";
@@ -15,9 +15,20 @@ const prediction = {
   confidence: z.number().min(0).max(1).describe("The probability that the network gives to it."),
 };
 
+/** When pictures become harder to read, or of other digits, than those it was trained on, these show it. */
+const metrics = {
+  digits_read_total: counter({ help: "Digits that were read", labels: ["digit"] }),
+  digits_confidence: histogram({
+    help: "The probability that the network gave to the digit it chose",
+    buckets: [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99],
+  }),
+};
+type Context = TaskContext<typeof metrics>;
+
 export default service({
   name: "digits",
   description: "Reads handwritten digits, one in each picture.",
+  metrics,
   endpoints: {
     classify: api(
       {
@@ -25,8 +36,8 @@ export default service({
         output: z.object(prediction),
         description: "The digit in a PNG picture.",
       },
-      async ({ image }) => {
-        const { digit, confidence } = await read(image);
+      async ({ image }, ctx: Context) => {
+        const { digit, confidence } = await read(image, ctx);
         return { digit, confidence };
       },
     ),
@@ -37,7 +48,7 @@ export default service({
         output: z.array(z.object({ filename: z.string(), ...prediction })),
         description: "The digits in many PNG pictures, in their order.",
       },
-      async ({ images }, ctx) => {
+      async ({ images }, ctx: Context) => {
         const results = [];
         for await (const { filename, digit, confidence } of readAll(images, ctx)) {
           results.push({ filename, digit, confidence });
@@ -52,7 +63,7 @@ export default service({
         output: png,
         description: "One PNG picture of all pictures with the digit seen in each.",
       },
-      async ({ images }, ctx) => {
+      async ({ images }, ctx: Context) => {
         const cards: Card[] = [];
         for await (const { image, digit, confidence } of readAll(images, ctx)) {
           cards.push({ picture: thumbnail(image, PICTURE_SIDE), digit, confidence });
@@ -65,10 +76,10 @@ export default service({
 });
 
 /** Reads one picture after another, tells how far it is, and stops when the task is aborted. */
-async function* readAll(images: readonly File[], ctx: TaskContext) {
+async function* readAll(images: readonly File[], ctx: Context) {
   for (const [i, image] of images.entries()) {
     ctx.signal.throwIfAborted();
-    yield { filename: image.name, ...(await read(image)) };
+    yield { filename: image.name, ...(await read(image, ctx)) };
     ctx.progress((i + 1) / images.length, `${i + 1} of ${images.length} images`);
     // Lets the worker answer and hear of a cancel between two pictures.
     await setImmediate();
@@ -76,9 +87,12 @@ async function* readAll(images: readonly File[], ctx: TaskContext) {
 }
 
 /** A picture that cannot be read is the caller's mistake: it is told which one and why. */
-async function read(image: File): Promise<Recognized> {
+async function read(image: File, { metrics }: Context): Promise<Recognized> {
   try {
-    return recognize(await image.bytes(), image.name || "the image");
+    const recognized = recognize(await image.bytes(), image.name || "the image");
+    metrics.digits_read_total.add(1, { digit: recognized.digit });
+    metrics.digits_confidence.observe(recognized.confidence);
+    return recognized;
   } catch (err) {
     if (err instanceof UnreadableImage) {
       throw new BadInput(err.message, { cause: err });

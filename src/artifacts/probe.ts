@@ -55,6 +55,7 @@ export async function probeService(
     env,
     maxMessageBytes: MAX_MESSAGE_BYTES,
     onMessage: answer.resolve,
+    onFault: answer.reject,
     onOutput: (line) => {
       lines.push(line);
       lines.splice(0, lines.length - MAX_LINES);

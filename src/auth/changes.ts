@@ -9,7 +9,7 @@
  *   - While anyone asks whether the feed is fresh, it reads every 750 ms, so
  *     that a change is known everywhere within a second. When nobody has asked
  *     for half a minute, nothing that was remembered is of use any more, and
- *     it reads every 10 s.
+ *     it reads every 20 s.
  *   - It is fresh when a read that began less than 2 s ago has ended well.
  *     When it is not, nobody may rely on what they remember. Asking wakes it.
  *   - Who has changed something here calls `catchUp`, which returns when a
@@ -21,7 +21,7 @@ import type { Notifier } from "../queue/notifier.ts";
 import type { Accounts, Change } from "../storage/accounts/accounts.ts";
 
 const READ_EVERY_MS = 750;
-const READ_EVERY_IDLE_MS = 10_000;
+const READ_EVERY_IDLE_MS = 20_000;
 const IDLE_AFTER_MS = 30_000;
 const FRESH_FOR_MS = 2_000;
 

@@ -1,62 +1,35 @@
 /**
- * What a token may be (the table of its fields), and that no token makes
- * another that is worth more than itself.
+ * What a credential may give to others. No climbing: whatever is made with a
+ * token is worth no more than the token, in any of these respects.
+ *
+ *     access        none that the token lacks
+ *     deployments   none that the token is not for
+ *     networks      each within one of the token's, if it has any
+ *     end           not after the token's
+ *
+ * It holds for each call that hands out a value (creating, rotating) or makes
+ * one worth more (updating). Without it, a token that leaked, or that somebody
+ * was given for one purpose, would make its own successor: one for
+ * everything, from everywhere, for good.
+ *
+ * A person is worth more than any token: their sessions reach every
+ * deployment, from every network, and are opened again and again, while every
+ * token ends. So no token lets a person in or gives one a higher role. To take
+ * away (a role, a member, an invitation, a token, some of its life) is no
+ * climbing.
+ *
+ * A person who is signed in is bound by none of this, only by their role.
  */
-import { problem, type Violation } from "../errors.ts";
+import { problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
-import { faultOfName } from "./names.ts";
-import { isWithin, networkProblem } from "./networks.ts";
+import { isWithin } from "./networks.ts";
 import { adminRequired, roleIn } from "./permissions.ts";
-import type { Principal } from "./principal.ts";
-import type { TokenLetter } from "./token-format.ts";
+import type { Principal, TokenPrincipal } from "./principal.ts";
 
-const MAX_NAME = 100;
-const MAX_DESCRIPTION = 1_000;
-const MAX_DEPLOYMENTS = 1_000;
-const MAX_NETWORKS = 100;
-
-/** The last moment that a date of four digits can name. */
-const MAX_TIME_MS = Date.UTC(10_000, 0) - 1;
-
-export interface TokenRules {
-  readonly kind: TokenKind;
-  readonly nowMs: number;
-  /** Of an update: the fields that it sets. A token may well have expired before it is renamed. */
-  readonly changed?: ReadonlySet<keyof TokenFields>;
-}
-
-/**
- * Checks what a token is to be, as a whole: for an update, with the fields
- * that stay. Throws REQUEST_INVALID with every rule that is broken, by the
- * names of the request's fields.
- */
-export function checkTokenFields(fields: TokenFields, rules: TokenRules): void {
-  const violations = [
-    ...nameViolations(fields),
-    ...accessViolations(fields, rules),
-    ...deploymentViolations(fields),
-    ...timeViolations(fields, rules),
-    ...networkViolations(fields),
-  ];
-  const [first] = violations;
-  if (first !== undefined) {
-    const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
-    throw problem("REQUEST_INVALID", `${first.field}: ${first.description}${more}`, { violations });
-  }
-}
-
-/** The letter in the value of a token of this kind. */
-export function tokenLetter(kind: TokenKind, access: TokenFields["access"]): TokenLetter {
-  if (access.monitoring) {
-    return "m";
-  }
-  return kind === "personal" ? "p" : "o";
-}
-
-/** Which part of a token counts when it is compared with another. */
+/** What counts when tokens are compared. */
 export type TokenWorth = Pick<
   TokenFields,
-  "access" | "allDeployments" | "deployments" | "allowedNetworks"
+  "access" | "allDeployments" | "deployments" | "allowedNetworks" | "expiresAtMs"
 >;
 
 /**
@@ -100,37 +73,68 @@ export function userIdOf(principal: Principal): string | undefined {
 }
 
 /**
- * No climbing: throws ACCESS_DENIED when the caller is a token and the other
- * one, as it is to be, could do what the caller cannot. Holds for whatever
- * hands out a value or changes what one is good for: creating, updating (as it
- * was and as it will be) and rotating. A person's session is not bound by it.
+ * Throws ACCESS_DENIED when the caller is a token, and the one whose value it
+ * would get is worth more.
  */
 export function checkNoClimbing(principal: Principal, token: TokenWorth): void {
+  if (principal.kind === "token") {
+    refuseExcess(excessOver(worthOf(principal), token), principal);
+  }
+}
+
+/**
+ * The same for a change of a token. What is worth more already, but for its
+ * end, is not changed at all. One that lives longer than the caller may be
+ * renamed and restricted, and given no more than it has.
+ */
+export function checkNoClimbingUpdate(
+  principal: Principal,
+  { before, after }: { readonly before: TokenWorth; readonly after: TokenWorth },
+): void {
   if (principal.kind !== "token") {
     return;
   }
-  const names = new Set(principal.deployments.map(({ name }) => name));
-  const opensMore =
-    token.access.protectedEndpoint &&
-    !principal.allDeployments &&
-    (token.allDeployments || token.deployments.some((name) => !names.has(name)));
-  const excess = [
-    token.access.developerOperations &&
-      !principal.access.developerOperations &&
-      "developer operations access",
-    token.access.protectedEndpoint &&
-      !principal.access.protectedEndpoint &&
-      "protected endpoint access",
-    token.access.monitoring && !principal.access.monitoring && "monitoring access",
-    opensMore && principal.access.protectedEndpoint && "other deployments",
-    !keepsNetworks(token.allowedNetworks, principal.allowedNetworks) && "other networks",
-  ].filter((each) => each !== false);
-  if (excess.length > 0) {
+  const own = worthOf(principal);
+  const { expiresAtMs } = own;
+  refuseExcess(excessOver(own, { ...before, expiresAtMs }), principal);
+  if (excessOver(before, after).length > 0) {
+    refuseExcess(excessOver(own, after), principal);
+  }
+}
+
+/** Throws ACCESS_DENIED for a token, whatever it is good for; `deed` is what it cannot do. */
+export function checkMadeByPerson(principal: Principal, deed: string): void {
+  if (principal.kind === "token") {
     throw problem(
       "ACCESS_DENIED",
-      `a token cannot make or change one that is worth more than itself (${excess.join(", ")}): a person who is signed in may do it`,
+      `a token cannot ${deed}, because every token ends and is bound, and people are not: an admin who is signed in may do it`,
     );
   }
+}
+
+function worthOf(token: TokenPrincipal): TokenWorth {
+  return { ...token, deployments: token.deployments.map(({ name }) => name) };
+}
+
+type Excess = "developer operations" | "protected endpoint" | "monitoring" | Respect;
+type Respect = "deployments" | "networks" | "end";
+
+/** In which respects a token is worth more than another. */
+function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
+  const names = new Set(own.deployments);
+  const opensMore =
+    wanted.access.protectedEndpoint &&
+    !own.allDeployments &&
+    (wanted.allDeployments || wanted.deployments.some((name) => !names.has(name)));
+  const found: readonly (Excess | false)[] = [
+    wanted.access.developerOperations && !own.access.developerOperations && "developer operations",
+    wanted.access.protectedEndpoint && !own.access.protectedEndpoint && "protected endpoint",
+    wanted.access.monitoring && !own.access.monitoring && "monitoring",
+    opensMore && own.access.protectedEndpoint && "deployments",
+    !keepsNetworks(wanted.allowedNetworks, own.allowedNetworks) && "networks",
+    wanted.expiresAtMs > own.expiresAtMs && "end",
+  ];
+  return found.filter((each) => each !== false);
 }
 
 /** Whether a token that may be used from `wanted` can be used only where one of `own` can. */
@@ -140,93 +144,28 @@ function keepsNetworks(wanted: readonly string[], own: readonly string[]): boole
   );
 }
 
-function nameViolations({ name, description }: TokenFields): Violation[] {
-  const violations: Violation[] = [];
-  const length = [...name].length;
-  if (name.trim() === "" || length > MAX_NAME) {
-    violations.push({ field: "name", description: `must have 1 to ${MAX_NAME} characters` });
-  } else if (/\p{Cc}/u.test(name)) {
-    violations.push({ field: "name", description: "must have no control characters" });
-  }
-  if ([...description].length > MAX_DESCRIPTION) {
-    violations.push({ field: "description", description: "must have at most 1,000 characters" });
-  }
-  return violations;
-}
+const SAID: Readonly<Record<Excess, string>> = {
+  "developer operations": "developer operations access",
+  "protected endpoint": "protected endpoint access",
+  monitoring: "monitoring access",
+  deployments: "other deployments",
+  networks: "other networks",
+  end: "a later end",
+};
 
-function accessViolations({ access }: TokenFields, { kind }: TokenRules): Violation[] {
-  const { developerOperations, protectedEndpoint, monitoring } = access;
-  if (!developerOperations && !protectedEndpoint && !monitoring) {
-    return [
-      {
-        field: "access",
-        description:
-          "must be at least one of developer_operations and protected_endpoint, or monitoring alone",
-      },
-    ];
+function refuseExcess(excess: readonly Excess[], { expiresAtMs }: TokenPrincipal): void {
+  if (excess.length === 0) {
+    return;
   }
-  if (monitoring && (developerOperations || protectedEndpoint)) {
-    return [{ field: "access", description: "monitoring stands alone: make two tokens" }];
-  }
-  if (monitoring && kind === "personal") {
-    return [{ field: "access", description: "monitoring is for organization tokens" }];
-  }
-  return [];
-}
-
-function deploymentViolations(fields: TokenFields): Violation[] {
-  const { access, allDeployments, deployments } = fields;
-  if (!access.protectedEndpoint) {
-    const field = allDeployments ? "all_deployments" : "deployments";
-    return allDeployments || deployments.length > 0
-      ? [{ field, description: "is for tokens with protected_endpoint access" }]
-      : [];
-  }
-  if (allDeployments === deployments.length > 0) {
-    return [
-      {
-        field: "deployments",
-        description: allDeployments
-          ? "must be empty where all_deployments is set"
-          : "must name a deployment, or set all_deployments: protected_endpoint access is for deployments",
-      },
-    ];
-  }
-  if (deployments.length > MAX_DEPLOYMENTS) {
-    return [{ field: "deployments", description: "must be at most 1,000 names" }];
-  }
-  return deployments.flatMap((name, index) => {
-    const field = `deployments.${index}`;
-    if (faultOfName(name) !== undefined) {
-      return { field, description: "must be the name of a deployment" };
-    }
-    return deployments.indexOf(name) < index ? { field, description: "is there twice" } : [];
-  });
-}
-
-function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Violation[] {
-  const { expiresAtMs, notBeforeMs } = fields;
-  const violations: Violation[] = [];
-  const isChanged = (field: keyof TokenFields): boolean => changed?.has(field) ?? true;
-  if (isChanged("expiresAtMs") && !(expiresAtMs > nowMs && expiresAtMs <= MAX_TIME_MS)) {
-    violations.push({ field: "expires_at", description: "must be in the future" });
-  }
-  if (
-    notBeforeMs !== undefined &&
-    (isChanged("notBeforeMs") || isChanged("expiresAtMs")) &&
-    !(notBeforeMs < expiresAtMs)
-  ) {
-    violations.push({ field: "not_before", description: "must be before expires_at" });
-  }
-  return violations;
-}
-
-function networkViolations({ allowedNetworks }: TokenFields): Violation[] {
-  if (allowedNetworks.length > MAX_NETWORKS) {
-    return [{ field: "allowed_networks", description: `must be at most ${MAX_NETWORKS} networks` }];
-  }
-  return allowedNetworks.flatMap((network, index) => {
-    const description = networkProblem(network);
-    return description === undefined ? [] : { field: `allowed_networks.${index}`, description };
-  });
+  const end = excess.includes("end") ? new Date(expiresAtMs).toISOString() : undefined;
+  const advice = end === undefined ? "" : `its own end is ${end}: choose an earlier one, or `;
+  throw problem(
+    "ACCESS_DENIED",
+    `a token cannot make or change one that is worth more than itself (${excess.map((each) => SAID[each]).join(", ")}): ${advice}a person who is signed in may do it`,
+    {
+      ...(end !== undefined && {
+        violations: [{ field: "expires_at", description: `must not be after ${end}` }],
+      }),
+    },
+  );
 }

@@ -83,6 +83,12 @@ export function deploymentSecretContext({
   return `deployment/${organizationId}/${deploymentId}/${name}`;
 }
 
+/** How many bytes the text has that was sealed into this. */
+export function sealedBytes(sealed: string): number {
+  const text = sealed.slice(sealed.indexOf(".") + 1);
+  return Math.max(0, Buffer.byteLength(text, "base64url") - NONCE_BYTES - TAG_BYTES);
+}
+
 export class KeyRing {
   readonly #read: () => KeyList;
   #digestKeys: readonly Key[] = [];

@@ -59,6 +59,11 @@ export function isWithin(inner: string, outer: readonly string[]): boolean {
   );
 }
 
+/** Whether some address is in both of two networks. Both must be right. */
+export function overlaps(one: string, other: string): boolean {
+  return isWithin(one, [other]) || isWithin(other, [one]);
+}
+
 /** Networks, read once for many checks. */
 export class Networks {
   readonly #networks: readonly Network[];
@@ -86,6 +91,17 @@ export function addressGroup(text: string): string {
   return address.bits === 32
     ? `4/${address.value.toString(16)}`
     : `6/${(address.value >> 64n).toString(16)}`;
+}
+
+/** The network that somebody may have many addresses of: an IPv4 address's /24, an IPv6 one's /48. */
+export function addressNetwork(text: string): string {
+  const address = parseAddress(text);
+  if (address === undefined) {
+    return "unknown";
+  }
+  return address.bits === 32
+    ? `4/${(address.value >> 8n).toString(16)}/24`
+    : `6/${(address.value >> 80n).toString(16)}/48`;
 }
 
 function parseNetwork(text: string): Network | undefined {

@@ -4,7 +4,9 @@
  * A hash costs 32 MiB and some 25 ms on a thread of the runtime's pool, of
  * which there are four for everything. So at most two are under way, some
  * more wait, and beyond that the server is busy: sign-ins can exhaust neither
- * memory nor the pool.
+ * memory nor the pool. Strangers may fill the queue, but not for the people of
+ * the platform: who comes from where they have signed in before is let in
+ * ahead of them, and has places of their own.
  */
 import { hash, verify } from "@node-rs/argon2";
 import { problem } from "../errors.ts";
@@ -16,6 +18,7 @@ export const PASSWORD_LENGTH = { min: 10, max: 1_000 } as const;
 
 const MAX_UNDER_WAY = 2;
 const MAX_WAITING = 100;
+const MAX_WAITING_AHEAD = 120;
 
 /** Of a random text nobody knows, at the cost above: what a person who does not exist is checked against. */
 export const DUMMY_HASH =
@@ -36,9 +39,15 @@ export function checkPassword(password: string, field = "password"): void {
   }
 }
 
+/** Whose turn it is to be hashed. */
+export interface Turn {
+  /** Not behind those without: for people who are known. Default: false. */
+  readonly ahead?: boolean;
+}
+
 /** Hashes a password for keeping. Errors: SERVER_BUSY when too many wait. */
-export function hashPassword(password: string): Promise<string> {
-  return queued(() => hash(normalized(password), PASSWORD_COST));
+export function hashPassword(password: string, { ahead = false }: Turn = {}): Promise<string> {
+  return queued(() => hash(normalized(password), PASSWORD_COST), ahead);
 }
 
 /**
@@ -49,10 +58,11 @@ export function hashPassword(password: string): Promise<string> {
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,
+  { ahead = false }: Turn = {},
 ): Promise<boolean> {
   // Nothing this long was ever hashed, and hashing it now would only cost.
   const text = password.length > 2 * PASSWORD_LENGTH.max ? "" : password;
-  const isRight = await queued(() => verify(passwordHash ?? DUMMY_HASH, normalized(text)));
+  const isRight = await queued(() => verify(passwordHash ?? DUMMY_HASH, normalized(text)), ahead);
   return isRight && passwordHash !== undefined;
 }
 
@@ -63,16 +73,18 @@ function normalized(password: string): string {
 
 let underWay = 0;
 const waiting: (() => void)[] = [];
+const waitingAhead: (() => void)[] = [];
 
-async function queued<Result>(work: () => Promise<Result>): Promise<Result> {
+async function queued<Result>(work: () => Promise<Result>, ahead = false): Promise<Result> {
   if (underWay >= MAX_UNDER_WAY) {
-    if (waiting.length >= MAX_WAITING) {
+    const count = waiting.length + waitingAhead.length;
+    if (count >= (ahead ? MAX_WAITING_AHEAD : MAX_WAITING)) {
       throw problem("SERVER_BUSY", "too many people sign in at once: try again", {
         retryAfterMs: 2_000,
       });
     }
     const { promise, resolve } = Promise.withResolvers<void>();
-    waiting.push(resolve);
+    (ahead ? waitingAhead : waiting).push(resolve);
     await promise;
   } else {
     underWay += 1;
@@ -81,7 +93,7 @@ async function queued<Result>(work: () => Promise<Result>): Promise<Result> {
     return await work();
   } finally {
     // The place goes to who waits longest, or becomes free.
-    const next = waiting.shift();
+    const next = waitingAhead.shift() ?? waiting.shift();
     if (next === undefined) {
       underWay -= 1;
     } else {

@@ -123,7 +123,7 @@ export function requireRecentSignIn(
   if (nowMs - authenticatedAtMs > withinMs) {
     throw problem(
       "SIGN_IN_REQUIRED",
-      `this asks for a sign-in within the last ${withinMs / 60_000} minutes: confirm your password`,
+      `this asks for a sign-in within the last ${withinMs / 60_000} minutes: confirm your password, or, where you sign in by a provider, open /auth/oidc/start?confirm=true in the browser`,
     );
   }
 }

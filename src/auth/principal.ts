@@ -63,6 +63,8 @@ export interface Credentials {
   readonly cookie: string | undefined;
   /** Of the other end of the connection, or what a trusted proxy says it is. */
   readonly address: string;
+  /** Whether it came by https, as a trusted proxy says. Default false. */
+  readonly secure?: boolean;
 }
 
 /**
@@ -77,6 +79,10 @@ const principalKey = createContextKey<Principal | undefined>(undefined, {
 });
 
 const addressKey = createContextKey<string>("", { description: "where the call comes from" });
+
+const secureKey = createContextKey<boolean>(false, {
+  description: "whether the call came by https",
+});
 
 /** The principal of a request that has been authenticated already. */
 export function principalOf(values: ContextValues): Principal | undefined {
@@ -94,4 +100,13 @@ export function addressOf(values: ContextValues): string {
 
 export function setAddress(values: ContextValues, address: string): ContextValues {
   return values.set(addressKey, address);
+}
+
+/** Whether a call came by https, as a trusted proxy says. */
+export function isSecure(values: ContextValues): boolean {
+  return values.get(secureKey);
+}
+
+export function setSecure(values: ContextValues): ContextValues {
+  return values.set(secureKey, true);
 }

@@ -3,14 +3,26 @@
  * only the digest is stored.
  *
  * The cookie is `HttpOnly` (no script reads it), `SameSite=Lax` (no page of
- * another site sends it with what changes something), for this host alone,
- * and `Secure` where the platform is reached by https.
+ * another site sends it with what changes something) and for this host alone.
+ *
+ * Where the platform is reached by https it is `Secure`, too, and its name
+ * begins with `__Host-`, by which browsers let nobody but this very host set
+ * it: no other host of the domain, and nobody who answers on port 80
+ * (https://www.rfc-editor.org/rfc/rfc6265bis, section 4.1.3.2). Over http there is
+ * no such protection, and clients that are no browsers would not send a
+ * `Secure` cookie, so there it has its plain name. Only the name that goes
+ * with the scheme counts.
  */
 import type { NewSession } from "../storage/accounts/people.ts";
 import { createIdSource } from "../tasks/id.ts";
 import { createCode, digestCode, isCode } from "./codes.ts";
 
-export const SESSION_COOKIE = "tessera_session";
+const PLAIN_NAME = "tessera_session";
+
+/** What the session's cookie is called. */
+export function sessionCookieName(secure: boolean): string {
+  return secure ? `__Host-${PLAIN_NAME}` : PLAIN_NAME;
+}
 
 /** A session ends this long after it was opened, however much it was used. */
 export const SESSION_LIFETIME_MS = 14 * 24 * 3_600_000;
@@ -22,16 +34,19 @@ const newId = createIdSource();
  * undefined when there is none. Of two with the name neither counts: another
  * host of the same domain may have set one of them to make a person act in a
  * session that is not theirs.
+ *
+ * @param secure whether the platform is reached by https.
  */
-export function readSessionCookie(header: string | undefined): string | undefined {
-  if (header === undefined || !header.includes(SESSION_COOKIE)) {
+export function readSessionCookie(header: string | undefined, secure: boolean): string | undefined {
+  if (header === undefined || !header.includes(PLAIN_NAME)) {
     return undefined;
   }
+  const name = sessionCookieName(secure);
   const values = header
     .split(";")
     .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))
-    .map((pair) => pair.slice(SESSION_COOKIE.length + 1));
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
   const [value = ""] = values;
   return values.length === 1 && isCode(value) ? value : undefined;
 }
@@ -43,7 +58,7 @@ export function writeSessionCookie(
 ): string {
   const expires = new Date(expiresAtMs).toUTCString();
   const attributes = `Path=/; Expires=${expires}; HttpOnly; SameSite=Lax`;
-  return `${SESSION_COOKIE}=${value}; ${attributes}${secure ? "; Secure" : ""}`;
+  return `${sessionCookieName(secure)}=${value}; ${attributes}${secure ? "; Secure" : ""}`;
 }
 
 /** The `Set-Cookie` header by which a browser forgets its session. */

@@ -60,6 +60,8 @@ export interface VerifierOptions {
   readonly uses: UseRecorder;
   readonly failures: FailureLimiter;
   readonly log: Log;
+  /** Sessions come in cookies for https only, however a request came: the public URL is one. Default false. */
+  readonly secureCookies?: boolean;
   /** Told of every token that was looked at. */
   readonly onVerified?: (verification: Verification) => void;
   readonly now?: () => number;
@@ -93,11 +95,11 @@ export class Verifier implements AsyncDisposable {
    * Errors: TOKEN_INVALID; RATE_LIMITED after too many failures from the
    * address; STORAGE_UNAVAILABLE, and then nothing is known of the token.
    */
-  readonly authenticate: Authenticate = ({ authorization, cookie, address }) => {
+  readonly authenticate: Authenticate = ({ authorization, cookie, address, secure = false }) => {
     if (authorization !== undefined) {
       return this.#authenticateToken(authorization, address);
     }
-    const value = readSessionCookie(cookie);
+    const value = readSessionCookie(cookie, secure || this.#options.secureCookies === true);
     return value === undefined ? ANONYMOUS : this.#authenticateSession(value, address);
   };
 

@@ -1,6 +1,6 @@
 /** `tessera admin`: what the operator of a platform does on its machine, on its data. */
 import { Command, Option } from "commander";
-import type { AdminCredentials, Administration } from "../app.ts";
+import type { AdminCredentials, Administration, PasswordReset } from "../app.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../config.ts";
 import { usageError } from "./failure.ts";
 import { type OutputFormat, table } from "./output.ts";
@@ -81,20 +81,44 @@ function setupCommand(actions: AdminActions): Command {
 function resetPasswordCommand(actions: AdminActions): Command {
   return adminOf(actions, "reset-password", "Set a person's password, and end their sessions.")
     .requiredOption("--email <address>", "the person's e-mail address")
+    .option("--revoke-tokens", "also end all their personal tokens: somebody knew the password")
     .addOption(passwordStdin())
-    .addHelpText("after", examples(["tessera admin reset-password --email you@example.com"]))
-    .action(async (flags: PasswordFlags) => {
+    .addHelpText(
+      "after",
+      examples([
+        "tessera admin reset-password --email you@example.com",
+        "tessera admin reset-password --email you@example.com --revoke-tokens",
+      ]),
+    )
+    .action(async ({ revokeTokens, ...flags }: PasswordFlags & RevokeFlags) => {
       await using administration = await open(actions, flags);
       const terminal = new Terminal(actions.streams);
       const password = await choosePassword(terminal, flags);
       const { email } = flags;
       const made = await administration.resetPassword({
         email,
+        ...(revokeTokens === true && { revokeTokens }),
         ...(password !== undefined && { password }),
       });
       terminal.say(`Set the password of ${made.email}; all their sessions have ended`);
+      terminal.say(tokensText(made, revokeTokens === true));
       tellPassword(terminal, made);
     });
+}
+
+interface RevokeFlags {
+  readonly revokeTokens?: boolean;
+}
+
+function tokensText({ endedTokens, keptTokens }: PasswordReset, revoked: boolean): string {
+  const count = (number: number) =>
+    number === 1 ? "1 personal token" : `${number} personal tokens`;
+  if (revoked) {
+    return `Ended ${count(endedTokens)} of theirs`;
+  }
+  return keptTokens === 0
+    ? "They have no personal tokens"
+    : `They keep ${count(keptTokens)}: --revoke-tokens ends them, too`;
 }
 
 function organizationsCommand(actions: AdminActions): Command {

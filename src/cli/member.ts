@@ -10,7 +10,6 @@ import {
 } from "../client/index.ts";
 import {
   type Call,
-  type CallFlags,
   type CloudActions,
   callCommand,
   group,
@@ -28,7 +27,13 @@ import { CliError, ExitCode } from "./failure.ts";
 import { invitationsCommand } from "./invitation.ts";
 import { fields, moment, table } from "./output.ts";
 import { ROLES, roleText } from "./role.ts";
-import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "./session.ts";
+import {
+  SESSION_NOTE,
+  SESSION_OPTIONS,
+  type SessionFlags,
+  withSession,
+  withTokenOrSession,
+} from "./session.ts";
 
 const MEMBER = ["<member>", "their e-mail address or id"] as const;
 
@@ -81,22 +86,24 @@ async function readMembers(
   });
 }
 
-interface InviteFlags extends CallFlags {
+interface InviteFlags extends SessionFlags {
   readonly role: string;
 }
 
 function inviteCommand(actions: CloudActions): Command {
   return callCommand<InviteFlags>("invite", actions, {
-    description: "Invite a person. The link is shown once, on standard output.",
+    description: `Invite a person. The link is shown once, on standard output. ${SESSION_NOTE}`,
     arguments: [["<email>", "the address they sign in with"]],
     options: [
       option("--role <role>", "what they may do").choices(Object.keys(ROLES)).default("member"),
+      ...SESSION_OPTIONS,
     ],
     examples: ["tessera member invite ada@example.com --role admin"],
     run: async (call, flags, [email = ""]) => {
-      const { organization } = call;
       const role = ROLES[flags.role] ?? Role.UNSPECIFIED;
-      const invited = await call.client.organizations.inviteMember({ organization, email, role });
+      const invited = await withTokenOrSession(call, flags, (client, organization, options) =>
+        client.organizations.inviteMember({ organization, email, role }, options),
+      );
       call.done(
         `Invited ${email} until ${moment(invited.invitation?.expiresAt)}. Whoever has this link can join, so send it to them only:\n`,
       );
@@ -106,16 +113,17 @@ function inviteCommand(actions: CloudActions): Command {
 }
 
 function setRoleCommand(actions: CloudActions): Command {
-  const command = callCommand<CallFlags>("set-role", actions, {
-    description: "Change what a member may do.",
+  const command = callCommand<SessionFlags>("set-role", actions, {
+    description: "Change what a member may do. Asks for your password to make somebody an admin.",
     arguments: [MEMBER],
+    options: SESSION_OPTIONS,
     examples: ["tessera member set-role ada@example.com admin"],
-    run: async (call, _flags, [member = "", role = ""]) => {
-      const changed = await call.client.organizations.updateMember({
-        organization: call.organization,
-        userId: (await findMember(call, member)).userId,
-        role: ROLES[role] ?? Role.UNSPECIFIED,
-      });
+    run: async (call, flags, [member = "", text = ""]) => {
+      const { userId } = await findMember(call, member);
+      const role = ROLES[text] ?? Role.UNSPECIFIED;
+      const changed = await withTokenOrSession(call, flags, (client, organization, options) =>
+        client.organizations.updateMember({ organization, userId, role }, options),
+      );
       call.show(MemberSchema, changed, (shown) =>
         fields([
           ["e-mail", shown.email],

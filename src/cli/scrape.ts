@@ -17,7 +17,7 @@ export function scrapeConfig(endpoint: string, value: string | undefined): strin
         scheme: protocol.slice(0, -1),
         honor_labels: true,
         metrics_path: `${pathname.replace(/\/$/, "")}/federate`,
-        params: { "match[]": ['{__name__=~"tessera_.*"}'] },
+        params: { "match[]": ['{__name__=~".+"}'] },
         authorization: { credentials: value ?? PLACEHOLDER },
         static_configs: [{ targets: [host] }],
       },

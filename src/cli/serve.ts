@@ -22,6 +22,8 @@ Examples:
 Environment:
   TESSERA_TOKEN      the same as --token, without showing it to who lists processes
   TESSERA_LOG_LEVEL  debug, info (default), warn, error or silent
+  OTEL_EXPORTER_OTLP_ENDPOINT
+                     where traces are sent (docs/tracing.md); without it there are none
   TESSERA_S3_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
                      for --blobs s3://…; without the first it is Amazon's own`;
 
@@ -44,6 +46,11 @@ export function serveCommand(actions: ServeActions): Command {
       "folder, or s3://bucket/prefix, for files above 256 KiB (default: beside the database)",
     )
     .option("--token <token>", "ask every caller for this bearer token")
+    .option(
+      "--cors <origin>",
+      "let pages of this origin call from a browser, such as http://localhost:5173; * is all; repeatable",
+      repeated,
+    )
     .option("--watch", "reload the service when its source changes; the queue stays")
     .option("--allow-read <path>", "let workers read this file or folder; repeatable", repeated)
     .option("--allow-addons", "let workers load native code, which no other limit holds")

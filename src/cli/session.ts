@@ -27,7 +27,8 @@ export const SESSION_NOTE = "Asks for your password: a token is not enough for t
 export const ELEVATED_NOTE =
   "A token cannot give more access than its own: beyond that, this asks for your password.";
 
-const COOKIE = "tessera_session";
+/** As the server calls it, with and without TLS. */
+const COOKIE = /^(?:__Host-)?tessera_session=/;
 
 /** Signs in, runs the calls with the session, and signs out. */
 export async function withSession<T>(
@@ -46,7 +47,7 @@ export async function withSession<T>(
         cookie = headers
           .getSetCookie()
           .map((text) => text.split(";")[0] ?? "")
-          .find((text) => text.startsWith(`${COOKIE}=`));
+          .find((text) => COOKIE.test(text));
       },
     },
   );

@@ -31,6 +31,6 @@ function notes(settings: Settings): string {
 A flag comes before the variable in brackets, and that before the file, which is
 JSON such as {"port": 8080}: docs/configuration.md has the keys and the reasons.
 
-Only in the environment or the file, because others can see a command line:
+Only in the environment or the file, some because others can see a command line:
 ${lines.join("\n")}`;
 }

@@ -15,6 +15,7 @@ export function platformGreeting(platform: StartedPlatform): string {
     `  database   ${database}`,
     `  keys       ${keys}`,
     `  listens    ${config.host}:${platform.port}`,
+    ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,
     `  log level  ${config.logLevel}`,
     "",
@@ -23,6 +24,12 @@ export function platformGreeting(platform: StartedPlatform): string {
     "",
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Nothing where nobody is in front. */
+function proxies(networks: readonly string[], hasSecret: boolean): string[] {
+  const how = hasSecret ? "with TESSERA_PROXY_SECRET" : "not on this machine";
+  return networks.length === 0 ? [] : [`  proxies    ${networks.join(", ")}, ${how}`];
 }
 
 function setup(platform: StartedPlatform, code: string): string[] {

@@ -1,4 +1,5 @@
 /** `tessera token create` and `update`. */
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../client/index.ts";
 import { type Call, type CloudActions, callCommand, option } from "./command.ts";
@@ -10,9 +11,13 @@ import {
   type SessionFlags,
   withTokenOrSession,
 } from "./session.ts";
+import { parseMoment } from "./times.ts";
 import { findToken, TOKEN } from "./token-find.ts";
 import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./token-flags.ts";
 import { showToken, showValue } from "./token-view.ts";
+
+/** Long enough not to be in the way, short enough to be noticed. */
+const USUAL_LIFE = "90d";
 
 interface CreateFlags extends TokenFlags, SessionFlags {
   readonly kind: string;
@@ -27,8 +32,9 @@ export function createCommand(actions: CloudActions): Command {
         .choices(Object.keys(KINDS))
         .default("personal"),
       ...TOKEN_OPTIONS,
-      option("--expires <when>", "so long from now (90d, 12h), or a time (2027-01-31)").default(
-        "90d",
+      option(
+        "--expires <when>",
+        "so long from now (90d, 12h), or a time (2027-01-31) (default: 90d, or with the login's token, if that ends sooner)",
       ),
       option("--not-before <when>", "usable from then on (default: at once)"),
       option(
@@ -62,9 +68,12 @@ async function createToken(
   }
   const { token } = tokenChange(meant, call.clock.now());
   const kind = KINDS[flags.kind] ?? TokenKind.UNSPECIFIED;
-  const created = await withTokenOrSession(call, flags, (client, organization, options) =>
-    client.tokens.createToken({ ...token, organization, kind, name }, options),
-  );
+  const created = await withTokenOrSession(call, flags, async (client, organization, options) => {
+    const expiresAt =
+      token.expiresAt ?? (await usualEnd(call, { byToken: client === call.client }));
+    const fields = { ...token, ...(expiresAt && { expiresAt }) };
+    return client.tokens.createToken({ ...fields, organization, kind, name }, options);
+  });
   if (call.output === "json") {
     call.show(CreateTokenResponseSchema, created, () => "");
     return;
@@ -81,6 +90,16 @@ async function createToken(
     terminal.say(`\nFor the configuration of your Prometheus:\n`);
     terminal.say(scrapeConfig(context.endpoint, value));
   }
+}
+
+/** Undefined: with the token that makes it, which ends sooner than is usual. */
+async function usualEnd(
+  call: Call,
+  { byToken }: { readonly byToken: boolean },
+): Promise<Timestamp | undefined> {
+  const usual = parseMoment("--expires", USUAL_LIFE, call.clock.now());
+  const ofToken = byToken ? (await call.principal()).expiresAt : undefined;
+  return ofToken !== undefined && timestampMs(ofToken) < timestampMs(usual) ? undefined : usual;
 }
 
 interface UpdateFlags extends TokenFlags, SessionFlags {

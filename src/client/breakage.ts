@@ -17,7 +17,16 @@ export function broken(url: string, err: unknown): DeploymentError {
       { cause: err },
     );
   }
-  return connectionLost(err);
+  return connectionLost(err, foreignPage(url));
+}
+
+/** In a page of another origin a browser does not say why it keeps an answer back. */
+function foreignPage(url: string): string {
+  const { location } = globalThis as { readonly location?: { readonly origin?: string } };
+  const origin = location?.origin;
+  return origin === undefined || origin === new URL(url).origin
+    ? ""
+    : `; or the server at ${url} does not let pages of ${origin} call it, which its setting --cors does`;
 }
 
 /** `fetch` connects to no port of a list (https://fetch.spec.whatwg.org/#bad-port). */
@@ -27,9 +36,9 @@ function blockedPort(err: unknown): string | undefined {
 }
 
 /** The end of a connection that had begun. */
-export function connectionLost(cause: unknown): ConnectionLostError {
+export function connectionLost(cause: unknown, perhaps = ""): ConnectionLostError {
   return new ConnectionLostError(
-    "the connection broke before the whole answer was there: what was asked may have been done all the same, so look before doing it again",
+    `the connection broke before the whole answer was there: what was asked may have been done all the same, so look before doing it again${perhaps}`,
     { cause },
   );
 }

@@ -15,6 +15,11 @@ export interface ClientOptions {
   readonly deployment?: string;
   /** Sent as bearer token with every request; a function is asked each time, for tokens that change. */
   readonly token?: string | (() => string | Promise<string>);
+  /**
+   * Sent with every request besides; a function is asked each time, for what
+   * changes, such as the `traceparent` of the caller's span.
+   */
+  readonly headers?: OwnHeaders | (() => OwnHeaders);
   /** What one call may take in all, its repetitions included. Default: 5 minutes; as long as Node waits for an answer. */
   readonly timeout?: TimeSpan;
   /** How often a request is sent again at most, where that is safe. Default: 5. */
@@ -22,6 +27,8 @@ export interface ClientOptions {
   /** Default: the global one. */
   readonly fetch?: typeof fetch;
 }
+
+export type OwnHeaders = Readonly<Record<string, string>>;
 
 /** What every call takes. */
 export interface CallOptions {
@@ -109,21 +116,26 @@ export class Connection {
   }
 
   async #attempt(path: string, sending: Sending, signal: AbortSignal): Promise<Response> {
-    const { method = "GET", body, headers = {} } = sending;
-    const { fetch = globalThis.fetch } = this.#options;
+    const { method = "GET", body } = sending;
+    const { fetch = globalThis.fetch, headers: own = {} } = this.#options;
     const { url, deployment } = this.#route;
     const token = await this.#token();
+    const headers = new Headers(typeof own === "function" ? own() : own);
+    const ours = {
+      ...sending.headers,
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(deployment !== undefined && { "tessera-deployment": deployment }),
+    };
+    for (const [name, value] of Object.entries(ours)) {
+      headers.set(name, value);
+    }
     const init: RequestInit = {
       method,
       body: body?.() ?? null,
       signal,
       // A redirect would turn a POST into a GET, or carry the token elsewhere.
       redirect: "manual",
-      headers: {
-        ...headers,
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(deployment !== undefined && { "tessera-deployment": deployment }),
-      },
+      headers,
     };
     const response = await fetch(url + path, init).catch((err: unknown) => {
       const loopback = url === this.url ? loopbackRoute(this.url, err) : undefined;

@@ -15,6 +15,7 @@ export { clientSource } from "./generate.ts";
 export {
   type CancelOptions,
   RemoteTask,
+  type RetryOptions,
   type StatusOptions,
   type WaitOptions,
 } from "./remote-task.ts";

@@ -2,6 +2,7 @@
 import { bodyOf } from "./arguments.ts";
 import type { CallOptions, Connection } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
+import { newKey } from "./idempotency-key.ts";
 import { RemoteTask } from "./remote-task.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 
@@ -134,10 +135,4 @@ function scheduleQuery({ priority, delay, runAt, startWithin, startBy }: SubmitO
     query.set("start_by", startBy.toISOString());
   }
   return query.size === 0 ? "" : `?${query}`;
-}
-
-/** `crypto.randomUUID` is missing on pages that came without TLS. */
-function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -8,6 +8,7 @@ import {
   TaskNotFoundError,
   TimeoutError,
 } from "./errors.ts";
+import { newKey } from "./idempotency-key.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 import { hasEnded, type Progress, readState, type TaskLogEvent, type TaskState } from "./state.ts";
 import { type WatchOptions, watchTask } from "./watch.ts";
@@ -37,6 +38,14 @@ export interface WaitOptions {
 export interface CancelOptions extends CallOptions {
   /** Also stops a task that runs already. Default: false. */
   readonly abort?: boolean;
+}
+
+export interface RetryOptions extends CallOptions {
+  /**
+   * The same key gives the task that was made first. Default: a key of its own
+   * for each retry, so that one whose connection breaks can be sent again.
+   */
+  readonly idempotencyKey?: string;
 }
 
 /** One request waits so long, and the next goes on. */
@@ -126,13 +135,14 @@ export class RemoteTask<Result = unknown> {
     }
   }
 
-  /** Queues a new task with the same arguments. Never sent twice unless the first was certainly refused. */
-  async retry(options: CallOptions = {}): Promise<RemoteTask<Result>> {
-    const json = await this.#send(
-      "retry",
-      { ...options, method: "PUT", repeatable: false },
-      readJson,
-    );
+  /** Queues a new task with the same arguments. Safe to have broken off: it is sent again, and queued once. */
+  async retry({
+    idempotencyKey = newKey(),
+    ...options
+  }: RetryOptions = {}): Promise<RemoteTask<Result>> {
+    const headers = { "idempotency-key": idempotencyKey };
+    const sending = { ...options, method: "PUT", headers, repeatable: true } as const;
+    const json = await this.#send("retry", sending, readJson);
     return new RemoteTask<Result>(this.#place, String(json.task_id), { known: true });
   }
 

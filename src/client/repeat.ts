@@ -2,8 +2,8 @@
  * Which requests may be sent again, and when.
  *
  * A request is one of two kinds. What is `repeatable` does the same whether it
- * is carried out once or twice: reading, and a submit with its idempotency
- * key. It is sent again when the connection breaks and when the server is
+ * is carried out once or twice: reading, and a submit or a retry with its
+ * idempotency key. It is sent again when the connection breaks and when the server is
  * busy. Anything else might run twice, so it is sent again only where it
  * certainly did not run: nobody listened, or the server said that it was
  * refused before anything began (`NOT_RUN`).

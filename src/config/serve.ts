@@ -4,7 +4,14 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
-import { ConfigError, database, host, integer, LOG_LEVELS, oneOf } from "./values.ts";
+import { readSettings } from "./settings.ts";
+import {
+  TRACING_SETTINGS,
+  type TracingConfig,
+  type TracingSecrets,
+  tracingConfig,
+} from "./tracing.ts";
+import { ConfigError, database, host, integer, LOG_LEVELS, oneOf, origins } from "./values.ts";
 
 /** The flags of `tessera serve` as they were typed. */
 export interface ServeFlags {
@@ -14,6 +21,7 @@ export interface ServeFlags {
   readonly database?: string;
   readonly blobs?: string;
   readonly token?: string;
+  readonly cors?: readonly string[];
   readonly watch?: boolean;
   readonly allowRead?: readonly string[];
   readonly allowAddons?: boolean;
@@ -29,6 +37,8 @@ export interface ServeConfig extends ServiceLimits {
   readonly database: string;
   readonly blobs: BlobsConfig;
   readonly watch: boolean;
+  /** Origins whose pages may call from a browser; `*` is all. Empty: only the server's own. */
+  readonly allowedOrigins: readonly string[];
   readonly logLevel: string;
   /** Calls and running tasks have so long to finish when the server stops, their grace included. */
   readonly drainMs: number;
@@ -44,6 +54,8 @@ export interface ServeConfig extends ServiceLimits {
     readonly addons: boolean;
     readonly threads: boolean;
   };
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingConfig | undefined;
 }
 
 export interface Secrets {
@@ -51,6 +63,8 @@ export interface Secrets {
   readonly token: string | undefined;
   /** The workers' environment, which often holds keys. Default: empty. */
   readonly workerEnv?: { readonly [name: string]: string };
+  /** Where traces go. Default: nowhere. */
+  readonly tracing?: TracingSecrets | undefined;
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -69,6 +83,9 @@ export function serveConfig(
     );
   }
   const logLevel = oneOf(LOG_LEVELS)(env.TESSERA_LOG_LEVEL ?? "info", "TESSERA_LOG_LEVEL");
+  const { tracing, tracingSecrets } = tracingConfig(
+    readSettings(TRACING_SETTINGS, { flags: {}, env, file: undefined }),
+  );
   const storedIn = database(flags.database ?? ":memory:", "--database");
   const config: ServeConfig = {
     servicePath,
@@ -82,6 +99,7 @@ export function serveConfig(
     database: storedIn,
     blobs: blobsConfig(flags.blobs, storedIn, env),
     watch: flags.watch ?? false,
+    allowedOrigins: origins((flags.cors ?? []).join(","), "--cors"),
     logLevel,
     drainMs: 10_000,
     ...SERVICE_LIMITS,
@@ -91,9 +109,11 @@ export function serveConfig(
       addons: flags.allowAddons ?? false,
       threads: flags.allowWorkers ?? false,
     },
+    tracing,
   };
   const workerEnv = Object.fromEntries((flags.env ?? []).map((text) => variable(text, env)));
-  return { config: Object.freeze(config), secrets: Object.freeze({ token, workerEnv }) };
+  const secrets = { token, workerEnv, tracing: tracingSecrets };
+  return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
 }
 
 function readable(text: string): string {

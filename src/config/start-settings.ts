@@ -1,5 +1,6 @@
 /** The settings of `tessera start` and `tessera admin`. */
 import { optional, type Settings, setting } from "./settings.ts";
+import { TRACING_SETTINGS } from "./tracing.ts";
 import * as values from "./values.ts";
 import { LOG_LEVELS } from "./values.ts";
 
@@ -90,7 +91,27 @@ export const START_SETTINGS = {
     parse: values.networks,
     summary: "proxies whose X-Forwarded-For is believed, with commas between them",
     reason:
-      "none: anyone can write that header, and networks of tokens and limits by address rely on it",
+      "none: anyone can write that header, and networks of tokens and limits by address rely on it; the code of deployments has this machine's addresses, so a proxy that runs here needs the secret below, too. Without that secret, name networks that hold no node of the platform: deployments on one could say to the others where their requests come from",
+  }),
+  proxySecret: optional({
+    variable: "TESSERA_PROXY_SECRET",
+    shownDefault: "none",
+    parse: values.headerSecret,
+    isSecret: () => true,
+    summary:
+      "secret that trusted proxies send with each request, as the header Tessera-Proxy-Secret",
+    reason:
+      "required where trusted proxies run on this machine; nginx: proxy_set_header Tessera-Proxy-Secret …, Caddy: header_up Tessera-Proxy-Secret …",
+  }),
+  cors: setting({
+    flag: "--cors <origins>",
+    variable: "TESSERA_CORS",
+    fallback: "",
+    parse: values.origins,
+    summary:
+      "origins whose pages may call deployments from a browser, with commas between them; * is all",
+    reason:
+      "none: a page could use what its reader's browser can reach. Cookies are never let through, pages bring a token",
   }),
   blobs: optional({
     flag: "--blobs <place>",
@@ -108,6 +129,38 @@ export const START_SETTINGS = {
     parse: values.oneOf(["refuse", "allow"]),
     summary: "whether deployments may bring native code: refuse or allow",
     reason: "native code gets round the permissions that keep workers from the platform's files",
+  }),
+  maxWorkers: setting({
+    flag: "--max-workers <number>",
+    variable: "TESSERA_MAX_WORKERS",
+    fallback: "100",
+    parse: values.integer(1, 100),
+    summary: "most workers that a deployment may ask for, on all nodes together",
+    reason: "all that the API takes: set it where developers share machines of yours",
+  }),
+  maxMemory: setting({
+    flag: "--max-memory <size>",
+    variable: "TESSERA_MAX_MEMORY",
+    fallback: "64GiB",
+    parse: values.size(64 * MEBIBYTE, 64 * GIBIBYTE),
+    summary: "most memory that a deployment may ask for, for each worker",
+    reason: "all that the API takes; a node does not add up what its deployments may use",
+  }),
+  maxCpu: setting({
+    flag: "--max-cpu <number>",
+    variable: "TESSERA_MAX_CPU",
+    fallback: "64",
+    parse: values.decimal(0.1, 64),
+    summary: "most processors that a deployment may ask for, for each worker; 0.5 is half of one",
+    reason: "all that the API takes",
+  }),
+  maxDeployments: setting({
+    flag: "--max-deployments <number>",
+    variable: "TESSERA_MAX_DEPLOYMENTS",
+    fallback: "1000",
+    parse: values.integer(1, 1_000),
+    summary: "most deployments that an organization may have",
+    reason: "far more than anyone runs, and few enough to be listed",
   }),
   logLevel: setting({
     flag: "--log-level <level>",
@@ -201,4 +254,5 @@ export const START_SETTINGS = {
     summary: "what the sign-in page calls the provider",
     reason: "as in “Sign in with Example Corp”",
   }),
+  ...TRACING_SETTINGS,
 } as const satisfies Settings;

@@ -1,11 +1,16 @@
 /** What `tessera start` and `tessera admin` make of their settings. */
 import { join, resolve } from "node:path";
+import { overlaps } from "../auth/networks.ts";
+import type { Ceilings } from "../deployments/ceilings.ts";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings, type Values } from "./settings.ts";
 import { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
 import { ConfigError, isPostgres } from "./values.ts";
+
+const MEBIBYTE = 1024 ** 2;
 
 /** What the commands need to work on the platform's data. */
 export interface DataConfig {
@@ -29,6 +34,8 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly platformDomain: string | undefined;
   readonly appsDomain: string;
   readonly trustedProxies: readonly string[];
+  /** Origins whose pages may call deployments; `*` is all. */
+  readonly allowedOrigins: readonly string[];
   readonly logLevel: string;
   readonly sessionLifetimeMs: number;
   readonly drainMs: number;
@@ -36,11 +43,15 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
+  /** What deployments may ask for at most. */
+  readonly ceilings: Ceilings;
   /** Added to the series that organizations read. */
   readonly externalLabels: { readonly [name: string]: string };
   readonly oidc:
     | { readonly issuer: string; readonly clientId: string; readonly name: string }
     | undefined;
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingConfig | undefined;
 }
 
 export interface StartSecrets extends DataSecrets {
@@ -49,6 +60,10 @@ export interface StartSecrets extends DataSecrets {
   readonly metricsToken: string | undefined;
   /** The Prometheus that answers `/federate`, maybe with a password. */
   readonly prometheusUrl: string | undefined;
+  /** What trusted proxies send; undefined: they are known by their addresses. */
+  readonly proxySecret: string | undefined;
+  /** Where traces go; undefined: nowhere. */
+  readonly tracing: TracingSecrets | undefined;
 }
 
 /** The flags as they were typed, by the names that the command line gives them. */
@@ -62,7 +77,9 @@ export function startConfig(
   const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
   const read = readSettings(START_SETTINGS, { flags, env, file });
   checkDomain(read);
+  checkProxies(read);
   const data = dataSecrets(read);
+  const { tracing, tracingSecrets } = tracingConfig(read);
   const config: StartConfig = {
     ...SERVICE_LIMITS,
     dataFolder: resolve(read.dataFolder),
@@ -72,17 +89,32 @@ export function startConfig(
     platformDomain: read.platformDomain,
     appsDomain: read.appsDomain,
     trustedProxies: read.trustedProxies,
+    allowedOrigins: read.cors,
     logLevel: read.logLevel,
     sessionLifetimeMs: read.sessionLifetime,
     drainMs: read.drainTime,
     bodyBudgetBytes: read.bodyBudget,
     blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
     allowsNativeCode: read.nativeCode === "allow",
+    ceilings: {
+      workers: read.maxWorkers,
+      memoryMib: Math.floor(read.maxMemory / MEBIBYTE),
+      cpu: read.maxCpu,
+      deployments: read.maxDeployments,
+    },
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),
+    tracing,
   };
-  const { oidcClientSecret, metricsToken, prometheusUrl } = read;
-  const secrets = { ...data, oidcClientSecret, metricsToken, prometheusUrl };
+  const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
+  const secrets = {
+    ...data,
+    oidcClientSecret,
+    metricsToken,
+    prometheusUrl,
+    proxySecret,
+    tracing: tracingSecrets,
+  };
   return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
 }
 
@@ -121,6 +153,23 @@ function checkDomain({ publicUrl, platformDomain }: Values<typeof START_SETTINGS
   if (platformDomain !== undefined && hostname.endsWith(`.${platformDomain}`)) {
     throw new ConfigError(
       `the public URL is on ${hostname}, which below the platform domain ${platformDomain} would be the host of an organization: leave --platform-domain out, or set it to ${hostname}`,
+    );
+  }
+}
+
+/** Code of deployments runs on this machine and may connect to the node, as a proxy here does. */
+function checkProxies({ trustedProxies, proxySecret }: Values<typeof START_SETTINGS>): void {
+  if (proxySecret !== undefined && trustedProxies.length === 0) {
+    throw new ConfigError(
+      "TESSERA_PROXY_SECRET is what trusted proxies send: name them with --trusted-proxies, such as 127.0.0.1 for one on this machine",
+    );
+  }
+  const here = trustedProxies.find((network) =>
+    ["127.0.0.0/8", "::1"].some((loopback) => overlaps(network, loopback)),
+  );
+  if (proxySecret === undefined && here !== undefined) {
+    throw new ConfigError(
+      `--trusted-proxies ${here} includes this machine itself, on which the code of deployments runs, and which could then say where requests come from. Set TESSERA_PROXY_SECRET to a text of 16 characters or more, and have the proxy send it as the header Tessera-Proxy-Secret (nginx: proxy_set_header, Caddy: header_up)`,
     );
   }
 }

@@ -25,6 +25,19 @@ export function integer(min: number, max: number): Parse<number> {
   };
 }
 
+/** A number of a range, both ends included, that may have a part. */
+export function decimal(min: number, max: number): Parse<number> {
+  return (text, name) => {
+    const value = Number(text);
+    if (!/^\d{1,9}(\.\d{1,9})?$/.test(text) || value < min || value > max) {
+      throw new ConfigError(
+        `${name} must be a number from ${min} to ${max}, not ${JSON.stringify(text)}`,
+      );
+    }
+    return value;
+  };
+}
+
 export function oneOf<Word extends string>(words: readonly Word[]): Parse<Word> {
   return (text, name) => {
     const word = words.find((each) => each === text);
@@ -119,6 +132,28 @@ export const origin: Parse<string> = (text, name) => {
   return url.origin;
 };
 
+/** Origins of pages, as browsers write them, with commas between them; or `*` alone. */
+export const origins: Parse<readonly string[]> = (text, name) => {
+  const entries = text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+  if (entries.length === 1 && entries[0] === "*") {
+    return entries;
+  }
+  return entries.map((entry) => {
+    const url = URL.canParse(entry) ? new URL(entry) : undefined;
+    const isOrigin =
+      url !== undefined && [url.origin, `${url.origin}/`].includes(entry.toLowerCase());
+    if (url === undefined || !isOrigin || !/^https?:$/.test(url.protocol)) {
+      throw new ConfigError(
+        `${name} must be origins of pages with commas between them, such as https://app.example.com,http://localhost:5173, or * alone for all, and ${shown(entry)} is none`,
+      );
+    }
+    return url.origin;
+  });
+};
+
 /** A host name, such as `apps.example.com`, in lower case. */
 export const domain: Parse<string> = (text, name) => {
   const label = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
@@ -200,6 +235,16 @@ export const prometheus: Parse<string> = (text, name) => {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new ConfigError(
       `${name} must be the http:// or https:// address of a Prometheus, such as http://prometheus:9090`,
+    );
+  }
+  return text;
+};
+
+/** A secret that is sent in a header, so that it has to be one line of ASCII. Never said back. */
+export const headerSecret: Parse<string> = (text, name) => {
+  if (!/^[ -~]{16,256}$/.test(text) || text.trim() !== text) {
+    throw new ConfigError(
+      `${name} must have 16 to 256 characters: ASCII letters, digits and punctuation`,
     );
   }
   return text;

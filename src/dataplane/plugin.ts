@@ -33,7 +33,14 @@ import { sendProblem } from "../http/problem.ts";
 import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
 import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
 import { sendEvents } from "./events.ts";
-import { controlRequest, lastEventId, preferredWait, queryTaskId, queryWait } from "./request.ts";
+import {
+  controlRequest,
+  idempotencyKey,
+  lastEventId,
+  preferredWait,
+  queryTaskId,
+  queryWait,
+} from "./request.ts";
 import { readSchedule } from "./schedule.ts";
 import { wordsFor } from "./words.ts";
 
@@ -127,6 +134,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         const bodies = bodiesOf(from);
         message.input = await inputOf(req, from.contextValues, bodies);
         message.resultFormat = ResultFormat.BODY;
+        message.idempotencyKey = idempotencyKey(req);
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
         return sendResult(reply, answer.message as TaskResult, { bodies });
       },
@@ -140,7 +148,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         const bodies = bodiesOf(from);
         message.input = await inputOf(req, from.contextValues, bodies);
         message.resultFormat = ResultFormat.BODY;
-        message.idempotencyKey = String(req.headers["idempotency-key"] ?? "");
+        message.idempotencyKey = idempotencyKey(req);
         readSchedule(req, message);
         const wait = preferredWait(req);
         if (wait) {
@@ -192,12 +200,10 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       methods: ["PUT", "POST"],
       async handle(req, reply, from) {
         const { taskId } = await controlRequest(req);
-        const init = { endpoint: endpointOf(req), taskId };
+        const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
-        return sendSubmitted(reply, answer.message as Task, {
-          words: wordsOf(req),
-          replayed: false,
-        });
+        const replayed = answer.header.has("idempotent-replayed");
+        return sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
       },
     },
     {

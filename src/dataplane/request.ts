@@ -53,6 +53,11 @@ export function preferredWait(req: FastifyRequest): Duration | undefined {
   return seconds > 0 ? durationFromMs(seconds * 1000) : undefined;
 }
 
+/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); empty when there is none. */
+export function idempotencyKey({ headers }: FastifyRequest): string {
+  return String(headers["idempotency-key"] ?? "");
+}
+
 /** What cancel and retry are about: from the query, or from a JSON body. */
 export async function controlRequest(
   req: FastifyRequest,

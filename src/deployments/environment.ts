@@ -12,6 +12,21 @@ const ALLOWED = new Set(["NODE_ENV", "NODE_DEBUG", "NODE_TLS_REJECT_UNAUTHORIZED
 const OWN = new Set(["TMPDIR", "LANG"]);
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
+/**
+ * What all variables and secrets of a deployment may take together. Linux starts no
+ * process with one that is longer than 128 KiB, or with 2 MiB of them; they are
+ * settings, and what is large belongs into a file.
+ */
+export const MAX_ENVIRONMENT_BYTES = 64 * 1024;
+
+/** Of names and values. */
+export function environmentBytes(variables: { readonly [name: string]: string }): number {
+  return Object.entries(variables).reduce(
+    (sum, [name, value]) => sum + name.length + Buffer.byteLength(value),
+    0,
+  );
+}
+
 /** What is wrong with the name of a variable; undefined when a deployment may set it. */
 export function variableFault(name: string): string | undefined {
   if (!NAME.test(name)) {

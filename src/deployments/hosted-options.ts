@@ -1,6 +1,9 @@
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Notifier } from "../queue/notifier.ts";
+import type { StartGate } from "../queue/pool/start-gate.ts";
+import type { Rounds } from "../queue/rounds.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import type { RolloutPolicy } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import type { WorkersOptions } from "./workers.ts";
@@ -17,8 +20,12 @@ export interface HostedOptions extends WorkersOptions, RolloutPolicy {
   readonly storage: Storage;
   /** How nodes on the same database tell each other; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;
+  /** The rounds of the node, which began before. */
+  readonly rounds: Rounds;
   readonly newId: () => string;
   readonly now: () => number;
+  /** Where the node's workers wait for room to start. Default: all start at once. */
+  readonly starts?: StartGate | undefined;
   /** Worker processes at first. */
   readonly workers: number;
   /** Lets their number follow the load. Default: it stays. */
@@ -27,6 +34,8 @@ export interface HostedOptions extends WorkersOptions, RolloutPolicy {
   readonly maxWaiting: number;
   /** Where the node counts, and the organization whose series these are. Default: nothing is counted. */
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
+  /** Where the node traces. Default: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
   /** `ready` or `status` may have changed. */
   onReadiness(): void;
 }

@@ -10,14 +10,14 @@ import type { MeasuredDeployment } from "../metrics/metrics.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
-import { Leases } from "../queue/leases.ts";
 import type { ServiceCode } from "../queue/pool/options.ts";
 import { Pool } from "../queue/pool/pool.ts";
 import type { WorkerProcess } from "../queue/pool/worker.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent.ts";
 import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
-import type { Task } from "../tasks/task.ts";
+import type { DeploymentTracing } from "../tracing/tracing.ts";
+import { DeploymentCounts } from "./counts.ts";
 import type { HostedOptions } from "./hosted-options.ts";
 import type { FoundEndpoint } from "./revision.ts";
 import { Rollout } from "./rollout.ts";
@@ -35,14 +35,16 @@ export type { HostedOptions };
 
 export class HostedDeployment implements AsyncDisposable {
   readonly calls: Calls;
+  /** Where it tells of what happens; undefined where nothing is traced. */
+  readonly tracing: DeploymentTracing | undefined;
   readonly #options: HostedOptions;
   readonly #changes: Changes;
   readonly #recent = new RecentTasks();
   readonly #attempts: Attempts;
   readonly #pool: Pool;
-  readonly #leases: Leases;
   readonly #scratch = new ScratchFolders(Date.now());
   readonly #workers: Workers;
+  readonly #counts = new DeploymentCounts();
   #opened: (Work & { readonly name: string }) | undefined;
   #scale: Scale | undefined;
   readonly #rollout: Rollout;
@@ -52,9 +54,11 @@ export class HostedDeployment implements AsyncDisposable {
   #metrics: DeploymentMetrics | undefined;
 
   constructor(options: HostedOptions) {
-    const { storage, log, now, newId, readyTimeoutMs, counted } = options;
+    const { storage, rounds, log, now, newId, readyTimeoutMs, counted } = options;
     this.#options = options;
     this.#scale = options.scale;
+    this.tracing = options.tracing?.of(() => this.name);
+    const { tracing } = this;
     this.#changes = new Changes(options.maxWaiting);
     this.#workers = new Workers(options, this.#scratch);
     this.#attempts = new Attempts({
@@ -64,29 +68,24 @@ export class HostedDeployment implements AsyncDisposable {
       log,
       now,
       metricsOf: counted?.metrics.byId,
+      tracing,
       onSlotFree: () => this.#opened?.dispatcher.slotFree(),
       onQueued: (endpoint, runAtMs) => this.#opened?.dispatcher.requeued(endpoint, runAtMs),
     });
     this.#pool = new Pool({
       size: options.workers,
+      starts: options.starts,
+      isUrgent: () => this.calls.anyWait,
       newId,
-      workerOptions: (service, workerId) => this.#workers.optionsFor(service, workerId),
-      onReady: (worker) => this.#leases.open(worker.id),
+      workerOptions: (service, workerId) => ({
+        ...this.#workers.optionsFor(service, workerId),
+        countsOf: (manifest) => this.#counts.worker(workerId, manifest),
+      }),
+      onReady: ({ id }) => rounds.leases.open(id, () => this.#leaseLost(id)),
       onExit: (worker, reason) => this.#onExit(worker, reason),
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
       onCapacity: () => this.#onCapacity(),
-    });
-    this.#leases = new Leases({
-      storage,
-      owner: `pid ${process.pid}`,
-      log,
-      now,
-      // Of several deployments, none may end the leases of the others.
-      ...(options.record && { rescueAll: false }),
-      onRescued: (tasks) => this.#onRescued(tasks),
-      onLost: (leaseId) => this.#pool.kill(leaseId, "its lease had expired"),
-      onStorage: (answers) => this.#onStorage("heartbeat", answers),
     });
     this.#rollout = new Rollout({
       policy: options,
@@ -106,6 +105,7 @@ export class HostedDeployment implements AsyncDisposable {
       pool: this.#pool,
       log,
       newId,
+      tracing,
       onWaiting: () => this.#opened?.scaling?.wake(),
       ...(options.scale && { firstWorkerMs: readyTimeoutMs }),
     });
@@ -213,19 +213,15 @@ export class HostedDeployment implements AsyncDisposable {
     this.#closed = refusal;
   }
 
-  /** Returns what a node that is gone left running to the queue, and begins to hold leases. */
-  async start(): Promise<void> {
-    await this.#leases.start();
-  }
-
   /**
    * Starts workers of this service, one at least; when all are ready they take
    * over, and those of the service before finish what they have begun. Rejects
    * with a `RevisionFailed` when the service cannot be loaded; then nothing has
-   * changed but `status`.
+   * changed but `status`. Rejects with the signal's reason when it aborts
+   * before; then nothing has changed at all.
    */
-  deploy(service: ServiceCode): Promise<ServiceManifest> {
-    return this.#rollout.deploy(service);
+  deploy(service: ServiceCode, signal?: AbortSignal): Promise<ServiceManifest> {
+    return this.#rollout.deploy(service, signal);
   }
 
   /**
@@ -258,7 +254,8 @@ export class HostedDeployment implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.drain(0);
-    await this.#leases[Symbol.asyncDispose]();
+    await this.#options.rounds.leases.closed();
+    this.#opened?.[Symbol.dispose]();
     this.#metrics?.end();
     this.#scratch.removeAll();
   }
@@ -280,7 +277,6 @@ export class HostedDeployment implements AsyncDisposable {
       scale: this.#scale,
       pool: this.#pool,
       calls: this.calls,
-      leases: this.#leases,
       attempts: this.#attempts,
       changes: this.#changes,
       recent: this.#recent,
@@ -288,13 +284,18 @@ export class HostedDeployment implements AsyncDisposable {
       rollout: this.#rollout,
       metrics: this.#metrics,
       metricsOf: counted?.metrics.byId,
+      tracing: this.tracing,
       onStorage: (answers) => this.#onStorage("claims", answers),
+      onRound: (answers) => this.#onStorage("heartbeat", answers),
     });
     return { ...work, name };
   }
 
   #onActive(manifest: ServiceManifest): void {
     const { dispatcher, scaling } = this.#open;
+    if (this.#metrics) {
+      this.#counts.serve(this.#metrics.custom, manifest);
+    }
     dispatcher.start(manifest, (claimed) => this.#rollout.refusal(claimed));
     scaling?.revisionStarted();
   }
@@ -302,11 +303,16 @@ export class HostedDeployment implements AsyncDisposable {
   #onExit(worker: WorkerProcess, reason: string): void {
     this.#scratch.remove(worker.scratchFolder, worker.pid);
     if (!this.#draining && !worker.stopping) {
-      this.#options.log.warn({ worker: worker.id, pid: worker.pid, reason }, "a worker ended");
+      const { id, pid, revision } = worker;
+      this.#options.log.warn({ worker: id, pid, revision, reason }, "a worker ended");
     }
     this.#opened?.observer?.workerEnded(worker);
     this.#options.onReadiness();
-    this.#leases.close(worker.id);
+    this.#options.rounds.leases.close(worker.id);
+  }
+
+  #leaseLost(workerId: string): void {
+    this.#pool.kill(workerId, "its lease had expired");
   }
 
   #onRestartFailed(err: unknown): void {
@@ -326,21 +332,6 @@ export class HostedDeployment implements AsyncDisposable {
   #onStorage(work: "claims" | "heartbeat", answers: boolean): void {
     this.#storageHealth.heard(work, answers);
     this.#options.onReadiness();
-  }
-
-  #onRescued(tasks: readonly Task[]): void {
-    for (const task of tasks) {
-      this.#changes.publish(task.taskId, task);
-      const metrics = this.#options.counted?.metrics.byId(task.deploymentId);
-      metrics?.taskFinished(
-        task.endpoint,
-        task.status === "queued" ? "returned" : "failure",
-        undefined,
-      );
-      if (task.status === "queued") {
-        this.#opened?.dispatcher.requeued(task.endpoint, this.#options.now());
-      }
-    }
   }
 }
 

@@ -1,4 +1,10 @@
-/** Tells the metrics every few seconds how long a deployment's queue is, and what its workers on this node take. */
+/**
+ * Tells the metrics every few seconds how long a deployment's queue is, and
+ * what its workers on this node take. All deployments of a node look at their
+ * queues in the same moments, so that a storage that is asked over a network
+ * can answer them together; at their workers each when its turn comes, because
+ * that is work for this process.
+ */
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { Log } from "../queue/log.ts";
 import type { Pool } from "../queue/pool/pool.ts";
@@ -9,6 +15,11 @@ import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { OldestWaiting, Storage } from "../storage/storage.ts";
 
 const LOOK_EVERY_MS = 5_000;
+
+/** By the time since this process began, which no two nodes share; timers may be a millisecond early. */
+function untilNextMs(): number {
+  return Math.ceil(LOOK_EVERY_MS - (performance.now() % LOOK_EVERY_MS)) + 1;
+}
 
 export interface ObserverOptions {
   readonly deploymentId: string;
@@ -22,19 +33,22 @@ export interface ObserverOptions {
 
 export class Observer implements AsyncDisposable {
   readonly #options: ObserverOptions;
-  readonly #timer: Timer;
-  readonly #first: Promise<void>;
+  readonly #workersTimer: Timer;
+  #queueTimer: NodeJS.Timeout | undefined;
+  #queueLook: Promise<void>;
+  #ended = false;
   /** Processor time of the workers that are up, as it was last seen. */
   readonly #cpuMs = new Map<string, number>();
   #goneCpuMs = 0;
 
   constructor(options: ObserverOptions) {
     this.#options = options;
-    this.#first = this.#look().catch((err: unknown) => this.#failed(err));
-    this.#timer = new Timer(
+    this.#lookAtWorkers();
+    this.#queueLook = this.#observeQueue();
+    this.#workersTimer = new Timer(
       LOOK_EVERY_MS,
-      () => this.#look(),
-      (err) => this.#failed(err),
+      async () => this.#lookAtWorkers(),
+      (err) => this.#failed(err, "what the workers take could not be read for the metrics"),
     );
   }
 
@@ -45,13 +59,24 @@ export class Observer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#timer[Symbol.asyncDispose]();
-    await this.#first;
+    this.#ended = true;
+    clearTimeout(this.#queueTimer);
+    await this.#workersTimer[Symbol.asyncDispose]();
+    await this.#queueLook;
   }
 
-  async #look(): Promise<void> {
-    this.#lookAtWorkers();
-    await this.#lookAtQueue();
+  /** Now, and again in the next moment that is common to all. */
+  async #observeQueue(): Promise<void> {
+    try {
+      await this.#lookAtQueue();
+    } catch (err) {
+      this.#failed(err, "the length of the queue could not be read for the metrics");
+    }
+    if (!this.#ended) {
+      this.#queueTimer = setTimeout(() => {
+        this.#queueLook = this.#observeQueue();
+      }, untilNextMs());
+    }
   }
 
   #lookAtWorkers(): void {
@@ -86,7 +111,7 @@ export class Observer implements AsyncDisposable {
     }
   }
 
-  #failed(err: unknown): void {
-    this.#options.log.warn({ err }, "the length of the queue could not be read for the metrics");
+  #failed(err: unknown, message: string): void {
+    this.#options.log.warn({ err }, message);
   }
 }

@@ -74,15 +74,18 @@ export class Rollout {
   }
 
   /** See `HostedDeployment.deploy`. */
-  async deploy(service: ServiceCode): Promise<ServiceManifest> {
+  async deploy(service: ServiceCode, signal?: AbortSignal): Promise<ServiceManifest> {
     const { policy, pool, onActive } = this.#options;
+    const takeOver = (manifest: ServiceManifest): void => this.#takeOver(service, manifest);
     this.#underWay += 1;
     try {
       checkPolicy(service, policy);
-      const manifest = await pool.replace(service, (found) => this.#takeOver(service, found));
+      const manifest = await pool.replace(service, takeOver, signal);
       onActive(manifest);
       return manifest;
     } catch (err) {
+      // One that nobody wants any more has not failed.
+      signal?.throwIfAborted();
       throw this.#fail(service, err);
     } finally {
       this.#underWay -= 1;

@@ -10,7 +10,7 @@ export class StorageHealth {
   /**
    * Some work was answered, or was not. A claim that finds nothing writes
    * nothing, so on a full disk it succeeds: it says nothing of a heartbeat
-   * that failed. A heartbeat always writes.
+   * that failed, which has written if any worker of the node has a lease.
    */
   heard(work: "claims" | "heartbeat", answers: boolean): void {
     if (!answers) {

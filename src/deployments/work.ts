@@ -5,13 +5,14 @@ import { AbandonedTasks } from "../queue/abandoned.ts";
 import type { Attempts } from "../queue/attempts.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { Changes } from "../queue/changes.ts";
-import type { Leases } from "../queue/leases.ts";
 import type { Log } from "../queue/log.ts";
 import type { Notifier } from "../queue/notifier.ts";
 import { type OpenQueue, openQueue } from "../queue/open.ts";
 import type { Pool } from "../queue/pool/pool.ts";
 import type { RecentTasks } from "../queue/recent.ts";
+import type { Rounds } from "../queue/rounds.ts";
 import type { ClaimedTask, Storage } from "../storage/storage.ts";
+import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Observer } from "./observer.ts";
 import type { Rollout } from "./rollout.ts";
 import { type Scale, Scaling } from "./scaling.ts";
@@ -19,6 +20,7 @@ import { type Scale, Scaling } from "./scaling.ts";
 export interface Work extends OpenQueue {
   /** undefined where the number of workers stays. */
   readonly scaling: Scaling | undefined;
+  /** undefined where a service has no revisions. */
   readonly abandoned: AbandonedTasks | undefined;
   /** undefined where nothing is counted. */
   readonly observer: Observer | undefined;
@@ -27,6 +29,7 @@ export interface Work extends OpenQueue {
 export interface WorkSettings {
   readonly storage: Storage;
   readonly notifier: Notifier | undefined;
+  readonly rounds: Rounds;
   readonly log: Log;
   readonly newId: () => string;
   readonly now: () => number;
@@ -40,7 +43,6 @@ export interface WorkParts {
   readonly scale: Scale | undefined;
   readonly pool: Pool;
   readonly calls: Calls;
-  readonly leases: Leases;
   readonly attempts: Attempts;
   readonly changes: Changes;
   readonly recent: RecentTasks;
@@ -49,16 +51,21 @@ export interface WorkParts {
   readonly rollout: Rollout;
   readonly metrics: DeploymentMetrics | undefined;
   readonly metricsOf: MetricsOf | undefined;
+  readonly tracing: DeploymentTracing | undefined;
+  /** A claim was answered, or was not. */
   onStorage(answers: boolean): void;
+  /** A round of the node was answered, or was not. */
+  onRound(answers: boolean): void;
 }
 
 /** Opens the queue; tasks are claimed from the first `start` of its dispatcher on. */
 export function openWork(settings: WorkSettings, parts: WorkParts): Work {
-  const { storage, notifier, log, newId, now, graceMs, record } = settings;
+  const { storage, notifier, rounds, log, newId, now, graceMs, record } = settings;
   const { rollout, attempts, pool, scale, workers, metrics } = parts;
   const all = {
     ...parts,
-    ...{ storage, notifier, log, newId, now, graceMs },
+    ...{ storage, notifier, rounds, log, newId, now, graceMs },
+    leases: rounds.leases,
     runTimes: attempts.runTimes,
     endpoints: () => rollout.revision?.manifest.endpoints ?? [],
     lacks: (endpoint: string) => rollout.lacks(endpoint),
@@ -70,7 +77,8 @@ export function openWork(settings: WorkSettings, parts: WorkParts): Work {
   const scaling = scale && new Scaling(all, scale);
   const abandoned = record && new AbandonedTasks(all);
   const observer = metrics && new Observer({ ...all, metrics });
-  const queue = openQueue({ ...all, ...(scaling && { onFull: () => scaling.tasksWait() }) });
+  const onFull = scaling && (() => scaling.tasksWait());
+  const queue = openQueue({ ...all, abandoned, ...(onFull && { onFull }) });
   return {
     ...queue,
     scaling,

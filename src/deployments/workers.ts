@@ -50,7 +50,7 @@ export class Workers {
   /** The options of a new worker, which gets a scratch folder. */
   optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
-    const { workerAccess } = this.#options;
+    const { workerAccess, log } = this.#options;
     const { revision } = service;
     const scratchFolder = this.#scratch.create();
     // A hosted service is not the operator's own: what those may have is not for it.
@@ -75,6 +75,10 @@ export class Workers {
       readyTimeoutMs,
       onSpawn: (pid) => this.#scratch.record(pid),
       onOutput: (line, stream) => this.#output(line, service, { workerId, stream }),
+      onFault: (err) => {
+        const about = { err, worker: workerId, revision: revision?.number };
+        log.error(about, "a message of a worker could not be taken; the worker is ended");
+      },
     };
   }
 

@@ -12,7 +12,7 @@ import type { Storage } from "../storage/storage.ts";
 /** Blobs deleted at once. */
 const LIMIT = 100;
 
-const EVERY_MS = 15_000;
+const EVERY_MS = 20_000;
 
 /** A node that has not deleted what it took by then is taken for dead. */
 const AGAIN_MS = 10 * 60_000;

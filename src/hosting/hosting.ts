@@ -7,10 +7,10 @@ import type { ChangeFeed } from "../auth/changes.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Directory, Located, Target } from "../deployments/directory.ts";
 import type { HostedDeployment } from "../deployments/hosted.ts";
-import { problem } from "../errors.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
 import { Records } from "./records.ts";
+import { empty, starting } from "./refusals.ts";
 import { Reports } from "./reports.ts";
 import type { Routing } from "./routing.ts";
 import { openTenant, type Tenant, type TenantOptions } from "./tenant.ts";
@@ -54,13 +54,10 @@ export class Hosting implements Directory, AsyncDisposable {
 
   /**
    * Takes up all deployments; returns when those that it served before take
-   * calls again, not when all have started. What the node left running when it
-   * was killed goes back to the queue.
+   * calls again, not when all have started.
    */
   async start(): Promise<void> {
     const { served } = this.#options;
-    const { storage, now } = this.#options.common;
-    await storage.rescueExpired({ nowMs: now(), all: !storage.capabilities.shared });
     await this.#records.start();
     await served.keepOnly(new Set(this.#tenants.keys()));
     await this.#resumed();
@@ -139,21 +136,11 @@ export class Hosting implements Directory, AsyncDisposable {
   }
 
   #hosted(record: DeploymentRecord): HostedDeployment {
-    const { deploymentId, organization, name, targetRevision } = record;
-    const tenant = this.#tenants.get(deploymentId);
+    const tenant = this.#tenants.get(record.deploymentId);
     if (tenant) {
       return tenant.resident.hosted;
     }
-    if (targetRevision === undefined) {
-      throw problem(
-        "DEPLOYMENT_STOPPED",
-        `nothing was deployed to ${organization}/${name} yet: tessera deploy service.ts --name ${name}`,
-        { retryAfterMs: 30_000 },
-      );
-    }
-    throw problem("NO_WORKER", `deployment ${organization}/${name} is starting: try again`, {
-      retryAfterMs: 1_000,
-    });
+    throw record.targetRevision === undefined ? empty(record) : starting(record);
   }
 
   #apply(record: HostedRecord): void {

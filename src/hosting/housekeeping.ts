@@ -9,7 +9,7 @@ import type { BlobStore } from "../storage/blobs.ts";
 import type { Hosting } from "../storage/hosting/hosting.ts";
 import type { UnpackedArtifacts } from "./unpacked.ts";
 
-const EVERY_MS = 30_000;
+const EVERY_MS = 60_000;
 
 /** Going back to the revision before should not have to fetch it again. */
 const SWEEP_DISK_EVERY_MS = 10 * 60_000;

@@ -9,13 +9,14 @@ import type { Log } from "../queue/log.ts";
 import { Timer } from "../queue/timer.ts";
 import type { Nodes as NodeRecords } from "../storage/hosting/nodes.ts";
 
-const BEAT_MS = 2_000;
+/** With the node's rounds and all else that it does by timer, less than one question a second. */
+const BEAT_MS = 3_000;
 
-/** Three beats: with the next look of the others, a dead node's share is theirs within 8 s. */
-const LIVES_MS = 6_000;
+/** More than two beats: with the next one of the others, a dead node's share is theirs within 11 s. */
+const LIVES_MS = 8_000;
 
 export interface NodesOptions {
-  readonly hosting: Pick<NodeRecords, "beat" | "listNodes" | "endNode">;
+  readonly hosting: Pick<NodeRecords, "beat" | "endNode">;
   /** Other nodes may use the same database. */
   readonly shared: boolean;
   readonly url: string;
@@ -25,6 +26,8 @@ export interface NodesOptions {
   onChange(): void;
   /** It was silent for so long that the others took it for dead. */
   onRevived(): void;
+  /** The database took a heartbeat, or did not. */
+  onBeat(taken: boolean): void;
 }
 
 export class Nodes implements AsyncDisposable {
@@ -58,6 +61,7 @@ export class Nodes implements AsyncDisposable {
       BEAT_MS,
       () => this.#beat(),
       (err) => {
+        this.#options.onBeat(false);
         if (!this.#isAway) {
           log.warn({ err }, "the node's heartbeat could not be stored");
         }
@@ -79,18 +83,19 @@ export class Nodes implements AsyncDisposable {
   }
 
   async #beat(): Promise<void> {
-    const { hosting, url, now, shared, onChange, onRevived } = this.#options;
+    const { hosting, url, now, shared, onChange, onRevived, onBeat } = this.#options;
     const { nodeId } = this;
-    await hosting.beat({ nodeId, url, nowMs: now(), ttlMs: LIVES_MS });
+    const living = await hosting.beat({ nodeId, url, nowMs: now(), ttlMs: LIVES_MS });
     this.#isAway = false;
+    onBeat(true);
     const nowMs = performance.now();
     if (nowMs - this.#beatMs > LIVES_MS) {
       onRevived();
     }
     this.#beatMs = nowMs;
-    const count = shared ? (await hosting.listNodes({ nowMs: now() })).length : 1;
-    if (Math.max(count, 1) !== this.#count) {
-      this.#count = Math.max(count, 1);
+    const count = shared ? living : 1;
+    if (count !== this.#count) {
+      this.#count = count;
       onChange();
     }
   }

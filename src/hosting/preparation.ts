@@ -53,6 +53,25 @@ export async function prepare(
   }
 }
 
+/** The same, but rejects when the signal aborts; what is prepared all the same is released. */
+export function untilAborted(preparing: Promise<Prepared>, signal: AbortSignal): Promise<Prepared> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => {
+      reject(signal.reason);
+      preparing.then(
+        ({ artifact }) => artifact.release(),
+        () => {}, // There is nothing to release.
+      );
+    };
+    if (signal.aborted) {
+      giveUp();
+      return;
+    }
+    signal.addEventListener("abort", giveUp, { once: true });
+    preparing.finally(() => signal.removeEventListener("abort", giveUp)).then(resolve, reject);
+  });
+}
+
 /** Its workers may be finishing calls, for as long as these may take. */
 export function releaseLater({ index, release }: HeldArtifact): void {
   const longestMs = Math.max(...index.service.endpoints.map(({ timeoutMs }) => timeoutMs));

@@ -1,14 +1,18 @@
 /**
  * Which deployments there should be, as the database has it. A change is heard
- * of by its event, usually at once; every few seconds all of it is read, so
- * nothing is missed for long.
+ * of by its event, usually at once; every half minute all of it is read, so
+ * nothing is missed for long, and soon after what could not be read.
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
+import { Errand } from "../queue/errand.ts";
 import type { Log } from "../queue/log.ts";
 import { Timer } from "../queue/timer.ts";
 import type { HostedRecord, Revisions } from "../storage/hosting/revisions.ts";
 
-const LOOK_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 30_000;
+
+/** After a read that failed; give or take a third, so that nodes do not move in step. */
+const AGAIN_MS = 1_500;
 
 /** Records read at once. */
 const PAGE = 500;
@@ -31,7 +35,8 @@ export class Records implements AsyncDisposable {
   readonly #looks = new Map<string, Promise<void>>();
   #unlisten: () => void = () => {};
   #timer: Timer | undefined;
-  #looking: Promise<void> | undefined;
+  readonly #all = new Errand(() => this.#readAll());
+  #again: NodeJS.Timeout | undefined;
   #isAway = false;
 
   constructor(options: RecordsOptions) {
@@ -41,10 +46,10 @@ export class Records implements AsyncDisposable {
   /** Returns when all have been told. Rejects when the storage does not answer. */
   async start(): Promise<void> {
     this.#unlisten = this.#options.changes.listen((forgotten) => this.#hear(forgotten));
-    await this.#look();
+    await this.#all.run();
     this.#timer = new Timer(
       LOOK_EVERY_MS,
-      () => this.#look(),
+      () => this.#all.run(),
       () => {}, // It has been told already.
     );
   }
@@ -67,7 +72,10 @@ export class Records implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#unlisten();
     await this.#timer?.[Symbol.asyncDispose]();
-    await Promise.allSettled([this.#looking, ...this.#looks.values()]);
+    this.#timer = undefined;
+    clearTimeout(this.#again);
+    await this.#all[Symbol.asyncDispose]();
+    await Promise.allSettled(this.#looks.values());
   }
 
   #hear(forgotten: readonly Forgotten[]): void {
@@ -75,9 +83,7 @@ export class Records implements AsyncDisposable {
       if (change.kind === "deployment") {
         this.lookAt(change.id).catch((err: unknown) => this.#away(err));
       } else if (change.kind === "everything" || change.kind === "organization") {
-        this.#look().catch(() => {
-          // It has been told already.
-        });
+        this.#lookAtAll();
       }
     }
   }
@@ -92,11 +98,10 @@ export class Records implements AsyncDisposable {
     }
   }
 
-  #look(): Promise<void> {
-    this.#looking ??= this.#readAll().finally(() => {
-      this.#looking = undefined;
+  #lookAtAll(): void {
+    this.#all.run().catch(() => {
+      // It has been told already.
     });
-    return this.#looking;
   }
 
   async #readAll(): Promise<void> {
@@ -132,5 +137,12 @@ export class Records implements AsyncDisposable {
       this.#options.log.warn({ err }, "the deployments could not be read: what runs goes on");
     }
     this.#isAway = true;
+    if (this.#timer !== undefined && this.#again === undefined) {
+      const afterMs = AGAIN_MS * (2 / 3 + (Math.random() * 2) / 3);
+      this.#again = setTimeout(() => {
+        this.#again = undefined;
+        this.#lookAtAll();
+      }, afterMs);
+    }
   }
 }

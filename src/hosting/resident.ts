@@ -11,6 +11,8 @@
  *   3. Another revision, or another environment or limit, is brought in beside
  *      what serves. When that cannot start, what serves goes on, and it is
  *      tried again with growing pauses, or at once when the record changes.
+ *      When the record changes meanwhile, it is given up: a revision that
+ *      hangs does not hold up the one that mends it.
  *   4. The number of workers follows the load within the node's share. A
  *      deployment that is stopped has none and takes no new work; its tasks
  *      can still be asked for.
@@ -18,39 +20,25 @@
  * Whatever fails does not end it: it is what the node reports.
  */
 import type { HostedDeployment } from "../deployments/hosted.ts";
-import { type Problem, problem } from "../errors.ts";
-import type { Log } from "../queue/log.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
 import { Fault } from "./fault.ts";
-import { keyOf, type PreparationOptions, prepare, releaseLater, standIn } from "./preparation.ts";
-import type { ServedRevision, ServedRevisions } from "./served.ts";
+import { keyOf, prepare, releaseLater, standIn, untilAborted } from "./preparation.ts";
+import { failed, starting, stopped } from "./refusals.ts";
+import type { ResidentOptions } from "./resident-options.ts";
+import type { ServedRevision } from "./served.ts";
 import { reportOf } from "./status.ts";
 import type { HeldArtifact } from "./unpacked.ts";
-
-export interface ResidentOptions extends PreparationOptions {
-  /** Makes what runs a deployment, with its number of workers within these bounds. */
-  readonly open: (record: HostedRecord, scale: Share) => HostedDeployment;
-  /** A revision that other nodes serve, when the target revision does not start here. */
-  readonly servedElsewhere: (record: HostedRecord) => Promise<ServedRevision | undefined>;
-  readonly served: ServedRevisions;
-  readonly shareOf: (record: HostedRecord) => Share;
-  readonly log: Log;
-  /** What `report` answers may have changed. */
-  onChange(): void;
-}
-
-/** Workers on this node. */
-export interface Share {
-  readonly min: number;
-  readonly max: number;
-  readonly nodes: number;
-}
 
 interface Current extends ServedRevision {
   /** Tells one way to run it from another. */
   readonly key: string;
   readonly artifact: HeldArtifact;
+}
+
+interface Bringing extends Pick<HostedRecord, "desiredState"> {
+  readonly key: string;
+  readonly abort: AbortController;
 }
 
 export class Resident implements AsyncDisposable {
@@ -60,6 +48,8 @@ export class Resident implements AsyncDisposable {
   #current: Current | undefined;
   #fault: Fault | undefined;
   #settling: Promise<void> | undefined;
+  /** What is being brought in. */
+  #bringing: Bringing | undefined;
   #again = false;
   #ended = false;
   #ending: Promise<void> | undefined;
@@ -85,20 +75,10 @@ export class Resident implements AsyncDisposable {
     if (this.#hosted && this.#current) {
       return this.#hosted;
     }
-    const { organization, name, desiredState } = this.#record;
-    if (desiredState === "stopped" && this.#fault === undefined) {
-      throw this.#stopped();
-    }
     if (this.#fault !== undefined) {
-      throw problem(
-        "DEPLOYMENT_FAILED",
-        `deployment ${organization}/${name} could not start: its status says why (tessera deployment get ${name})`,
-        { retryAfterMs: 5_000 },
-      );
+      throw failed(this.#record);
     }
-    throw problem("NO_WORKER", `deployment ${organization}/${name} is starting: try again`, {
-      retryAfterMs: 1_000,
-    });
+    throw this.#record.desiredState === "stopped" ? stopped(this.#record) : starting(this.#record);
   }
 
   /** Whether calls are taken, be it that a worker has to start for them. */
@@ -108,10 +88,15 @@ export class Resident implements AsyncDisposable {
 
   /** This is how it should be from now on. */
   want(record: HostedRecord): void {
-    const isOther = keyOf(record) !== keyOf(this.#record);
+    const key = keyOf(record);
+    const isOther = key !== keyOf(this.#record);
     this.#record = record;
     if (isOther) {
       this.#forgive();
+    }
+    const { desiredState } = record;
+    if (this.#bringing?.key !== key || this.#bringing.desiredState !== desiredState) {
+      this.#bringing?.abort.abort(new Error("something else is wanted"));
     }
     this.#settle();
   }
@@ -122,7 +107,7 @@ export class Resident implements AsyncDisposable {
       const isStopped = this.#record.desiredState === "stopped";
       const share = this.#options.shareOf(this.#record);
       this.#hosted.scale = isStopped ? { ...share, min: 0, max: 0 } : share;
-      this.#hosted.closed = isStopped ? () => this.#stopped() : undefined;
+      this.#hosted.closed = isStopped ? () => stopped(this.#record) : undefined;
       this.#options.onChange();
     }
   }
@@ -146,6 +131,7 @@ export class Resident implements AsyncDisposable {
 
   async #end(drainMs: number): Promise<void> {
     this.#ended = true;
+    this.#bringing?.abort.abort(new Error("the node is shutting down"));
     this.#fault?.[Symbol.dispose]();
     await this.#hosted?.drain(drainMs);
     await this.#settling;
@@ -174,31 +160,48 @@ export class Resident implements AsyncDisposable {
   }
 
   async #step(record: HostedRecord): Promise<void> {
-    const { log, onChange } = this.#options;
+    const { onChange } = this.#options;
     const key = keyOf(record);
+    const abort = new AbortController();
+    this.#bringing = { key, abort, desiredState: record.desiredState };
     try {
       if (key !== this.#current?.key && !this.#fault?.forbids(key)) {
-        await this.#bring(record, key);
+        await this.#bring(record, key, abort.signal);
       }
       if (key === this.#current?.key) {
         this.#forgive();
       }
     } catch (err) {
-      this.#failed(key, err);
-      const { deploymentId, targetRevision: revision } = record;
-      const reason = this.#fault?.message;
-      log.warn({ deploymentId, revision, reason }, "a deployment could not be started");
-      await this.#fallBack(record).catch((cause: unknown) =>
-        log.warn({ err: cause, deploymentId }, "nor could the revision that others serve"),
-      );
+      await this.#missed(record, err, abort.signal);
     }
+    this.#bringing = undefined;
     this.rescale();
     this.#resumed.resolve();
     onChange();
   }
 
+  /** It could not be brought in, or is not wanted any more. */
+  async #missed(record: HostedRecord, err: unknown, signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    const { deploymentId, targetRevision: revision } = record;
+    if (signal.aborted) {
+      log.info({ deploymentId, revision }, "a roll-out was given up: something else is wanted");
+      return;
+    }
+    this.#failed(keyOf(record), err);
+    const reason = this.#fault?.message;
+    log.warn({ deploymentId, revision, reason }, "a deployment could not be started");
+    try {
+      await this.#fallBack(record, signal);
+    } catch (cause) {
+      if (!signal.aborted) {
+        log.warn({ err: cause, deploymentId }, "nor could the revision that others serve");
+      }
+    }
+  }
+
   /** Has what the record says take the place of what runs. */
-  async #bring(record: HostedRecord, key: string): Promise<void> {
+  async #bring(record: HostedRecord, key: string, signal: AbortSignal): Promise<void> {
     const { served, log } = this.#options;
     const { deploymentId, targetRevision: revision, digest } = record;
     if (revision === undefined || digest === undefined) {
@@ -208,58 +211,58 @@ export class Resident implements AsyncDisposable {
       const last = await served.get(deploymentId);
       const isTarget = last?.revision === revision && last.digest === digest;
       if (record.desiredState === "stopped" || isTarget) {
-        await this.#run(record, { revision, digest, key }, "resume");
+        await this.#run(record, { revision, digest, key }, { how: "resume", signal });
         return;
       }
       if (last !== undefined) {
         // It serves while the other one starts.
-        await this.#run(record, { ...last, key: "" }, "resume").catch(() => undefined);
+        const standIn = { ...last, key: "" };
+        await this.#run(record, standIn, { how: "resume", signal }).catch(() => undefined);
         this.rescale();
       }
       this.#resumed.resolve();
     }
     if (record.desiredState === "stopped") {
-      await this.#run(record, { revision, digest, key }, "resume");
+      await this.#run(record, { revision, digest, key }, { how: "resume", signal });
       return;
     }
-    await this.#run(record, { revision, digest, key }, "deploy");
+    await this.#run(record, { revision, digest, key }, { how: "deploy", signal });
     await served
       .set(deploymentId, { revision, digest })
       .catch((err: unknown) => log.warn({ err }, "a revision could not be noted as served"));
   }
 
   /** On a node that has nothing to go on with. */
-  async #fallBack(record: HostedRecord): Promise<void> {
+  async #fallBack(record: HostedRecord, signal: AbortSignal): Promise<void> {
     if (this.#current !== undefined || this.#ended) {
       return;
     }
     const elsewhere = await this.#options.servedElsewhere(record);
     if (elsewhere !== undefined) {
-      await this.#run(record, { ...elsewhere, key: "" }, "deploy");
+      await this.#run(record, { ...elsewhere, key: "" }, { how: "deploy", signal });
     }
   }
 
   async #run(
     record: HostedRecord,
     { revision, digest, key }: ServedRevision & { readonly key: string },
-    how: "deploy" | "resume",
+    { how, signal }: { readonly how: "deploy" | "resume"; readonly signal: AbortSignal },
   ): Promise<void> {
     const { open, shareOf } = this.#options;
-    const { artifact, service } = await prepare(record, { revision, digest }, this.#options);
+    const preparing = prepare(record, { revision, digest }, this.#options);
+    const { artifact, service } = await untilAborted(preparing, signal);
     const code = key === "" ? standIn(service) : service;
     try {
       if (this.#ended) {
         throw new Error("the node is shutting down");
       }
       if (this.#hosted === undefined) {
-        const hosted = open(record, shareOf(record));
-        this.#hosted = hosted;
-        await hosted.start();
+        this.#hosted = open(record, shareOf(record));
       }
       if (how === "resume") {
         this.#hosted.resume(code, artifact.index.service);
       } else {
-        await this.#hosted.deploy(code);
+        await this.#hosted.deploy(code, signal);
       }
     } catch (err) {
       artifact.release();
@@ -284,14 +287,5 @@ export class Resident implements AsyncDisposable {
   #forgive(): void {
     this.#fault?.[Symbol.dispose]();
     this.#fault = undefined;
-  }
-
-  #stopped(): Problem {
-    const { organization, name } = this.#record;
-    return problem(
-      "DEPLOYMENT_STOPPED",
-      `deployment ${organization}/${name} is stopped: tessera deployment start ${name}`,
-      { retryAfterMs: 30_000 },
-    );
   }
 }

@@ -1,5 +1,6 @@
 /** A deployment on this node with what belongs to it: its log, and where its workers get what they need. */
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
+import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
 import { HostedDeployment, type HostedOptions } from "../deployments/hosted.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Log } from "../queue/log.ts";
@@ -7,7 +8,8 @@ import type { Hosting as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
 import type { Nodes } from "./nodes.ts";
-import { Resident, type Share } from "./resident.ts";
+import { Resident } from "./resident.ts";
+import type { Share } from "./resident-options.ts";
 import type { ServedRevision, ServedRevisions } from "./served.ts";
 import type { UnpackedArtifacts } from "./unpacked.ts";
 
@@ -22,6 +24,8 @@ export interface TenantOptions {
     HostedOptions,
     | "storage"
     | "notifier"
+    | "rounds"
+    | "starts"
     | "newId"
     | "now"
     | "maxWaiting"
@@ -31,6 +35,7 @@ export interface TenantOptions {
     | "maxFileBytes"
     | "files"
     | "allowNativeCode"
+    | "tracing"
   >;
   /** Where the node counts. */
   readonly metrics?: Metrics | undefined;
@@ -105,7 +110,14 @@ async function environmentOf(
       );
     }
   });
-  return { ...settings.env, ...Object.fromEntries(opened) };
+  const environment = { ...settings.env, ...Object.fromEntries(opened) };
+  const bytes = environmentBytes(environment);
+  if (bytes > MAX_ENVIRONMENT_BYTES) {
+    throw new Error(
+      `its variables and secrets take ${bytes} bytes, and ${MAX_ENVIRONMENT_BYTES} is the limit: remove some`,
+    );
+  }
+  return environment;
 }
 
 async function servedElsewhere(

@@ -11,20 +11,22 @@
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { problem } from "../errors.ts";
+import { type AllowedOrigins, isAllowedOrigin } from "./cors.ts";
 
 /** They change nothing (RFC 9110, section 9.2.1). */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Refuses what browsers send for pages of other sites, with ACCESS_DENIED. */
-export function refuseCrossSite(app: FastifyInstance): void {
+/** Refuses what browsers send for pages of other sites, with ACCESS_DENIED; pages of `allowed` may call. */
+export function refuseCrossSite(app: FastifyInstance, allowed: AllowedOrigins): void {
   app.addHook("onRequest", (req, _reply, done) => {
-    if (SAFE.has(req.method) || !isCrossSite(originOf(req))) {
+    const isLet = SAFE.has(req.method) || isAllowedOrigin(allowed, req.headers.origin);
+    if (isLet || !isCrossSite(originOf(req))) {
       done();
     } else {
       done(
         problem(
           "ACCESS_DENIED",
-          "this request comes from a page of another site, and without a token any page could make a browser send it: serve with --token, and send the token",
+          "this request comes from a page of another site, and without a token any page could make a browser send it: serve with --token, and send the token, or name the page's origin with --cors",
         ),
       );
     }

@@ -4,6 +4,7 @@ import { base64Encode } from "@bufbuild/protobuf/wire";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyReply } from "fastify";
+import { RequestInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import type { Problem } from "../errors.ts";
 import { httpStatus } from "./status.ts";
 
@@ -20,11 +21,13 @@ export interface ErrorJson {
   }[];
 }
 
-export function errorJson(err: ConnectError): ErrorJson {
+/** @param requestId of the request that it is an answer to. */
+export function errorJson(err: ConnectError, requestId?: string): ErrorJson {
+  const details = requestId === undefined ? err.details : [...err.details, requestInfo(requestId)];
   return {
     code: codeToString(err.code),
     message: err.rawMessage,
-    details: err.details.map((detail) => {
+    details: details.map((detail) => {
       if (!("desc" in detail)) {
         return { type: detail.type, value: base64Encode(detail.value, "std_raw") };
       }
@@ -37,6 +40,11 @@ export function errorJson(err: ConnectError): ErrorJson {
       };
     }),
   };
+}
+
+/** How an error says which request it is an answer to. */
+export function requestInfo(requestId: string) {
+  return { desc: RequestInfoSchema, value: { requestId } };
 }
 
 export interface SendOptions {
@@ -62,7 +70,7 @@ export function sendProblem(
   return reply
     .code(status)
     .header("content-type", type)
-    .send(Buffer.from(JSON.stringify(errorJson(found))));
+    .send(Buffer.from(JSON.stringify(errorJson(found, reply.request.id))));
 }
 
 /** True for a defect of the server, which its log should have in full; a caller that went away is none. */

@@ -1,4 +1,5 @@
 /** What is counted for one deployment: a function per event. */
+import type { CustomMetrics } from "./custom-metrics.ts";
 import type { OwnedTable } from "./metrics.ts";
 
 export type Protocol = "http" | "rest" | "connect" | "grpc" | "grpc_web";
@@ -20,6 +21,7 @@ export type WorkerEnd = "crashed" | "killed" | "memory" | "unresponsive" | "star
 
 export interface DeploymentMetricsOptions {
   readonly now: () => number;
+  readonly custom: CustomMetrics;
   readonly onEnd: () => void;
 }
 
@@ -30,6 +32,11 @@ export class DeploymentMetrics {
   constructor(metrics: OwnedTable, options: DeploymentMetricsOptions) {
     this.#metrics = metrics;
     this.#options = options;
+  }
+
+  /** What its service counts itself. */
+  get custom(): CustomMetrics {
+    return this.#options.custom;
   }
 
   /** A call was answered; `code` in the words of Connect (`not_found`), or `ok`. */
@@ -83,6 +90,7 @@ export class DeploymentMetrics {
     for (const owned of Object.values(this.#metrics)) {
       owned.end();
     }
+    this.custom.end();
     this.#options.onEnd();
   }
 }

@@ -4,7 +4,7 @@
  * now, so there are no timestamps. Source: the exposition formats document of
  * Prometheus.
  */
-import { labelOf, writeLabels } from "./labels.ts";
+import { escapeHelp, labelOf, writeLabels } from "./labels.ts";
 import type { Metrics } from "./metrics.ts";
 import { formatNumber } from "./number.ts";
 import { Pace } from "./pace.ts";
@@ -25,9 +25,9 @@ export async function* expose(
 ): AsyncGenerator<string, void, undefined> {
   const pace = new Pace();
   let chunk = "";
-  for (const { declaration, groups } of metrics.all) {
-    const { name, help, kind } = declaration;
-    let heading = `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n`;
+  const platform = metrics.all.map(({ declaration, groups }) => ({ ...declaration, groups }));
+  for (const { name, help, kind, groups } of [...platform, ...metrics.custom.families(only)]) {
+    let heading = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${kind}\n`;
     for (const [organizationId, group] of groups) {
       if (only !== undefined && organizationId !== only.organizationId) {
         continue;

@@ -41,3 +41,8 @@ function escapeValue(value: string): string {
     ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
     : value;
 }
+
+/** The text of a HELP line. */
+export function escapeHelp(help: string): string {
+  return help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}

@@ -34,9 +34,20 @@ export interface Owner {
   readonly labels: readonly (readonly [name: string, value: string])[];
 }
 
+/** How many samples several metrics may have together. */
+export interface SeriesBudget {
+  /** False when so many more would be too many. */
+  take(samples: number): boolean;
+  giveBack(samples: number): void;
+}
+
 export interface MetricOptions {
   /** Series in a group: sets of labels, of which a histogram has several texts each. */
   readonly maxSeries: number;
+  /** Default: nothing but `maxSeries` bounds them. */
+  readonly budget?: SeriesBudget;
+  /** Which values of labels are counted by themselves. Default: those of the platform's labels. */
+  readonly listed?: { readonly [label: string]: LabelDeclaration };
   /** Told of every event that was not counted. */
   readonly onDropped: (owner: Owner) => void;
 }
@@ -61,9 +72,10 @@ export class Metric<Declared extends Declaration = Declaration> {
   constructor(declaration: Declared, options: MetricOptions) {
     this.declaration = declaration;
     this.#options = options;
+    const { listed = LABELS }: Pick<MetricOptions, "listed"> = options;
     this.#listed = declaration.labels.map((name) => {
-      const label: LabelDeclaration | undefined = LABELS[name as keyof typeof LABELS];
-      return label?.values && new Set(label.values);
+      const values = Object.hasOwn(listed, name) ? listed[name]?.values : undefined;
+      return values && new Set(values);
     });
   }
 
@@ -79,15 +91,19 @@ export class Metric<Declared extends Declaration = Declaration> {
       group = new MutableGroup();
       this.#groups.set(owner.organizationId, group);
     }
-    return new Owned(this.declaration, owner, { ...this.#options, group, listed: this.#listed });
+    const { maxSeries, budget, onDropped } = this.#options;
+    const options = { maxSeries, budget, onDropped, group, values: this.#listed };
+    return new Owned(this.declaration, owner, options);
   }
 }
 
 interface Branch extends Map<string, Branch | AnySeries | undefined> {}
 
-interface OwnedOptions extends MetricOptions {
+interface OwnedOptions extends Pick<MetricOptions, "maxSeries" | "onDropped"> {
+  readonly budget: SeriesBudget | undefined;
   readonly group: MutableGroup;
-  readonly listed: readonly (ReadonlySet<string> | undefined)[];
+  /** By label: the values that are counted by themselves; undefined for names. */
+  readonly values: readonly (ReadonlySet<string> | undefined)[];
 }
 
 /** What one owner counts of one metric. */
@@ -129,13 +145,15 @@ export class Owned<Declared extends Declaration = Declaration> {
   /** Every series ends, and is left out at once; nothing is counted after it. */
   end(): void {
     this.#ended = true;
-    this.#options.group.remove(this.#series);
+    const { group, budget } = this.#options;
+    budget?.giveBack(this.#series.reduce((sum, { parts }) => sum + parts.length, 0));
+    group.remove(this.#series);
     this.#series.length = 0;
     this.#root.clear();
   }
 
   #create(values: readonly string[], branch: Branch): SeriesOf<Declared> | undefined {
-    const { listed, group, maxSeries, onDropped } = this.#options;
+    const { values: listed, group, maxSeries, budget, onDropped } = this.#options;
     const counted = values.map((value, index) =>
       listed[index]?.has(value) === false ? "other" : value,
     );
@@ -146,7 +164,7 @@ export class Owned<Declared extends Declaration = Declaration> {
     if (this.#ended) {
       return undefined;
     }
-    if (group.size >= maxSeries) {
+    if (group.size >= maxSeries || budget?.take(samplesOf(this.#declaration)) === false) {
       this.#forget(values, branch);
       onDropped(this.#owner);
       return undefined;
@@ -171,6 +189,11 @@ export class Owned<Declared extends Declaration = Declaration> {
       parent.delete(values.at(-2) as string);
     }
   }
+}
+
+/** What Prometheus sees of one series: a histogram has its buckets, +Inf, its sum and its count. */
+function samplesOf({ kind, buckets = [] }: Declaration): number {
+  return kind === "histogram" ? buckets.length + 3 : 1;
 }
 
 class MutableGroup implements Group {

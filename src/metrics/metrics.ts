@@ -10,6 +10,7 @@
  * read from a label; it neither bounds the number of series nor ends those of
  * a deployment at once; and it writes all its text in one piece.
  */
+import { CustomFamilies } from "./custom-families.ts";
 import { type Declaration, METRICS, type MetricKey } from "./declarations.ts";
 import { DeploymentMetrics } from "./deployment.ts";
 import { type Group, Metric, type Owned, type Owner } from "./metric.ts";
@@ -62,6 +63,8 @@ export class Metrics {
   readonly #dropped = new Map<string, OwnedTable["seriesDropped"]>();
   readonly #deployments = new Map<string, CountedDeployment>();
   readonly #byId = new Map<string, DeploymentMetrics>();
+  /** What the services of deployments count themselves. */
+  readonly custom: CustomFamilies;
 
   constructor({ node, now, maxSeries = MAX_SERIES }: MetricsOptions) {
     this.node = node;
@@ -72,19 +75,24 @@ export class Metrics {
         onDropped: (owner) => this.#seriesDropped(owner, declaration.name),
       });
     this.#table = mapValues(METRICS, create) as unknown as MetricTable;
+    this.custom = new CustomFamilies({
+      maxSeries,
+      onDropped: (owner, metric, events) => this.#seriesDropped(owner, metric, events),
+    });
     const owner: Owner = { organizationId: undefined, labels: [["node", node]] };
     this.#own = this.#ownedBy(owner, "node") as OwnedTable;
     this.#own.startTime.with()?.set(Math.round(now() / 1_000 - process.uptime()), now());
   }
 
-  /** Every metric there is, in the order of the declarations. */
+  /** Every metric of the platform, in the order of the declarations. */
   get all(): readonly Metric[] {
     return Object.values(this.#table) as unknown as Metric[];
   }
 
   /** The metrics of one organization, by the names that Prometheus sees. */
   groupsOf(organizationId: string): Group[] {
-    return this.all.flatMap((metric) => metric.groups.get(organizationId) ?? []);
+    const own = this.all.flatMap((metric) => metric.groups.get(organizationId) ?? []);
+    return [...own, ...this.custom.groupsOf(organizationId)];
   }
 
   /** Every organization that has series. */
@@ -122,9 +130,14 @@ export class Metrics {
         ["node", this.node],
       ],
     };
+    const custom = this.custom.add(owner, deployment);
     const created = new DeploymentMetrics(this.#ownedBy(owner, "deployment"), {
       now: this.#now,
-      onEnd: () => this.#ended(key, created),
+      custom,
+      onEnd: () => {
+        this.custom.remove(custom);
+        this.#ended(key, created);
+      },
     });
     this.#deployments.set(key, { deploymentId, metrics: created });
     if (deploymentId !== undefined) {
@@ -182,7 +195,7 @@ export class Metrics {
     return Object.fromEntries(owned);
   }
 
-  #seriesDropped({ organizationId, labels }: Owner, metric: string): void {
+  #seriesDropped({ organizationId, labels }: Owner, metric: string, events = 1): void {
     if (organizationId === undefined) {
       return;
     }
@@ -192,7 +205,7 @@ export class Metrics {
       dropped = this.#table.seriesDropped.of({ organizationId, labels: own });
       this.#dropped.set(organizationId, dropped);
     }
-    dropped.with(metric)?.add();
+    dropped.with(metric)?.add(events);
   }
 }
 

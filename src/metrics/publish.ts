@@ -15,11 +15,15 @@ export const PUBLISH_MS = 5_000;
 /** Rows of nodes that have not written for so long are deleted. */
 const PRUNE_AFTER_MS = 10 * 60_000;
 
+const PRUNE_EVERY_MS = 60_000;
+
 export interface PublishOptions {
   readonly metrics: Metrics;
   readonly storage: MetricsStorage;
   readonly nodeId: string;
   readonly now: () => number;
+  /** No other node is there to read it. Default: some may be. */
+  readonly isAlone?: () => boolean;
   /** Told of every time that it did not work; the next time comes by itself. */
   readonly onError: (err: unknown) => void;
 }
@@ -32,6 +36,7 @@ interface Published {
 export class Publisher implements AsyncDisposable {
   readonly #options: PublishOptions;
   readonly #published = new Map<string, Published>();
+  #prunedMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
 
@@ -40,8 +45,13 @@ export class Publisher implements AsyncDisposable {
   }
 
   start(): void {
-    void this.publish();
-    this.#timer = setInterval(() => void this.publish(), PUBLISH_MS).unref();
+    const round = (): void => {
+      if (!this.#options.isAlone?.()) {
+        void this.publish();
+      }
+    };
+    round();
+    this.#timer = setInterval(round, PUBLISH_MS).unref();
   }
 
   /** Shows what there is now; the same promise while that is under way. Never rejects. */
@@ -79,7 +89,10 @@ export class Publisher implements AsyncDisposable {
         this.#published.delete(organizationId);
       }
     }
-    await storage.pruneSamples({ nowMs: now(), afterMs: PRUNE_AFTER_MS });
+    if (performance.now() - this.#prunedMs > PRUNE_EVERY_MS) {
+      this.#prunedMs = performance.now();
+      await storage.pruneSamples({ nowMs: now(), afterMs: PRUNE_AFTER_MS });
+    }
   }
 
   async #row(organizationId: string, whole: boolean): Promise<SampleRow> {

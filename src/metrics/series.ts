@@ -49,7 +49,7 @@ export class Counter extends Series {
 
 export class Gauge extends Series {
   #value: number | undefined;
-  #setAtMs = 0;
+  #setAtMs: number | undefined;
 
   constructor({ name }: Declaration, labels: Labels) {
     super((series: Gauge) => [
@@ -57,15 +57,20 @@ export class Gauge extends Series {
         name,
         labels,
         read: () => (series.ended ? undefined : series.#value),
-        timestampMs: () => series.#setAtMs,
+        timestampMs: (nowMs) => series.#setAtMs ?? nowMs,
       }),
     ]);
   }
 
-  /** A gauge is as old as its last setting. */
-  set(value: number, nowMs: number): void {
+  /** A gauge is as old as its last setting; without a time, it is what it is until the next. */
+  set(value: number, nowMs?: number): void {
     this.#value = value;
     this.#setAtMs = nowMs;
+  }
+
+  /** Nobody knows what it is any more: it is left out until it is set. */
+  unset(): void {
+    this.#value = undefined;
   }
 }
 
@@ -104,6 +109,14 @@ export class Histogram extends Series {
     }
     this.#counts[index] = (this.#counts[index] as number) + 1;
     this.#sum += value;
+  }
+
+  /** Adds values that somebody else observed: how many in each bucket alone, +Inf last. */
+  merge(counts: readonly number[], sum: number): void {
+    for (const [index, count] of counts.entries()) {
+      this.#counts[index] = (this.#counts[index] as number) + count;
+    }
+    this.#sum += sum;
   }
 
   #upTo(last: number): number | undefined {

@@ -1,13 +1,13 @@
 /**
  * What a browser keeps while its person is at the provider: sealed, so that
  * nobody can make a browser go on with a sign-in that it did not begin, and
- * for ten minutes.
+ * for ten minutes. Under https no other host can plant one either: see
+ * auth/sessions.ts.
  */
 import type { KeyRing } from "../auth/keys.ts";
 import type { Flow } from "./provider.ts";
 
 const NAME = "tessera_oidc";
-const PATH = "/auth/oidc";
 const CONTEXT = "oidc sign-in";
 const LIFETIME_MS = 10 * 60_000;
 
@@ -15,6 +15,8 @@ const LIFETIME_MS = 10 * 60_000;
 export interface PendingSignIn extends Flow {
   /** Where the person wanted to go: a path. */
   readonly next: string;
+  /** The session whose person is to prove once more that they are there; absent: somebody signs in. */
+  readonly confirms?: string;
 }
 
 export interface FlowCookieOptions {
@@ -40,13 +42,14 @@ export function clearFlowCookie(secure: boolean): string {
 /** The sign-in of a `Cookie` header; undefined when there is none, or it took too long. */
 export function readFlowCookie(
   header: string | undefined,
-  { keys, nowMs }: Omit<FlowCookieOptions, "secure">,
+  { keys, secure, nowMs }: FlowCookieOptions,
 ): PendingSignIn | undefined {
+  const name = nameOf(secure);
   const sealed = header
     ?.split(";")
     .map((pair) => pair.trim())
-    .find((pair) => pair.startsWith(`${NAME}=`))
-    ?.slice(NAME.length + 1);
+    .find((pair) => pair.startsWith(`${name}=`))
+    ?.slice(name.length + 1);
   if (!sealed) {
     return undefined;
   }
@@ -63,6 +66,12 @@ export function readFlowCookie(
 }
 
 function setCookie(value: string, maxAgeSeconds: number, secure: boolean): string {
-  const attributes = `Path=${PATH}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax`;
-  return `${NAME}=${value}; ${attributes}${secure ? "; Secure" : ""}`;
+  const attributes = `Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax`;
+  // The prefix asks for the path of everything.
+  const path = secure ? "/" : "/auth/oidc";
+  return `${nameOf(secure)}=${value}; Path=${path}; ${attributes}${secure ? "; Secure" : ""}`;
+}
+
+function nameOf(secure: boolean): string {
+  return secure ? `__Host-${NAME}` : NAME;
 }

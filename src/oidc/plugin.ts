@@ -1,22 +1,32 @@
 /**
  * The browser's way through a provider: `/auth/oidc/start` sends it there,
- * `/auth/oidc/callback` takes it back and signs the person in. What goes wrong
- * is said by the sign-in page, which gets a word for it and no detail.
+ * `/auth/oidc/callback` takes it back and signs the person in. With
+ * `?confirm=true`, who is signed in proves once more to be there, for what asks
+ * for a recent sign-in. What goes wrong is said by the sign-in page, which gets
+ * a word for it and no detail.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import type { KeyRing } from "../auth/keys.ts";
+import { principalOf, type SessionPrincipal } from "../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../auth/sessions.ts";
+import type { Faces } from "../server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
-import { clearFlowCookie, readFlowCookie, writeFlowCookie } from "./flow-cookie.ts";
-import { type OidcProvider, SignInDenied } from "./provider.ts";
-import { type Refusal, type SignInOptions, signInAs } from "./sign-in.ts";
+import {
+  clearFlowCookie,
+  type PendingSignIn,
+  readFlowCookie,
+  writeFlowCookie,
+} from "./flow-cookie.ts";
+import { type Identity, type OidcProvider, SignInDenied } from "./provider.ts";
+import { confirmBy, type Refusal, type SignInOptions, signInAs } from "./sign-in.ts";
 
 export interface OidcOptions extends SignInOptions {
   readonly provider: OidcProvider;
   /** What people call it. */
   readonly name: string;
   readonly keys: KeyRing;
-  /** Whether browsers reach the platform over TLS. */
+  /** Whether browsers reach the platform over TLS, whatever a request says. */
   readonly secure: boolean;
   readonly sessionLifetimeMs: number;
 }
@@ -28,12 +38,19 @@ export interface SignInPageOptions {
   readonly accounts: Pick<Accounts, "needsSetup">;
   /** Undefined: by password only. */
   readonly oidc: OidcOptions | undefined;
+  /** Tells whose session a browser has. */
+  readonly contextValues: Faces["contextValues"];
+}
+
+/** What both ways need: the options, and the session that a browser has. */
+interface Way extends OidcOptions {
+  readonly sessionOf: (req: FastifyRequest) => Promise<SessionPrincipal | undefined>;
 }
 
 /** What the sign-in page asks: the ways there are, and whether anyone has an account yet. */
 export async function signInMethods(
   app: FastifyInstance,
-  { accounts, oidc }: SignInPageOptions,
+  { accounts, oidc, contextValues }: SignInPageOptions,
 ): Promise<void> {
   // Once it is set up, it stays so.
   let isSetUp = false;
@@ -44,20 +61,36 @@ export async function signInMethods(
       .send({ needs_setup: !isSetUp, password: true, ...(oidc && { oidc: { name: oidc.name } }) });
   });
   if (oidc !== undefined) {
-    app.get("/auth/oidc/start", (req, reply) => start(req, reply, oidc));
-    app.get("/auth/oidc/callback", (req, reply) => callback(req, reply, oidc));
+    const sessionOf: Way["sessionOf"] = async (req) => {
+      // A public method is told of a session, and refuses nobody.
+      const principal = principalOf(await contextValues(req, AuthService.method.signIn));
+      return principal?.kind === "session" ? principal : undefined;
+    };
+    const wayOf = (req: FastifyRequest): Way => {
+      return { ...oidc, secure: oidc.secure || req.protocol === "https", sessionOf };
+    };
+    app.get("/auth/oidc/start", (req, reply) => start(req, reply, wayOf(req)));
+    app.get("/auth/oidc/callback", (req, reply) => callback(req, reply, wayOf(req)));
   }
 }
 
 async function start(
   req: FastifyRequest,
   reply: FastifyReply,
-  { provider, keys, secure, now }: OidcOptions,
+  { provider, keys, secure, now, sessionOf }: Way,
 ): Promise<FastifyReply> {
-  const next = localPath((req.query as { readonly next?: unknown }).next);
+  const query = req.query as { readonly next?: unknown; readonly confirm?: unknown };
+  const next = localPath(query.next);
+  const session = query.confirm === "true" ? await sessionOf(req) : undefined;
+  const afresh = query.confirm === "true";
+  if (afresh && session === undefined) {
+    return refuse(reply, "expired", next);
+  }
+  const nowMs = now();
   try {
-    const { url, flow } = await provider.begin();
-    reply.header("set-cookie", writeFlowCookie({ ...flow, next }, { keys, secure, nowMs: now() }));
+    const { url, flow } = await provider.begin({ nowMs, afresh });
+    const pending = { ...flow, next, ...(session && { confirms: session.sessionId }) };
+    reply.header("set-cookie", writeFlowCookie(pending, { keys, secure, nowMs }));
     return go(reply, url);
   } catch (err) {
     req.log.warn({ err }, "the OpenID Connect provider cannot be asked");
@@ -68,10 +101,10 @@ async function start(
 async function callback(
   req: FastifyRequest,
   reply: FastifyReply,
-  options: OidcOptions,
+  options: Way,
 ): Promise<FastifyReply> {
   const { provider, keys, secure, now, sessionLifetimeMs } = options;
-  const pending = readFlowCookie(req.headers.cookie, { keys, nowMs: now() });
+  const pending = readFlowCookie(req.headers.cookie, { keys, secure, nowMs: now() });
   // Good for one answer, whichever it is.
   reply.header("set-cookie", clearFlowCookie(secure));
   if (pending === undefined) {
@@ -80,6 +113,10 @@ async function callback(
   const { next } = pending;
   try {
     const identity = await provider.finish(req.url.slice(req.url.indexOf("?")), pending);
+    if (pending.confirms !== undefined) {
+      const refusal = await confirm(req, { ...pending, identity }, options);
+      return refusal === undefined ? go(reply, next) : refuse(reply, refusal, next);
+    }
     const { value, session } = newSession(now(), sessionLifetimeMs);
     const refusal = await signInAs(identity, { session, address: addressOf(req) }, options);
     if (refusal !== undefined) {
@@ -93,6 +130,19 @@ async function callback(
     req.log[denied ? "info" : "warn"]({ err }, "a sign-in by OpenID Connect failed");
     return refuse(reply, denied ? "denied" : "failed", next);
   }
+}
+
+/** Errors of the provider have been dealt with; the session may have ended meanwhile, or be another. */
+async function confirm(
+  req: FastifyRequest,
+  { identity, confirms, beganAtMs }: PendingSignIn & { readonly identity: Identity },
+  options: Way,
+): Promise<Word | undefined> {
+  const session = await options.sessionOf(req);
+  if (session?.sessionId !== confirms || session === undefined) {
+    return "expired";
+  }
+  return confirmBy(identity, { session, beganAtMs, address: addressOf(req) }, options);
 }
 
 function refuse(reply: FastifyReply, refused: Word, next: string): FastifyReply {

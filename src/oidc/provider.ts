@@ -20,11 +20,17 @@ export interface ProviderOptions {
   readonly redirectUri: string;
 }
 
+export interface Beginning {
+  readonly nowMs: number;
+  readonly afresh: boolean;
+}
+
 /** What has to be kept in the browser between its leaving and its coming back. */
 export interface Flow {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
+  readonly beganAtMs: number;
 }
 
 /** Who the provider says it is. */
@@ -33,6 +39,10 @@ export interface Identity {
   readonly subject: string;
   /** In lower case; undefined when the provider does not vouch for it. */
   readonly verifiedEmail: string | undefined;
+  /** The same, whether it vouches for it or not: good for a record of a refusal, and nothing else. */
+  readonly claimedEmail: string | undefined;
+  /** When it had the person prove to be there; undefined when it does not say. */
+  readonly authenticatedAtMs: number | undefined;
   /** May be empty. */
   readonly displayName: string;
 }
@@ -50,10 +60,18 @@ export class OidcProvider {
     this.#options = options;
   }
 
-  /** Where to send the browser, and what to compare its answer with. Rejects when the provider cannot be asked. */
-  async begin(): Promise<{ readonly url: string; readonly flow: Flow }> {
+  /**
+   * Where to send the browser, and what to compare its answer with. With
+   * `afresh`, the provider is to ask for the person even if it knows them
+   * already, and to say when it did. Rejects when it cannot be asked.
+   */
+  async begin({
+    nowMs,
+    afresh,
+  }: Beginning): Promise<{ readonly url: string; readonly flow: Flow }> {
     const config = await this.#configuration();
     const flow: Flow = {
+      beganAtMs: nowMs,
       state: client.randomState(),
       nonce: client.randomNonce(),
       codeVerifier: client.randomPKCECodeVerifier(),
@@ -65,6 +83,8 @@ export class OidcProvider {
       nonce: flow.nonce,
       code_challenge: await client.calculatePKCECodeChallenge(flow.codeVerifier),
       code_challenge_method: "S256",
+      // OpenID Connect Core 1.0, section 3.1.2.1: with a max_age, the answer has to have auth_time.
+      ...(afresh && { prompt: "login", max_age: "0" }),
     });
     return { url: url.href, flow };
   }
@@ -142,10 +162,14 @@ async function identityOf(
   const { email, email_verified: isVerified, name } = claims;
   // Some write it as text.
   const vouched = isVerified === true || String(isVerified) === "true";
+  const claimedEmail = typeof email === "string" ? email.trim().toLowerCase() : undefined;
+  const { auth_time: authTime } = idToken;
   return {
     issuer: idToken.iss,
     subject: idToken.sub,
-    verifiedEmail: vouched && typeof email === "string" ? email.trim().toLowerCase() : undefined,
+    verifiedEmail: vouched ? claimedEmail : undefined,
+    claimedEmail,
+    authenticatedAtMs: typeof authTime === "number" ? authTime * 1_000 : undefined,
     displayName: typeof name === "string" ? name.slice(0, 100) : "",
   };
 }

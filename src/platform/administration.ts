@@ -35,6 +35,12 @@ export interface AdminCredentials {
   readonly generated: string | undefined;
 }
 
+/** How many personal tokens of a person have ended, and how many can be used still. */
+export interface PasswordReset {
+  readonly endedTokens: number;
+  readonly keptTokens: number;
+}
+
 export type ListedOrganization = OrganizationRecord & { readonly members: number };
 
 export class Administration implements AsyncDisposable {
@@ -110,12 +116,17 @@ export class Administration implements AsyncDisposable {
     return listed;
   }
 
-  /** Sets a person's password, and ends all their sessions. Without one, it is generated. */
+  /**
+   * Sets a person's password, and ends all their sessions, and their personal
+   * tokens when that is asked for. Without a password, one is generated.
+   */
   async resetPassword(parameters: {
     readonly email: string;
     readonly password?: string;
-  }): Promise<AdminCredentials> {
-    const { accounts } = this.#options;
+    readonly revokeTokens?: boolean;
+  }): Promise<AdminCredentials & PasswordReset> {
+    const { accounts, now } = this.#options;
+    const { revokeTokens = false } = parameters;
     const email = checkedEmail(parameters.email);
     const user = await accounts.findUser({ email });
     if (user === undefined) {
@@ -123,8 +134,11 @@ export class Administration implements AsyncDisposable {
     }
     const { password, generated } = choose(parameters.password);
     const passwordHash = await hashPassword(password);
-    await accounts.setPassword({ ...this.#deed(), userId: user.userId, passwordHash });
-    return { email, generated };
+    const { userId } = user;
+    const deed = this.#deed();
+    const changed = await accounts.setPassword({ ...deed, userId, passwordHash, revokeTokens });
+    const { count } = await accounts.listPersonalTokens({ userId, nowMs: now(), limit: 0 });
+    return { email, generated, endedTokens: changed?.endedTokens ?? 0, keptTokens: count };
   }
 
   /** See `rotate`. */

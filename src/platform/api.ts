@@ -9,6 +9,8 @@ import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { currentPlatform } from "../artifacts/platform.ts";
 import type { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
+import { SignInThrottle } from "../auth/sign-in-throttle.ts";
+import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Federation } from "../metrics/federation.ts";
 import { authService } from "../rpc/auth.ts";
 import { type DeploymentOptions, deploymentService } from "../rpc/deployment.ts";
@@ -41,6 +43,7 @@ export interface PlatformApiOptions {
   readonly urlOf: DeploymentOptions["urlOf"];
   /** Whether deployments may bring native code. */
   readonly allowsNativeCode: boolean;
+  readonly ceilings: Ceilings;
 }
 
 /** The index of an artifact, in base64 and with all that is sent beside it. */
@@ -49,7 +52,7 @@ const INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
 export function platformApi(options: PlatformApiOptions): ServiceRegistration[] {
   const { failures: limiter, deviceLogins: startLimiter } = options;
   return [
-    register(AuthService, authService({ ...options, limiter })),
+    register(AuthService, authService({ ...options, limiter, throttle: new SignInThrottle() })),
     register(OrganizationService, organizationService(options)),
     register(TokenService, tokenService(options)),
     register(LoginService, loginService({ ...options, limiter, startLimiter })),

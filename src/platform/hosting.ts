@@ -1,5 +1,5 @@
 /** The part of a node that hosts deployments: put together, and started in order. */
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
 import type { FastifyBaseLogger } from "fastify";
 import type { ChangeFeed } from "../auth/changes.ts";
@@ -16,10 +16,13 @@ import { ServedRevisions } from "../hosting/served.ts";
 import { UnpackedArtifacts } from "../hosting/unpacked.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Notifier } from "../queue/notifier.ts";
+import { StartGate } from "../queue/pool/start-gate.ts";
 import { startPruner } from "../queue/pruner.ts";
+import { Rounds } from "../queue/rounds.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 
 export interface PlatformHostingOptions {
   readonly config: StartConfig;
@@ -31,21 +34,28 @@ export interface PlatformHostingOptions {
   readonly openLocalBlobs: (folder: string) => BlobStore;
   readonly keys: KeyRing;
   readonly metrics: Metrics;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
   readonly changes: ChangeFeed;
   readonly log: FastifyBaseLogger;
   readonly now: () => number;
   readonly newId: () => string;
   readonly port: number;
+  /** The database answers, or does not. */
+  onDatabase(answers: boolean): void;
 }
 
 export interface PlatformHosting extends AsyncDisposable {
   readonly hosting: Hosting;
   readonly blobs: BlobStore;
+  /** No other node lives. */
+  readonly isAlone: () => boolean;
 }
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, storage, notifier, keys, metrics, changes, log, now, newId, port } = options;
+  const { config, storage, notifier, keys, metrics, tracing, changes, log } = options;
+  const { now, newId, port } = options;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
   const scratch = new ScratchFolders(now());
@@ -72,17 +82,20 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       log,
       onChange: () => hosting.rescale(),
       onRevived: () => hosting.reportAll(),
+      onBeat: options.onDatabase,
     }),
   );
   const routing = new Routing({ accounts, changes, appsDomain: config.appsDomain });
   resources.use(routing);
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
+  const rounds = resources.use(new Rounds({ storage, notifier, log, now }));
   const hosting = resources.use(
     new Hosting({
       ...{ routing, changes, hosting: records, keys, metrics, nodes, artifacts, log },
       served: new ServedRevisions(join(artifacts.folder, "served")),
       common: {
-        ...{ storage, notifier, newId, now },
+        ...{ storage, notifier, rounds, newId, now, tracing },
+        starts: new StartGate(Math.max(2, availableParallelism())),
         ...{ graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting },
         files: {
           task: new FileKeeper({ blobs, registry: storage, newId, now }),
@@ -100,6 +113,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   process.once("exit", abandon);
   resources.defer(() => void process.off("exit", abandon));
   await nodes.start();
+  await rounds.start();
   await hosting.start();
   resources.use(startPruner({ storage, log, now }));
   resources.use(startSweeper({ storage, blobs, log, now }));
@@ -108,6 +122,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   return {
     hosting,
     blobs,
+    isAlone: () => nodes.count === 1,
     [Symbol.asyncDispose]: () => started.disposeAsync(),
   };
 }

@@ -37,14 +37,15 @@ export interface FederationOptions {
   readonly storage: Storage;
   readonly log: FastifyBaseLogger;
   readonly now: () => number;
+  readonly isAlone: () => boolean;
   /** What is started here ends with them. */
   readonly resources: AsyncDisposableStack;
 }
 
 /** Begins to show other nodes what this one counts, where there are others. */
 export function startFederation(options: FederationOptions): Federation {
-  const { config, secrets, metrics, storage, log, now, resources } = options;
-  const sharing = { storage: storage.metrics, nodeId: metrics.node, now };
+  const { config, secrets, metrics, storage, log, now, isAlone, resources } = options;
+  const sharing = { storage: storage.metrics, nodeId: metrics.node, now, isAlone };
   if (storage.capabilities.shared) {
     const onError = (err: unknown): void =>
       log.warn({ err }, "the metrics of this node could not be shown to the others");

@@ -13,18 +13,20 @@ import { createLog } from "../log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { type OidcOptions, signInMethods } from "../oidc/plugin.ts";
 import { OidcProvider } from "../oidc/provider.ts";
+import { ownAddressesIn, trustedAddresses } from "../proxies.ts";
+import type { Log } from "../queue/log.ts";
 import type { Notifier } from "../queue/notifier.ts";
-import { createServer, onlyOn } from "../server.ts";
+import { createServer, onlyOn, type ServerOptions } from "../server.ts";
 import { deploymentMetrics, onKnownHosts, serveDeployments } from "../serving.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { Storage } from "../storage/storage.ts";
 import { createIdSource } from "../tasks/id.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
 import { platformApi } from "./api.ts";
 import { keysPath, openDataFolder } from "./folder.ts";
 import { appUrls, type PlatformHostingOptions, startHosting } from "./hosting.ts";
 import { measuredStorage, monitoring, nodeMetrics, startFederation } from "./metrics.ts";
-import { startProbe } from "./probe.ts";
 import { startAccountsPruner } from "./pruner.ts";
 import { newSetupCode } from "./setup-link.ts";
 
@@ -41,6 +43,8 @@ export interface StartedPlatform {
   /** The database and the keys, as they may be shown. */
   readonly database: string;
   readonly keys: string;
+  /** Whether trusted proxies have to bring a secret. */
+  readonly proxySecret: boolean;
   /** For the setup link, while nobody has set the platform up. */
   readonly setupCode: string | undefined;
   /** Drains and ends everything; the same promise every time. */
@@ -53,6 +57,8 @@ export interface Opened {
   readonly notifier: Notifier | undefined;
   readonly openBlobs: PlatformHostingOptions["openBlobs"];
   readonly openLocalBlobs: PlatformHostingOptions["openLocalBlobs"];
+  /** Undefined where nothing is traced. */
+  readonly openTracing: (log: Log) => Promise<Tracing | undefined>;
   /** The database as it may be shown. */
   readonly shown: string;
 }
@@ -70,7 +76,11 @@ export async function runPlatform(
   const resources = new AsyncDisposableStack();
   try {
     openDataFolder(config.dataFolder);
-    const { storage: opened, notifier, shown, ...stores } = open(secrets.database);
+    const { storage: opened, notifier, shown, openTracing, ...stores } = open(secrets.database);
+    const tracing = await openTracing(log);
+    if (tracing) {
+      resources.use(tracing);
+    }
     resources.use(opened);
     await opened.start();
     if (notifier) {
@@ -88,19 +98,24 @@ export async function runPlatform(
     await changes.start();
     const uses = resources.use(new UseRecorder({ accounts, log }));
     const failures = new FailureLimiter();
+    const url = config.publicUrl ?? `http://localhost:${port}`;
+    const secureCookies = url.startsWith("https:");
     const verifier = resources.use(
       new Verifier({
-        ...{ accounts, keys, changes, uses, failures, log, now },
+        ...{ accounts, keys, changes, uses, failures, log, now, secureCookies },
         onVerified: (verification) => metrics.tokenVerified(verification),
       }),
     );
     const announced = announceChanges(accounts, changes);
     resources.use(startAccountsPruner({ accounts, log, now }));
     const readiness = new Readiness();
-    resources.use(startProbe({ accounts, readiness }));
+    // A node that stops is not ready, whatever its last heartbeats say.
+    let stopped = false;
+    resources.defer(() => {
+      stopped = true;
+      readiness.set(false);
+    });
 
-    const url = config.publicUrl ?? `http://localhost:${port}`;
-    const secureCookies = url.startsWith("https:");
     const { sessionLifetimeMs } = config;
     const signIn = { accounts: announced, keys, now, newId, sessionLifetimeMs };
     const oidc = oidcOf(config.oidc, { ...signIn, url, secrets, secure: secureCookies });
@@ -109,13 +124,16 @@ export async function runPlatform(
     const accessLevel = process.stderr.isTTY ? "info" : "debug";
     const hosted = resources.use(
       await startHosting({
-        ...{ config, storage, notifier, keys, metrics, changes, log, now, newId, port, ...stores },
+        ...{ config, storage, notifier, keys, metrics, tracing, changes, log, now, newId, port },
+        ...stores,
+        onDatabase: (answers) => readiness.set(answers && !stopped),
       }),
     );
     const { hosting, blobs } = hosted;
     const serving = serveDeployments({ ...config, version });
     const federation = startFederation({
       ...{ config, secrets, metrics, storage: opened, log, now, resources },
+      isAlone: hosted.isAlone,
     });
     const api = platformApi({
       ...signIn,
@@ -130,16 +148,19 @@ export async function runPlatform(
       blobs,
       urlOf: appUrls(url, config.appsDomain),
       allowsNativeCode: config.allowsNativeCode,
+      ceilings: config.ceilings,
     });
     const { app, listener } = await createServer({
-      services: [...api, ...serving.services],
+      services: serving.services,
+      platformServices: api,
       directory: hosting,
       appsDomain: config.appsDomain,
       authenticate: verifier.authenticate,
       standalone: false,
       sameSiteOnly: false,
+      allowedOrigins: config.allowedOrigins,
       platformDomain: config.platformDomain ?? new URL(url).hostname,
-      ...(config.trustedProxies.length > 0 && { trustProxy: [...config.trustedProxies] }),
+      ...proxies(config, secrets, log),
       plugins: [
         ...serving.plugins,
         onlyOn("deployment", onKnownHosts(hosting, playground)),
@@ -149,7 +170,9 @@ export async function runPlatform(
           monitoring({ metrics, federation, readiness, operatorToken: secrets.metricsToken }),
         ),
         onlyOn("platform", pages),
-        onlyOn("platform", (server) => signInMethods(server, { accounts, oidc })),
+        onlyOn("platform", (server, { contextValues }) =>
+          signInMethods(server, { accounts, oidc, contextValues }),
+        ),
       ],
       health: readiness,
       log,
@@ -167,6 +190,7 @@ export async function runPlatform(
     const setupCode = await newSetupCode(accounts, now);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
+      stopped = true;
       readiness.set(false);
       listener.stopAccepting();
       await hosting.drain(config.drainMs);
@@ -180,6 +204,7 @@ export async function runPlatform(
       port,
       database: shown,
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
+      proxySecret: secrets.proxySecret !== undefined,
       setupCode,
       stop: () => (stopping ??= stop()),
     };
@@ -219,6 +244,29 @@ function oidcOf(
     name,
     provider: new OidcProvider({ issuer, clientId, clientSecret, redirectUri }),
   };
+}
+
+/** Whose word is taken for where requests come from. */
+function proxies(
+  { trustedProxies: networks }: StartConfig,
+  { proxySecret }: StartSecrets,
+  log: ReturnType<typeof createLog>,
+): Pick<ServerOptions, "trustProxy" | "proxySecret"> {
+  if (networks.length === 0) {
+    return {};
+  }
+  const trustProxy = trustedAddresses({ networks, hasSecret: proxySecret !== undefined });
+  if (proxySecret !== undefined) {
+    return { trustProxy, proxySecret };
+  }
+  const addresses = ownAddressesIn(networks);
+  if (addresses.length > 0) {
+    log.warn(
+      { addresses },
+      "the trusted proxies' networks have addresses of this machine, which deployments have, too: a proxy that runs here is believed only with TESSERA_PROXY_SECRET, and without it so are deployments on other nodes in these networks: name the proxies alone, or set it",
+    );
+  }
+  return { trustProxy };
 }
 
 /** Others can reach it, and nobody said how: their links and cookies would not work. */

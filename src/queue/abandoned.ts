@@ -1,18 +1,20 @@
 /**
  * Queued tasks of endpoints that the deployment's revision does not have, or
  * has as an api: no worker ever claims them. They are looked for after a
- * deploy and now and then, claimed under a lease of their own, and failed.
+ * deploy and when a round of the node finds some, claimed under a lease of
+ * their own, and failed.
  */
 import type { ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
 import type { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
-import { Timer } from "./timer.ts";
 
-const LOOK_EVERY_MS = 30_000;
 /** Tasks of one endpoint failed in one go. */
 const LIMIT = 200;
+
+/** Those that are not to be failed yet are found by every round, and looked at by one in so long. */
+const AGAIN_MS = 30_000;
 
 export interface AbandonedOptions {
   readonly deploymentId: string;
@@ -29,18 +31,21 @@ export interface AbandonedOptions {
 
 export class AbandonedTasks implements AsyncDisposable {
   readonly #options: AbandonedOptions;
-  readonly #timer: Timer;
   #looking: Promise<void> | undefined;
+  /** When some were last claimed that were not to be failed yet. */
+  #gaveBackMs = Number.NEGATIVE_INFINITY;
   readonly #end = Promise.withResolvers<void>();
   #ended = false;
 
   constructor(options: AbandonedOptions) {
     this.#options = options;
-    this.#timer = new Timer(
-      LOOK_EVERY_MS,
-      () => this.#look(),
-      (err) => this.#report(err),
-    );
+  }
+
+  /** A round found some: looks, unless they may be those that were given back a moment ago. */
+  found(): void {
+    if (performance.now() - this.#gaveBackMs >= AGAIN_MS) {
+      this.look();
+    }
   }
 
   /** Looks now. */
@@ -51,7 +56,6 @@ export class AbandonedTasks implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
     this.#end.resolve();
-    await this.#timer[Symbol.asyncDispose]();
     await this.#looking?.catch(() => {
       // Reported by who began it.
     });
@@ -72,7 +76,8 @@ export class AbandonedTasks implements AsyncDisposable {
       return;
     }
     const leaseId = newId();
-    await leases.open(leaseId);
+    // Nothing runs under it: whoever ends it in our place has given back what we hold.
+    await leases.open(leaseId, () => {});
     try {
       for (const { endpoint } of endpoints) {
         await this.#fail(endpoint, leaseId);
@@ -92,6 +97,7 @@ export class AbandonedTasks implements AsyncDisposable {
         const failure = refusal(each);
         if (failure === undefined) {
           attempts.giveBack(attemptOf(each));
+          this.#gaveBackMs = performance.now();
           return false;
         }
         attempts.refuse(each, failure);

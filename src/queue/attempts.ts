@@ -2,49 +2,28 @@
  * The attempts that run on this node: each begins with a claimed task and a
  * slot, and ends with what the storage records of it.
  */
-import { setTimeout as sleep } from "node:timers/promises";
-import { toProblem } from "../errors.ts";
-import type { TaskOutcome } from "../metrics/deployment.ts";
-import type { MetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { CallFailure } from "../sdk/protocol.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
-import type { Changes } from "./changes.ts";
+import { loggedTrace } from "../tracing/context.ts";
+import type { DeploymentTracing } from "../tracing/tracing.ts";
+import { Ends, type EndsOptions } from "./ends.ts";
 import { RunTimes } from "./estimate.ts";
 import { EventPace } from "./event-pace.ts";
-import { type Log, logLine } from "./log.ts";
+import { failureFields, logLine } from "./log.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { Execution, ExecutionEnd } from "./pool/execution.ts";
 import type { Slot } from "./pool/pool.ts";
-import type { RecentTasks } from "./recent.ts";
+import { attemptEnd, waited } from "./traced.ts";
 
-/** Pause before the end of an attempt is offered again to a storage that does not answer. */
-const RETRY_STORAGE_MS = 1_000;
-
-/** What is recorded of an attempt whose end the storage refuses. */
-const UNSTORABLE: AttemptEnd = {
-  status: "failure",
-  failure: {
-    reason: "error",
-    code: "internal",
-    message: "the result could not be stored; the server's log has the details",
-  },
-};
-
-export interface AttemptsOptions {
+export interface AttemptsOptions extends EndsOptions {
   readonly storage: Storage;
-  readonly changes: Changes;
-  readonly recent: RecentTasks;
-  readonly log: Log;
-  readonly now: () => number;
-  /** Default: nothing is counted. */
-  readonly metricsOf?: MetricsOf | undefined;
+  /** Default: nothing is traced. */
+  readonly tracing?: DeploymentTracing | undefined;
   /** A slot is free again. */
   onSlotFree(): void;
-  /** A task of this endpoint is queued again, to be claimed at this time. */
-  onQueued(endpoint: string, runAtMs: number): void;
 }
 
 interface Running {
@@ -57,13 +36,11 @@ export class Attempts {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
   readonly #running = new Map<string, Running>();
-  /** Ends that are being recorded. */
-  readonly #recording = new Map<string, Promise<void>>();
-  /** Aborted when no end is recorded any more. */
-  readonly #givenUp = new AbortController();
+  readonly #ends: Ends;
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
+    this.#ends = new Ends(options);
   }
 
   /** A task that runs here, as it was claimed. */
@@ -75,19 +52,30 @@ export class Attempts {
   knows(attempt: Attempt): boolean {
     return (
       this.#running.get(attempt.taskId)?.task.attempt === attempt.attempt ||
-      this.#recording.has(keyOf(attempt))
+      this.#ends.isUnderWay(attempt)
     );
   }
 
   /** Runs a claimed task in a slot, and gives the slot back at its end. */
   start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
     const { task } = claimed;
-    const { now } = this.#options;
+    const { now, tracing } = this.#options;
     const attempt = attemptOf(claimed);
+    if (tracing) {
+      this.#traceWait(tracing, task);
+    }
+    const span = tracing?.attemptBegan({
+      ...{ endpoint: endpoint.name, kind: "task", parent: task.trace },
+      ...{ taskId: task.taskId, attempt: task.attempt },
+    });
+    const trace = (span ?? task).trace;
     const pace = new EventPace();
     const startedMs = performance.now();
     const execution = slot.execute(
-      { arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt },
+      {
+        ...{ arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt },
+        ...(trace !== undefined && { trace }),
+      },
       {
         onEnd: (end) => {
           slot.release();
@@ -96,7 +84,7 @@ export class Attempts {
           this.runTimes.add(endpoint.name, runMs);
           this.#options.onSlotFree();
           if (end.kind === "failure") {
-            this.#logFailure(attempt, end.failure);
+            this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
           }
           if (end.kind === "lost") {
             this.#event(attempt, {
@@ -105,7 +93,9 @@ export class Attempts {
               message: lostMessage(end.message),
             });
           }
-          this.#record(attempt, this.#outcome(end, task, endpoint), runMs / 1_000);
+          const outcome = this.#outcome(end, task, endpoint);
+          span?.end(attemptEnd(end, outcome));
+          this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
         },
         onProgress: (fraction, message) => {
           if (pace.admitProgress(fraction, now())) {
@@ -113,8 +103,7 @@ export class Attempts {
           }
         },
         onLog: (line) => {
-          const { taskId, attempt: number } = attempt;
-          logLine(this.#options.log, line, { endpoint: endpoint.name, taskId, attempt: number });
+          logLine(this.#options.log, line, { ...logged(task), ...slot.ranIn });
           if (pace.admitLog()) {
             this.#event(attempt, { kind: "log", ...line });
           }
@@ -129,14 +118,13 @@ export class Attempts {
 
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    this.#record(attempt, { status: "queued", failed: false });
+    this.#ends.record(attempt, { status: "queued", failed: false });
   }
 
   /** Fails a claimed task without having run it. */
   refuse(claimed: ClaimedTask, failure: TaskFailure): void {
-    const { taskId, endpoint } = claimed.task;
-    this.#options.log.info({ taskId, endpoint }, `a task cannot run: ${failure.message}`);
-    this.#record(attemptOf(claimed), { status: "failure", failure });
+    this.#options.log.info(logged(claimed.task), `a task cannot run: ${failure.message}`);
+    this.#ends.record(attemptOf(claimed), { status: "failure", failure });
   }
 
   /** The leases under which attempts run here. */
@@ -151,93 +139,29 @@ export class Attempts {
     return running !== undefined;
   }
 
-  /**
-   * Resolves when the storage has every end that happened so far, or when it
-   * did not take them in time: then these attempts run again.
-   */
-  async settled(withinMs: number): Promise<void> {
-    const timer = setTimeout(() => this.#givenUp.abort(), withinMs);
-    while (this.#recording.size > 0) {
-      await Promise.all(this.#recording.values());
-    }
-    clearTimeout(timer);
+  /** See `Ends`. */
+  settled(withinMs: number): Promise<void> {
+    return this.#ends.settled(withinMs);
   }
 
-  /** Resolves when the storage has every end that happened so far, or they are given up. */
-  async recorded(): Promise<void> {
-    await Promise.all(this.#recording.values());
+  /** See `Ends`. */
+  recorded(): Promise<void> {
+    return this.#ends.recorded();
   }
 
   #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
     return outcomeOf(end, { task, endpoint, nowMs: this.#options.now(), random: Math.random() });
   }
 
-  #logFailure({ taskId, attempt }: Attempt, failure: CallFailure): void {
-    const { stack, message } = failure;
-    this.#options.log.info(
-      { taskId, attempt, err: { message, stack } },
-      "a task's function failed",
+  #logFailure(facts: object, failure: CallFailure): void {
+    this.#options.log.info({ ...facts, ...failureFields(failure) }, "a task's function failed");
+  }
+
+  #traceWait(tracing: DeploymentTracing, task: Task): void {
+    const { storage, now, log } = this.#options;
+    waited(tracing, task, { storage, nowMs: now() }).catch((err: unknown) =>
+      log.debug({ err, ...logged(task) }, "when a task came back to the queue could not be read"),
     );
-  }
-
-  /** `runSeconds`: how long it ran; undefined for one that never did. */
-  #record(attempt: Attempt, end: AttemptEnd, runSeconds?: number): void {
-    const key = keyOf(attempt);
-    const recording = this.#tryToRecord(attempt, end, runSeconds).finally(() =>
-      this.#recording.delete(key),
-    );
-    this.#recording.set(key, recording);
-  }
-
-  /** Until it is recorded or no longer ours to record: the work is done and must not be lost. */
-  async #tryToRecord(attempt: Attempt, end: AttemptEnd, runSeconds?: number): Promise<void> {
-    const { storage, changes, recent, now, log } = this.#options;
-    // The same each time: the storage knows a repetition by it.
-    const nowMs = now();
-    for (;;) {
-      try {
-        const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt, end }] });
-        if (task === undefined) {
-          log.warn({ ...attempt }, "the end of an attempt was refused: its lease had been lost");
-          // Whoever ended it instead may not have told those who wait here.
-          changes.publish(attempt.taskId);
-          return;
-        }
-        if (end.status === "success") {
-          recent.add(task, end.result);
-        }
-        changes.publish(task.taskId, task);
-        this.#count(task, end, runSeconds);
-        if (task.status === "queued") {
-          this.#options.onQueued(task.endpoint, task.runAtMs);
-        }
-        return;
-      } catch (err) {
-        log.error({ err, ...attempt }, "the end of an attempt could not be recorded");
-        if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
-          if (end === UNSTORABLE) {
-            return;
-          }
-          return this.#tryToRecord(attempt, UNSTORABLE, runSeconds);
-        }
-        const { signal } = this.#givenUp;
-        try {
-          await sleep(RETRY_STORAGE_MS, undefined, { signal });
-        } catch {
-          log.error({ ...attempt }, "the end of an attempt is lost: the node stops; it runs again");
-          return;
-        }
-      }
-    }
-  }
-
-  #count(task: Task, end: AttemptEnd, runSeconds: number | undefined): void {
-    const outcome = countedAs(task, end);
-    // What was claimed and given back without having begun did not happen.
-    if (runSeconds !== undefined || outcome !== "returned") {
-      const metrics = this.#options.metricsOf?.(task.deploymentId);
-      metrics?.taskFinished(task.endpoint, outcome, runSeconds);
-    }
   }
 
   #event(attempt: Attempt, body: TaskEventBody): void {
@@ -245,7 +169,11 @@ export class Attempts {
     storage
       .recordEvents({ events: [{ attempt, timeMs: now(), body }] })
       .then(() => changes.publish(attempt.taskId))
-      .catch((err: unknown) => log.warn({ err, ...attempt }, "progress or log line was dropped"));
+      .catch((err: unknown) => {
+        const { trace } = this.#running.get(attempt.taskId)?.task ?? {};
+        const about = { err, ...attempt, ...loggedTrace(trace) };
+        log.warn(about, "progress or log line was dropped");
+      });
   }
 }
 
@@ -254,20 +182,11 @@ export function attemptOf({ task, leaseId }: ClaimedTask): Attempt {
   return { deploymentId, taskId, leaseId, attempt };
 }
 
-function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
-  if (status === "success" || status === "cancelled") {
-    return status;
-  }
-  if (status !== "queued") {
-    return "failure";
-  }
-  return end.status === "queued" && end.failed ? "retried" : "returned";
+/** What lines in the log say of a task that runs. */
+function logged({ endpoint, taskId, attempt, trace }: Task): object {
+  return { endpoint, taskId, attempt, ...loggedTrace(trace) };
 }
 
 function lostMessage(reason: string): string {
   return `the worker ended while this ran: ${reason}`;
-}
-
-function keyOf({ taskId, attempt }: Attempt): string {
-  return `${taskId}/${attempt}`;
 }

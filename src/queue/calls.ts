@@ -9,9 +9,12 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../errors.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
-import { type Log, logLine } from "./log.ts";
+import { loggedTrace, type Origin } from "../tracing/context.ts";
+import type { DeploymentTracing } from "../tracing/tracing.ts";
+import { failureFields, type Log, logLine } from "./log.ts";
 import type { ExecutionEnd } from "./pool/execution.ts";
 import type { Pool, Slot } from "./pool/pool.ts";
+import { callEnd } from "./traced.ts";
 
 /** Calls that may wait for a slot, over all endpoints. */
 const MAX_WAITING = 1_000;
@@ -25,8 +28,20 @@ export interface CallsOptions {
    * have to be started. Default: the endpoint's timeout, as for a slot.
    */
   readonly firstWorkerMs?: number;
+  /** Default: nothing is traced. */
+  readonly tracing?: DeploymentTracing | undefined;
   /** A call waits for a slot. */
   onWaiting?(): void;
+}
+
+/** A call that has its worker. */
+interface BegunCall {
+  readonly endpoint: EndpointManifest;
+  readonly payload: Payload;
+  readonly signal: AbortSignal;
+  readonly taskId: string;
+  readonly origin: Origin | undefined;
+  readonly slot: Pick<Slot, "ranIn">;
 }
 
 interface Waiting {
@@ -49,12 +64,23 @@ export class Calls {
    * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, ARGUMENTS_INVALID, OUTPUT_INVALID
    * or QUEUE_FULL. `signal` aborts the call when its caller has gone.
    */
-  async call(endpoint: EndpointManifest, payload: Payload, signal: AbortSignal): Promise<Payload> {
-    const slot = this.#options.pool.reserve(endpoint) ?? (await this.#wait(endpoint, signal));
-    const end = await this.#execute(slot, payload, signal);
+  async call(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    { signal, origin }: { readonly signal: AbortSignal; readonly origin?: Origin },
+  ): Promise<Payload> {
+    const { pool, tracing, newId } = this.#options;
+    const cameMs = tracing && Date.now();
+    const free = pool.reserve(endpoint);
+    const slot = free ?? (await this.#wait(endpoint, signal));
+    const call = { endpoint, payload, signal, taskId: newId(), origin, slot };
+    if (cameMs !== undefined && free === undefined) {
+      tracing?.waited({ ...tracedFacts(call), fromMs: cameMs, toMs: Date.now() });
+    }
+    const end = await this.#execute(slot, call);
     slot.release();
     this.slotFree();
-    return this.#answer(end, endpoint);
+    return this.#answer(end, call);
   }
 
   /** A slot became free, or a worker ready: serves those who wait, in order. */
@@ -75,6 +101,10 @@ export class Calls {
       count += endpoint.name === name ? 1 : 0;
     }
     return count;
+  }
+
+  get anyWait(): boolean {
+    return this.#waiting.size > 0;
   }
 
   /** Refuses the calls that wait: no worker can be started, for this reason. */
@@ -142,18 +172,22 @@ export class Calls {
     });
   }
 
-  #execute(slot: Slot, payload: Payload, signal: AbortSignal): Promise<ExecutionEnd> {
-    const taskId = this.#options.newId();
+  #execute(slot: Slot, call: BegunCall): Promise<ExecutionEnd> {
+    const { payload, signal, taskId, origin } = call;
+    const { log, tracing } = this.#options;
+    const span = tracing?.attemptBegan(tracedFacts(call));
+    const trace = (span ?? origin)?.trace;
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
-        { arguments: payload, taskId, attempt: 1 },
+        { arguments: payload, taskId, attempt: 1, ...(trace !== undefined && { trace }) },
         {
           onEnd: (end) => {
             signal.removeEventListener("abort", gone);
+            span?.end(callEnd(end));
             resolve(end);
           },
-          onLog: (line) => logLine(this.#options.log, line, { endpoint: slot.endpoint, taskId }),
+          onLog: (line) => logLine(log, line, logged(call)),
         },
       );
       if (signal.aborted) {
@@ -163,16 +197,15 @@ export class Calls {
     });
   }
 
-  #answer(end: ExecutionEnd, endpoint: EndpointManifest): Payload {
+  #answer(end: ExecutionEnd, call: BegunCall): Payload {
+    const { endpoint } = call;
     switch (end.kind) {
       case "result":
         return end.result;
       case "failure": {
-        const { code, reason, message, violations, stack } = end.failure;
-        this.#options.log.info(
-          { endpoint: endpoint.name, err: { message, stack } },
-          "a function failed",
-        );
+        const { code, reason, message, violations } = end.failure;
+        const fields = { ...logged(call), ...failureFields(end.failure) };
+        this.#options.log.info(fields, "a function failed");
         throw problem(reason, message, {
           code: codeFromString(code) ?? Code.Internal,
           violations:
@@ -198,6 +231,23 @@ export class Calls {
         throw end.reason === "shutdown" ? shuttingDown() : callerGone();
     }
   }
+}
+
+function tracedFacts({ endpoint, taskId, origin }: BegunCall) {
+  const parent = origin?.trace;
+  return { endpoint: endpoint.name, kind: "api" as const, taskId, attempt: 1, parent };
+}
+
+/** What lines in the log say of a call. */
+function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
+  const reqId = origin && { reqId: origin.requestId };
+  return {
+    endpoint: endpoint.name,
+    taskId,
+    ...slot.ranIn,
+    ...reqId,
+    ...loggedTrace(origin?.trace),
+  };
 }
 
 function noWorkerStarts(reason: string): Error {

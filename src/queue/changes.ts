@@ -35,11 +35,9 @@ export class Changes {
     this.#tell(taskId, undefined);
   }
 
-  /** Any task may have been changed by another node. */
-  hearAll(): void {
-    for (const taskId of [...this.#listeners.keys()]) {
-      this.#tell(taskId, undefined);
-    }
+  /** The tasks that anyone listens for. */
+  get awaited(): readonly string[] {
+    return [...this.#listeners.keys()];
   }
 
   /** From now on, tells other nodes too of what this one changes. */

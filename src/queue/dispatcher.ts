@@ -6,8 +6,8 @@
  *   already claimed and starts when that is committed. One write, no search.
  * - Otherwise tasks are claimed from the storage, exactly as many as there
  *   are free slots, whenever something says that it could be worth it: a
- *   submit, a freed slot, a new worker, a delayed task that becomes due, or
- *   the poll, which is the floor when such a hint got lost.
+ *   submit, a freed slot, a new worker, a delayed task that becomes due, or a
+ *   round of the node, which is the floor when such a hint got lost.
  *
  * `#backlog` holds the endpoints that may have tasks waiting. It errs on the
  * safe side: an endpoint leaves it only when a claim came back with less than
@@ -21,13 +21,6 @@ import { DueTasks } from "./due.ts";
 import type { Log } from "./log.ts";
 import { Orphans } from "./orphans.ts";
 import type { Pool, Slot } from "./pool/pool.ts";
-import { Timer } from "./timer.ts";
-
-/**
- * How often the storage is asked although nothing hinted at work: with all
- * else that a node does by timer, about one question a second when idle.
- */
-const POLL_MS = 2_500;
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIM = 200;
@@ -57,10 +50,10 @@ export class Dispatcher implements AsyncDisposable {
   #endpoints = new Map<string, EndpointManifest>();
   #claiming: Promise<void> | undefined;
   #again = false;
+  #started = false;
   #stopped = false;
   #refusal: Refusal = () => undefined;
   #announce: ((endpoint: string) => void) | undefined;
-  #poll: Timer | undefined;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -79,17 +72,10 @@ export class Dispatcher implements AsyncDisposable {
     for (const endpoint of this.#endpoints.keys()) {
       this.#backlog.add(endpoint);
     }
-    if (this.#poll === undefined) {
+    if (!this.#started) {
+      this.#started = true;
       void this.#due.find();
     }
-    this.#poll ??= new Timer(
-      POLL_MS,
-      async () => {
-        this.#hint(this.#endpoints.keys());
-        await this.#claiming;
-      },
-      (err) => this.#options.log.error({ err }, "the poll for tasks failed"),
-    );
     this.wake();
   }
 
@@ -201,16 +187,17 @@ export class Dispatcher implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     this.#due[Symbol.dispose]();
-    await this.#poll?.[Symbol.asyncDispose]();
     await this.#claiming;
     await this.#orphans[Symbol.asyncDispose]();
   }
 
-  /** All of them before one wake, so that one claim is for all. */
+  /** All of them before one wake, so that one claim is for all. Those of a later revision wait for it. */
   #hint(endpoints: Iterable<string>): void {
     for (const endpoint of endpoints) {
-      this.#backlog.add(endpoint);
-      this.#hinted.add(endpoint);
+      if (this.#endpoints.has(endpoint)) {
+        this.#backlog.add(endpoint);
+        this.#hinted.add(endpoint);
+      }
     }
     this.wake();
   }

@@ -12,7 +12,7 @@ export interface DueTasksOptions {
 /**
  * Rings when delayed tasks become due: those that this node was told of, and
  * those that it finds in the storage, such as the ones from before its start.
- * A ring is a hint; what it misses, the poll of the dispatcher finds.
+ * A ring is a hint; what it misses, a round of the node finds.
  */
 export class DueTasks implements Disposable {
   readonly #options: DueTasksOptions;

@@ -1,24 +1,23 @@
 /**
- * Fails the tasks that were not started before their deadline.
+ * Fails the tasks that were not started before their deadline, of all
+ * deployments.
  *
  * For deadlines that were set on this node an alarm rings, so they are told
- * at once. Those set on other nodes, or before a restart, are found by a
- * timer every five seconds, because an idle node should ask little. However late a deadline is noticed, no task is started
- * after it: claims pass those tasks by.
+ * at once. Those set on other nodes, or before a restart, the rounds of the
+ * node find, because an idle node should ask little. However late a deadline
+ * is noticed, no task is started after it: claims pass those tasks by.
  */
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { Alarm } from "./alarm.ts";
+import { Errand } from "./errand.ts";
 import type { Log } from "./log.ts";
-import { Timer } from "./timer.ts";
-
-const FLOOR_MS = 5_000;
 
 /** Tasks failed at once: bounds how long the database is busy with it. */
 const LIMIT = 500;
 
 export interface ExpirerOptions {
-  readonly storage: Storage;
+  readonly storage: Pick<Storage, "expireTasks">;
   readonly log: Log;
   readonly now: () => number;
   /** These tasks have failed. */
@@ -28,24 +27,12 @@ export interface ExpirerOptions {
 export class Expirer implements AsyncDisposable {
   readonly #options: ExpirerOptions;
   readonly #alarm: Alarm;
-  #floor: Timer | undefined;
-  #round: Promise<void> | undefined;
-  #again = false;
+  readonly #errand = new Errand(() => this.#expireAll());
   #stopped = false;
 
   constructor(options: ExpirerOptions) {
     this.#options = options;
-    this.#alarm = new Alarm(() => this.#wake(), options.now);
-  }
-
-  /** Looks for what has passed already, and from then on by timer. */
-  start(): void {
-    this.#floor ??= new Timer(
-      FLOOR_MS,
-      () => this.#wake(),
-      (err) => this.#options.log.error({ err }, "the round for passed deadlines failed"),
-    );
-    void this.#wake();
+    this.#alarm = new Alarm(() => void this.look(), options.now);
   }
 
   /** A task was stored that has to start by then. */
@@ -53,40 +40,28 @@ export class Expirer implements AsyncDisposable {
     this.#alarm.set(startByMs);
   }
 
+  /** Fails what has passed. Never rejects. */
+  look(): Promise<void> {
+    return this.#errand.run();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     this.#alarm[Symbol.dispose]();
-    await this.#floor?.[Symbol.asyncDispose]();
-    await this.#round;
+    await this.#errand[Symbol.asyncDispose]();
   }
 
-  /** One round at a time; a ring during a round is followed by another. */
-  #wake(): Promise<void> {
-    if (this.#round) {
-      this.#again = true;
-      return this.#round;
-    }
-    this.#round = this.#expire()
-      .catch((err: unknown) =>
-        this.#options.log.error({ err }, "tasks whose deadline passed could not be failed"),
-      )
-      .finally(() => {
-        this.#round = undefined;
-        if (this.#again && !this.#stopped) {
-          this.#again = false;
-          void this.#wake();
-        }
-      });
-    return this.#round;
-  }
-
-  async #expire(): Promise<void> {
-    const { storage, now, onExpired } = this.#options;
+  async #expireAll(): Promise<void> {
+    const { storage, log, now, onExpired } = this.#options;
     let found: number = LIMIT;
-    while (found === LIMIT && !this.#stopped) {
-      const tasks = await storage.expireTasks({ nowMs: now(), limit: LIMIT });
-      onExpired(tasks);
-      found = tasks.length;
+    try {
+      while (found === LIMIT && !this.#stopped) {
+        const tasks = await storage.expireTasks({ nowMs: now(), limit: LIMIT });
+        onExpired(tasks);
+        found = tasks.length;
+      }
+    } catch (err) {
+      log.error({ err }, "tasks whose deadline passed could not be failed");
     }
   }
 }

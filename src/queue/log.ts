@@ -1,4 +1,4 @@
-import type { LogLevel } from "../sdk/protocol.ts";
+import type { CallFailure, LogLevel } from "../sdk/protocol.ts";
 
 /** The part of a pino logger that the platform's mechanisms use. */
 export interface Log {
@@ -14,6 +14,14 @@ export interface ServiceLine {
   readonly message: string;
   /** JSON text of an object. */
   readonly fieldsJson?: string;
+}
+
+/**
+ * What a line says of a failure. Of arguments that were refused it says no
+ * more, because what is wrong with them may tell what they were.
+ */
+export function failureFields({ reason, message, stack }: CallFailure): object {
+  return reason === "ARGUMENTS_INVALID" ? { reason } : { err: { message, stack } };
 }
 
 /** Writes a function's line into the node's log, with what it belongs to. */

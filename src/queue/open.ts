@@ -1,49 +1,47 @@
-import type { MetricsOf } from "../metrics/metrics.ts";
+import type { AbandonedTasks } from "./abandoned.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
-import { Expirer } from "./expirer.ts";
 import type { Notifier } from "./notifier.ts";
+import { OthersFirst } from "./others-first.ts";
 import { Peers } from "./peers.ts";
-import { Queue, type QueueOptions } from "./queue.ts";
+import { Queue } from "./queue.ts";
+import type { QueueOptions } from "./queue-options.ts";
+import type { Rounds } from "./rounds.ts";
+import { type VisitedParts, visited } from "./visited.ts";
 
 /** The queue of one deployment with what works on it. */
-export interface OpenQueue {
+export interface OpenQueue extends Disposable {
   readonly queue: Queue;
   readonly dispatcher: Dispatcher;
-  /** Starts no more tasks and fails none; callers can still ask. */
+  /** Starts no more tasks; callers can still ask, and are told what becomes of those that run. */
   stop(): Promise<void>;
 }
 
 /** Opens the queue of a deployment; its dispatcher begins with the first manifest. */
 export function openQueue(
   options: Omit<QueueOptions, "dispatcher" | "expirer" | "peers"> &
+    Omit<VisitedParts, "dispatcher" | "othersFirst"> &
     DispatcherOptions & {
       /** How nodes tell each other; undefined where there is one node only. */
       readonly notifier: Notifier | undefined;
-      readonly metricsOf?: MetricsOf | undefined;
+      readonly abandoned: AbandonedTasks | undefined;
+      readonly rounds: Rounds;
     },
 ): OpenQueue {
-  const { changes, metricsOf } = options;
+  const { deploymentId, notifier, pool, rounds } = options;
+  const { expirer } = rounds;
   const dispatcher = new Dispatcher(options);
-  const expirer = new Expirer({
-    ...options,
-    onExpired: (tasks) => {
-      for (const task of tasks) {
-        changes.publish(task.taskId, task);
-        // It may be another deployment's: whoever looks first fails them all.
-        metricsOf?.(task.deploymentId)?.taskFinished(task.endpoint, "expired", undefined);
-      }
-    },
-  });
-  expirer.start();
-  const { notifier } = options;
-  const peers = notifier && new Peers({ ...options, notifier, dispatcher });
+  const othersFirst = new OthersFirst({ dispatcher, pool, shared: notifier !== undefined });
+  const parts = { ...options, dispatcher, othersFirst };
+  const peers = notifier && new Peers({ ...parts, notifier });
+  const leave = rounds.visit(deploymentId, visited(parts));
   return {
-    queue: new Queue({ ...options, dispatcher, expirer, peers }),
+    queue: new Queue({ ...parts, expirer, peers }),
     dispatcher,
-    stop: async () => {
+    async stop() {
+      othersFirst[Symbol.dispose]();
       await dispatcher[Symbol.asyncDispose]();
-      await expirer[Symbol.asyncDispose]();
-      await peers?.[Symbol.asyncDispose]();
+      peers?.[Symbol.dispose]();
     },
+    [Symbol.dispose]: leave,
   };
 }

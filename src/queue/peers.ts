@@ -1,19 +1,15 @@
 /**
  * The other nodes on the same database, for one deployment: tells them what
  * happened here, and does what their hints suggest. Hints make things quick;
- * what makes them happen at all is that everyone also looks by itself: the
- * dispatcher's poll for tasks, and here for changes and aborts.
+ * what makes them happen at all is that everyone also looks by itself, in the
+ * rounds of the node.
  */
 import type { Storage } from "../storage/storage.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Log } from "./log.ts";
 import type { Hint, Notifier } from "./notifier.ts";
-import { Timer } from "./timer.ts";
-
-/** How long a change or an abort can go unnoticed when its hint got lost. */
-const LOOK_EVERY_MS = 5_000;
+import type { OthersFirst } from "./others-first.ts";
 
 export interface PeersOptions {
   readonly deploymentId: string;
@@ -22,26 +18,20 @@ export interface PeersOptions {
   readonly attempts: Attempts;
   readonly changes: Changes;
   readonly dispatcher: Dispatcher;
-  readonly log: Log;
+  readonly othersFirst: OthersFirst;
 }
 
-export class Peers implements AsyncDisposable {
+export class Peers implements Disposable {
   readonly #options: PeersOptions;
   readonly #unsubscribe: () => void;
-  readonly #timer: Timer;
 
   constructor(options: PeersOptions) {
-    const { deploymentId, notifier, changes, dispatcher, log } = options;
+    const { deploymentId, notifier, changes, dispatcher } = options;
     this.#options = options;
     this.#unsubscribe = notifier.subscribe((hint) => this.#follow(hint));
     changes.announceTo((taskId) => notifier.publish({ kind: "changed", taskId }));
     dispatcher.announceTo((endpoint) =>
       notifier.publish({ kind: "queued", deploymentId, endpoint }),
-    );
-    this.#timer = new Timer(
-      LOOK_EVERY_MS,
-      () => this.#look(),
-      (err) => log.error({ err }, "changes by other nodes could not be looked for"),
     );
   }
 
@@ -52,17 +42,16 @@ export class Peers implements AsyncDisposable {
     notifier.publish({ kind: "abort", taskId });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.dispose](): void {
     this.#unsubscribe();
-    await this.#timer[Symbol.asyncDispose]();
   }
 
   #follow(hint: Hint): void {
-    const { deploymentId, attempts, changes, dispatcher } = this.#options;
+    const { deploymentId, attempts, changes, othersFirst } = this.#options;
     switch (hint.kind) {
       case "queued":
         if (hint.deploymentId === deploymentId) {
-          dispatcher.hint(hint.endpoint);
+          othersFirst.hint(hint.endpoint);
         }
         break;
       case "changed":
@@ -71,24 +60,6 @@ export class Peers implements AsyncDisposable {
       case "abort":
         attempts.abort(hint.taskId);
         break;
-      case "look":
-        this.#look().catch((err: unknown) => {
-          this.#options.log.error({ err }, "changes by other nodes could not be looked for");
-        });
-        break;
-    }
-  }
-
-  /** Anything may have happened without a hint. */
-  async #look(): Promise<void> {
-    const { storage, attempts, changes, dispatcher } = this.#options;
-    changes.hearAll();
-    dispatcher.hintAll();
-    const leaseIds = attempts.leaseIds();
-    if (leaseIds.length > 0) {
-      for (const { taskId } of await storage.listAborts({ leaseIds })) {
-        attempts.abort(taskId);
-      }
     }
   }
 }

@@ -2,23 +2,20 @@
  * The task queue of one deployment as its callers use it: submit, read, wait,
  * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
  */
-import { Problem, problem } from "../errors.ts";
-import type { MetricsOf } from "../metrics/metrics.ts";
+import { Problem } from "../errors.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
-import type { Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
+import type { NewTask, Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
-import type { Attempts } from "./attempts.ts";
-import type { Changes } from "./changes.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import { type RunTimes, retryAfter } from "./estimate.ts";
-import type { Expirer } from "./expirer.ts";
-import type { Peers } from "./peers.ts";
+import type { OpenSpan } from "../tracing/tracing.ts";
+import { cancelTask } from "./cancel.ts";
+import { retryAfter } from "./estimate.ts";
 import { Places, type QueuePlace } from "./places.ts";
-import type { FinishedTask, RecentTasks } from "./recent.ts";
-import { finished, notFinished, notFound } from "./refusals.ts";
+import type { QueueOptions } from "./queue-options.ts";
+import type { FinishedTask } from "./recent.ts";
+import { notFinished, notFound } from "./refusals.ts";
 import {
   type Submission,
   type SubmitOptions,
@@ -26,31 +23,9 @@ import {
   toNewTask,
   toSubmitted,
 } from "./submission.ts";
+import { tracedSubmit, tracedSubmits } from "./traced.ts";
 import { waitFor } from "./wait.ts";
 import { watchEvents } from "./watch.ts";
-
-/** After this long an abort has killed what did not listen, and is recorded. */
-const ABORT_MARGIN_MS = 5_000;
-
-export interface QueueOptions {
-  readonly deploymentId: string;
-  readonly storage: Storage;
-  readonly dispatcher: Dispatcher;
-  readonly attempts: Attempts;
-  /** The other nodes on the same database; undefined where there are none. */
-  readonly peers: Peers | undefined;
-  readonly changes: Changes;
-  readonly recent: RecentTasks;
-  readonly expirer: Expirer;
-  readonly runTimes: RunTimes;
-  /** How many calls of an endpoint this node can run at a time. */
-  readonly slots: (endpoint: string) => number;
-  readonly graceMs: number;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Default: nothing is counted. */
-  readonly metricsOf?: MetricsOf | undefined;
-}
 
 /** Which task, and how long to wait for it. */
 export interface TaskQuestion {
@@ -76,19 +51,20 @@ export class Queue {
    * Queues a call; resolves when it is stored. Rejects with QUEUE_FULL or
    * IDEMPOTENCY_KEY_REUSED.
    */
-  async submit(
+  submit(
     endpoint: EndpointManifest,
     payload: Payload,
     options: SubmitOptions = {},
   ): Promise<Submitted> {
     const submission = { endpoint, payload, options };
-    const outcome = await this.#options.dispatcher.submit(this.#newTask(submission), endpoint);
-    this.#count(submission, outcome);
-    const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
-    if (submitted instanceof Problem) {
-      throw submitted;
+    const { tracing, newId } = this.#options;
+    if (tracing === undefined) {
+      return this.#submit(submission);
     }
-    return submitted;
+    const taskId = newId();
+    return tracedSubmit(tracing, { submission, taskId }, (span) =>
+      this.#submit(submission, taskId, span),
+    );
   }
 
   /**
@@ -97,10 +73,23 @@ export class Queue {
    * when slots are free, so that the one of the highest priority starts first.
    */
   async submitAll(submissions: readonly Submission[]): Promise<(Submitted | Problem)[]> {
-    const { storage, dispatcher, newId } = this.#options;
+    const { tracing, newId } = this.#options;
     // Ids of one millisecond are in no order; sorted, they keep that of the calls.
     const ids = submissions.map(() => newId()).sort();
-    const tasks = submissions.map((submission, index) => this.#newTask(submission, ids[index]));
+    return tracing === undefined
+      ? this.#submitAll(submissions, ids)
+      : tracedSubmits(tracing, { submissions, ids }, (spans) =>
+          this.#submitAll(submissions, ids, spans),
+        );
+  }
+
+  async #submitAll(
+    submissions: readonly Submission[],
+    ids: readonly string[],
+    spans: readonly OpenSpan[] = [],
+  ): Promise<(Submitted | Problem)[]> {
+    const { storage, dispatcher } = this.#options;
+    const tasks = submissions.map((each, at) => this.#newTask(each, ids[at], spans[at]));
     const outcomes = tasks.length === 0 ? [] : await storage.submitTasks({ tasks });
     dispatcher.stored(tasks.filter((_, index) => outcomes[index]?.outcome === "stored"));
     return submissions.map((submission, index) => {
@@ -170,53 +159,22 @@ export class Queue {
 
   /** Cancels a task that is queued, or, with `abort`, one that runs. */
   async cancel(question: TaskQuestion, abort: boolean): Promise<Task> {
-    const { deploymentId, storage, attempts, peers, changes, graceMs, now } = this.#options;
     const { taskId } = await this.#find(question);
-    const key = { deploymentId, taskId };
-    const outcome = await storage.cancelTask({ ...key, nowMs: now() }).catch((err: unknown) => {
-      // It may have been cancelled all the same: those who wait look for themselves.
-      changes.publish(taskId);
-      throw err;
+    return cancelTask(taskId, abort, {
+      ...this.#options,
+      untilEnded: (waitMs) =>
+        this.#waitUntil({ ...question, waitMs }, ({ status }) => status !== "running"),
     });
-    if (outcome === undefined) {
-      throw notFound(taskId);
-    }
-    if (outcome.outcome === "cancelled") {
-      const metrics = this.#options.metricsOf?.(deploymentId);
-      metrics?.taskFinished(outcome.task.endpoint, "cancelled", undefined);
-      changes.publish(taskId, outcome.task);
-      return outcome.task;
-    }
-    if (isFinal(outcome.task.status)) {
-      throw finished(outcome.task);
-    }
-    if (!abort) {
-      const message = `task ${taskId} is already running: add abort=true to stop it`;
-      throw problem("TASK_ALREADY_STARTED", message, { metadata: { task_id: taskId } });
-    }
-    const waitMs = graceMs + ABORT_MARGIN_MS;
-    const ended = this.#waitUntil({ ...question, waitMs }, ({ status }) => status !== "running");
-    const asked = attempts.abort(taskId) ? undefined : peers?.requestAbort(taskId);
-    // Together: either may fail while the other is under way.
-    const [task] = await Promise.all([ended, asked]);
-    if (task.status === "cancelled") {
-      return task;
-    }
-    if (isFinal(task.status)) {
-      throw finished(task);
-    }
-    if (task.status === "queued") {
-      return this.cancel(question, abort);
-    }
-    const message = `task ${taskId} could not be stopped within ${waitMs} ms: try again`;
-    throw problem("TASK_ALREADY_STARTED", message, { metadata: { task_id: taskId } });
   }
 
-  /** Queues a new task with the arguments of a finished one. */
+  /**
+   * Queues a new task with the arguments of a finished one, or with the same
+   * idempotency key gives that of the first time.
+   */
   async retry(
-    question: TaskQuestion,
+    question: TaskQuestion & Pick<SubmitOptions, "idempotency" | "origin">,
     endpointOf: (name: string) => EndpointManifest,
-  ): Promise<Task> {
+  ): Promise<Submitted> {
     const { deploymentId, storage } = this.#options;
     const original = await this.#find(question);
     if (!isFinal(original.status)) {
@@ -227,9 +185,10 @@ export class Queue {
     if (payload === undefined) {
       throw notFound(taskId);
     }
-    const options = { retryOf: taskId, priority: original.priority };
-    const { task } = await this.submit(endpointOf(original.endpoint), payload, options);
-    return task;
+    const { idempotency, origin } = question;
+    const { priority, trace: retriedTrace } = original;
+    const options = { retryOf: taskId, priority, idempotency, origin, retriedTrace };
+    return this.submit(endpointOf(original.endpoint), payload, options);
   }
 
   /** The task's event log from after `afterSequence`, as it grows, until the task has ended. */
@@ -246,9 +205,21 @@ export class Queue {
     }
   }
 
-  #newTask(submission: Submission, taskId = this.#options.newId()) {
+  async #submit(submission: Submission, taskId?: string, span?: OpenSpan): Promise<Submitted> {
+    const { endpoint } = submission;
+    const task = this.#newTask(submission, taskId, span);
+    const outcome = await this.#options.dispatcher.submit(task, endpoint);
+    this.#count(submission, outcome);
+    const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
+    if (submitted instanceof Problem) {
+      throw submitted;
+    }
+    return submitted;
+  }
+
+  #newTask(submission: Submission, taskId = this.#options.newId(), span?: OpenSpan): NewTask {
     const { deploymentId, expirer } = this.#options;
-    const task = toNewTask(submission, { deploymentId, taskId });
+    const task = toNewTask(submission, { deploymentId, taskId, span });
     if (task.startByMs !== undefined) {
       expirer.expect(task.startByMs);
     }

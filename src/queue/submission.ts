@@ -5,6 +5,8 @@ import type { Payload } from "../sdk/protocol.ts";
 import type { NewTask, SubmitOutcome } from "../storage/storage.ts";
 import { timeOfTaskId } from "../tasks/id.ts";
 import type { Task } from "../tasks/task.ts";
+import type { Origin } from "../tracing/context.ts";
+import type { OpenSpan } from "../tracing/tracing.ts";
 
 export interface SubmitOptions {
   readonly retryOf?: string;
@@ -15,6 +17,10 @@ export interface SubmitOptions {
   readonly runAtMs?: number;
   /** Not to be started after. */
   readonly startByMs?: number;
+  /** The request that asked for it. */
+  readonly origin?: Origin;
+  /** The trace of the task that it tries again. */
+  readonly retriedTrace?: string | undefined;
 }
 
 /** A call to queue. */
@@ -30,14 +36,22 @@ export interface Submitted {
   readonly replayed: boolean;
 }
 
+interface NewTaskFacts {
+  readonly deploymentId: string;
+  readonly taskId: string;
+  /** Its own part of the trace, where there is one. */
+  readonly span?: OpenSpan | undefined;
+}
+
 /** The task of a call. It is accepted at the time in its id, so that ids and times give one order. */
 export function toNewTask(
   { endpoint, payload, options = {} }: Submission,
-  { deploymentId, taskId }: { readonly deploymentId: string; readonly taskId: string },
+  { deploymentId, taskId, span }: NewTaskFacts,
 ): NewTask {
   const createdAtMs = timeOfTaskId(taskId);
   const runAtMs = Math.max(createdAtMs, options.runAtMs ?? createdAtMs);
   const { retentionMs, queueLimit } = endpoint;
+  const trace = (span ?? options.origin)?.trace;
   const { retryOf, idempotency, startByMs, priority = endpoint.priority } = options;
   return {
     deploymentId,
@@ -53,6 +67,7 @@ export function toNewTask(
     ...(startByMs !== undefined && { startByMs }),
     ...(retryOf !== undefined && { retryOf }),
     ...(idempotency !== undefined && { idempotency }),
+    ...(trace !== undefined && { trace }),
   };
 }
 
@@ -70,7 +85,7 @@ export function toSubmitted(
     case "key_reused":
       return problem(
         "IDEMPOTENCY_KEY_REUSED",
-        `the idempotency key ${JSON.stringify(options?.idempotency?.key)} was used with other arguments or another schedule: use a new key for a new call`,
+        `the idempotency key ${JSON.stringify(options?.idempotency?.key)} was used for another call (other arguments, another schedule, or the retry of another task): use a new key for a new call`,
       );
     case "blobs_gone":
       return problem(

@@ -5,15 +5,19 @@
  * the series.
  */
 export class Timer implements AsyncDisposable {
-  readonly #everyMs: number;
+  readonly #everyMs: () => number;
   readonly #round: () => Promise<unknown>;
   readonly #onError: (err: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> = Promise.resolve();
   #ended = false;
 
-  constructor(everyMs: number, round: () => Promise<unknown>, onError: (err: unknown) => void) {
-    this.#everyMs = everyMs;
+  constructor(
+    everyMs: number | (() => number),
+    round: () => Promise<unknown>,
+    onError: (err: unknown) => void,
+  ) {
+    this.#everyMs = typeof everyMs === "number" ? () => everyMs : everyMs;
     this.#round = round;
     this.#onError = onError;
     this.#schedule();
@@ -30,7 +34,7 @@ export class Timer implements AsyncDisposable {
       const jitter = 0.9 + Math.random() * 0.2;
       this.#timer = setTimeout(() => {
         this.#underWay = this.#run();
-      }, this.#everyMs * jitter);
+      }, this.#everyMs() * jitter);
     }
   }
 

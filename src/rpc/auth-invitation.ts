@@ -2,7 +2,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AcceptInvitationRequest, AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../auth/codes.ts";
-import { checkPassword, hashPassword, verifyPassword } from "../auth/passwords.ts";
+import { checkPassword, hashPassword } from "../auth/passwords.ts";
 import { newSession } from "../auth/sessions.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { InvitationRecord } from "../storage/accounts/organizations.ts";
@@ -11,7 +11,8 @@ import { giveSession } from "./auth-session.ts";
 import { callerOf, deed } from "./caller.ts";
 import { toInvitationMessage } from "./organization-messages.ts";
 import { toPrincipalMessage } from "./principal-messages.ts";
-import { recordFailure, signInFailed } from "./sign-in-failure.ts";
+import { provePassword } from "./prove-password.ts";
+import { signInFailed } from "./sign-in-failure.ts";
 
 export function invitationHandlers(
   options: AuthOptions,
@@ -81,27 +82,22 @@ async function joinWithPassword(
   }: { readonly invitation: InvitationRecord; readonly req: AcceptInvitationRequest },
   ctx: HandlerContext,
 ) {
-  const { accounts, limiter, now, newId } = options;
+  const { accounts, now, newId } = options;
   const { address } = callerOf(ctx);
   const user = await accounts.findUser({ email });
   if (user === undefined) {
     checkPassword(password);
   } else {
-    const attempt = () => verifyPassword(user.passwordHash, password);
-    if (!(await limiter.attempt(address, attempt, (isRight) => !isRight))) {
-      recordFailure(options, { email, address });
-      throw signInFailed();
-    }
+    await provePassword(options, { email, password, find: async () => user }, ctx);
   }
   const userId = user?.userId ?? newId();
   const { value, session } = newSession(now(), options.sessionLifetimeMs);
+  const passwordHash = user === undefined ? await hashPassword(password) : user.passwordHash;
   const { outcome } = await accounts.acceptInvitation({
     ...deed({ name: email, id: userId, address }, options),
     invitationId,
     userId,
-    ...(user === undefined && {
-      newUser: { email, displayName, passwordHash: await hashPassword(password) },
-    }),
+    ...(user === undefined && { newUser: { email, displayName, passwordHash } }),
     session,
   });
   if (outcome === "user_exists") {
@@ -110,7 +106,7 @@ async function joinWithPassword(
   if (outcome === "not_found") {
     throw notFound();
   }
-  return giveSession(ctx, { ...options, value, session });
+  return giveSession(ctx, { ...options, passwordHash, value, session });
 }
 
 /** The same whatever has become of it. */

@@ -3,18 +3,21 @@ import type { FastifyBaseLogger } from "fastify";
 import type { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../auth/codes.ts";
 import type { FailureLimiter } from "../auth/failures.ts";
+import type { KeyRing } from "../auth/keys.ts";
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../auth/names.ts";
-import { checkPassword, hashPassword, verifyPassword } from "../auth/passwords.ts";
+import { checkPassword, hashPassword } from "../auth/passwords.ts";
 import { newSession } from "../auth/sessions.ts";
+import type { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import { problem } from "../errors.ts";
 import type { Organizations } from "../storage/accounts/organizations.ts";
 import type { People } from "../storage/accounts/people.ts";
+import type { Tokens } from "../storage/accounts/tokens.ts";
 import { invitationHandlers } from "./auth-invitation.ts";
 import { passwordHandlers } from "./auth-password.ts";
 import { giveSession, takeSession } from "./auth-session.ts";
 import { actorOf, callerOf, deed, type Sources } from "./caller.ts";
 import { toPrincipalMessage } from "./principal-messages.ts";
-import { recordFailure, signInFailed } from "./sign-in-failure.ts";
+import { provePassword } from "./prove-password.ts";
 import { refuse, violationsOf } from "./violations.ts";
 
 export interface AuthOptions extends Sources {
@@ -30,10 +33,14 @@ export interface AuthOptions extends Sources {
     | "setPassword"
     | "recordFailedSignIn"
   > &
+    Pick<Tokens, "listPersonalTokens"> &
     Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
-  /** Of failed sign-ins, and of codes that were not right. */
+  /** Of failed sign-ins, and of codes that were not right, by address. */
   readonly limiter: FailureLimiter;
-  /** Cookies are for https only: the platform's public URL is one. */
+  /** Of wrong passwords, by account. */
+  readonly throttle: SignInThrottle;
+  readonly keys: Pick<KeyRing, "seal" | "unseal">;
+  /** Cookies are for https only, however a request came: the platform's public URL is one. */
   readonly secureCookies: boolean;
   /** How long a person stays signed in; default 14 days. */
   readonly sessionLifetimeMs?: number;
@@ -58,12 +65,14 @@ export function authService(options: AuthOptions): Partial<ServiceImpl<typeof Au
       );
       checkPassword(password);
       const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      let passwordHash: string | undefined;
       const attempt = async () => {
         // A platform that is set up does not hash passwords for strangers.
         if (!isCode(setupCode) || !(await accounts.needsSetup())) {
           return "code_invalid";
         }
         const userId = newId();
+        passwordHash = await hashPassword(password);
         const { outcome } = await accounts.setUp({
           ...deed({ name: email, id: userId, address }, options),
           setupDigest: digestCode(setupCode),
@@ -72,7 +81,7 @@ export function authService(options: AuthOptions): Partial<ServiceImpl<typeof Au
           userId,
           email,
           displayName,
-          passwordHash: await hashPassword(password),
+          passwordHash,
           session,
         });
         return outcome;
@@ -83,25 +92,19 @@ export function authService(options: AuthOptions): Partial<ServiceImpl<typeof Au
           "this setup link is not valid: it works once, on a platform that is not set up yet; the server prints a new one at its next start",
         );
       }
-      return giveSession(ctx, { ...options, value, session });
+      return giveSession(ctx, { ...options, passwordHash, value, session });
     },
 
     async signIn({ password, ...req }, ctx) {
       const { address } = callerOf(ctx);
       const email = normalizeEmail(req.email);
-      const attempt = async () => {
-        const user = faultOfEmail(email) ? undefined : await accounts.findUser({ email });
-        return (await verifyPassword(user?.passwordHash, password)) ? user : undefined;
-      };
-      const user = await limiter.attempt(address, attempt, (found) => found === undefined);
-      if (user === undefined) {
-        recordFailure(options, { email, address });
-        throw signInFailed();
-      }
+      const find = async () => (faultOfEmail(email) ? undefined : accounts.findUser({ email }));
+      const user = await provePassword(options, { email, password, find }, ctx);
       const { value, session } = newSession(now(), options.sessionLifetimeMs);
-      const by = { name: user.email, id: user.userId, address };
-      await accounts.openSession({ ...deed(by, options), userId: user.userId, session });
-      return giveSession(ctx, { ...options, value, session });
+      const { email: name, userId, passwordHash } = user;
+      const by = { name, id: userId, address };
+      await accounts.openSession({ ...deed(by, options), userId, session });
+      return giveSession(ctx, { ...options, passwordHash, value, session });
     },
 
     async signOut(_req, ctx) {

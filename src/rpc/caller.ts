@@ -19,8 +19,10 @@ import {
   principalOf,
   type Role,
   setAddress,
+  setSecure,
 } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
+import type { CallNote } from "../http/note.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import type { Actor, Deed } from "../storage/accounts/accounts.ts";
 
@@ -55,10 +57,13 @@ export interface Arrival {
   readonly protocol: Protocol;
   /** By `performance.now()`. */
   readonly atMs: number;
+  readonly requestId: string;
+  /** For what the log should say of it; undefined where calls are not logged. */
+  readonly note: CallNote | undefined;
 }
 
 const arrivalKey = createContextKey<Arrival>(
-  { protocol: "connect", atMs: 0 },
+  { protocol: "connect", atMs: 0, requestId: "", note: undefined },
   { description: "when the request came, and over which face" },
 );
 
@@ -87,8 +92,12 @@ export function requestValues(
     throw problem("CALLER_GONE", "the caller has gone");
   }
   const values = setAddress(createContextValues(), address.replace(MAPPED, ""));
+  if (req.protocol === "https") {
+    setSecure(values);
+  }
   values.set(hostKey, req.host);
-  values.set(arrivalKey, { protocol, atMs: performance.now() });
+  const { id: requestId, note } = req;
+  values.set(arrivalKey, { protocol, atMs: performance.now(), requestId, note });
   if (platformDomain !== undefined) {
     values.set(organizationKey, organizationOfHost(req.host, platformDomain));
   }
@@ -174,7 +183,7 @@ export function memberIn(caller: Caller, named: string): Member {
   return { principal, ...found, userId, by: actorOf({ principal, address }) };
 }
 
-/** Who did it, for the audit log. A personal token acts for its person. */
+/** Who did it, for the audit log. A personal token acts for its person, and is named beside them. */
 export function actorOf({ principal, address }: Pick<Caller, "principal" | "address">): Actor {
   switch (principal.kind) {
     case "session":
@@ -183,7 +192,12 @@ export function actorOf({ principal, address }: Pick<Caller, "principal" | "addr
       const { user, tokenName, tokenId } = principal;
       return user === undefined
         ? { name: `token ${tokenName}`, id: tokenId, address }
-        : { name: user.email, id: user.userId, address };
+        : {
+            name: user.email,
+            id: user.userId,
+            address,
+            token: { id: tokenId, name: tokenName },
+          };
     }
     default:
       return { name: "", id: "", address };

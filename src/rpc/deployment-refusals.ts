@@ -5,9 +5,6 @@ import type { DeploymentRecord, Organizations } from "../storage/accounts/organi
 import type { Member } from "./caller.ts";
 import { invalidField } from "./violations.ts";
 
-/** Far more than anyone runs, and few enough to be listed. */
-export const MAX_DEPLOYMENTS = 1_000;
-
 /** Throws DEPLOYMENT_NOT_FOUND. */
 export async function findDeployment(
   accounts: Pick<Organizations, "findDeployment">,
@@ -33,10 +30,10 @@ export function noRevision(name: string): Problem {
   return problem("NO_REVISION", `nothing was deployed to ${name} yet: deploy a service first`);
 }
 
-export function tooManyDeployments(organization: string): Problem {
+export function tooManyDeployments(organization: string, limit: number): Problem {
   return problem(
     "LIMIT_REACHED",
-    `organization ${organization} has ${MAX_DEPLOYMENTS} deployments: delete some first`,
+    `organization ${organization} has ${limit} deployments, which is what the operator of this platform allows (tessera start --max-deployments): delete some first`,
   );
 }
 

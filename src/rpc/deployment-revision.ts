@@ -10,17 +10,19 @@ import { ArtifactError } from "../artifacts/artifact-error.ts";
 import { type ArtifactIndex, digestOf, verifyIndex } from "../artifacts/index-file.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import { faultOfName } from "../auth/names.ts";
+import type { Ceilings } from "../deployments/ceilings.ts";
 import { problem } from "../errors.ts";
 import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
 import type { ArtifactFiles } from "../storage/hosting/files.ts";
 import type { NewArtifact, Revisions } from "../storage/hosting/revisions.ts";
+import type { Secrets } from "../storage/hosting/secrets.ts";
 import { deed, type Member, memberOf, type Sources } from "./caller.ts";
+import { checkEnvironment, settingsWithin } from "./deployment-ceilings.ts";
 import { toRevisionMessage } from "./deployment-messages.ts";
 import {
   deploymentNotFound,
   findDeployment,
   isName,
-  MAX_DEPLOYMENTS,
   tooManyDeployments,
   workersContradict,
 } from "./deployment-refusals.ts";
@@ -40,14 +42,15 @@ const MAX_TRIES = 5;
 export interface RevisionOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<
-    Revisions & ArtifactFiles,
-    "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles"
+    Revisions & ArtifactFiles & Secrets,
+    "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
   >;
   readonly keys: KeyRing;
   /** What native code has to be made for; see `ArtifactIndex`. */
   readonly platform: string;
   /** Whether workers may run native code, which gets round Node's permissions. */
   readonly allowsNativeCode: boolean;
+  readonly ceilings: Ceilings;
 }
 
 type Handlers = Pick<
@@ -133,13 +136,15 @@ async function createRevision(
   { organizationId, organization, by }: Member,
   req: CreateRevisionRequest,
 ): Promise<DeploymentRecord> {
-  const { accounts, hosting, keys, newId } = options;
+  const { accounts, hosting, keys, newId, ceilings } = options;
   const { deployment: name, secrets, removeSecrets, authorization } = req;
   refuse(violationsOf({ deployment: faultOfName(name) }));
   refuse(faultsOfEnvironment("secrets", secrets));
-  const settings = settingsOf(req.settings);
+  const requested = settingsOf(req.settings);
   const artifact = readArtifact(req.index, options);
   const found = await accounts.findDeployment({ organizationId, name });
+  const settings = settingsWithin(requested, found, ceilings);
+  await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     // They belong to one deployment: sealed for another of the same name, they would not open.
@@ -153,7 +158,7 @@ async function createRevision(
       ...{ organizationId, name, deploymentId, artifact, settings, removeSecrets },
       ...(authorization !== undefined && { authorization }),
       secrets: Object.fromEntries(sealed),
-      limit: MAX_DEPLOYMENTS,
+      limit: ceilings.deployments,
       maxSecrets: MAX_SECRETS,
       keptRevisions: KEPT_REVISIONS,
     });
@@ -174,7 +179,7 @@ async function createRevision(
           `${created.files.length} files have another size than the index says, such as ${created.files[0]}`,
         );
       case "limit":
-        throw tooManyDeployments(organization);
+        throw tooManyDeployments(organization, ceilings.deployments);
       case "too_many_secrets":
         throw problem(
           "LIMIT_REACHED",

@@ -6,9 +6,6 @@ import { MIN_MEMORY_BYTES } from "../queue/pool/limits.ts";
 import type { SettingsUpdate } from "../storage/accounts/organizations.ts";
 import { refuse } from "./violations.ts";
 
-/** What all variables and secrets of a deployment may take together. */
-const MAX_ENVIRONMENT_BYTES = 256 * 1024;
-
 /** The settings that are set, checked; see `DeploymentSettings` in the proto file. */
 export function settingsOf(settings: DeploymentSettings | undefined): SettingsUpdate {
   if (settings === undefined) {
@@ -42,18 +39,10 @@ export function faultsOfEnvironment(
   field: string,
   variables: { readonly [name: string]: string },
 ): Violation[] {
-  const entries = Object.entries(variables);
-  const faults = entries.flatMap(([name, value]) => {
+  return Object.entries(variables).flatMap(([name, value]) => {
     const description =
       variableFault(name) ??
       (value.includes("\0") ? "has a NUL, which no variable can" : undefined);
     return description === undefined ? [] : [{ field: `${field}.${name}`, description }];
   });
-  const bytes = entries.reduce(
-    (sum, [name, value]) => sum + name.length + Buffer.byteLength(value),
-    0,
-  );
-  return bytes > MAX_ENVIRONMENT_BYTES
-    ? [...faults, { field, description: `has more than ${MAX_ENVIRONMENT_BYTES} bytes altogether` }]
-    : faults;
 }

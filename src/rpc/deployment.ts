@@ -13,13 +13,13 @@ import type {
 } from "../storage/accounts/organizations.ts";
 import type { Hosting } from "../storage/hosting/hosting.ts";
 import { deed, type Member, memberOf, type Sources } from "./caller.ts";
+import { checkCeilings, checkEnvironment } from "./deployment-ceilings.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./deployment-logs.ts";
 import { toDeploymentMessage } from "./deployment-messages.ts";
 import {
   deploymentNotFound,
   findDeployment,
   isName,
-  MAX_DEPLOYMENTS,
   noRevision,
   tooManyDeployments,
   workersContradict,
@@ -53,7 +53,7 @@ export interface DeploymentOptions
 export function deploymentService(
   options: DeploymentOptions,
 ): Partial<ServiceImpl<typeof DeploymentService>> {
-  const { accounts, hosting, newId, now, urlOf } = options;
+  const { accounts, hosting, newId, now, urlOf, ceilings } = options;
 
   const describe = async (member: Pick<Member, "organizationId">, records: DeploymentRecord[]) => {
     const { organizationId } = member;
@@ -83,7 +83,7 @@ export function deploymentService(
         deploymentId: newId(),
         name,
         authorization,
-        limit: MAX_DEPLOYMENTS,
+        limit: ceilings.deployments,
       });
       switch (created.outcome) {
         case "created":
@@ -94,7 +94,7 @@ export function deploymentService(
             `organization ${organization} has a deployment ${name} already: choose another name`,
           );
         case "limit":
-          throw tooManyDeployments(organization);
+          throw tooManyDeployments(organization, ceilings.deployments);
       }
     },
 
@@ -121,13 +121,19 @@ export function deploymentService(
       const { organizationId, by } = memberOf(ctx);
       const { name, authorization, version } = message;
       const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
+      const settings = changedSettings(message, changed);
+      checkCeilings(settings, ceilings);
+      if (settings.env !== undefined) {
+        const before = await findDeployment(accounts, { organizationId }, name);
+        await checkEnvironment(hosting, before, { env: settings.env });
+      }
       const updated = isName(name)
         ? await accounts.updateDeployment({
             ...deed(by, options),
             organizationId,
             name,
             ...(changed.has("authorization") && { authorization }),
-            settings: changedSettings(message, changed),
+            settings,
             ...(version !== 0 && { version }),
           })
         : ({ outcome: "not_found" } as const);

@@ -1,12 +1,26 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
-import { EndpointKind, type EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type CallEndpointRequest,
+  EndpointKind,
+  type EndpointService,
+} from "../../gen/tessera/v1/endpoint_pb.js";
+import type { TaskResult } from "../../gen/tessera/v1/task_pb.js";
+import type { HostedDeployment } from "../deployments/hosted.ts";
+import type { FoundEndpoint } from "../deployments/revision.ts";
 import { problem, toProblem } from "../errors.ts";
 import { streamedBodies } from "../http/streamed.ts";
+import type { Origin } from "../tracing/context.ts";
+import { digestOfCall, refuseKey } from "./idempotency.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
+import { noteTask, tracedCall } from "./origin.ts";
 import { answer } from "./result.ts";
+import { scheduleText } from "./schedule.ts";
 import { deploymentOf } from "./target.ts";
+
+/** A submit without a schedule is the same call. */
+const NO_SCHEDULE = scheduleText({});
 
 /** EndpointService over deployments. */
 export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
@@ -26,33 +40,57 @@ export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
   async callEndpoint(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
-    const { manifest, reader } = deployment.endpoint(req.endpoint);
-    const bodies = ctx.values.get(streamedBodies);
-    const keeper = deployment.files[manifest.kind];
-    const payload = await reader.read(inputOf(req.input, bodies), keeper);
-    const format = req.resultFormat;
-    if (manifest.kind === "api") {
-      const calling = deployment.calls.call(manifest, payload, ctx.signal);
-      const result = await finallyReleasing(calling, payload, keeper);
-      return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
-    }
-    const submitting = deployment.queue.submit(manifest, payload);
-    const { taskId } = (await releasingUnless(submitting, payload, keeper)).task;
-    const waitMs = manifest.timeoutMs;
-    const finished = await namingTask(
-      deployment.queue.result({ taskId, waitMs, signal: ctx.signal }),
-      taskId,
-    );
-    if (finished.task.status === "queued" || finished.task.status === "running") {
-      throw problem(
-        "CALL_TIMEOUT",
-        `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
-        { metadata: { task_id: taskId } },
-      );
-    }
-    return answer(finished, deployment, { format, bodies });
+    const endpoint = deployment.endpoint(req.endpoint);
+    return tracedCall(ctx, deployment, {
+      endpoint: endpoint.manifest.name,
+      run: (origin) => call(req, ctx, { deployment, endpoint, origin }),
+    });
   },
 };
+
+async function call(
+  req: CallEndpointRequest,
+  ctx: HandlerContext,
+  { deployment, endpoint: { manifest, reader }, origin }: Called,
+): Promise<TaskResult> {
+  const { idempotencyKey: key } = req;
+  if (manifest.kind === "api") {
+    refuseKey(key, req.endpoint);
+  }
+  const bodies = ctx.values.get(streamedBodies);
+  const keeper = deployment.files[manifest.kind];
+  const payload = await reader.read(inputOf(req.input, bodies), keeper);
+  const format = req.resultFormat;
+  const { signal } = ctx;
+  if (manifest.kind === "api") {
+    const calling = deployment.calls.call(manifest, payload, { signal, origin });
+    const result = await finallyReleasing(calling, payload, keeper);
+    return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
+  }
+  const idempotency =
+    key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, NO_SCHEDULE) } };
+  const submitting = deployment.queue.submit(manifest, payload, { ...idempotency, origin });
+  const { task } = await releasingUnless(submitting, payload, keeper);
+  noteTask(ctx, task);
+  const { taskId } = task;
+  const waitMs = manifest.timeoutMs;
+  const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+  if (finished.task.status === "queued" || finished.task.status === "running") {
+    throw problem(
+      "CALL_TIMEOUT",
+      `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+      { metadata: { task_id: taskId } },
+    );
+  }
+  return answer(finished, deployment, { format, bodies });
+}
+
+/** What is called, and by which request. */
+interface Called {
+  readonly deployment: HostedDeployment;
+  readonly endpoint: FoundEndpoint;
+  readonly origin: Origin;
+}
 
 /** An error while a task is waited for does not end the task: the caller is told which it is. */
 async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {

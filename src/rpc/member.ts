@@ -5,6 +5,7 @@ import {
   Role as RoleWord,
 } from "../../gen/tessera/v1/organization_pb.js";
 import { createCode, digestCode } from "../auth/codes.ts";
+import { checkMadeByPerson } from "../auth/grants.ts";
 import { faultOfEmail, normalizeEmail } from "../auth/names.ts";
 import type { Role } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
@@ -57,7 +58,8 @@ export function memberHandlers(
     },
 
     async inviteMember(req, ctx) {
-      const { organizationId, organization, by } = memberOf(ctx);
+      const { principal, organizationId, organization, by } = memberOf(ctx);
+      checkMadeByPerson(principal, "invite people");
       const email = normalizeEmail(req.email);
       refuse(violationsOf({ email: faultOfEmail(email) }));
       const code = createCode();
@@ -108,7 +110,10 @@ export function memberHandlers(
     },
 
     async updateMember({ userId, role }, ctx) {
-      const { organizationId, organization, by } = memberOf(ctx);
+      const { principal, organizationId, organization, by } = memberOf(ctx);
+      if (roleOf(role) === "admin") {
+        checkMadeByPerson(principal, "make people admins");
+      }
       const changed = isTaskId(userId)
         ? await accounts.changeRole({
             ...deed(by, options),

@@ -17,6 +17,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { boundedChunks } from "../http/body.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import { isDefect } from "../http/problem.ts";
+import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./interceptors/errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
@@ -47,9 +48,12 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??
-    ((found, { url }) => {
+    ((found, { url, contextValues }) => {
       if (isDefect(found)) {
-        app.log.error({ err: found.cause ?? found, url }, found.rawMessage);
+        const { requestId: reqId } = arrivalOf(contextValues);
+        // A query may hold the whole message.
+        const path = url.split("?", 1)[0];
+        app.log.error({ err: found.cause ?? found, url: path, reqId }, found.rawMessage);
       }
     });
   const router = createConnectRouter({

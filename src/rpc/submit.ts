@@ -1,5 +1,4 @@
 /** SubmitTask, and SubmitTasks, which is the same for up to 1,000 calls and one commit. */
-import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
@@ -14,13 +13,15 @@ import {
 } from "../../gen/tessera/v1/task_pb.js";
 import type { HostedDeployment } from "../deployments/hosted.ts";
 import type { Input } from "../deployments/input/arguments.ts";
-import { Problem, problem, toProblem } from "../errors.ts";
+import { Problem, toProblem } from "../errors.ts";
 import { type StreamedBodies, streamedBodies } from "../http/streamed.ts";
 import type { Submission, Submitted } from "../queue/submission.ts";
-import type { Payload } from "../sdk/protocol.ts";
 import { isFinal } from "../tasks/task.ts";
+import type { Origin } from "../tracing/context.ts";
+import { checkKey, digestOfCall } from "./idempotency.ts";
 import { inputOf, releasingUnless } from "./input.ts";
 import { milliseconds, toTaskMessage } from "./messages.ts";
+import { noteTask, originOf } from "./origin.ts";
 import { answer } from "./result.ts";
 import { type ScheduleFields, scheduleOf, scheduleText } from "./schedule.ts";
 import { deploymentOf } from "./target.ts";
@@ -28,17 +29,17 @@ import { deploymentOf } from "./target.ts";
 /** Calls read before other requests get their turn. */
 const CALLS_PER_TURN = 50;
 
-const MAX_KEY_LENGTH = 255;
-
 export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> = {
   async submitTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
     const { queue, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
-    const { endpoint, payload, options } = await read(deployment, req, bodies);
+    const origin = originOf(ctx);
+    const { endpoint, payload, options } = await read(deployment, req, { origin, bodies });
     const submitting = queue.submit(endpoint, payload, options);
     const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
+    noteTask(ctx, task);
     const response = create(SubmitTaskResponseSchema);
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);
@@ -61,7 +62,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
   async submitTasks(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
-    const read = await readAll(deployment, req.tasks);
+    const read = await readAll(deployment, req.tasks, originOf(ctx));
     const valid = read.filter((one): one is Submission => !(one instanceof Problem));
     const outcomes = (await deployment.queue.submitAll(valid)).values();
     const results = read.map((one) =>
@@ -86,34 +87,30 @@ interface CallFields extends ScheduleFields {
 async function read(
   deployment: HostedDeployment,
   call: CallFields,
-  bodies?: StreamedBodies,
+  { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
 ): Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
   const { idempotencyKey: key } = call;
   const schedule = scheduleOf(call, Date.now());
-  if (key.length > MAX_KEY_LENGTH) {
-    const description = `must have at most ${MAX_KEY_LENGTH} characters`;
-    throw problem("REQUEST_INVALID", `idempotency_key ${description}`, {
-      violations: [{ field: "idempotency_key", description }],
-    });
-  }
+  checkKey(key);
   const payload = await reader.read(inputOf(call.input, bodies), deployment.files.task);
   const idempotency =
-    key === "" ? {} : { idempotency: { key, digest: digest(payload, scheduleText(call)) } };
-  return { endpoint: manifest, payload, options: { ...schedule, ...idempotency } };
+    key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, scheduleText(call)) } };
+  return { endpoint: manifest, payload, options: { ...schedule, ...idempotency, origin } };
 }
 
 /** Checks calls, each by itself. */
 async function readAll(
   deployment: HostedDeployment,
   calls: readonly CallFields[],
+  origin: Origin,
 ): Promise<(Submission | Problem)[]> {
   const all: (Submission | Problem)[] = [];
   for (const [index, call] of calls.entries()) {
     if (index % CALLS_PER_TURN === CALLS_PER_TURN - 1) {
       await nextTurn();
     }
-    all.push(await read(deployment, call).catch((err: unknown) => toProblem(err)));
+    all.push(await read(deployment, call, { origin }).catch((err: unknown) => toProblem(err)));
   }
   return all;
 }
@@ -136,16 +133,4 @@ function toResult(outcome: Submitted | Problem | undefined, deployment: string):
     ...(retryAfterMs !== undefined && { retryAfter: durationFromMs(retryAfterMs) }),
   };
   return create(SubmittedTaskSchema, { outcome: { case: "error", value } });
-}
-
-/** Tells the same arguments, files included, and the same schedule from others. */
-function digest({ json, files }: Payload, schedule: string): string {
-  const hash = createHash("sha256").update(json).update(schedule);
-  for (const { contentType, filename, ...file } of files) {
-    // What is in the blob store has a digest already.
-    const bytes = "blob" in file ? file.blob.sha256 : file.data;
-    const size = "blob" in file ? file.blob.size : file.data.byteLength;
-    hash.update(JSON.stringify([contentType, filename, size])).update(bytes);
-  }
-  return hash.digest("base64url");
 }

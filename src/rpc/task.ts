@@ -1,10 +1,12 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { streamedBodies } from "../http/streamed.ts";
 import type { TaskQuestion } from "../queue/queue.ts";
+import { digestOfRetry } from "./idempotency.ts";
 import { listTasks } from "./list.ts";
 import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
+import { noteTask, originOf } from "./origin.ts";
 import { answer } from "./result.ts";
 import { submitHandlers } from "./submit.ts";
 import { deploymentOf } from "./target.ts";
@@ -15,27 +17,34 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
 
   async getTask(req, ctx) {
     const { queue, name } = deploymentOf(ctx);
-    const task = await queue.get(question(req, ctx.signal));
+    const task = await queue.get(question(req, ctx));
     return toTaskMessage(task, name, await queue.place(task));
   },
 
   async getTaskResult(req, ctx) {
     const deployment = deploymentOf(ctx);
-    const finished = await deployment.queue.result(question(req, ctx.signal));
+    const finished = await deployment.queue.result(question(req, ctx));
     const bodies = ctx.values.get(streamedBodies);
     return answer(finished, deployment, { format: req.resultFormat, bodies });
   },
 
   async cancelTask(req, ctx) {
     const { queue, name } = deploymentOf(ctx);
-    return toTaskMessage(await queue.cancel(question(req, ctx.signal), req.abort), name);
+    return toTaskMessage(await queue.cancel(question(req, ctx), req.abort), name);
   },
 
   async retryTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     deployment.admit();
     const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
-    const task = await deployment.queue.retry(question(req, ctx.signal), endpointOf);
+    const { taskId, idempotencyKey: key } = req;
+    const idempotency = key === "" ? undefined : { key, digest: digestOfRetry(taskId) };
+    const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
+    const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
+    if (replayed) {
+      ctx.responseHeader.set("idempotent-replayed", "true");
+    }
+    noteTask(ctx, task);
     return toTaskMessage(task, deployment.name, await deployment.queue.place(task));
   },
 
@@ -45,7 +54,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
 
   async *watchTask(req, ctx) {
     const { queue } = deploymentOf(ctx);
-    for await (const event of queue.watch(question(req, ctx.signal), Number(req.afterSequence))) {
+    for await (const event of queue.watch(question(req, ctx), Number(req.afterSequence))) {
       yield toEventMessage(event);
     }
   },
@@ -53,8 +62,10 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
 
 function question(
   req: { readonly taskId: string; readonly endpoint: string; readonly wait?: Duration },
-  signal: AbortSignal,
+  ctx: HandlerContext,
 ): TaskQuestion {
   const { taskId, endpoint, wait } = req;
+  const { signal } = ctx;
+  noteTask(ctx, req);
   return { taskId, endpoint: endpoint || undefined, waitMs: milliseconds(wait), signal };
 }

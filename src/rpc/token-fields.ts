@@ -1,6 +1,7 @@
 /** What a request says of a token, in the domain's terms; `checkTokenFields` says whether it can be. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Token, TokenAccess } from "../../gen/tessera/v1/token_pb.js";
+import type { Principal } from "../auth/principal.ts";
 import type { TokenFields, TokenRecord, TokenUpdate } from "../storage/accounts/tokens.ts";
 import { fromAccessWords } from "./token-messages.ts";
 import { invalidField } from "./violations.ts";
@@ -17,15 +18,20 @@ interface FieldsMessage {
   readonly allowedNetworks: readonly string[];
 }
 
-/** Errors: REQUEST_INVALID without an expiry. */
-export function newTokenFields(message: FieldsMessage): TokenFields {
+/**
+ * A token that is made with another ends with it, unless the request says when.
+ * Errors: REQUEST_INVALID for a person who does not say when it ends.
+ */
+export function newTokenFields(message: FieldsMessage, maker: Principal): TokenFields {
+  const { expiresAt } = message;
   return {
     name: message.name.trim(),
     description: message.description,
     access: fromAccessWords(message.access),
     allDeployments: message.allDeployments,
     deployments: message.deployments,
-    expiresAtMs: expiry(message.expiresAt),
+    expiresAtMs:
+      expiresAt === undefined && maker.kind === "token" ? maker.expiresAtMs : expiry(expiresAt),
     notBeforeMs: message.notBefore && timestampMs(message.notBefore),
     allowedNetworks: message.allowedNetworks.map((network) => network.trim()),
   };

@@ -1,6 +1,6 @@
-import { tokenLetter } from "../auth/grants.ts";
 import { type KeyRing, sealingContext } from "../auth/keys.ts";
 import { createTokenValue, parseTokenValue } from "../auth/token-format.ts";
+import { tokenLetter } from "../auth/token-rules.ts";
 import type { NewSecret, TokenRecord } from "../storage/accounts/tokens.ts";
 
 /** A new value for a token, and what is kept of it: the value itself only sealed, and not of personal tokens. */

@@ -1,5 +1,6 @@
 import { TokenSchema, type UpdateTokenRequest } from "../../gen/tessera/v1/token_pb.js";
-import { checkNoClimbing, checkTokenFields } from "../auth/grants.ts";
+import { checkNoClimbingUpdate } from "../auth/grants.ts";
+import { checkTokenFields } from "../auth/token-rules.ts";
 import { problem } from "../errors.ts";
 import type { TokenFields, TokenRecord, Tokens } from "../storage/accounts/tokens.ts";
 import { deed, type Member, type Sources } from "./caller.ts";
@@ -51,8 +52,7 @@ export async function updateToken(
     }
     const changed = new Set(Object.keys(fields) as (keyof TokenFields)[]);
     checkTokenFields(after, { kind: token.kind, nowMs: now(), changed });
-    checkNoClimbing(principal, before);
-    checkNoClimbing(principal, after);
+    checkNoClimbingUpdate(principal, { before, after });
     const { version } = token;
     const key = { organizationId, tokenId };
     const updated = await accounts.updateToken({ ...deed(by, options), ...key, fields, version });

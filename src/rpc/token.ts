@@ -1,8 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { TokenKind, type TokenService } from "../../gen/tessera/v1/token_pb.js";
-import { checkNoClimbing, checkTokenFields, checkTokenOwner } from "../auth/grants.ts";
+import { checkNoClimbing, checkTokenOwner } from "../auth/grants.ts";
 import { type KeyRing, sealingContext } from "../auth/keys.ts";
 import { adminRequired, requireRecentSignIn } from "../auth/permissions.ts";
+import { checkTokenFields } from "../auth/token-rules.ts";
 import { problem } from "../errors.ts";
 import type { Organizations } from "../storage/accounts/organizations.ts";
 import type { TokenKind as Kind, Tokens } from "../storage/accounts/tokens.ts";
@@ -41,7 +42,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
       const { principal, organizationId, organization, userId, by } = memberOf(ctx);
       const kind: Kind = req.kind === TokenKind.ORGANIZATION ? "organization" : "personal";
       checkTokenOwner(principal, { kind, organizationId, userId });
-      const fields = newTokenFields(req);
+      const fields = newTokenFields(req, principal);
       checkTokenFields(fields, { kind, nowMs: now() });
       checkNoClimbing(principal, fields);
       const tokenId = newId();

@@ -109,7 +109,7 @@ class Chunks implements AsyncIterable<Uint8Array> {
   }
 
   async header() {
-    const { value: message } = await this.#messages.next();
+    const { value: message } = await inTime(this.#messages.next());
     if (message?.part.case !== "header") {
       throw invalidField(
         "header",

@@ -1,4 +1,5 @@
 /** What an endpoint is given beside its arguments. */
+import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 
 /** Fields of a log line; whatever JSON can carry. */
 export type LogFields = { readonly [field: string]: unknown };
@@ -19,8 +20,10 @@ export interface TaskLog {
  * The second parameter of every endpoint, the same for `api` and `task`, so
  * that turning one into the other changes nothing in the body. Its members
  * may be taken apart: `({ text }, { signal, progress }) => …`.
+ *
+ * In a service that declares metrics it is a `TaskContext<typeof metrics>`.
  */
-export interface TaskContext {
+export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   /**
    * Aborted when the time is up, the task is cancelled, the caller of an `api`
    * has gone or the server stops. Pass it on to `fetch` and the like; a
@@ -38,10 +41,30 @@ export interface TaskContext {
    */
   readonly progress: (fraction: number, message?: string) => void;
   readonly log: TaskLog;
+  /**
+   * What the service counts itself, by the names of its declarations. When a
+   * caller has its answer, what the call counted is in the node's `/metrics`.
+   */
+  readonly metrics: MetricsOf<Declared>;
   /** The id of the task; for an `api`, of the request. */
   readonly taskId: string;
   /** From 1; higher when the task is tried again. */
   readonly attempt: number;
   /** When `signal` is aborted because the time is up. */
   readonly deadline: Date;
+  /**
+   * The trace that this call belongs to (https://www.w3.org/TR/trace-context/):
+   * set the header `traceparent` to it on requests to others, and they stand in
+   * the same trace, below this attempt. It is the attempt's own span where the
+   * platform traces, else what the caller sent; undefined where there is no trace.
+   */
+  readonly traceparent: string | undefined;
+  /** The header `tracestate` that goes with `traceparent`; undefined for none. */
+  readonly tracestate: string | undefined;
+}
+
+/** What `setup()` of a service class is given. */
+export interface SetupContext<Declared extends MetricDeclarations = NoMetrics> {
+  /** As in a call; what is counted here has no endpoint. */
+  readonly metrics: MetricsOf<Declared>;
 }

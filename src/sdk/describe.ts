@@ -1,5 +1,6 @@
 /** From what a module exports to the manifest, and to the functions that the host runs. */
 import { type Arguments, describeArguments } from "./arguments.ts";
+import type { SetupContext } from "./context.ts";
 import type { EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import type { EndpointManifest, ServiceManifest } from "./manifest.ts";
@@ -28,28 +29,30 @@ export interface ReadyService {
 /**
  * Constructs the service where it is a class, awaits its `setup`, and asks
  * every schema for its JSON Schema. Throws a `ServiceDefinitionError`, or
- * whatever the constructor or `setup` throws.
+ * whatever the constructor or `setup` throws. `context` is for `setup`.
  */
 export async function readyService(
   exported: unknown,
   definition: ServiceDefinition,
+  context: SetupContext = { metrics: {} },
 ): Promise<ReadyService> {
   const instance = typeof exported === "function" ? new (exported as ServiceClass)() : undefined;
   if (instance !== undefined && !definition.endpoints.some(({ method }) => method === "setup")) {
-    await (instance as { setup?: () => unknown }).setup?.();
+    await (instance as { setup?: (context: SetupContext) => unknown }).setup?.(context);
   }
   const endpoints = new Map<string, Executable>();
   for (const endpoint of definition.endpoints) {
     const run = endpointFunction(endpoint, instance);
     endpoints.set(endpoint.name, await describeEndpoint(definition.name, endpoint, run));
   }
-  const { name, description } = definition;
+  const { name, description, metrics } = definition;
   return {
     endpoints,
     manifest: {
       name,
       ...(description !== undefined && { description }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
+      ...(metrics.length > 0 && { metrics }),
     },
   };
 }

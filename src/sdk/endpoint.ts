@@ -4,6 +4,7 @@
  */
 import type { TaskContext } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import type { EndpointKind, RunOptions } from "./options.ts";
 import type { Answered, Given, Input, InputSchema, Output, OutputSchema } from "./schema.ts";
 import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
@@ -35,10 +36,11 @@ export interface MethodOptions<
 }
 
 /** A function as an endpoint runs it. */
-export type EndpointFunction<Arguments, Returned> = (
-  args: Arguments,
-  ctx: TaskContext,
-) => Returned | Promise<Returned>;
+export type EndpointFunction<
+  Arguments,
+  Returned,
+  Declared extends MetricDeclarations = NoMetrics,
+> = (args: Arguments, ctx: TaskContext<Declared>) => Returned | Promise<Returned>;
 
 /** What `api` or `task` noted; read by `service` and by the host. */
 export interface EndpointDefinition {
@@ -58,13 +60,19 @@ export interface CallTypes<Kind = EndpointKind, Sent = unknown, Received = unkno
 }
 
 /** An endpoint of the function form: a value for `service({ endpoints })`. */
-export interface Endpoint<Arguments = never, Returned = unknown, Call = CallTypes> {
+export interface Endpoint<
+  Arguments = never,
+  Returned = unknown,
+  Call = CallTypes,
+  Declared extends MetricDeclarations = never,
+> {
   readonly [ENDPOINT]: EndpointDefinition;
   /** Only for the type checker: never there at run time. */
   readonly types?: {
     readonly arguments: (args: Arguments) => void;
     readonly result: Returned;
     readonly call: Call;
+    readonly metrics: (counted: MetricsOf<Declared>) => void;
   };
 }
 
@@ -74,20 +82,31 @@ export type ArgumentsOf<E> = E extends Endpoint<infer Arguments, unknown> ? Argu
 /** What an endpoint of the function form may return: `ResultOf<typeof endpoint>`. */
 export type ResultOf<E> = E extends Endpoint<never, infer Returned> ? Returned : never;
 
-/** A standard (TC39) decorator that only accepts methods which fit the schemas. */
+/**
+ * A standard (TC39) decorator that only accepts methods which fit the schemas.
+ * Which metrics their context has is for `@service` to check.
+ */
 export type EndpointDecorator<Arguments, Returned> = <
   This,
-  Method extends (this: This, args: Arguments, ctx: TaskContext) => Returned | Promise<Returned>,
+  Method extends (
+    this: This,
+    args: Arguments,
+    ctx: TaskContext<never>,
+  ) => Returned | Promise<Returned>,
 >(
   method: Method,
   context: ClassMethodDecoratorContext<This, Method>,
 ) => void;
 
 /** An endpoint that answers in the call. */
-export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+export function api<
+  In extends InputSchema = NoArguments,
+  Out extends OutputSchema = undefined,
+  Declared extends MetricDeclarations = NoMetrics,
+>(
   options: EndpointOptions<In, Out>,
-  run: EndpointFunction<Input<In>, Output<Out>>,
-): Endpoint<Input<In>, Output<Out>, CallTypes<"api", Given<In>, Answered<Out>>>;
+  run: EndpointFunction<Input<In>, Output<Out>, Declared>,
+): Endpoint<Input<In>, Output<Out>, CallTypes<"api", Given<In>, Answered<Out>>, Declared>;
 export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;
@@ -96,10 +115,14 @@ export function api(options: MethodOptions, run?: EndpointFunction<never, unknow
 }
 
 /** An endpoint whose calls are queued, stored, and executed when a worker is free. */
-export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+export function task<
+  In extends InputSchema = NoArguments,
+  Out extends OutputSchema = undefined,
+  Declared extends MetricDeclarations = NoMetrics,
+>(
   options: EndpointOptions<In, Out>,
-  run: EndpointFunction<Input<In>, Output<Out>>,
-): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>>;
+  run: EndpointFunction<Input<In>, Output<Out>, Declared>,
+): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>, Declared>;
 export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;

@@ -40,6 +40,9 @@ export class FrameReader {
   }
 
   push(chunk: Buffer): void {
+    if (this.#broken) {
+      return;
+    }
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
     while (!this.#broken && this.#bytes >= HEADER_BYTES) {
@@ -54,6 +57,12 @@ export class FrameReader {
     }
   }
 
+  /** Reads nothing more, also of what has come already. */
+  end(): void {
+    this.#broken = true;
+    this.#chunks = [];
+  }
+
   #deliver(body: Buffer): void {
     let message: unknown;
     try {
@@ -66,8 +75,7 @@ export class FrameReader {
   }
 
   #break(reason: string): void {
-    this.#broken = true;
-    this.#chunks = [];
+    this.end();
     this.#options.onBroken(reason);
   }
 

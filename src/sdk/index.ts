@@ -1,5 +1,5 @@
 /** What the author of a service imports: `import { service, api, task, file } from "tessera"`. */
-export type { LogFields, TaskContext, TaskLog } from "./context.ts";
+export type { LogFields, SetupContext, TaskContext, TaskLog } from "./context.ts";
 export type { Duration } from "./duration.ts";
 export {
   type ArgumentsOf,
@@ -25,6 +25,26 @@ export {
 } from "./file.ts";
 export { type FileDescription, fileFromPath, fileFromStream, filePath } from "./file-place.ts";
 export type { JsonSchema } from "./manifest.ts";
+export {
+  type Aggregator,
+  type Counter,
+  type CounterDeclaration,
+  counter,
+  type Gauge,
+  type GaugeDeclaration,
+  type GaugeOptions,
+  gauge,
+  type Histogram,
+  type HistogramDeclaration,
+  type HistogramOptions,
+  histogram,
+  type LabelValues,
+  type MetricDeclaration,
+  type MetricDeclarations,
+  type MetricOptions,
+  type MetricsOf,
+  type NoMetrics,
+} from "./metrics.ts";
 export type { EndpointKind, RunOptions } from "./options.ts";
 export {
   type Answered,

@@ -61,8 +61,23 @@ export interface EndpointManifest {
   readonly priority: number;
 }
 
+/** A metric that the service counts itself. */
+export interface MetricManifest {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  /** Names, in the order in which the values come. */
+  readonly labels: readonly string[];
+  /** Of a histogram: upper bounds, rising; +Inf comes by itself. */
+  readonly buckets?: readonly number[];
+  /** Of a gauge: how the values of several workers become one. */
+  readonly aggregator?: "sum" | "min" | "max" | "average";
+}
+
 export interface ServiceManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly EndpointManifest[];
+  /** Absent: none. */
+  readonly metrics?: readonly MetricManifest[];
 }

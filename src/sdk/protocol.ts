@@ -58,6 +58,9 @@ export const INLINE_FILE_BYTES = 256 * 1024;
 /** A worker sends no more results together: bounds what the node has to take at once. */
 export const MAX_RESULTS_PER_MESSAGE = 64;
 
+/** A failure says of no more arguments what is wrong with them. */
+export const MAX_VIOLATIONS = 50;
+
 /**
  * A file in the folder of its call, `callFolder`: an argument under the name
  * `argumentName` gives for its index, a result under `RESULT_NAME`.
@@ -98,6 +101,8 @@ export interface Call {
   readonly attempt: number;
   /** When the call is aborted, in milliseconds since 1970. */
   readonly deadlineMs: number;
+  /** The trace that it belongs to: `traceparent`, and after a space `tracestate` where there is one. */
+  readonly trace?: string;
 }
 
 export type AbortReason = "timeout" | "cancelled" | "shutdown" | "caller_gone";
@@ -125,6 +130,31 @@ export type CallResult =
   | { readonly id: number; readonly failure: CallFailure };
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** A worker sends no more changes of series together. */
+export const MAX_CHANGES_PER_MESSAGE = 500;
+
+/** Sets of labels that a metric of a service may have in a worker. */
+export const MAX_SERIES_PER_METRIC = 2_000;
+
+/** What has become of one series of a metric that the service declares, since it was sent last. */
+export interface MetricChange {
+  readonly metric: string;
+  /** Whose call counted it; absent for gauges, and for what was counted outside of calls. */
+  readonly endpoint?: string;
+  /** Values, in the order of the declaration. */
+  readonly labels: readonly string[];
+  /** What a counter went up by, what a gauge is now, or the sum of what a histogram saw. */
+  readonly value: number;
+  /** Of a histogram: how many of the values it saw are in each bucket alone, +Inf last. */
+  readonly counts?: readonly number[];
+}
+
+/** Events of a metric that were not counted, because it has too many series. */
+export interface DroppedEvents {
+  readonly metric: string;
+  readonly events: number;
+}
 
 /** From the node to a worker. */
 export type NodeMessage =
@@ -170,5 +200,10 @@ export type WorkerMessage =
       readonly message: string;
       /** JSON text of an object; absent when nothing was logged beside the message. */
       readonly fieldsJson?: string;
+    }
+  | {
+      readonly type: "metrics";
+      readonly changes: readonly MetricChange[];
+      readonly dropped: readonly DroppedEvents[];
     }
   | { readonly type: "pong"; readonly sequence: number };

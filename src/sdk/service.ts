@@ -3,25 +3,32 @@
  * the decorator of a service class. Either way it checks all that can be
  * checked before any schema is asked.
  */
-import type { Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
+import type { CallTypes, Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
+import type { MetricManifest } from "./manifest.ts";
+import { checkMetrics } from "./metric-rules.ts";
+import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import { checkDescription, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { ENDPOINT, SERVICE } from "./symbols.ts";
 
-export interface ServiceOptions {
+export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics> {
   /** A DNS label: lower-case letters, digits and hyphens, at most 63. */
   readonly name: string;
   /** What the service does, for its documentation. */
   readonly description?: string;
+  /** What it counts itself, through `ctx.metrics`, by name; at most 50. Default: nothing. */
+  readonly metrics?: Declared;
 }
 
-/** Endpoints of the function form by name. */
-export interface Endpoints {
-  readonly [name: string]: Endpoint;
+/** Endpoints of the function form by name, which count no other metrics than these. */
+export interface Endpoints<Declared extends MetricDeclarations = never> {
+  readonly [name: string]: Endpoint<never, unknown, CallTypes, Declared>;
 }
 
-export interface FunctionServiceOptions<Named extends Endpoints = Endpoints>
-  extends ServiceOptions {
+export interface FunctionServiceOptions<
+  Named extends Endpoints = Endpoints,
+  Declared extends MetricDeclarations = NoMetrics,
+> extends ServiceOptions<Declared> {
   readonly endpoints: Named;
 }
 
@@ -38,6 +45,7 @@ export interface ServiceDefinition {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
+  readonly metrics: readonly MetricManifest[];
 }
 
 /** A service of the function form, to be exported as default. */
@@ -49,28 +57,56 @@ export interface Service<Named extends Endpoints = Endpoints> {
 
 /**
  * A class that is constructed without arguments. A method `setup()`, which may
- * be async, is awaited once after that, before the worker takes its first call.
+ * be async, is awaited once after that, before the worker takes its first call;
+ * it is given a `SetupContext`.
  */
 export type ServiceClass = new () => object;
 
-/** A decorator for service classes. */
-export type ServiceDecorator = <Class extends ServiceClass>(
-  target: Class,
+/** A decorator for service classes whose methods count no other metrics than these. */
+export type ServiceDecorator<Declared extends MetricDeclarations = NoMetrics> = <
+  Class extends ServiceClass,
+>(
+  target: Class & CountsOnly<InstanceType<Class>, Declared>,
   context: ClassDecoratorContext<Class>,
 ) => void;
 
+/** What is wrong with a class one of whose methods counts what the service does not declare. */
+type CountsOnly<Instance, Declared extends MetricDeclarations> = [
+  Undeclared<Instance, MetricsOf<Declared>>,
+] extends [never]
+  ? unknown
+  : { readonly metricsNotDeclaredByTheServiceIn: Undeclared<Instance, MetricsOf<Declared>> };
+
+/** Names of the methods whose context has other metrics. */
+type Undeclared<Instance, Counted> = {
+  [Name in keyof Instance]: Instance[Name] extends (args: never, ctx: infer Ctx) => unknown
+    ? Ctx extends { readonly taskId: string; readonly metrics: infer Metrics }
+      ? Counted extends Metrics
+        ? never
+        : Name
+      : never
+    : never;
+}[keyof Instance];
+
 /** A service of functions. Throws a `ServiceDefinitionError`. */
-export function service<Named extends Endpoints>(
-  options: FunctionServiceOptions<Named>,
-): Service<Named>;
+export function service<
+  Named extends Endpoints<Declared>,
+  Declared extends MetricDeclarations = NoMetrics,
+>(options: FunctionServiceOptions<Named, Declared>): Service<Named>;
 /** The decorator of a service class, constructed once per worker without arguments. */
-export function service(options: ServiceOptions): ServiceDecorator;
+export function service<Declared extends MetricDeclarations = NoMetrics>(
+  options: ServiceOptions<Declared>,
+): ServiceDecorator<Declared>;
 export function service(options: ServiceOptions | FunctionServiceOptions): unknown {
   if (typeof options !== "object" || options === null) {
     throw new ServiceDefinitionError("service()", "needs an options object with a name");
   }
   const place = checkServiceName(options.name);
-  const described = { name: options.name, ...checkDescription(options.description, place) };
+  const described = {
+    name: options.name,
+    ...checkDescription(options.description, place),
+    metrics: checkMetrics(options.metrics, place),
+  };
   if (!("endpoints" in options)) {
     return classDecorator(described, place);
   }
@@ -78,7 +114,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
   return { [SERVICE]: { ...described, endpoints } };
 }
 
-function classDecorator(described: ServiceOptions, place: string) {
+function classDecorator(described: Omit<ServiceDefinition, "endpoints">, place: string) {
   return (target: unknown, context: { readonly kind: unknown } | undefined): void => {
     if (typeof target !== "function" || context?.kind !== "class") {
       throw new ServiceDefinitionError(

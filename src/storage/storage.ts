@@ -12,7 +12,7 @@
  *
  * Every method rejects with STORAGE_UNAVAILABLE when the database cannot be
  * asked. It is then unknown whether the change was made, and the methods that
- * submit, end, cancel and renew are safe to repeat with the same parameters.
+ * submit, end, cancel and prolong are safe to repeat with the same parameters.
  * Any other error is a defect, which asking again would not mend. Times are
  * milliseconds since 1970.
  */
@@ -42,6 +42,8 @@ export interface NewTask {
   /** Higher is claimed first. */
   readonly priority: number;
   readonly retryOf?: string;
+  /** The trace that its attempts belong to, as text that the storage does not read. */
+  readonly trace?: string;
   readonly idempotency?: {
     readonly key: string;
     /** Digest of the arguments and the schedule: tells a repetition from a collision. */
@@ -205,12 +207,22 @@ export interface Storage extends AsyncDisposable {
     readonly ttlMs: number;
   }): Promise<void>;
 
-  /** Prolongs leases. Answers those that still existed. */
+  /** Prolongs leases. Answers those that still existed, in the order in which they were given. */
   renewLeases(parameters: {
     readonly leaseIds: readonly string[];
     readonly nowMs: number;
     readonly ttlMs: number;
   }): Promise<string[]>;
+
+  /**
+   * Tells what there is to do, in one question that costs little, so that an
+   * idle node need ask nothing else.
+   */
+  survey(parameters: {
+    readonly nowMs: number;
+    /** Whose queues are looked into. */
+    readonly deploymentIds: readonly string[];
+  }): Promise<Survey>;
 
   /** Ends a lease. Attempts still under it are treated as in `rescueExpired`. */
   closeLease(parameters: { readonly leaseId: string; readonly nowMs: number }): Promise<Task[]>;
@@ -305,6 +317,15 @@ export interface Storage extends AsyncDisposable {
     readonly deploymentId: string;
     readonly nowMs: number;
   }): Promise<number | undefined>;
+}
+
+export interface Survey {
+  /** There is something for `rescueExpired`, of whichever node. */
+  readonly expiredLeases: boolean;
+  /** There is something for `expireTasks`, of whichever deployment. */
+  readonly overdueTasks: boolean;
+  /** Where a task could be claimed now; each endpoint once, in any order. */
+  readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
 }
 
 export interface TaskListing {

@@ -5,7 +5,7 @@ import type { NewTask } from "./storage.ts";
 /** A task that was just stored, as a read would give it, without the cost of one. */
 export function asStored(task: NewTask, claimed: boolean): Task {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = task;
-  const { expiresAtMs, retryOf } = task;
+  const { expiresAtMs, retryOf, trace } = task;
   return {
     deploymentId,
     taskId,
@@ -23,6 +23,7 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     progress: undefined,
     retryOf,
     failure: undefined,
+    trace,
     lastSequence: claimed ? 2 : 1,
   };
 }

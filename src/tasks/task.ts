@@ -59,6 +59,8 @@ export interface Task {
   readonly progress: TaskProgress | undefined;
   readonly retryOf: string | undefined;
   readonly failure: TaskFailure | undefined;
+  /** The trace that its attempts belong to, as it was submitted. */
+  readonly trace: string | undefined;
   /** Sequence number of the newest entry of its event log. */
   readonly lastSequence: number;
 }

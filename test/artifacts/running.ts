@@ -55,6 +55,7 @@ async function call(
     maxMessageBytes: 1e7,
     onMessage: (message) => receive(message),
     onOutput: () => {},
+    onFault: (err) => answer.reject(err),
   });
   const receive = (message: WorkerMessage): void => {
     if (message.type === "ready") {

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
+  checkMadeByPerson,
   checkNoClimbing,
-  checkTokenFields,
+  checkNoClimbingUpdate,
   checkTokenOwner,
   type TokenWorth,
-  tokenLetter,
 } from "../../src/auth/grants.ts";
 import type { Principal } from "../../src/auth/principal.ts";
+import { checkTokenFields, tokenLetter } from "../../src/auth/token-rules.ts";
 import { toProblem } from "../../src/errors.ts";
 import type { TokenFields } from "../../src/storage/accounts/tokens.ts";
 import { DEPLOYMENT, OTHER_DEPLOYMENT, session, token } from "./principals.ts";
@@ -180,6 +181,7 @@ describe("no climbing", () => {
     allDeployments: false,
     deployments: [],
     allowedNetworks: [],
+    expiresAtMs: 1_000,
     ...worth,
   });
   const one = { access: ENDPOINT, deployments: [DEPLOYMENT.name] };
@@ -214,9 +216,46 @@ describe("no climbing", () => {
     ["a token bound to a network: beyond it", inNetwork, outside, false],
     ["a token bound to a network: anywhere", inNetwork, {}, false],
     ["a token for anywhere: a network", developer, outside, true],
+    ["a token: its own end", { ...developer, expiresAtMs: 1_000 }, {}, true],
+    ["a token: a later end", { ...developer, expiresAtMs: 999 }, {}, false],
+    [
+      "a person: an end after that of their session",
+      { ...session("member"), expiresAtMs: 1 },
+      {},
+      true,
+    ],
   ])("%s: %#", (_what, principal, wanted, expected) => {
     expect(reasonOf(() => checkNoClimbing(principal, worth(wanted)))).toBe(
       expected ? "yes" : "ACCESS_DENIED",
     );
+  });
+
+  it.each<[string, Partial<TokenWorth>, Partial<TokenWorth>, boolean]>([
+    ["nothing that counts", {}, {}, true],
+    ["the end, to one of its own", { expiresAtMs: 400 }, { expiresAtMs: 500 }, true],
+    ["the end, to a later one", { expiresAtMs: 400 }, { expiresAtMs: 501 }, false],
+    ["the end of one that lives longer, to an earlier one", {}, { expiresAtMs: 900 }, true],
+    ["the end of one that lives longer, to a later one", {}, { expiresAtMs: 1_001 }, false],
+    ["the networks of one that lives longer, to fewer", {}, inside, true],
+    ["the networks of one that lives longer, to more", inside, outside, false],
+    [
+      "the networks of one that ends with it, to more",
+      { ...inside, expiresAtMs: 500 },
+      { ...outside, expiresAtMs: 500 },
+      true,
+    ],
+    ["one with more access, in anything", { ...one, access: BOTH }, {}, false],
+  ])("a token changes of another %s: %#", (_what, before, after, expected) => {
+    const changes = { before: worth(before), after: worth(after) };
+    const caller = { ...developer, expiresAtMs: 500 };
+    expect(reasonOf(() => checkNoClimbingUpdate(caller, changes))).toBe(
+      expected ? "yes" : "ACCESS_DENIED",
+    );
+    expect(reasonOf(() => checkNoClimbingUpdate(session("member"), changes))).toBe("yes");
+  });
+
+  it("people let people in, and tokens do not", () => {
+    expect(reasonOf(() => checkMadeByPerson(session("admin"), "x"))).toBe("yes");
+    expect(reasonOf(() => checkMadeByPerson(forAll, "x"))).toBe("ACCESS_DENIED");
   });
 });

@@ -79,3 +79,17 @@ it("hashes so many passwords at once, lets some wait, and refuses the rest", asy
   }
   expect(await verifyPassword(undefined, "correct horse battery")).toBe(false);
 });
+
+it("lets who is known go ahead of strangers, also when those have filled the queue", async () => {
+  const order: string[] = [];
+  const verify = (who: string, ahead: boolean) =>
+    verifyPassword(undefined, "correct horse battery", { ahead }).then(() => void order.push(who));
+  const strangers = Array.from({ length: 102 }, () => verify("stranger", false));
+  await expect(verify("stranger", false)).rejects.toThrow("too many");
+  await expect(hashPassword("correct horse battery")).rejects.toThrow("too many");
+  const hashed = hashPassword("correct horse battery", { ahead: true });
+  await verify("known", true);
+  expect(await hashed).toMatch(/^\$argon2id\$/);
+  expect(order.length).toBeLessThan(10);
+  await Promise.all(strangers);
+});

@@ -18,7 +18,11 @@ describe("the session's cookie", () => {
     `a=b;tessera_session=${VALUE}`,
     `not_tessera_session=x; tessera_session=${VALUE}`,
   ])("is found in %j", (header) => {
-    expect(readSessionCookie(header)).toBe(VALUE);
+    expect(readSessionCookie(header, false)).toBe(VALUE);
+    const secure = header
+      .replace("; tessera_", "; __Host-tessera_")
+      .replace(/^tessera_|;tessera_/, (found) => found.replace("tessera_", "__Host-tessera_"));
+    expect(readSessionCookie(secure, true)).toBe(VALUE);
   });
 
   it.each(
@@ -35,20 +39,31 @@ describe("the session's cookie", () => {
       `tessera_session=${"x".repeat(100_000)}`,
     ),
   )("is not found in %s", (_shown, header) => {
-    expect(readSessionCookie(header)).toBeUndefined();
+    expect(readSessionCookie(header, false)).toBeUndefined();
   });
 
   it("counts as none when there are two, of which somebody may have planted one", () => {
     const header = `tessera_session=${createCode()}; tessera_session=${VALUE}`;
-    expect(readSessionCookie(header)).toBeUndefined();
+    expect(readSessionCookie(header, false)).toBeUndefined();
+  });
+
+  it("counts by the name that goes with the scheme alone, so that no other host can plant it under https", () => {
+    const plain = `tessera_session=${VALUE}`;
+    const bound = `__Host-tessera_session=${VALUE}`;
+    expect(readSessionCookie(plain, true)).toBeUndefined();
+    expect(readSessionCookie(bound, false)).toBeUndefined();
+    const planted = `tessera_session=${createCode()}; ${bound}`;
+    expect(readSessionCookie(planted, true)).toBe(VALUE);
   });
 
   it("is for no script, for no other site, for this host, and under https for nothing else", () => {
     const options = { secure: true, expiresAtMs: Date.UTC(2026, 10, 20) };
     expect(writeSessionCookie(VALUE, options)).toBe(
-      `tessera_session=${VALUE}; Path=/; Expires=Fri, 20 Nov 2026 00:00:00 GMT; HttpOnly; SameSite=Lax; Secure`,
+      `__Host-tessera_session=${VALUE}; Path=/; Expires=Fri, 20 Nov 2026 00:00:00 GMT; HttpOnly; SameSite=Lax; Secure`,
     );
-    expect(writeSessionCookie(VALUE, { ...options, secure: false })).not.toContain("Secure");
+    const plain = writeSessionCookie(VALUE, { ...options, secure: false });
+    expect(plain).toMatch(/^tessera_session=/);
+    expect(plain).not.toContain("Secure");
   });
 
   it("is taken back by one that has expired", () => {

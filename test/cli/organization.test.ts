@@ -12,9 +12,13 @@ afterAll(() => at[Symbol.asyncDispose]());
 
 const run = (...args: readonly string[]) => at.ada.run(args);
 
+/** The same for what asks for the password. */
+const runAsPerson = (...args: readonly string[]) =>
+  at.ada.run([...args, "--password-stdin"], { input: PASSWORD });
+
 /** Invites somebody, who joins and logs in. */
 async function join(email: string): Promise<{ readonly person: Person; readonly value: string }> {
-  const { stdout } = await run("member", "invite", email);
+  const { stdout } = await runAsPerson("member", "invite", email);
   const code = new URL(stdout.trim()).hash.replace("#code=", "");
   const answer = await at.platform.call("/api/v1/auth:acceptInvitation", {
     invitation_code: code,
@@ -57,7 +61,11 @@ describe("org", () => {
 
 describe("member", () => {
   it("invites, lists and withdraws", async () => {
-    const invited = await run("member", "invite", "bob@example.com", "--role", "admin");
+    const args = ["member", "invite", "bob@example.com", "--role", "admin"];
+    const byToken = await run(...args);
+    expect(byToken).toMatchObject({ code: 1, stdout: "" });
+    expect(byToken.stderr).toContain("--password-stdin");
+    const invited = await runAsPerson(...args);
     expect(invited).toMatchObject({ code: 0 });
     expect(invited.stdout).toMatch(/^http:\/\/\S+\n$/);
     expect(invited.stderr).toContain("Invited bob@example.com until 2");
@@ -78,7 +86,7 @@ describe("member", () => {
       code: 1,
       stdout: "",
     });
-    const promoted = await run("member", "set-role", "carol@example.com", "admin");
+    const promoted = await runAsPerson("member", "set-role", "carol@example.com", "admin");
     expect(promoted.stdout).toMatch(/role +admin\n/);
     await run("member", "set-role", "carol@example.com", "member");
     const last = await run("member", "set-role", "ada@example.com", "member");

@@ -14,6 +14,9 @@ export interface Scene extends AsyncDisposable {
   logIn(person: Person, value: string): Promise<Outcome>;
 }
 
+/** A token for longer than those that it makes. */
+const LAPTOP = { name: "ada's laptop", expires_at: "2100-01-01T00:00:00Z" };
+
 /** A platform with the organization acme. */
 export async function scene(): Promise<Scene> {
   const folder = new Folder();
@@ -24,7 +27,7 @@ export async function scene(): Promise<Scene> {
     person.run(["cloud", "login", "--endpoint", platform.url, "--api-token", "-"], {
       input: `${value}\n`,
     });
-  await logIn(ada, (await platform.createToken(adaCookie, { name: "ada's laptop" })).value);
+  await logIn(ada, (await platform.createToken(adaCookie, LAPTOP)).value);
   return {
     platform,
     ada,

@@ -26,6 +26,8 @@ export interface ProgramOptions {
   readonly entry?: string;
   /** A group of processes of its own, as a terminal gives it one; for `interrupt`. */
   readonly ownGroup?: boolean;
+  /** What comes in on standard input, which then ends. Default: there is none. */
+  readonly input?: string;
 }
 
 /** One run of the program, with a folder of its own for temporary files. */
@@ -38,10 +40,10 @@ export class Program implements AsyncDisposable {
   #hasEnded = false;
 
   constructor(args: readonly string[], options: ProgramOptions = {}) {
-    const { env = {}, cwd, entry = "entry.ts", ownGroup = false } = options;
+    const { env = {}, cwd, entry = "entry.ts", ownGroup = false, input } = options;
     const path = fileURLToPath(new URL(entry, import.meta.url));
     this.#process = spawn(process.execPath, [path, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       // Also where a test was broken off and disposes of nothing.
       timeout: LIMIT_MS,
       killSignal: "SIGKILL",
@@ -54,6 +56,7 @@ export class Program implements AsyncDisposable {
       },
       ...(cwd !== undefined && { cwd }),
     });
+    this.#process.stdin?.end(input);
     for (const name of ["stdout", "stderr"] as const) {
       this.#process[name]?.setEncoding("utf8").on("data", (chunk: string) => {
         this.#output[name] += chunk;

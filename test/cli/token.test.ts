@@ -87,6 +87,21 @@ describe("token create", () => {
     expect(days).toBeLessThanOrEqual(90);
   });
 
+  it("expires with the login's token where that ends sooner, and beyond it asks for the password", async () => {
+    using person = new Person();
+    const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
+    const { value } = await at.platform.createToken(at.adaCookie, { expires_at: expiresAt });
+    await at.logIn(person, value);
+    const args = ["token", "create", "short", "--developer-operations", "-o", "json"];
+    const { token } = json(await person.run(args)) as { token: Record<string, unknown> };
+    expect(Date.parse(String(token.expires_at))).toBe(Date.parse(expiresAt));
+    const longer = await person.run([...args, "--expires", "2d"]);
+    expect(longer).toMatchObject({ code: 1, stdout: "" });
+    expect(longer.stderr).toContain("choose an earlier one");
+    const asked = [...args, "--expires", "2d", "--password-stdin"];
+    expect(await person.run(asked, { input: PASSWORD })).toMatchObject({ code: 0 });
+  });
+
   it.each([
     ["an unknown deployment", ["--deployment", "nowhere"], 4, /nowhere/],
     ["an expiry in the past", ["--developer-operations", "--expires", "2020-01-01"], 1, /expir/],

@@ -4,12 +4,13 @@ import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { createClient, createTesseraClient } from "../../src/client/browser.ts";
-import { CHROMIUM_PATH, launchChromium } from "../console/chromium.ts";
+import { chromiumMissing, launchChromium } from "../console/chromium.ts";
+import { leftOut } from "../needed.ts";
 import { type Cut, CuttingProxy } from "./cutting-proxy.ts";
 import { type Clients, type ServedClients, serveClients } from "./served.ts";
 
 const ENTRY = fileURLToPath(new URL("../../src/client/browser.ts", import.meta.url));
-const SKIP_REASON = CHROMIUM_PATH ? "" : " (skipped: there is no Chromium here to run it in)";
+const skipped = leftOut(chromiumMissing);
 
 /** As a script that leaves it in a global. */
 async function bundle() {
@@ -43,7 +44,7 @@ it("the client for browsers takes nothing of Node's, and all that the other one 
   expect(Object.keys(browser)).toEqual(Object.keys(node));
 });
 
-describe.skipIf(!CHROMIUM_PATH)(`in a browser${SKIP_REASON}`, () => {
+describe.skipIf(skipped)(`in a browser${skipped}`, () => {
   let served: ServedClients;
   let browser: Browser;
   let page: Page;
@@ -52,14 +53,14 @@ describe.skipIf(!CHROMIUM_PATH)(`in a browser${SKIP_REASON}`, () => {
     served = await serveClients();
     browser = await launchChromium();
     script = (await bundle()).outputFiles[0]?.text ?? "";
-    page = await open(served.url);
+    page = await openPage(served.url);
   });
   afterAll(async () => {
     await browser?.close();
     await served?.[Symbol.asyncDispose]();
   });
 
-  async function open(url: string): Promise<Page> {
+  async function openPage(url: string): Promise<Page> {
     const opened = await browser.newPage();
     await opened.goto(`${url}/livez`);
     await opened.evaluate(script);
@@ -146,7 +147,7 @@ describe.skipIf(!CHROMIUM_PATH)(`in a browser${SKIP_REASON}`, () => {
     await using proxy = await CuttingProxy.start(served.port, (head) =>
       head.startsWith("POST /add/submit") ? cuts.pop() : undefined,
     );
-    const other = await open(proxy.url);
+    const other = await openPage(proxy.url);
     const seen = await other.evaluate(async () => {
       const client = tessera.createClient<Clients>({ url: location.origin });
       const task = await client.add.submit({ numbers: [1, 2] });
@@ -156,6 +157,53 @@ describe.skipIf(!CHROMIUM_PATH)(`in a browser${SKIP_REASON}`, () => {
     });
     expect(seen).toEqual({ result: 3, tasks: 1 });
     expect(proxy.cuts).toBe(3);
+  });
+
+  it("pages of another origin call where the server names it, with a token, and of no other", async () => {
+    const TOKEN = "a-token-for-pages";
+    await using elsewhere = await serveClients();
+    await using open = await serveClients({ token: TOKEN, allowedOrigins: [elsewhere.url] });
+    await using closed = await serveClients({ token: TOKEN });
+    const foreign = await openPage(elsewhere.url);
+    const seen = await foreign.evaluate(
+      async ({ url, closedUrl, token }) => {
+        const client = tessera.createClient<Clients>({ url, token });
+        const document = new File([new Uint8Array(300_000)], "a.bin");
+        const measured = (await client.measure({ document })) as { document: { bytes: number } };
+        const painted = await client.paint({ name: "grün.png" });
+        const task = await client.climb.submit({ steps: 3 });
+        const result = await task.wait();
+        const events: string[] = [];
+        for await (const event of task.watch()) {
+          events.push(event.type);
+        }
+        const again = await (await task.retry()).wait();
+        const failure = (promise: Promise<unknown>) =>
+          promise.then(String, (err: Error) => [err.name, err.message]);
+        const wrong = tessera.createClient<Clients>({ url, token: "another" });
+        const refused = tessera.createClient<Clients>({ url: closedUrl, token, retries: 0 });
+        const { tasks } = tessera.createTesseraClient({ url, token });
+        return {
+          bytes: measured.document.bytes,
+          painted: painted.name,
+          events,
+          results: [result, again],
+          wrong: await failure(wrong.greet({ name: "Ada" })),
+          refused: await failure(refused.greet({ name: "Ada" })),
+          listed: (await tasks.listTasks({ endpoint: "climb" })).tasks.length,
+        };
+      },
+      { url: open.url, closedUrl: closed.url, token: TOKEN },
+    );
+    expect(seen).toEqual({
+      bytes: 300_000,
+      painted: "grün.png",
+      events: ["state", "state", "progress", "state"],
+      results: [3, 3],
+      wrong: ["TokenError", expect.any(String)],
+      refused: ["ConnectionLostError", expect.stringMatching(/does not let pages of http.*--cors/)],
+      listed: 2,
+    });
   });
 
   it("streams of the platform's services are read", async () => {

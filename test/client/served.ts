@@ -14,12 +14,14 @@ export interface ServedClients extends AsyncDisposable {
 
 export async function serveClients({
   token,
+  allowedOrigins = [],
 }: {
   readonly token?: string;
+  readonly allowedOrigins?: readonly string[];
 } = {}): Promise<ServedClients> {
   const path = fileURLToPath(new URL("../clients/service.ts", import.meta.url));
   const { config } = readServeConfig(path, { port: "0", database: ":memory:" }, {});
-  const quick = { workers: 1, logLevel: "silent", graceMs: 300, drainMs: 300 };
+  const quick = { allowedOrigins, workers: 1, logLevel: "silent", graceMs: 300, drainMs: 300 };
   const served = await serveService({ ...config, ...quick }, { token });
   return {
     port: served.port,

@@ -6,7 +6,8 @@
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Program } from "../cli/program.ts";
-import { type Environment, environment, hasPython, run } from "./python-environment.ts";
+import { leftOut } from "../needed.ts";
+import { type Environment, environment, pythonMissing, run } from "./python-environment.ts";
 
 const TOKEN = "a-token-for-clients";
 
@@ -92,7 +93,9 @@ function expected(version: string, submitted: Outcome): Record<string, Outcome> 
   };
 }
 
-describe.skipIf(!hasPython)("BentoML's published clients", () => {
+const skipped = leftOut(pythonMissing);
+
+describe.skipIf(skipped)(`BentoML's published clients${skipped}`, () => {
   let made: Environment;
   beforeAll(async () => {
     const alone = Object.fromEntries(VERSIONS.map((each) => [each, `bentoml==${each}`]));

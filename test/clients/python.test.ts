@@ -5,10 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Program } from "../cli/program.ts";
+import { leftOut } from "../needed.ts";
 import {
   type Environment,
   environment,
-  hasPython,
+  pythonMissing,
   ROOT,
   run,
   TESSERA_COMMAND,
@@ -47,7 +48,9 @@ function programs(): Shown[] {
   });
 }
 
-describe.skipIf(!hasPython)("the Python client", () => {
+const skipped = leftOut(pythonMissing);
+
+describe.skipIf(skipped)(`the Python client${skipped}`, () => {
   let made: Environment;
   let folder: string;
   beforeAll(async () => {

@@ -5,17 +5,17 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generateStubs, pythonForGrpc } from "../../scripts/generate-clients.ts";
 import { Program } from "../cli/program.ts";
-import { goMissing, goPrograms } from "./go-environment.ts";
-import { hasPython, ROOT, run } from "./python-environment.ts";
+import { leftOut } from "../needed.ts";
+import { goMissing, goPrograms, runGo } from "./go-environment.ts";
+import { pythonMissing, ROOT, run } from "./python-environment.ts";
 
 const GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4";
 
 /** Cold caches mean that Go compiles gRPC. */
 const BUILD_MS = 400_000;
 
-/** CI sets TESSERA_REQUIRE_GO; elsewhere these tests are skipped where there is no Go. */
-const withoutGo = process.env.TESSERA_REQUIRE_GO ? undefined : goMissing;
-const skipped = withoutGo === undefined ? "" : ` (skipped: ${withoutGo})`;
+const withoutPython = leftOut(pythonMissing);
+const withoutGo = leftOut(goMissing);
 
 /** A program of a page, with what its first line serves and what the page says that it prints. */
 interface Shown {
@@ -56,7 +56,7 @@ async function serving(
   await use({ TESSERA_ADDRESS: new URL(url).host, TESSERA_TOKEN: token, no_proxy: "127.0.0.1" });
 }
 
-describe.skipIf(!hasPython)("Python with generated stubs", () => {
+describe.skipIf(withoutPython)(`Python with generated stubs${withoutPython}`, () => {
   const page = shown("grpc.md", "python");
   let python: string;
   let stubs: string;
@@ -82,7 +82,7 @@ describe.skipIf(!hasPython)("Python with generated stubs", () => {
     }));
 });
 
-describe.skipIf(withoutGo !== undefined)(`Go with generated stubs${skipped}`, () => {
+describe.skipIf(withoutGo)(`Go with generated stubs${withoutGo}`, () => {
   const page = shown("go.md", "go");
   let program: string;
   beforeAll(async () => {
@@ -95,9 +95,9 @@ describe.skipIf(withoutGo !== undefined)(`Go with generated stubs${skipped}`, ()
     }
     writeFileSync(join(shop, "main.go"), page.program);
     program = join(folder, "program");
-    await run("go", ["mod", "edit", "-module", "example.com/shop"], { cwd: shop });
-    await run("go", ["build", "-mod=readonly", "-ldflags=-w", "-o", program, "."], { cwd: shop });
-    expect(await run("gofmt", ["-l", "main.go"], { cwd: shop })).toBe("");
+    await runGo("go", ["mod", "edit", "-module", "example.com/shop"], { cwd: shop });
+    await runGo("go", ["build", "-mod=readonly", "-ldflags=-w", "-o", program, "."], { cwd: shop });
+    expect(await runGo("gofmt", ["-l", "main.go"], { cwd: shop })).toBe("");
   }, BUILD_MS);
 
   it("submits, watches and fetches with a token, as docs/go.md shows", () =>
@@ -112,7 +112,7 @@ describe.skipIf(withoutGo !== undefined)(`Go with generated stubs${skipped}`, ()
     }));
 });
 
-describe.skipIf(withoutGo !== undefined)(`grpcurl${skipped}`, () => {
+describe.skipIf(withoutGo)(`grpcurl${withoutGo}`, () => {
   const page = shown("grpc.md", "sh");
   let path: string;
   beforeAll(async () => {

@@ -9,6 +9,7 @@ import { HostedDeployment, type HostedOptions } from "../../src/deployments/host
 import type { OutputSource } from "../../src/deployments/workers.ts";
 import { DEFAULT_LIMITS, type WorkerLimits } from "../../src/queue/pool/limits.ts";
 import type { ServiceCode } from "../../src/queue/pool/options.ts";
+import { Rounds } from "../../src/queue/rounds.ts";
 import type { SubmitOptions } from "../../src/queue/submission.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import type { Storage } from "../../src/storage/storage.ts";
@@ -22,6 +23,8 @@ export const RECORD = { deploymentId: "deployment-1", name: "acme/worker" };
 
 const FILES = localFiles();
 
+const LOG = pino({ level: "silent" });
+
 export interface RevisionSettings extends Partial<WorkerLimits> {
   readonly env?: { readonly [name: string]: string };
   readonly platform?: string;
@@ -32,16 +35,19 @@ export class Hosting implements AsyncDisposable {
   readonly hosted: HostedDeployment;
   readonly storage: Storage;
   readonly lines: (OutputSource & { readonly line: string })[] = [];
+  readonly #rounds: Rounds;
   #revision = 0;
 
   private constructor(storage: Storage, options: Partial<HostedOptions>) {
     this.storage = storage;
+    this.#rounds = new Rounds({ storage, notifier: undefined, log: LOG, now: Date.now });
     this.hosted = new HostedDeployment({
       organization: "acme",
       record: RECORD,
       notifier: undefined,
       storage,
-      log: pino({ level: "silent" }),
+      rounds: this.#rounds,
+      log: LOG,
       newId: createIdSource(),
       now: Date.now,
       workers: 1,
@@ -61,7 +67,7 @@ export class Hosting implements AsyncDisposable {
     const storage = new SqliteStorage(":memory:");
     await storage.start();
     const hosting = new Hosting(storage, options);
-    await hosting.hosted.start();
+    await hosting.#rounds.start();
     return hosting;
   }
 
@@ -91,7 +97,8 @@ export class Hosting implements AsyncDisposable {
     const { manifest, reader } = this.hosted.endpoint(endpoint);
     const { files } = this.hosted;
     const payload = await reader.read({ case: "arguments", value: values as never }, files.api);
-    const result = await this.hosted.calls.call(manifest, payload, new AbortController().signal);
+    const { signal } = new AbortController();
+    const result = await this.hosted.calls.call(manifest, payload, { signal });
     return JSON.parse(result.json);
   }
 
@@ -127,6 +134,7 @@ export class Hosting implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hosted[Symbol.asyncDispose]();
+    await this.#rounds[Symbol.asyncDispose]();
     await this.storage[Symbol.asyncDispose]();
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -136,6 +144,7 @@ export class Hosting implements AsyncDisposable {
 export async function bundled(options: Parameters<typeof build>[0]): Promise<string> {
   const result = await build({
     ...{ bundle: true, write: false, format: "esm", platform: "node", logLevel: "silent" },
+    target: "node24",
     external: ["tessera"],
     ...options,
   });

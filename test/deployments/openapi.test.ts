@@ -1,7 +1,10 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { exampleOf } from "../../src/deployments/openapi/example.ts";
+import { reasonsByStatus } from "../../src/deployments/openapi/failures.ts";
 import { openApiDocument } from "../../src/deployments/openapi.ts";
+import { problem } from "../../src/errors.ts";
+import { httpStatus } from "../../src/http/status.ts";
 import type { JsonSchema, ServiceManifest } from "../../src/sdk/manifest.ts";
 import { endpoint, manifestOf, takes } from "./manifests.ts";
 
@@ -138,6 +141,18 @@ describe("the document at /docs.json", () => {
       expect(at(secured, "paths", path, "get", "responses", 401), path).toBeDefined();
       expect(at(document, "paths", path, "get", "responses", 401), path).toBeUndefined();
     }
+  });
+
+  it("names with each status the reasons that answer with it", () => {
+    for (const [status, reasons] of reasonsByStatus()) {
+      for (const reason of reasons) {
+        expect(httpStatus(problem(reason, "")), reason).toBe(status);
+      }
+    }
+    expect(at(document, "paths", "/batch/cancel", "post", "responses", 409)).toEqual({
+      $ref: "#/components/responses/Error409",
+      description: expect.stringMatching(/Reasons: TASK_ALREADY_STARTED, TASK_FINISHED\.$/),
+    });
   });
 
   it("moves the references within a schema to where the schema stands", () => {

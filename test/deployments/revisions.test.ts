@@ -54,6 +54,42 @@ describe("a deployment", () => {
   });
 });
 
+it("what functions log and throw names their worker and revision", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const info = (fields: object, message: string): void => void lines.push({ ...fields, message });
+  hosting = await Hosting.start({ log: { info, debug() {}, warn: info, error: info } });
+  const logs = "async (_, ctx) => { ctx.log.info('said'); throw new Error('thrown'); }";
+  await hosting.deploy(source(`call: api({}, ${logs}), work: task({}, ${logs})`));
+  await expect(hosting.call("call")).rejects.toThrow("thrown");
+  await hosting.ended(await hosting.submit("work"));
+  const from = { revision: 1, worker: expect.any(String) };
+  for (const message of ["said", "a function failed", "a task's function failed"]) {
+    expect(lines).toContainEqual(expect.objectContaining({ ...from, message }));
+  }
+  expect(lines.filter(({ message }) => message === "said")).toHaveLength(2);
+});
+
+describe("a revision that is not wanted any more", () => {
+  it("is given up while it starts, and has not failed", async () => {
+    const started = Promise.withResolvers<void>();
+    const onOutput = (line: string): void => void (line === "hangs" && started.resolve());
+    hosting = await Hosting.start({ onOutput });
+    await hosting.deploy(SAYS("one"));
+    const abort = new AbortController();
+    const hangs = source(
+      "say: api({}, () => 2)",
+      'console.log("hangs"); await new Promise(() => {})',
+    );
+    const deploy = hosting.hosted.deploy(await hosting.revision(hangs), abort.signal);
+    await Promise.all([
+      expect(deploy).rejects.toThrow("another one"),
+      started.promise.then(() => abort.abort(new Error("another one"))),
+    ]);
+    expect(hosting.hosted.status).toMatchObject({ state: "ready", revision: 1, failed: undefined });
+    expect(await hosting.call("say")).toBe("one");
+  });
+});
+
 describe("a revision that cannot start", () => {
   it.each([
     ["throws at import", 'console.log("so far"); throw new Error("no config")', /no config/],

@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from "vitest";
+import { StartGate } from "../../src/queue/pool/start-gate.ts";
 import { Hosting, source } from "./hosting.ts";
 
 let hosting: Hosting;
@@ -83,4 +84,25 @@ it("bounds that change are followed while calls run", async () => {
   hosting.hosted.scale = { min: 0, max: 1 };
   await expect.poll(() => hosting.hosted.status.wanted).toBe(1);
   expect(await hosting.ended(running)).toMatchObject({ status: "success" });
+});
+
+it("workers of several deployments wait for room to start, and one that gives up makes room", async () => {
+  const starts = new StartGate(1, { longMs: 60_000 });
+  const begins = source("say: api({}, () => 1)", 'console.log("begins");');
+  const hangs = begins.replace('"begins");', '"begins"); await new Promise(() => {});');
+  const began = Promise.withResolvers<void>();
+  await using first = await Hosting.start({ starts, onOutput: () => began.resolve() });
+  const abort = new AbortController();
+  const given = first.hosted.deploy(await first.revision(hangs), abort.signal);
+  await began.promise;
+  hosting = await Hosting.start({ starts });
+  const deployed = hosting.deploy(begins);
+  // One that began later, with room of its own, is ready before it has begun.
+  await using last = await Hosting.start();
+  await last.deploy(begins);
+  expect(hosting.lines).toEqual([]);
+  abort.abort(new Error("given up"));
+  await expect(given).rejects.toThrow("given up");
+  await deployed;
+  expect(hosting.lines.map(({ line }) => line)).toEqual(["begins"]);
 });

@@ -79,6 +79,20 @@ describe("the digits example, served", { timeout: SERVE_MS }, () => {
     expect(confidence).toBeGreaterThan(0.5);
   });
 
+  it("counts the digits that it reads, and how sure it was", async () => {
+    const counted = async (series: string): Promise<number> => {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      const line = text.split("\n").find((each) => each.startsWith(series));
+      return Number(line?.split(" ").at(-1) ?? 0);
+    };
+    const sevens = 'digits_read_total{deployment="digits",digit="7",endpoint="classify",';
+    const [read, sure] = [await counted(sevens), await counted("digits_confidence_count")];
+    const init = { method: "POST", body: form("image", [sample("7-a.png")]) };
+    expect((await fetch(`${url}/classify`, init)).status).toBe(200);
+    expect(await counted(sevens)).toBe(read + 1);
+    expect(await counted("digits_confidence_count")).toBe(sure + 1);
+  });
+
   it("refuses a picture outside a form, and says how to send it", async () => {
     const response = await fetch(`${url}/classify`, {
       method: "POST",
@@ -128,6 +142,7 @@ describe("the digits example, served", { timeout: SERVE_MS }, () => {
     expect(details.map(({ debug }) => debug)).toMatchObject([
       { reason: "ARGUMENTS_INVALID" },
       { fieldViolations: [{ field: "image", description: expect.stringMatching("image/png") }] },
+      { requestId: response.headers.get("x-request-id") },
     ]);
   });
 

@@ -147,6 +147,25 @@ describe("a platform with a deployment", () => {
     expect(text).not.toContain("nothing");
   });
 
+  it("shows a Prometheus what the service counts itself, and its organization alone", async () => {
+    const path = '{__name__=~"said_.*"}';
+    await using prometheus = await RealPrometheus.start({ scrapes });
+    expect((await world.call("echo", "/say", { body: { text: "three" } })).status).toBe(200);
+    const labels = 'deployment="echo",endpoint="say",region="eu"';
+    const said = `said_letters_total{organization="acme",${labels}}`;
+    await prometheus.until(said, (value) => Number(value) >= 5);
+    expect(await federate(acmeToken, path)).toMatch(/^# TYPE said_letters_total untyped\nsaid_/);
+    for (const match of [path, '{organization="acme"}', '{__name__=~".+"}']) {
+      expect(await federate(globexToken, match)).not.toMatch(/said_letters|acme/);
+    }
+    const own = await world.call("echo", "/metrics");
+    const heading =
+      "# HELP said_letters_total Letters that were said\n# TYPE said_letters_total counter\n";
+    expect(own.text).toContain(`${heading}said_letters_total{deployment="echo",endpoint="say",`);
+    const node = await fetch(`${world.platform.url}/metrics`, { headers: bearer(OPERATOR) });
+    expect(await node.text()).toContain(heading);
+  });
+
   it("never shows an organization the series of another", async () => {
     const matches = [
       ALL,

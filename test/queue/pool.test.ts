@@ -19,12 +19,17 @@ let failures: unknown[];
 let onCapacity: () => void;
 /** Thrown when the next worker is started. */
 let startFails: Error | undefined;
+let onSpawn: (pid: number) => void;
+/** Workers that are ready and have not ended, as who opens and closes their leases is told. */
+let held: Set<string>;
 
 beforeEach(async () => {
   scratchFolder = mkdtempSync(join(tmpdir(), "tessera-pool-test-"));
   failures = [];
   onCapacity = () => {};
   startFails = undefined;
+  onSpawn = () => {};
+  held = new Set();
   pool = new Pool({
     size: 1,
     newId: createIdSource(),
@@ -39,12 +44,13 @@ beforeEach(async () => {
         ...{ maxFileBytes: 1_000, keepers: localFiles() },
         permissions: workerPermissions(service),
         readyTimeoutMs: 30_000,
-        onSpawn() {},
+        onSpawn: (pid) => onSpawn(pid),
         onOutput() {},
+        onFault() {},
       };
     },
-    onReady: () => Promise.resolve(),
-    onExit() {},
+    onReady: async ({ id }) => void held.add(id),
+    onExit: ({ id }) => void held.delete(id),
     onRestartFailed: (err) => failures.push(err),
     onCapacity: () => onCapacity(),
   });
@@ -99,6 +105,24 @@ describe("a pool", () => {
     });
     expect(failures).toEqual([new Error("no room for a scratch folder")]);
     expect(isFree("pid")).toBe(true);
+  });
+
+  test("does not take on a revision of which a worker ended while the others loaded", async () => {
+    const serving = [...held];
+    pool.resize(2);
+    await expect.poll(() => pool.readyCount).toBe(2);
+    const pids: number[] = [];
+    onSpawn = (pid) => {
+      pids.push(pid);
+      if (pids.length === 2) {
+        process.kill(pids[0] ?? 0, "SIGKILL");
+      }
+    };
+    const replaced = pool.replace(await bundleService(FAULTS), () => {});
+    await expect(replaced).rejects.toThrow(/ended before it took calls: .*SIGKILL/);
+    await expect.poll(() => [...pool.alive].length).toBe(2);
+    expect(held).toEqual(new Set([...pool.alive].map(({ id }) => id)));
+    expect([...held]).toEqual(expect.arrayContaining(serving));
   });
 
   test("lets what has a slot begin before a worker that was told to stop ends", async () => {

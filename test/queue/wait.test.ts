@@ -16,6 +16,7 @@ const QUEUED: Task = {
   },
   ...{ startedAtMs: undefined, finishedAtMs: undefined, expiresAtMs: 1, attempt: 0 },
   ...{ failedAttempts: 0, progress: undefined, retryOf: undefined, failure: undefined },
+  trace: undefined,
   lastSequence: 1,
 };
 const DONE: Task = { ...QUEUED, status: "success" };

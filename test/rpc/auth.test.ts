@@ -151,7 +151,7 @@ describe.each(DATABASES)("sign-in on $database", ({ open }) => {
       expect((await principal(headers)).outcome).toBe("ok");
       const answer = await platform.call(signOut, {}, { headers });
       expect(answer.headers.getSetCookie()[0]).toMatch(
-        /^tessera_session=;.*Expires=Thu, 01 Jan 1970/,
+        /^__Host-tessera_session=;.*Expires=Thu, 01 Jan 1970/,
       );
       expect((await principal(headers)).outcome).toBe("TOKEN_INVALID");
     });

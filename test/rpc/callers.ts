@@ -126,7 +126,7 @@ async function anotherSession(platform: TestPlatform, { userId }: Person) {
   const { value, session } = newSession(platform.now());
   platform.secrets.add(value);
   await platform.accounts.openSession({ ...platform.deed(), userId, session });
-  return { cookie: `tessera_session=${value}` };
+  return { cookie: `__Host-tessera_session=${value}` };
 }
 
 /** What each caller is answered, by the method's access alone; `ok` is what a right caller gets. */

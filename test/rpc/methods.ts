@@ -32,19 +32,25 @@ const NAMELESS = {
 /** A session's own, whatever organization its person is in. */
 const OWN_SESSION = { "an admin of another organization": "ok" } as const;
 
-const LATER = "2099-01-01T00:00:00Z";
+/** Sooner than the tokens of the callers end: what lives longer, they may not make. */
+const HALF_AN_HOUR_MS = 1_800_000;
+
 const CODE = "0".repeat(43);
 const DIGEST = "d".repeat(64);
 
 const named = ({ company }: Cast) => ({ organization: company.name });
 
 async function tokenOf(platform: TestPlatform, cast: Cast) {
-  return { ...named(cast), tokenId: (await newToken(platform, cast.company)).tokenId };
+  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
+  const { tokenId } = await newToken(platform, cast.company, { expiresAtMs });
+  return { ...named(cast), tokenId };
 }
 
 async function personalTokenOf(platform: TestPlatform, { company }: Cast) {
   const { userId } = company.admin;
-  const { tokenId } = await newToken(platform, company, { kind: "personal", userId });
+  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
+  const options = { kind: "personal", userId, expiresAtMs } as const;
+  const { tokenId } = await newToken(platform, company, options);
   return { organization: company.name, tokenId };
 }
 
@@ -73,6 +79,9 @@ const ADMINS_TOKEN: Row["except"] = {
   [FOREIGN]: "TOKEN_NOT_FOUND",
 };
 
+/** Tokens let nobody in. */
+const NO_PEOPLE: Row["except"] = { "an admin's personal token": "ACCESS_DENIED" };
+
 const SOMEBODYS_TOKEN: Row["except"] = {
   "a member": "TOKEN_NOT_FOUND",
   "a member's personal token": "TOKEN_NOT_FOUND",
@@ -89,7 +98,7 @@ const deployment = DeploymentService.method;
 const newTokenFields = {
   name: "made",
   access: ["TOKEN_ACCESS_DEVELOPER_OPERATIONS"],
-  expiresAt: LATER,
+  expiresAt: new Date(Date.now() + HALF_AN_HOUR_MS).toISOString(),
 };
 
 export const ROWS: readonly Row[] = [
@@ -109,6 +118,7 @@ export const ROWS: readonly Row[] = [
   {
     method: organization.inviteMember,
     request: (_, cast) => ({ ...named(cast), email: `${newName("new")}@people.example` }),
+    except: NO_PEOPLE,
   },
   { method: organization.listInvitations, request: (_, cast) => named(cast) },
   {
@@ -136,7 +146,7 @@ export const ROWS: readonly Row[] = [
       ...(await memberOf(platform, cast)),
       role: "ROLE_ADMIN",
     }),
-    except: { [FOREIGN]: "MEMBER_NOT_FOUND" },
+    except: { ...NO_PEOPLE, [FOREIGN]: "MEMBER_NOT_FOUND" },
   },
   {
     method: organization.removeMember,
@@ -239,7 +249,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     method: auth.signIn,
-    request: () => ({ email: "who@people.example", password: "a long password" }),
+    request: () => ({ email: `${newName("who")}@people.example`, password: "a long password" }),
     outcome: "SIGN_IN_FAILED",
   },
   { method: auth.signOut, request: () => ({}), except: OWN_SESSION },

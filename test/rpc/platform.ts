@@ -74,7 +74,7 @@ export class TestPlatform implements AsyncDisposable {
     const uses = resources.use(new UseRecorder({ accounts, log, writeAfterMs: 20 }));
     const failures = new FailureLimiter();
     const verifier = resources.use(
-      new Verifier({ accounts, keys, changes, uses, failures, log, now }),
+      new Verifier({ accounts, keys, changes, uses, failures, log, now, secureCookies: true }),
     );
     const folder = mkdtempSync(join(tmpdir(), "tessera-rpc-"));
     resources.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -100,6 +100,7 @@ export class TestPlatform implements AsyncDisposable {
         blobs,
         urlOf: ({ name, organization }) => `https://${name}.${organization}.apps.tessera.example`,
         allowsNativeCode: false,
+        ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
       }),
       authenticate: verifier.authenticate,
       standalone: false,

@@ -1,11 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { DATABASES } from "./databases.ts";
 import { TestPlatform } from "./platform.ts";
 import { TokenCalls } from "./token-calls.ts";
-import { type Company, newMember, PASSWORD, type Person } from "./world.ts";
+import {
+  type Company,
+  newDeployment,
+  newMember,
+  newToken,
+  PASSWORD,
+  type Person,
+} from "./world.ts";
 
 const { getToken, updateToken, deleteToken, rotateToken, revealToken } = TokenService.method;
 
@@ -190,6 +198,24 @@ describe.each(DATABASES)("tokens in use on $database", ({ open }) => {
       .filter(({ subjectId }) => subjectId === tokenId)
       .map(({ action }) => action);
     expect(actions).toEqual(["token.delete", "token.rotate", "token.update", "token.create"]);
+  });
+
+  it("are named by the events of what a person did with one", async () => {
+    const own = { kind: "personal", userId: admin.userId, name: "laptop" } as const;
+    const personal = await newToken(platform, company, own);
+    const { deleteDeployment } = DeploymentService.method;
+    for (const { headers } of [personal, admin]) {
+      const name = await newDeployment(platform, company);
+      expect((await platform.call(deleteDeployment, { name }, { headers })).outcome).toBe("ok");
+    }
+    const events = await calls.audit();
+    const [bySession, byToken] = events.filter(({ action }) => action === "deployment.delete");
+    expect(byToken).toMatchObject({
+      actor: admin.email,
+      details: { by_token: "laptop", by_token_id: personal.tokenId },
+    });
+    expect(bySession).toMatchObject({ actor: admin.email });
+    expect(JSON.stringify(bySession)).not.toContain("by_token");
   });
 
   it("are in no log and no error", () => {

@@ -139,6 +139,7 @@ describe.each(DATABASES)("tokens on $database", ({ open }) => {
       const { headers } = await newToken(platform, company, {
         kind: "personal",
         userId: admin.userId,
+        expiresAtMs: platform.now() + 48 * 3_600_000,
       });
       const more = { access: [...DEVELOPER, ...ENDPOINT], allDeployments: true };
       expect((await calls.create(more, headers)).outcome).toBe("ACCESS_DENIED");

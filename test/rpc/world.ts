@@ -124,7 +124,7 @@ export async function newMember(
 function makeSession(platform: TestPlatform) {
   const { value, session } = newSession(platform.now());
   platform.secrets.add(value);
-  return { session, headers: { cookie: `tessera_session=${value}` } };
+  return { session, headers: { cookie: `__Host-tessera_session=${value}` } };
 }
 
 export interface TokenOptions extends Partial<TokenFields> {

@@ -7,11 +7,15 @@ import { type } from "arktype";
 import {
   type ArgumentsOf,
   api,
+  counter,
   EndpointError,
   file,
+  gauge,
+  histogram,
   type Input,
   type Output,
   type ResultOf,
+  type SetupContext,
   service,
   type TaskContext,
   task,
@@ -128,5 +132,87 @@ export class WithArguments {
   @api({})
   go(): string {
     return this.text;
+  }
+}
+
+const metrics = {
+  tokens_total: counter({ help: "Tokens that were read", labels: ["model", "kind"] }),
+  requests_total: counter({ help: "Texts that were read" }),
+  loaded: gauge({ help: "Models in memory", aggregator: "max" }),
+  waited_seconds: histogram({ help: "How long it waited", buckets: [1, 10], labels: ["model"] }),
+};
+type Counting = TaskContext<typeof metrics>;
+
+const counting = task({ input: article }, ({ text }, ctx: Counting) => {
+  holds<Equal<typeof text, string>>();
+  ctx.metrics.tokens_total.add(3, { model: "small", kind: "input" });
+  ctx.metrics.requests_total.add();
+  ctx.metrics.loaded.set(1);
+  ctx.metrics.loaded.add(-1);
+  ctx.metrics.waited_seconds.observe(0.5, { model: "small" });
+
+  // @ts-expect-error: there is no such metric
+  ctx.metrics.words_total.add(1);
+
+  // @ts-expect-error: a label is missing
+  ctx.metrics.tokens_total.add(3, { model: "small" });
+
+  // @ts-expect-error: there is no such label
+  ctx.metrics.waited_seconds.observe(3, { model: "small", size: "large" });
+
+  // @ts-expect-error: it has no labels
+  ctx.metrics.requests_total.add(1, { model: "small" });
+
+  // @ts-expect-error: its labels are missing
+  ctx.metrics.tokens_total.add(3);
+
+  // @ts-expect-error: a counter cannot be set
+  ctx.metrics.requests_total.set(3);
+  return text;
+});
+
+// @ts-expect-error: a service without metrics gives its context none
+task({}, (_args, ctx) => ctx.metrics.tokens_total);
+
+// @ts-expect-error: not a way to put values together
+gauge({ help: "Wrong", aggregator: "product" });
+
+service({ name: "counts", metrics, endpoints: { counting, summarize, go: task({}, () => 1) } });
+
+// @ts-expect-error: the service does not declare what its endpoint counts
+service({ name: "counts", endpoints: { counting } });
+
+service({
+  name: "counts",
+  metrics: { ...metrics, loaded: counter({ help: "Not a gauge" }) },
+  // @ts-expect-error: the service declares it otherwise
+  endpoints: { counting },
+});
+
+@service({ name: "counting", metrics })
+export class CountingClass {
+  setup({ metrics: { loaded } }: SetupContext<typeof metrics>): void {
+    loaded.set(1);
+  }
+
+  @api({ input: article })
+  go({ text }: Input<typeof article>, ctx: Counting): string {
+    ctx.metrics.tokens_total.add(text.length, { model: "small", kind: "input" });
+    return text;
+  }
+
+  @task({})
+  plain(_args: object, ctx: TaskContext): string {
+    return ctx.taskId;
+  }
+}
+
+// @ts-expect-error: the service does not declare what its method counts
+@service({ name: "undeclared" })
+export class UndeclaredClass {
+  @api({ input: article })
+  go({ text }: Input<typeof article>, ctx: Counting): string {
+    ctx.metrics.requests_total.add();
+    return text;
   }
 }

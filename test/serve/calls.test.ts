@@ -27,6 +27,31 @@ describe("a call", () => {
     expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
   });
 
+  it("of a task with an idempotency key runs once, and is the task of a submit with that key", async () => {
+    const headers = { "idempotency-key": "call 1" };
+    const numbers = [1, 2];
+    const answers = await Promise.all([
+      served.post("/sum", { numbers }, headers),
+      served.post("/sum", { numbers }, headers),
+    ]);
+    expect(answers.map(({ json }) => json)).toEqual([3, 3]);
+    const submitted = await served.post("/sum/submit", { numbers }, headers);
+    expect(submitted.headers.get("idempotent-replayed")).toBe("true");
+    expect(refusal(await served.post("/sum", { numbers: [4] }, headers))).toMatchObject({
+      status: 409,
+      reason: "IDEMPOTENCY_KEY_REUSED",
+    });
+  });
+
+  it("of an api with an idempotency key is refused, because it would run again", async () => {
+    const headers = { "idempotency-key": "call 2" };
+    const refused = refusal(await served.post("/repeat", { text: "a" }, headers));
+    expect(refused).toMatchObject({ status: 400, reason: "REQUEST_INVALID" });
+    expect(refused.message).toMatch(
+      /repeat, which is an api: .*leave the key out, or make it a task/,
+    );
+  });
+
   it("without a body is a call without arguments", async () => {
     expect((await served.send("/keys", undefined)).json).toEqual([]);
   });

@@ -64,6 +64,10 @@ it.each(["send a signal to its node", "send a signal to all processes of its gro
   },
 );
 
+const counts = (change: object, times = 1) => ({
+  message: { type: "metrics", changes: Array(times).fill(change), dropped: [] },
+});
+
 it.each([
   ["a message that is not an object", { message: 5 }],
   ["a message of no known type", { message: { type: "surprise" } }],
@@ -86,14 +90,91 @@ it.each([
   ],
   ["a manifest without endpoints", { message: { type: "ready", manifest: { name: "x" } } }],
   ["bytes that are no message", { message: "rubbish", raw: true }],
+  ["counts that are no list", { message: { type: "metrics", changes: 5, dropped: [] } }],
+  [
+    "more counts than a worker sends together",
+    counts({ metric: "open", labels: [], value: 1 }, 501),
+  ],
+  ["a count that is no number", counts({ metric: "open", labels: [], value: null })],
+  [
+    "a count of a metric of the platform",
+    counts({ metric: "tessera_workers", labels: [], value: 1 }),
+  ],
+  ["a count of a metric that is no name", counts({ metric: "__proto__", labels: [], value: 1 })],
+  ["a counter that goes down", counts({ metric: "tries_total", labels: ["x"], value: -1 })],
+  ["a count without its label", counts({ metric: "tries_total", labels: [], value: 1 })],
+  [
+    "a count with an endless label",
+    counts({ metric: "tries_total", labels: ["x".repeat(201)], value: 1 }),
+  ],
+  [
+    "a count for an endpoint that there is not",
+    counts({ metric: "tries_total", endpoint: "x", labels: ["x"], value: 1 }),
+  ],
+  ["a gauge of an endpoint", counts({ metric: "open", endpoint: "forge", labels: [], value: 1 })],
+  ["a histogram without buckets", counts({ metric: "size", labels: [], value: 1 })],
+  [
+    "a histogram with other buckets",
+    counts({ metric: "size", labels: [], value: 1, counts: [1, 1, 1] }),
+  ],
+  [
+    "a histogram with half a value",
+    counts({ metric: "size", labels: [], value: 1, counts: [0.5, 1] }),
+  ],
+  [
+    "events left out of an unknown metric",
+    { message: { type: "metrics", changes: [], dropped: [{ metric: "x", events: 1 }] } },
+  ],
+  [
+    "a manifest with a metric of the platform",
+    {
+      message: {
+        type: "ready",
+        manifest: {
+          ...{ name: "x", endpoints: [] },
+          metrics: [{ name: "tessera_workers", kind: "counter", help: "Lies", labels: [] }],
+        },
+      },
+    },
+  ],
 ])("%s from a worker ends that worker and nothing else", async (_, forged) => {
   expect(await served.post("/forge", forged)).toMatchObject({ status: 500 });
   expect((await served.post("/environment", {})).status).toBe(200);
 });
 
+it.each([
+  "a list of results with a hole",
+  "an endless list of results",
+  "a result with a hole for a file",
+  "a result with an endless list of files",
+  "counts with a hole",
+  "an endless list of counts",
+  "events left out with a hole",
+  "a count with a hole for a label",
+  "a count with endless labels",
+  "a histogram with holes for numbers",
+  "a manifest with an endless list",
+  "a manifest with a number for a metric",
+  "a manifest with a bucket that has no text",
+  "a manifest with holes for buckets",
+  "a second manifest",
+])("%s from a worker ends that worker and nothing else", async (what) => {
+  const begunMs = performance.now();
+  expect(await served.post("/forge_strange", { what })).toMatchObject({ status: 500 });
+  expect((await served.post("/environment", {})).status).toBe(200);
+  // Walking an endless list takes a minute, in which nothing else is answered.
+  expect(performance.now() - begunMs).toBeLessThan(20_000);
+});
+
 it("a message that claims to be larger than any result ends the worker at once", async () => {
   expect(await served.post("/forge_length", { bytes: 0xffffffff })).toMatchObject({ status: 500 });
   expect((await served.post("/environment", {})).status).toBe(200);
+});
+
+it("nothing that a worker may not count is counted", async () => {
+  const { text } = await served.get("/metrics");
+  expect(text).not.toMatch(/^(?:tries_total|open|size)/m);
+  expect(text).toMatch(/^tessera_workers\{/m);
 });
 
 it("what it tried to write is not there", () => {

@@ -193,6 +193,42 @@ describe("retry", () => {
     expect(await served.status("sum", id)).toMatchObject({ status: "success", retry_of: null });
   });
 
+  it("gives the same new task again for the same key, and 409 for another task", async () => {
+    const [id, other] = await Promise.all([
+      served.submit("sum", { numbers: [1] }),
+      served.submit("sum", { numbers: [1] }),
+    ]);
+    await Promise.all([served.result("sum", id), served.result("sum", other)]);
+    const headers = { "idempotency-key": "retry 1" };
+    const retry = (task: string) =>
+      served.fetch(`/sum/retry?task_id=${task}`, { method: "PUT", headers });
+    const answers = await Promise.all([retry(id), retry(id), retry(id)]);
+    const [first = "", ...rest] = answers.map(({ json }) => (json as Shown).task_id);
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
+    expect(rest).toEqual([first, first]);
+    expect(answers.filter(({ headers }) => !headers.has("idempotent-replayed"))).toHaveLength(1);
+    await served.result("sum", first);
+    const later = await retry(id);
+    expect(later.headers.get("idempotent-replayed")).toBe("true");
+    expect(later.json).toMatchObject({ task_id: first, retry_of: id, status: "success" });
+    const reused = { status: 409, reason: "IDEMPOTENCY_KEY_REUSED" };
+    expect(refusal(await retry(other))).toMatchObject(reused);
+    expect(refusal(await served.post("/sum/submit", { numbers: [1] }, headers))).toMatchObject(
+      reused,
+    );
+  });
+
+  it("says over REST too that a key has been used", async () => {
+    const id = await served.submit("sum", { numbers: [1] });
+    await served.result("sum", id);
+    const body = { idempotency_key: "retry 2" };
+    const first = await served.post(`/api/v1/tasks/${id}:retry`, body);
+    const again = await served.post(`/api/v1/tasks/${id}:retry`, body);
+    expect((again.json as Shown).task_id).toBe((first.json as Shown).task_id);
+    expect(first.headers.has("idempotent-replayed")).toBe(false);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+  });
+
   it("keeps files, and runs what failed or was cancelled", async () => {
     const id = await served.submit("describe_later", { image: "data:image/png;base64,aGk=" });
     const first = await served.result("describe_later", id);

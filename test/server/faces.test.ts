@@ -58,7 +58,7 @@ describe.each(FACES)("%s", (_, transportOf) => {
         },
       },
     );
-    expect(cookie).toMatch(/^tessera_session=\w{43}; .*HttpOnly/);
+    expect(cookie).toMatch(/^__Host-tessera_session=\w{43}; .*HttpOnly/);
     const headers = { cookie: cookie.split(";")[0] ?? "" };
     expect((await auth.getCurrentPrincipal({}, { headers })).email).toBe(company.admin.email);
     await auth.signOut({}, { headers });
@@ -153,7 +153,9 @@ describe("a bad credential", () => {
     ];
     const answers = await Promise.all(
       bad.map((authorization) =>
-        platform.rest("GET", "/api/v1/tokens", undefined, { headers: { authorization } }),
+        platform.rest("GET", "/api/v1/tokens", undefined, {
+          headers: { authorization, "x-request-id": "the-same" },
+        }),
       ),
     );
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);

@@ -126,6 +126,25 @@ describe.each(DATABASES)("the operator, while a node runs on %s", (_name, openDa
     const short = operator.resetPassword({ email: "ada@example.com", password: "short" });
     await expect(short).rejects.toThrow("10");
   });
+
+  it("resets a password of which somebody knew, and ends the person's tokens with it", async () => {
+    const first = await operator.resetPassword({ email: "ada@example.com", password: PASSWORD });
+    const signedIn = cookieOf(await platform.signIn("ada@example.com", PASSWORD));
+    const token = await platform.createToken(signedIn);
+    const kept = await operator.resetPassword({ email: "ada@example.com", password: PASSWORD });
+    expect(kept).toMatchObject({ endedTokens: 0, keptTokens: first.keptTokens + 1 });
+    expect(await platform.whoIs(bearer(token.value))).toBe(200);
+    const ended = await operator.resetPassword({
+      email: "ada@example.com",
+      password: PASSWORD,
+      revokeTokens: true,
+    });
+    expect(ended).toMatchObject({ endedTokens: kept.keptTokens, keptTokens: 0 });
+    await vi.waitFor(
+      async () => expect(await platform.whoIs(bearer(token.value))).toBe(401),
+      5_000,
+    );
+  });
 });
 
 describe("the operator", () => {

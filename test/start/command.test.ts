@@ -63,7 +63,11 @@ describe("tessera start", () => {
     const made = await cli("token", "create", "build-server", "--developer-operations");
     expect(made.stdout, made.stderr).toMatch(/tsrp_\w{35}/);
 
-    const invited = await cli("member", "invite", "colleague@example.com");
+    const invited = await run(["member", "invite", "colleague@example.com", "--password-stdin"], {
+      cwd: folder.path,
+      env,
+      input: password,
+    });
     expect(invited.stdout, invited.stderr).toContain("/invitation#code=");
 
     const listed = await cli("admin", "organizations", "--output", "json");

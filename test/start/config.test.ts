@@ -33,15 +33,18 @@ describe("the configuration of start", () => {
       platformDomain: undefined,
       appsDomain: "apps.localhost",
       trustedProxies: [],
+      allowedOrigins: [],
       logLevel: "info",
       sessionLifetimeMs: 14 * 24 * 3_600_000,
       drainMs: 10_000,
       bodyBudgetBytes: 512 * 1024 * 1024,
       blobs: { kind: "folder", folder: resolve(".tessera/blobs") },
       allowsNativeCode: false,
+      ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
       externalLabels: {},
       ...SERVICE_LIMITS,
       oidc: undefined,
+      tracing: undefined,
     });
     expect(secrets).toEqual({
       database: resolve(".tessera/tessera.db"),
@@ -49,8 +52,20 @@ describe("the configuration of start", () => {
       oidcClientSecret: undefined,
       metricsToken: undefined,
       prometheusUrl: undefined,
+      proxySecret: undefined,
+      tracing: undefined,
     });
     expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
+  });
+
+  it("bounds what deployments may ask for as the operator says", () => {
+    const env = { TESSERA_MAX_WORKERS: "8", TESSERA_MAX_CPU: "0.5", TESSERA_MAX_DEPLOYMENTS: "20" };
+    expect(read({ maxMemory: "2GiB" }, env).config.ceilings).toEqual({
+      ...{ workers: 8, memoryMib: 2_048, cpu: 0.5, deployments: 20 },
+    });
+    for (const maxCpu of ["0", "65", "1e1", "half"]) {
+      expect(() => read({ maxCpu })).toThrow("--max-cpu must be a number from 0.1 to 64");
+    }
   });
 
   it("takes the flag before the variable, that before the file, and that before the default", () => {
@@ -112,6 +127,10 @@ describe("the configuration of start", () => {
     [{ publicUrl: "https://www.example.com", platformDomain: "example.com" }, "--platform-domain"],
     [{ appsDomain: "apps_.localhost" }, "--apps-domain"],
     [{ trustedProxies: "10.0.0.0/33" }, "--trusted-proxies"],
+    [{ cors: "app.example.com" }, "--cors"],
+    [{ cors: "https://app.example.com/path" }, "--cors"],
+    [{ cors: "https://app.example.com,*" }, "--cors"],
+    [{ cors: "null" }, "--cors"],
     [{ trustedProxies: "proxy.example.com" }, "--trusted-proxies"],
     [{ logLevel: "loud" }, "--log-level"],
     [{ sessionLifetime: "1s" }, "--session-lifetime"],

@@ -129,7 +129,9 @@ describe("sessions", () => {
     });
     await platform.setUp();
     const [cookie = ""] = (await platform.signIn("ada@example.com")).headers.getSetCookie();
-    expect(cookie).toMatch(/^tessera_session=\w{43}; Path=\/; .*; HttpOnly; SameSite=Lax; Secure$/);
+    expect(cookie).toMatch(
+      /^__Host-tessera_session=\w{43}; Path=\/; .*; HttpOnly; SameSite=Lax; Secure$/,
+    );
     const [, expires = ""] = /Expires=([^;]+)/.exec(cookie) ?? [];
     const leftMs = Date.parse(expires) - Date.now();
     expect(leftMs).toBeGreaterThan(3_500_000);

@@ -160,6 +160,114 @@ describe("sign-in by OpenID Connect", () => {
   });
 });
 
+describe("what asks for a recent sign-in, of a person who signs in by OpenID Connect", () => {
+  let folder: Folder;
+  let provider: TestProvider;
+  let platform: Platform;
+  let browser: Browser;
+  let token: string;
+
+  const session = () => browser.cookies("localhost");
+  const startUrl = (query: Record<string, string> = {}) =>
+    `${platform.started.url}/auth/oidc/start?${new URLSearchParams({ next: "/account", ...query })}`;
+  const confirmUrl = () => startUrl({ confirm: "true" });
+  const reveal = () => platform.call(`/api/v1/tokens/${token}:reveal`, {}, session());
+  const failures = async () => {
+    const { json } = await platform.call("/api/v1/audit-events", undefined, session());
+    const events = json.audit_events as { action: string; subject: string; details?: object }[];
+    return events.filter(({ action }) => action === "sign_in.failed");
+  };
+
+  beforeAll(async () => {
+    folder = new Folder();
+    provider = await TestProvider.listen();
+    platform = await start(folder, {
+      env: {
+        TESSERA_OIDC_ISSUER: provider.issuer,
+        TESSERA_OIDC_CLIENT_ID: CLIENT.id,
+        TESSERA_OIDC_CLIENT_SECRET: CLIENT.secret,
+      },
+    });
+    provider.serve(`${platform.started.url}/auth/oidc/callback`);
+    const admin = await platform.setUp();
+    ({ id: token } = await platform.createToken(admin, { kind: "organization" }));
+    provider.accounts.set("ada", { email: "ada@example.com", email_verified: true });
+    provider.accounts.set("eve", { email: "eve@example.com", email_verified: true });
+  });
+  beforeEach(() => {
+    browser = new Browser();
+  });
+  afterAll(async () => {
+    await platform[Symbol.asyncDispose]();
+    await provider[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  it("is not content with a sign-in of which the provider does not say when the person was there", async () => {
+    await browser.signIn(startUrl(), "ada");
+    const refused = await reveal();
+    expect(refused.status).toBe(403);
+    expect(refused.json.message).toContain("/auth/oidc/start?confirm=true");
+  });
+
+  it("has the provider ask the person again, and believes the time that it says", async () => {
+    await browser.signIn(startUrl(), "ada");
+    const asked = await browser.request(confirmUrl());
+    const { searchParams } = new URL(asked.headers.get("location") ?? "");
+    expect(searchParams.get("prompt")).toBe("login");
+    expect(searchParams.get("max_age")).toBe("0");
+    const sessionCookie = () => /tessera_session=\w+/.exec(session().cookie ?? "")?.[0];
+    const before = sessionCookie();
+    // The provider knows the browser already, and asks all the same.
+    expect(await browser.open(confirmUrl())).toContain("/interaction/");
+    expect(await browser.signIn(confirmUrl(), "ada")).toBe(`${platform.started.url}/account`);
+    expect(sessionCookie()).toBe(before);
+    expect((await reveal()).status).toBe(200);
+  });
+
+  it("does not take an answer for which the provider has asked nobody", async () => {
+    await browser.signIn(startUrl(), "ada");
+    // A browser that leaves out what makes the provider ask.
+    const request = browser.request.bind(browser);
+    browser.request = (url, form) =>
+      request(url.replace("prompt=login", "").replace("max_age=0", ""), form);
+    expect(await browser.open(confirmUrl())).toContain("refused=stale");
+    expect((await reveal()).status).toBe(403);
+  });
+
+  it("does not take another person for the one of the session, and records it", async () => {
+    await browser.signIn(startUrl(), "ada");
+    const known = (await failures()).length;
+    browser.forget("127.0.0.1");
+    expect(await browser.signIn(confirmUrl(), "eve")).toContain("refused=other_person");
+    expect((await reveal()).status).toBe(403);
+    const [failure, ...rest] = await failures();
+    expect(rest).toHaveLength(known);
+    expect(failure).toMatchObject({
+      subject: "ada@example.com",
+      details: { way: "oidc", reason: "other_person" },
+    });
+  });
+
+  it("is for who is signed in", async () => {
+    expect(await browser.open(confirmUrl())).toContain("refused=expired");
+  });
+
+  it("and a sign-in that is refused leaves an audit event, where it is about somebody here", async () => {
+    await browser.signIn(startUrl(), "ada");
+    const known = (await failures()).length;
+    const stranger = new Browser();
+    provider.accounts.set("mallory", { email: "Ada@example.com", email_verified: false });
+    expect(await stranger.signIn(startUrl(), "mallory")).toContain("refused=unverified");
+    const [failure, ...rest] = await failures();
+    expect(rest).toHaveLength(known);
+    expect(failure).toMatchObject({
+      subject: "ada@example.com",
+      details: { way: "oidc", reason: "unverified" },
+    });
+  });
+});
+
 describe("a provider", () => {
   it("may be away: the sign-in page says so, and the next attempt asks again", async () => {
     using folder = new Folder();

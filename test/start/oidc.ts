@@ -78,6 +78,11 @@ export class Browser {
     return { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join("; ") };
   }
 
+  /** Loses the cookies of a host. */
+  forget(host: string): void {
+    this.#cookies.delete(host);
+  }
+
   async request(url: string, form?: Record<string, string>): Promise<Response> {
     const { hostname } = new URL(url);
     const res = await fetch(url, {

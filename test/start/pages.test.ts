@@ -5,11 +5,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CHROMIUM_PATH, launchChromium } from "../console/chromium.ts";
+import { chromiumMissing, launchChromium } from "../console/chromium.ts";
+import { leftOut } from "../needed.ts";
 import { CLIENT, TestProvider } from "./oidc.ts";
 import { bearer, cookieOf, Folder, PASSWORD, type Platform, start } from "./platform.ts";
 
-const SKIP_REASON = CHROMIUM_PATH ? "" : " (skipped: there is no Chromium here to open it with)";
+const skipped = leftOut(chromiumMissing);
 
 /** A program that waits for its login on this machine, as `tessera cloud login` does. */
 async function waitingProgram() {
@@ -44,7 +45,7 @@ async function waitingProgram() {
   };
 }
 
-describe.skipIf(!CHROMIUM_PATH)(`the pages in a browser${SKIP_REASON}`, () => {
+describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
   let browser: Browser;
   let folder: Folder;
   let provider: TestProvider;
@@ -268,11 +269,22 @@ describe.skipIf(!CHROMIUM_PATH)(`the pages in a browser${SKIP_REASON}`, () => {
     await page.getByRole("link", { name: "Account" }).click();
     await heading("Your account");
     await picture("account");
+    const grace = cookieOf(await platform.signIn("grace@example.com"));
+    const token = await platform.createToken(grace, { name: "grace's laptop" });
     await fill("Current password", PASSWORD);
     await fill("New password", `${PASSWORD}, changed`);
     await click("Change password");
     await page.getByText("Your password is changed").waitFor();
+    await page.getByText("grace's laptop (acme)").waitFor();
+    await picture("password-changed");
     expect((await platform.signIn("grace@example.com", `${PASSWORD}, changed`)).status).toBe(200);
+    await open("/account");
+    await fill("Current password", `${PASSWORD}, changed`);
+    await fill("New password", `${PASSWORD}, again`);
+    await page.getByLabel("End my personal tokens, too").check();
+    await click("Change password");
+    await page.getByText("Personal tokens that ended: 1.").waitFor();
+    expect(await platform.whoIs(bearer(token.value))).toBe(401);
     await page.goto(String(invited.json.url));
     await heading("This invitation cannot be used");
   });

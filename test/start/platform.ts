@@ -131,8 +131,8 @@ export function bearer(value: string): Record<string, string> {
   return { authorization: `Bearer ${value}` };
 }
 
-/** The cookies that an answer sets, as a browser sends them back. */
+/** The session that an answer gives, as a browser sends it back. */
 export function cookieOf({ headers }: Pick<Answer, "headers">): Record<string, string> {
   const pairs = headers.getSetCookie().map((cookie) => cookie.split(";", 1)[0] ?? "");
-  return { cookie: pairs.filter((pair) => !pair.endsWith("=")).join("; ") };
+  return { cookie: pairs.find((pair) => /tessera_session=./.test(pair)) ?? "" };
 }

@@ -137,10 +137,16 @@ const openSteps = leaseId.map((leaseId) =>
   })),
 );
 
-const heartbeatSteps = fc
+const renewSteps = fc
   .subarray(LEASES)
   .map((leaseIds) =>
     ask(({ nowMs }) => ({ name: "renewLeases", parameters: { leaseIds, nowMs, ttlMs: TTL_MS } })),
+  );
+
+const surveySteps = fc
+  .subarray(DEPLOYMENTS)
+  .map((deploymentIds) =>
+    ask(({ nowMs }) => ({ name: "survey", parameters: { nowMs, deploymentIds } })),
   );
 
 const closeSteps = leaseId.map((leaseId) =>
@@ -184,7 +190,7 @@ const crashSteps = fc.constant<Step>({
 export function steps(durable: boolean, maxCommands: number) {
   const often = [submitSteps, submitSteps, claimSteps, claimSteps, endSteps, endSteps];
   const seldom = [
-    ...[repeatSteps, eventSteps, cancelSteps, openSteps, openSteps, heartbeatSteps],
+    ...[repeatSteps, eventSteps, cancelSteps, openSteps, openSteps, renewSteps, surveySteps],
     ...[abortSteps, abortSteps, attemptSteps, attemptSteps, expireSteps],
     ...[positionSteps, positionSteps, listSteps, listSteps],
     ...[closeSteps, rescueSteps, pruneSteps, dueSteps, clockSteps, clockSteps],

@@ -20,6 +20,7 @@ import { payloadsContract } from "./contract/payloads.ts";
 import { propertyContract } from "./contract/property.ts";
 import { pruneContract } from "./contract/prune.ts";
 import { submitContract } from "./contract/submit.ts";
+import { traceContract } from "./contract/trace.ts";
 
 /** An empty database; disposing of it removes it. */
 export interface TestDatabase extends AsyncDisposable {
@@ -74,6 +75,7 @@ export function storageContract(
     describe("leases", () => leasesContract(contract));
     describe("prune", () => pruneContract(contract));
     describe("counts", () => countsContract(contract));
+    describe("trace", () => traceContract(contract));
     describe("model", () => propertyContract(contract));
   });
 }

@@ -22,10 +22,19 @@ export interface ModelTask {
 /** A task as it is accepted. */
 export function create(submitted: NewTask): ModelTask {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = submitted;
-  const { expiresAtMs, retryOf } = submitted;
+  const { expiresAtMs, retryOf, trace } = submitted;
   const found: ModelTask = {
     task: {
-      ...{ deploymentId, taskId, endpoint, status: "queued", priority, expiresAtMs, retryOf },
+      ...{
+        deploymentId,
+        taskId,
+        endpoint,
+        status: "queued",
+        priority,
+        expiresAtMs,
+        retryOf,
+        trace,
+      },
       ...{ createdAtMs, runAtMs, startByMs },
       ...{ startedAtMs: undefined, finishedAtMs: undefined, progress: undefined },
       ...{ failure: undefined, attempt: 0, failedAttempts: 0, lastSequence: 0 },

@@ -17,6 +17,7 @@ import type {
   QueueCount,
   Storage,
   SubmitOutcome,
+  Survey,
   TaskKey,
 } from "../../src/storage/storage.ts";
 import { isFinal, MAX_LOST_WORKERS, type Task, type TaskFailure } from "../../src/tasks/task.ts";
@@ -121,11 +122,29 @@ export class QueueModel {
   }
 
   renewLeases({ leaseIds, nowMs, ttlMs }: ParametersOf<"renewLeases">): string[] {
-    const open = leaseIds.filter((leaseId) => this.leases.has(leaseId));
-    for (const leaseId of open) {
+    const renewed = leaseIds.filter((leaseId) => this.leases.has(leaseId));
+    for (const leaseId of renewed) {
       this.leases.set(leaseId, nowMs + ttlMs);
     }
-    return open;
+    return renewed;
+  }
+
+  survey({ nowMs, deploymentIds }: ParametersOf<"survey">): Survey {
+    const isOverdue = ({ submitted: { startByMs } }: ModelTask): boolean =>
+      startByMs !== undefined && startByMs <= nowMs;
+    const queued = this.#list("queued");
+    const due = queued
+      .filter((found) => deploymentIds.includes(found.task.deploymentId))
+      .filter((found) => (found.due || found.task.runAtMs <= nowMs) && !isOverdue(found))
+      .map(({ task }) => `${task.deploymentId}/${task.endpoint}`);
+    return {
+      expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
+      overdueTasks: queued.some(isOverdue),
+      due: [...new Set(due)].sort().map((name) => {
+        const [deploymentId = "", endpoint = ""] = name.split("/");
+        return { deploymentId, endpoint };
+      }),
+    };
   }
 
   closeLease({ leaseId, nowMs }: ParametersOf<"closeLease">): Task[] {

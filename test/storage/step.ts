@@ -6,7 +6,7 @@
  */
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { Attempt, NewTask, Storage, TaskKey } from "../../src/storage/storage.ts";
+import type { Attempt, NewTask, Storage, Survey, TaskKey } from "../../src/storage/storage.ts";
 import type { TestDatabase } from "./contract.ts";
 import { NOW_MS } from "./fixtures.ts";
 import type { QueueModel } from "./model.ts";
@@ -68,9 +68,17 @@ const UNORDERED: ReadonlySet<string> = new Set([
 ]);
 
 function comparable(name: Asked["name"], answer: unknown): unknown {
+  if (name === "survey") {
+    const { due, ...others } = answer as Survey;
+    return { ...others, due: due.map(queueOf).sort() };
+  }
   return UNORDERED.has(name) && Array.isArray(answer)
     ? answer.toSorted((a: TaskKey, b: TaskKey) => (orderOf(a) < orderOf(b) ? -1 : 1))
     : answer;
+}
+
+function queueOf({ deploymentId, endpoint }: Survey["due"][number]): string {
+  return `${deploymentId}/${endpoint}`;
 }
 
 function orderOf({ deploymentId, taskId }: TaskKey): string {

@@ -19,6 +19,7 @@ const QUEUED: Task = {
   progress: undefined,
   retryOf: undefined,
   failure: undefined,
+  trace: undefined,
   lastSequence: 1,
 };
 const RUNNING: Task = {

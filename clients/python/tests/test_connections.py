@@ -158,14 +158,35 @@ def test_an_api_call_whose_answer_is_lost_is_not_repeated(
     assert direct.ticks() == before + 1
 
 
-def test_a_retry_whose_answer_is_lost_is_not_repeated(make: MakeClient, server: Server) -> None:
+def test_200_cuts_during_retries_leave_one_task_for_each_call(
+    make: MakeClient, server: Server
+) -> None:
+    first = make(server.url, token=TOKEN).climb.submit(steps=3)
+    first.wait(timeout=30)
+    before = set(tasks_of(server, "climb"))
+    with CuttingProxy(server.port, budgets(seed=11)) as proxy:
+        task = make(proxy.url, token=TOKEN, retries=30).task("climb", first.id)
+        with ThreadPoolExecutor(4) as threads:
+            again = list(threads.map(lambda _: task.retry(), range(SUBMITS)))
+        assert proxy.cuts >= 200
+    new = [each for each in tasks_of(server, "climb") if each not in before]
+    assert sorted(new) == sorted(each.id for each in again)
+    assert len(new) == SUBMITS
+
+
+def test_a_retry_that_never_gets_through_can_be_taken_up_later(
+    make: MakeClient, server: Server
+) -> None:
     task = make(server.url, token=TOKEN).add.submit(numbers=[1])
     task.wait(timeout=30)
     before = len(tasks_of(server, "add"))
     with CuttingProxy(server.port, lambda _: Cut(after_received=1)) as proxy:
-        client = make(proxy.url, token=TOKEN)
-        with pytest.raises(ConnectionBroken, match="a new task may have been made"):
+        client = make(proxy.url, token=TOKEN, retries=2)
+        with pytest.raises(ConnectionBroken, match="to have it done once") as caught:
             client.task("add", task.id).retry()
+    found = re.search(r"retry\(idempotency_key='(.+?)'", caught.value.message)
+    assert found
+    assert task.retry(idempotency_key=found[1]).wait(timeout=30) == 1
     assert len(tasks_of(server, "add")) == before + 1
 
 

@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { InvitationSchema, Organization, Role } from "./organization_pb.js";
-import type { TokenAccess } from "./token_pb.js";
+import type { Token, TokenAccess } from "./token_pb.js";
 import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -239,6 +239,14 @@ export declare type ChangePasswordRequest = Message<"tessera.v1.ChangePasswordRe
    * @generated from field: string new_password = 2;
    */
   newPassword: string;
+
+  /**
+   * Also ends all personal tokens of the person, in every organization: for
+   * when somebody else knew the password.
+   *
+   * @generated from field: bool revoke_tokens = 3;
+   */
+  revokeTokens: boolean;
 };
 
 /**
@@ -246,6 +254,48 @@ export declare type ChangePasswordRequest = Message<"tessera.v1.ChangePasswordRe
  * Use `create(ChangePasswordRequestSchema)` to create a new message.
  */
 export declare const ChangePasswordRequestSchema: GenMessage<ChangePasswordRequest>;
+
+/**
+ * ChangePasswordResponse says what has ended, and what has not.
+ *
+ * @generated from message tessera.v1.ChangePasswordResponse
+ */
+export declare type ChangePasswordResponse = Message<"tessera.v1.ChangePasswordResponse"> & {
+  /**
+   * How many other sessions of the person have ended.
+   *
+   * @generated from field: int32 ended_sessions = 1;
+   */
+  endedSessions: number;
+
+  /**
+   * How many personal tokens have ended.
+   *
+   * @generated from field: int32 ended_tokens = 2;
+   */
+  endedTokens: number;
+
+  /**
+   * The personal tokens that can still be used, in every organization; 100 at
+   * most.
+   *
+   * @generated from field: repeated tessera.v1.Token kept_tokens = 3;
+   */
+  keptTokens: Token[];
+
+  /**
+   * How many there are.
+   *
+   * @generated from field: int32 kept_token_count = 4;
+   */
+  keptTokenCount: number;
+};
+
+/**
+ * Describes the message tessera.v1.ChangePasswordResponse.
+ * Use `create(ChangePasswordResponseSchema)` to create a new message.
+ */
+export declare const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse>;
 
 /**
  * GetInvitationRequest names an invitation by its link.
@@ -382,9 +432,10 @@ export declare const PrincipalKindSchema: GenEnum<PrincipalKind>;
  * AuthService is how people sign in and out, and how any caller asks who they
  * are to the server.
  *
- * A sign-in answers with a session in the cookie `tessera_session`, which is
- * `HttpOnly` and `SameSite=Lax`. Failed attempts are limited by address and
- * recorded.
+ * A sign-in answers with a session in the cookie `tessera_session`, by https
+ * `__Host-tessera_session`, which is `HttpOnly` and `SameSite=Lax`. Failed
+ * attempts are limited by address, and by account where it is not known that
+ * the person signs in from there, and are recorded.
  *
  * @generated from service tessera.v1.AuthService
  */
@@ -442,7 +493,9 @@ export declare const AuthService: GenService<{
   },
   /**
    * ChangePassword sets a new password and ends all other sessions of the
-   * person.
+   * person, and logins of the command line that are under way. Personal tokens
+   * stay valid, and are listed in the answer; with `revoke_tokens` they end,
+   * too.
    *
    * Errors: UNAUTHENTICATED (SIGN_IN_FAILED), INVALID_ARGUMENT.
    *
@@ -451,7 +504,7 @@ export declare const AuthService: GenService<{
   changePassword: {
     methodKind: "unary";
     input: typeof ChangePasswordRequestSchema;
-    output: typeof EmptySchema;
+    output: typeof ChangePasswordResponseSchema;
   },
   /**
    * GetInvitation reads the invitation of a link.

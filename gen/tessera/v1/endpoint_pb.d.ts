@@ -150,6 +150,15 @@ export declare type CallEndpointRequest = Message<"tessera.v1.CallEndpointReques
    * @generated from field: tessera.v1.ResultFormat result_format = 5;
    */
   resultFormat: ResultFormat;
+
+  /**
+   * For a task endpoint the same as in SubmitTaskRequest: the task of the first
+   * call is waited for. Calls of an api are not stored, so that nothing could
+   * be given again: with a key they are refused.
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -213,8 +222,9 @@ export declare const EndpointService: GenService<{
    * CallEndpoint calls an endpoint and answers with what it returned. A task
    * endpoint called this way runs as a task and is waited for.
    *
-   * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID), NOT_FOUND
-   * (ENDPOINT_NOT_FOUND), RESOURCE_EXHAUSTED (QUEUE_FULL), DEADLINE_EXCEEDED
+   * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, REQUEST_INVALID), NOT_FOUND
+   * (ENDPOINT_NOT_FOUND), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),
+   * RESOURCE_EXHAUSTED (QUEUE_FULL), DEADLINE_EXCEEDED
    * (CALL_TIMEOUT), UNAVAILABLE, and what the function threw (CALL_FAILED).
    *
    * @generated from rpc tessera.v1.EndpointService.CallEndpoint

@@ -799,9 +799,11 @@ export declare const OrganizationService: GenService<{
   /**
    * InviteMember invites a person by e-mail address. The link of the answer
    * is shown once; whoever has it can join, so send it to that person only.
-   * Inviting the same address again replaces the earlier invitation.
+   * Inviting the same address again replaces the earlier invitation. Tokens
+   * let nobody in, because they are bound and end, and people are not.
    *
-   * Errors: ALREADY_EXISTS (MEMBER_EXISTS), INVALID_ARGUMENT.
+   * Errors: ALREADY_EXISTS (MEMBER_EXISTS), INVALID_ARGUMENT,
+   * PERMISSION_DENIED (ACCESS_DENIED for a token).
    *
    * @generated from rpc tessera.v1.OrganizationService.InviteMember
    */
@@ -833,9 +835,10 @@ export declare const OrganizationService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * UpdateMember changes the role of a member.
+   * UpdateMember changes the role of a member. Tokens make nobody an admin.
    *
-   * Errors: NOT_FOUND (MEMBER_NOT_FOUND), FAILED_PRECONDITION (LAST_ADMIN).
+   * Errors: NOT_FOUND (MEMBER_NOT_FOUND), FAILED_PRECONDITION (LAST_ADMIN),
+   * PERMISSION_DENIED (ACCESS_DENIED for a token).
    *
    * @generated from rpc tessera.v1.OrganizationService.UpdateMember
    */

@@ -905,6 +905,15 @@ export declare type RetryTaskRequest = Message<"tessera.v1.RetryTaskRequest"> & 
    * @generated from field: string endpoint = 3;
    */
   endpoint: string;
+
+  /**
+   * The same key for the same task gives the first retry again; for another
+   * task, or used by a submit before, it is an error. Keys live as long as the
+   * new task.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -1322,10 +1331,13 @@ export declare const TaskService: GenService<{
   },
   /**
    * RetryTask queues a new task with the arguments of a finished one. The
-   * original stays as it is; the new one names it in `retry_of`.
+   * original stays as it is; the new one names it in `retry_of`. The response
+   * header `idempotent-replayed: true` says that an earlier task with the same
+   * idempotency key is given again.
    *
    * Errors: NOT_FOUND (TASK_NOT_FOUND), FAILED_PRECONDITION
-   * (TASK_NOT_FINISHED), RESOURCE_EXHAUSTED (QUEUE_FULL), UNAVAILABLE.
+   * (TASK_NOT_FINISHED), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),
+   * RESOURCE_EXHAUSTED (QUEUE_FULL), UNAVAILABLE.
    *
    * @generated from rpc tessera.v1.TaskService.RetryTask
    */

@@ -223,7 +223,8 @@ export declare type CreateTokenRequest = Message<"tessera.v1.CreateTokenRequest"
   deployments: string[];
 
   /**
-   * See Token. Required.
+   * See Token. Required of a person; a token's own end is the default for what
+   * it makes, and the latest that it can choose.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 8;
    */
@@ -630,7 +631,8 @@ export declare const TokenAccessSchema: GenEnum<TokenAccess>;
  * A personal token is seen, changed and deleted by its creator only. An
  * organization token is seen by every member, and changed, rotated, revealed
  * and deleted by admins. Whatever the caller may not see is not found. A
- * token cannot make one with more access than its own.
+ * token cannot make one that is worth more than itself: with other access,
+ * other deployments, other networks or a later end.
  *
  * @generated from service tessera.v1.TokenService
  */
@@ -641,8 +643,8 @@ export declare const TokenService: GenService<{
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID, with the field),
    * NOT_FOUND (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION
-   * (MONITORING_DISABLED), PERMISSION_DENIED (ACCESS_DENIED for more access
-   * than the caller's, ADMIN_REQUIRED for organization tokens),
+   * (MONITORING_DISABLED), PERMISSION_DENIED (ACCESS_DENIED for one that is
+   * worth more than the caller's, ADMIN_REQUIRED for organization tokens),
    * RESOURCE_EXHAUSTED (LIMIT_REACHED).
    *
    * @generated from rpc tessera.v1.TokenService.CreateToken
@@ -706,7 +708,8 @@ export declare const TokenService: GenService<{
    * grace; one that was still in an earlier grace ends now, so that there are
    * never more than two.
    *
-   * Errors: NOT_FOUND (TOKEN_NOT_FOUND).
+   * Errors: NOT_FOUND (TOKEN_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED for
+   * one that is worth more than the caller's).
    *
    * @generated from rpc tessera.v1.TokenService.RotateToken
    */
@@ -717,7 +720,9 @@ export declare const TokenService: GenService<{
   },
   /**
    * RevealToken shows the value of an organization token again. It asks for
-   * an admin who signed in within the last 10 minutes, and is recorded.
+   * an admin who signed in, or proved to be there (ConfirmPassword, or
+   * `/auth/oidc/start?confirm=true` where people sign in by OpenID Connect),
+   * within the last 10 minutes, and is recorded.
    *
    * Errors: NOT_FOUND (TOKEN_NOT_FOUND), FAILED_PRECONDITION
    * (REVEAL_DISABLED: switched off for the organization, or a personal

@@ -133,7 +133,8 @@ export const TokenAccess = /*@__PURE__*/
  * A personal token is seen, changed and deleted by its creator only. An
  * organization token is seen by every member, and changed, rotated, revealed
  * and deleted by admins. Whatever the caller may not see is not found. A
- * token cannot make one with more access than its own.
+ * token cannot make one that is worth more than itself: with other access,
+ * other deployments, other networks or a later end.
  *
  * @generated from service tessera.v1.TokenService
  */

@@ -22,7 +22,7 @@ import { CallError } from "./api.js";
  * @param {object} options
  * @param {Field[]} options.fields
  * @param {string} options.submit what the button says
- * @param {(values: Record<string, string>) => Promise<unknown>} options.send
+ * @param {(values: Record<string, string | boolean>) => Promise<unknown>} options.send
  */
 export function form({ fields, submit, send }) {
   const parts = fields.map(fieldOf);
@@ -43,7 +43,7 @@ export function form({ fields, submit, send }) {
     }
     button.disabled = true;
     try {
-      await send(Object.fromEntries(parts.map(({ name, input }) => [name, input.value])));
+      await send(Object.fromEntries(parts.map(({ name, input }) => [name, answerOf(input)])));
     } catch (err) {
       show(err, parts, problem);
     } finally {
@@ -51,6 +51,11 @@ export function form({ fields, submit, send }) {
     }
   });
   return made;
+}
+
+/** @param {HTMLInputElement} input */
+function answerOf({ type, checked, value }) {
+  return type === "checkbox" ? checked : value;
 }
 
 /** @param {Field} field */
@@ -66,7 +71,7 @@ function fieldOf({ name, label, hint = "", optional = false, className, ...rest 
     class: className,
     minlength: minLength,
     maxlength: maxLength,
-    required: !optional,
+    required: !optional && type !== "checkbox",
     spellcheck: "false",
     autocapitalize: "none",
     "aria-describedby": `${id}-hint ${id}-problem`,

@@ -11,6 +11,8 @@ const REFUSED = {
   unverified:
     "The provider does not vouch for your e-mail address. Verify it there, or ask an admin of your organization for help.",
   denied: "The provider did not sign you in.",
+  stale: "The provider did not ask you to prove that it is you, or does not say when it did.",
+  other_person: "That was somebody else than who is signed in here.",
   expired: "That took too long, or began in another browser. Try again.",
   failed:
     "The provider could not be asked, or its answer was not valid. The server's log says more.",

@@ -29,7 +29,9 @@ export function taskActions({ endpoint, taskId, onRetried, complain }) {
     await send(taskPath(endpoint, "cancel", taskId, more), { method: "POST" });
   };
   const retry = async () => {
-    const task = await sendForJson(taskPath(endpoint, "retry", taskId), { method: "PUT" });
+    // A browser may send it again by itself when a connection breaks.
+    const headers = { "idempotency-key": String(crypto.getRandomValues(new BigUint64Array(2))) };
+    const task = await sendForJson(taskPath(endpoint, "retry", taskId), { method: "PUT", headers });
     onRetried(task.task_id);
   };
   /**

@@ -44,6 +44,13 @@ const DEFINITIONS = {
       "The same key with the same body gives the first task again, with another body it is refused.",
     schema: { type: "string", maxLength: 255 },
   },
+  retryKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "The same key for the same task gives the first retry again, for another task it is refused.",
+    schema: { type: "string", maxLength: 255 },
+  },
   prefer: {
     name: "Prefer",
     in: "header",

@@ -1,12 +1,59 @@
 /** The paths of one endpoint: the call, and for a task its whole life. */
+import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../sdk/manifest.ts";
 import { requestBody, resultResponse } from "./endpoint.ts";
-import { type FailureStatus, failures } from "./failures.ts";
+import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
 import { parameters } from "./parameters.ts";
 
-const CALL_FAILURES: FailureStatus[] = [400, 413, 415, 429, 500, 503, 504];
-const SUBMIT_FAILURES: FailureStatus[] = [400, 409, 413, 415, 429, 503];
+/** What can be wrong with arguments, wherever they are sent. */
+const ARGUMENTS: readonly Reason[] = [
+  ...(["ARGUMENTS_INVALID", "REQUEST_INVALID", "BODY_MALFORMED", "ENDPOINT_NOT_FOUND"] as const),
+  ...(["BODY_TOO_LARGE", "CONTENT_TYPE_UNSUPPORTED"] as const),
+];
+
+/** Why there may be nobody to do it now. */
+const NOT_NOW: readonly Reason[] = [
+  ...(["QUEUE_FULL", "DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED"] as const),
+];
+
+const CALL: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["NO_WORKER", "CALL_FAILED", "WORKER_LOST", "OUTPUT_INVALID"] as const),
+  ...(["RESULT_TOO_LARGE", "CALL_TIMEOUT"] as const),
+];
+
+const CALL_OF_TASK: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["IDEMPOTENCY_KEY_REUSED", "TOO_MANY_WAITING", "TASK_FAILED", "TASK_CANCELLED"] as const),
+  "CALL_TIMEOUT",
+];
+
+const SUBMIT: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["ENDPOINT_NOT_A_TASK", "IDEMPOTENCY_KEY_REUSED", "TASK_FAILED", "TASK_CANCELLED"] as const),
+];
+
+const TASK: readonly Reason[] = ["REQUEST_INVALID", "TASK_NOT_FOUND"];
+
+const GET: readonly Reason[] = [
+  ...TASK,
+  ...(["TASK_NOT_FINISHED", "TASK_CANCELLED", "TASK_FAILED", "TOO_MANY_WAITING"] as const),
+];
+
+const CANCEL: readonly Reason[] = [
+  ...TASK,
+  ...(["BODY_MALFORMED", "TASK_ALREADY_STARTED", "TASK_FINISHED"] as const),
+];
+
+const RETRY: readonly Reason[] = [
+  ...TASK,
+  ...NOT_NOW,
+  ...(["BODY_MALFORMED", "TASK_NOT_FINISHED", "IDEMPOTENCY_KEY_REUSED"] as const),
+];
 
 /** All paths of an endpoint. `authorization`: calls need a token. */
 export function endpointPaths(endpoint: EndpointManifest, authorization: boolean) {
@@ -16,8 +63,12 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
     tags: [name],
     summary: kind === "api" ? `Call ${name}` : `Run ${name} and wait for it`,
     ...(description ? { description } : {}),
+    ...(kind === "task" ? { parameters: parameters("idempotencyKey") } : {}),
     requestBody: requestBody(endpoint),
-    responses: { 200: resultResponse(endpoint), ...failures(CALL_FAILURES, authorization) },
+    responses: {
+      200: resultResponse(endpoint),
+      ...failures(kind === "task" ? CALL_OF_TASK : CALL, authorization),
+    },
   };
   return {
     [`/${name}`]: { post: call },
@@ -43,14 +94,14 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     responses: {
       200: resultResponse(endpoint),
       202: acceptedResponse(),
-      ...failures([...SUBMIT_FAILURES, 500], authorization),
+      ...failures(SUBMIT, authorization),
     },
   });
   const status = operation("status", "Read the state of a task", {
     parameters: parameters("taskId", "waitForChange"),
     responses: {
       200: json("The task.", "tessera.Task"),
-      ...failures([404, 429, 503], authorization),
+      ...failures([...TASK, "TOO_MANY_WAITING"], authorization),
     },
   });
   const get = operation("get", "Fetch the result of a task", {
@@ -58,14 +109,14 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     parameters: parameters("taskId", "waitForEnd"),
     responses: {
       200: resultResponse(endpoint),
-      ...failures([400, 404, 429, 500, 503], authorization),
+      ...failures(GET, authorization),
     },
   });
   const events = operation("events", "Follow a task", {
     description:
       "Server-Sent Events named `state`, `progress` and `log`, until the task has ended.",
     parameters: parameters("taskId", "lastEventId"),
-    responses: { 200: eventStream(), ...failures([404, 429, 503], authorization) },
+    responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
   });
   return {
     [`/${name}/submit`]: { post: submit },
@@ -86,7 +137,7 @@ function cancelOperation(operation: Operation, authorization: boolean): JsonSche
     requestBody: taskIdBody({ abort: { type: "boolean", default: false } }),
     responses: {
       200: json("The task is cancelled.", "tessera.CancelledTask"),
-      ...failures([400, 404, 409, 503], authorization),
+      ...failures(CANCEL, authorization),
     },
   });
 }
@@ -94,9 +145,9 @@ function cancelOperation(operation: Operation, authorization: boolean): JsonSche
 function retryOperation(operation: Operation, authorization: boolean): JsonSchema {
   return operation("retry", "Run a finished task again", {
     description: "Queues a new task with the same arguments; the original stays as it is.",
-    parameters: parameters("taskIdOrBody"),
+    parameters: parameters("taskIdOrBody", "retryKey"),
     requestBody: taskIdBody({}),
-    responses: { 202: acceptedResponse(), ...failures([400, 404, 429, 503], authorization) },
+    responses: { 202: acceptedResponse(), ...failures(RETRY, authorization) },
   });
 }
 

@@ -9,7 +9,7 @@ const OBJECT = { "application/json": { schema: { type: "object" } } };
 export function serverPaths(authorization: boolean): { [path: string]: JsonSchema } {
   const described = (description: string) => ({
     200: { description, content: OBJECT },
-    ...failures([503], authorization),
+    ...failures([], authorization),
   });
   return {
     "/livez": health("tessera.livez", "Whether the server is alive", { 200: ok("It is.") }),

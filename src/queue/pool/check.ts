@@ -1,143 +1,80 @@
 /**
  * What a worker sent, if it is a message of the protocol. User code runs in
- * the same process as the host, so everything here may be forged; what passes
- * has the types that it claims, and no more is believed of it.
+ * the same process as the host, so everything here may be forged; what is read
+ * has the types that it claims and the members that the protocol declares, and
+ * no more is believed of it.
  */
-import type { CallFailure, CallResult, SentPayload, WorkerMessage } from "../../sdk/protocol.ts";
+import type { LogLevel, WorkerMessage } from "../../sdk/protocol.ts";
+import { readManifest } from "./check-manifest.ts";
+import { readMetrics } from "./check-metrics.ts";
+import { readResults } from "./check-results.ts";
+import { type Fields, isFields } from "./untrusted.ts";
 
-type Fields = { readonly [name: string]: unknown };
+const LEVELS: ReadonlySet<unknown> = new Set<LogLevel>(["debug", "info", "warn", "error"]);
 
-const LEVELS = new Set(["debug", "info", "warn", "error"]);
-const REASONS = new Set([
-  "ARGUMENTS_INVALID",
-  "CALL_FAILED",
-  "OUTPUT_INVALID",
-  "RESULT_TOO_LARGE",
-  "ENDPOINT_NOT_FOUND",
-]);
-
-/** The message; undefined for anything that the protocol does not have. */
-export function readWorkerMessage(value: unknown): WorkerMessage | undefined {
-  return isFields(value) && isMessage(value) ? (value as unknown as WorkerMessage) : undefined;
-}
-
-function isMessage(message: Fields): boolean {
+/** A copy of the message; undefined for anything that the protocol does not have. */
+export function readWorkerMessage(message: unknown): WorkerMessage | undefined {
+  if (!isFields(message)) {
+    return undefined;
+  }
   switch (message.type) {
-    case "ready":
-      return isManifest(message.manifest);
+    case "ready": {
+      const manifest = readManifest(message.manifest);
+      return manifest && { type: "ready", manifest };
+    }
     case "refused":
-      return typeof message.message === "string";
-    case "results":
-      return Array.isArray(message.results) && message.results.every(isResult);
+      return typeof message.message === "string"
+        ? { type: "refused", message: message.message }
+        : undefined;
+    case "results": {
+      const results = readResults(message.results);
+      return results && { type: "results", results };
+    }
     case "progress":
-      return (
-        isCallId(message.id) &&
-        typeof message.fraction === "number" &&
-        message.fraction >= 0 &&
-        message.fraction <= 1 &&
-        typeof message.message === "string"
-      );
+      return readProgress(message);
     case "log":
-      return (
-        isCallId(message.id) &&
-        LEVELS.has(message.level as string) &&
-        typeof message.message === "string" &&
-        (message.fieldsJson === undefined || isJson(message.fieldsJson))
-      );
+      return readLog(message);
+    case "metrics":
+      return readMetrics(message);
     case "pong":
-      return typeof message.sequence === "number";
+      return typeof message.sequence === "number"
+        ? { type: "pong", sequence: message.sequence }
+        : undefined;
     default:
-      return false;
+      return undefined;
   }
 }
 
-function isManifest(manifest: unknown): boolean {
-  return (
-    isFields(manifest) &&
-    typeof manifest.name === "string" &&
-    Array.isArray(manifest.endpoints) &&
-    manifest.endpoints.every(isEndpoint)
-  );
+function readProgress({ id, fraction, message }: Fields): WorkerMessage | undefined {
+  return isCallId(id) &&
+    typeof fraction === "number" &&
+    fraction >= 0 &&
+    fraction <= 1 &&
+    typeof message === "string"
+    ? { type: "progress", id, fraction, message }
+    : undefined;
 }
 
-function isEndpoint(endpoint: unknown): boolean {
-  return (
-    isFields(endpoint) &&
-    typeof endpoint.name === "string" &&
-    (endpoint.kind === "api" || endpoint.kind === "task") &&
-    [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
-    [
-      endpoint.timeoutMs,
-      endpoint.concurrency,
-      endpoint.retentionMs,
-      endpoint.queueLimit,
-      endpoint.priority,
-    ].every((number) => Number.isSafeInteger(number))
-  );
-}
-
-function isResult(result: unknown): result is CallResult {
-  if (!isFields(result) || !isCallId(result.id)) {
-    return false;
+function readLog({ id, level, message, fieldsJson }: Fields): WorkerMessage | undefined {
+  if (!isCallId(id) || !LEVELS.has(level) || typeof message !== "string") {
+    return undefined;
   }
-  return result.result === undefined ? isFailure(result.failure) : isPayload(result.result);
+  const line = { type: "log" as const, id, level: level as LogLevel, message };
+  if (fieldsJson === undefined) {
+    return line;
+  }
+  return isJsonObject(fieldsJson) ? { ...line, fieldsJson } : undefined;
 }
 
-function isPayload(payload: unknown): payload is SentPayload {
-  return (
-    isFields(payload) &&
-    typeof payload.json === "string" &&
-    Array.isArray(payload.files) &&
-    payload.files.every(
-      (file) => isFile(file) && (file.data instanceof Uint8Array || isSize(file.size)),
-    ) &&
-    (payload.text === undefined || (isFile(payload.text) && isSize(payload.text.size)))
-  );
-}
-
-function isFile(file: unknown): file is Fields {
-  return (
-    isFields(file) &&
-    typeof file.contentType === "string" &&
-    (file.filename === undefined || typeof file.filename === "string")
-  );
-}
-
-/** Of a file on disk. Whether it has that size is another matter. */
-function isSize(size: unknown): boolean {
-  return Number.isSafeInteger(size);
-}
-
-function isFailure(failure: unknown): failure is CallFailure {
-  return (
-    isFields(failure) &&
-    typeof failure.code === "string" &&
-    REASONS.has(failure.reason as string) &&
-    typeof failure.message === "string" &&
-    (failure.stack === undefined || typeof failure.stack === "string") &&
-    (failure.violations === undefined ||
-      (Array.isArray(failure.violations) &&
-        failure.violations.every(
-          (violation) =>
-            isFields(violation) &&
-            typeof violation.path === "string" &&
-            typeof violation.message === "string",
-        )))
-  );
-}
-
-function isCallId(id: unknown): boolean {
+function isCallId(id: unknown): id is number {
   return Number.isSafeInteger(id);
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isJson(text: unknown): boolean {
+function isJsonObject(text: unknown): text is string {
   try {
     return typeof text === "string" && isFields(JSON.parse(text));
   } catch {
+    // It is no JSON.
     return false;
   }
 }

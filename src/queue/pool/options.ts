@@ -1,6 +1,6 @@
 /** What a worker is started with, and what a call in it. */
-import type { EndpointManifest } from "../../sdk/manifest.ts";
-import type { Call, Payload } from "../../sdk/protocol.ts";
+import type { EndpointManifest, ServiceManifest } from "../../sdk/manifest.ts";
+import type { Call, Payload, WorkerMessage } from "../../sdk/protocol.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
 import type { FileTransferOptions } from "./transfers.ts";
@@ -48,6 +48,18 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   onSpawn(pid: number): void;
   /** A line that the service wrote, or the node about what it wrote. */
   onOutput(line: string, stream: OutputStream): void;
+  /** A message could not be taken for a fault of the node, to be logged; the worker is ended. */
+  onFault(err: unknown): void;
+  /** It is ready: takes what its service counts. Default: nobody does. */
+  readonly countsOf?: ((manifest: ServiceManifest) => CountsReceiver) | undefined;
+}
+
+/** Takes what the service in one worker counts itself. */
+export interface CountsReceiver {
+  /** Returns what is wrong with it, in a message that the host of a worker would not send. */
+  take(message: Extract<WorkerMessage, { readonly type: "metrics" }>): string | undefined;
+  /** The worker has ended. */
+  end(): void;
 }
 
 export interface CallOptions extends Omit<Call, "id" | "deadlineMs" | "arguments"> {

@@ -5,36 +5,25 @@
  * another revision without a gap: its workers are ready before the old ones
  * are told to finish.
  */
-import type { WorkerEnd } from "../../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../../sdk/manifest.ts";
-import type { ServiceCode, WorkerOptions } from "./options.ts";
+import type { ServiceCode } from "./options.ts";
+import type { PoolOptions } from "./pool-options.ts";
+import { startRevision } from "./replacement.ts";
 import { Restarts } from "./restarts.ts";
 import { Slot } from "./slot.ts";
+import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import { WorkerProcess } from "./worker.ts";
 
 export type { Slot };
 
-export interface PoolOptions {
-  /** Workers at first; 0 is possible. */
-  readonly size: number;
-  readonly newId: () => string;
-  /** The options of one worker of this revision; called for each, as each has its own scratch folder. */
-  readonly workerOptions: (service: ServiceCode, workerId: string) => WorkerOptions;
-  /** A worker is ready: attempts may be claimed for it once this resolves. */
-  onReady(worker: WorkerProcess): Promise<void>;
-  /** A worker has ended, and with it its executions. */
-  onExit(worker: WorkerProcess, reason: string): void;
-  /** A worker that ended could not be replaced; it is tried again. */
-  onRestartFailed(err: unknown): void;
-  /** A worker has to be replaced that nobody had told to end, or that could not start. */
-  onReplaced?(cause: WorkerEnd): void;
-  /** Slots became free or workers ready. */
-  onCapacity(): void;
-}
-
 export class Pool implements AsyncDisposable {
   readonly #options: PoolOptions;
   readonly #restarts = new Restarts(() => this.#fill());
+  readonly #starts: StartGate;
+  readonly #starter: Starter = {
+    isUrgent: () => this.#options.isUrgent?.() ?? false,
+    again: () => this.#fill(),
+  };
   #size: number;
   #service: ServiceCode | undefined;
   #workers: WorkerProcess[] = [];
@@ -47,6 +36,7 @@ export class Pool implements AsyncDisposable {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#size = options.size;
+    this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
   }
 
   /** True when at least one worker takes calls, be it that they have to wait for it. */
@@ -119,42 +109,41 @@ export class Pool implements AsyncDisposable {
   /**
    * Starts workers of a service and, when all are ready, lets those of the
    * service before finish, however long their calls may take. There is one at
-   * least, to prove that the service loads. Rejects, with everything as it was, when the
-   * service cannot be loaded. `onManifest` is called at the moment of change,
-   * and refuses the service by throwing.
+   * least, to prove that the service loads. Rejects, with everything as it
+   * was, when the service cannot be loaded, when one of its workers ends before
+   * it takes calls, and when the signal aborts before it has taken over.
+   * `onManifest` is called at the moment of change, and refuses the service by
+   * throwing.
    */
   async replace(
     service: ServiceCode,
     onManifest: (manifest: ServiceManifest) => void,
+    signal?: AbortSignal,
   ): Promise<ServiceManifest> {
-    if (this.#closed) {
-      throw new Error("the server is shutting down");
-    }
-    const first = this.#spawn(service);
-    const workers = [first];
-    try {
-      const manifest = await first.load();
-      while (workers.length < this.#size) {
-        workers.push(this.#spawn(service));
-      }
-      await Promise.all(workers.slice(1).map((worker) => worker.load()));
-      await Promise.all(workers.map((worker) => this.#options.onReady(worker)));
+    const open = (): void => {
       if (this.#closed) {
         throw new Error("the server is shutting down");
       }
-      onManifest(manifest);
-      this.#size = Math.max(this.#size, 1);
-      this.#takeOver(service, workers);
-      this.resize(this.#size);
-      this.#options.onCapacity();
-      return manifest;
-    } catch (err) {
-      for (const worker of workers) {
-        worker.discard("another worker of its revision could not start");
-      }
-      await Promise.all(workers.map((worker) => worker.outputEnded));
-      throw err;
-    }
+    };
+    open();
+    return await startRevision({
+      spawn: () => {
+        open();
+        return this.#spawn(service);
+      },
+      size: () => this.#size,
+      enter: (ended) => this.#starts.enter(this.#starter.isUrgent, ended),
+      onReady: (worker) => this.#options.onReady(worker),
+      signal,
+      takeOver: (workers, manifest) => {
+        open();
+        onManifest(manifest);
+        this.#size = Math.max(this.#size, 1);
+        this.#takeOver(service, workers);
+        this.resize(this.#size);
+        this.#options.onCapacity();
+      },
+    });
   }
 
   /** A slot on the least busy worker that has one free; undefined when none has. */
@@ -186,6 +175,7 @@ export class Pool implements AsyncDisposable {
   /** Lets the calls under way finish, and has ended the workers within `drainMs`. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
+    this.#starts.forget(this.#starter);
     this.#restarts.cancel();
     this.#workers = [];
     this.#starting.clear();
@@ -256,26 +246,33 @@ export class Pool implements AsyncDisposable {
       return;
     }
     while (this.#workers.length + this.#starting.size < this.#size && !this.#restarts.pausing) {
-      this.#start(service);
+      const leave = this.#starts.tryEnter(this.#starter);
+      if (leave === undefined) {
+        return;
+      }
+      this.#start(service, leave);
     }
   }
 
-  #start(service: ServiceCode): void {
+  #start(service: ServiceCode, leave: Leave): void {
     let worker: WorkerProcess;
     try {
       worker = this.#spawn(service);
     } catch (err) {
+      leave();
       this.#startFailed(err);
       return;
     }
     this.#starting.add(worker);
-    this.#load(worker).catch((err: unknown) => {
-      worker.discard("it could not be started");
-      // One that is not wanted any more has been told to go.
-      if (this.#starting.delete(worker)) {
-        this.#startFailed(err);
-      }
-    });
+    this.#load(worker)
+      .catch((err: unknown) => {
+        worker.discard("it could not be started");
+        // One that is not wanted any more has been told to go.
+        if (this.#starting.delete(worker)) {
+          this.#startFailed(err);
+        }
+      })
+      .finally(leave);
   }
 
   #startFailed(err: unknown): void {

@@ -44,6 +44,8 @@ export interface ServiceProcessOptions {
   /** Largest message that is taken from it. */
   readonly maxMessageBytes: number;
   onMessage(message: WorkerMessage): void;
+  /** A message could not be taken for a fault of the node, to be logged; the worker is ended. */
+  onFault(err: unknown): void;
   /** A line that the service wrote, or the node about what it wrote. */
   onOutput(line: string, stream: OutputStream): void;
 }
@@ -51,6 +53,7 @@ export interface ServiceProcessOptions {
 export class ServiceProcess {
   readonly #process: ChildProcess;
   readonly #channel: Socket;
+  readonly #reader: FrameReader;
   readonly #exited = Promise.withResolvers<string>();
   readonly #outputEnded = Promise.withResolvers<void>();
   readonly #options: ServiceProcessOptions;
@@ -93,22 +96,17 @@ export class ServiceProcess {
     this.#process.once("close", () => this.#outputEnded.resolve());
     this.#channel = this.#process.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket;
     const pace = limits && this.#held.use(new Pace(this.#channel, PACE_MESSAGES));
-    const reader = new FrameReader({
+    this.#reader = new FrameReader({
       maxBytes: options.maxMessageBytes,
       onMessage: (received) => {
         pace?.spend(1);
-        const message = readWorkerMessage(received);
-        if (message) {
-          options.onMessage(message);
-        } else {
-          this.kill("it sent a message that the protocol does not have");
-        }
+        this.#take(received);
       },
       onBroken: (reason) => this.kill(reason),
     });
     this.#channel.on("data", (chunk: Buffer) => {
       pace?.spend(chunk.length / MESSAGE_BYTES);
-      reader.push(chunk);
+      this.#reader.push(chunk);
     });
     // Its process is ending: the exit tells why.
     this.#channel.on("error", () => {});
@@ -158,6 +156,26 @@ export class ServiceProcess {
     this.#killed ||= this.#endedFor === undefined;
     this.#endedFor ??= message;
     this.#process.kill("SIGKILL");
+  }
+
+  /** Ends a worker that broke the protocol, and takes nothing more of what it sent. */
+  refuse(reason: string): void {
+    this.#reader.end();
+    this.kill(reason);
+  }
+
+  /** Nothing that a worker sends may end the node: what throws here ends the worker. */
+  #take(received: unknown): void {
+    try {
+      const message = readWorkerMessage(received);
+      if (message) {
+        this.#options.onMessage(message);
+        return;
+      }
+    } catch (err) {
+      this.#options.onFault(err);
+    }
+    this.refuse("it sent a message that the protocol does not have");
   }
 
   #hold(limits: WorkerLimits): void {

@@ -3,6 +3,13 @@ import type { Execution, ExecutionListener } from "./execution.ts";
 import type { CallOptions } from "./options.ts";
 import type { WorkerProcess } from "./worker.ts";
 
+/** Where a call ran, for the log. */
+export interface RanIn {
+  readonly worker: string;
+  /** Absent where a service has no revisions. */
+  readonly revision?: number;
+}
+
 /** The right to run one call of an endpoint in a worker. */
 export class Slot {
   readonly workerId: string;
@@ -12,6 +19,11 @@ export class Slot {
 
   get endpoint(): string {
     return this.#endpoint.name;
+  }
+
+  get ranIn(): RanIn {
+    const { revision } = this.#worker;
+    return { worker: this.workerId, ...(revision !== undefined && { revision }) };
   }
 
   constructor(worker: WorkerProcess, endpoint: EndpointManifest) {

@@ -16,7 +16,7 @@ import {
 import { CallOutbox } from "./call-outbox.ts";
 import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
-import type { CallOptions, WorkerOptions } from "./options.ts";
+import type { CallOptions, CountsReceiver, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { Pulse } from "./pulse.ts";
 import { FileTransfers, isAtHand } from "./transfers.ts";
@@ -38,6 +38,7 @@ export class WorkerProcess implements ExecutionHost {
   readonly #pulse: Pulse;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
+  #counts: CountsReceiver | undefined;
   #nextCallId = 1;
   readonly #outbox = new CallOutbox((calls) => this.#process.send({ type: "calls", calls }));
   /** The node ends the process for the sake of one execution, or of its own. */
@@ -71,6 +72,11 @@ export class WorkerProcess implements ExecutionHost {
 
   get scratchFolder(): string {
     return this.#options.scratchFolder;
+  }
+
+  /** Of its service; undefined where that has none. */
+  get revision(): number | undefined {
+    return this.#options.service.revision?.number;
   }
 
   get pid(): number | undefined {
@@ -261,14 +267,29 @@ export class WorkerProcess implements ExecutionHost {
           this.#executions.get(message.id)?.log(message);
         }
         break;
+      case "metrics":
+        this.#count(message);
+        break;
       case "pong":
         this.#pulse.pong();
         break;
     }
   }
 
+  #count(message: Extract<WorkerMessage, { readonly type: "metrics" }>): void {
+    const fault = this.#counts?.take(message);
+    if (fault !== undefined) {
+      this.#process.refuse(fault);
+    }
+  }
+
   #ready(manifest: ServiceManifest): void {
+    if (this.#manifest !== undefined) {
+      this.#process.refuse("it said twice that it was ready");
+      return;
+    }
     this.#manifest = manifest;
+    this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
     this.#pulse.start();
@@ -295,6 +316,7 @@ export class WorkerProcess implements ExecutionHost {
 
   #lost(reason: string): void {
     this.#pulse[Symbol.dispose]();
+    this.#counts?.end();
     this.#loaded.promise.catch(() => {
       // Nobody may be loading it any more.
     });

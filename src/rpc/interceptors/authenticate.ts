@@ -5,6 +5,8 @@ import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import {
   type Authenticate,
   addressOf,
+  type Credentials,
+  isSecure,
   type Principal,
   principalOf,
   setPrincipal,
@@ -32,20 +34,25 @@ export type Identify = (
  * that is valid; an old cookie must not keep anyone from signing in again.
  */
 export function createIdentify(authenticate: Authenticate, accessOf: AccessOf): Identify {
-  const publicly = async (cookie: string, address: string): Promise<Principal> => {
+  const publicly = async (credentials: Credentials): Promise<Principal> => {
     try {
-      return await authenticate({ authorization: undefined, cookie, address });
+      return await authenticate({ ...credentials, authorization: undefined });
     } catch {
       return ANONYMOUS;
     }
   };
   return (method, { authorization, cookie }, values) => {
-    const address = addressOf(values);
+    const credentials = {
+      authorization,
+      cookie,
+      address: addressOf(values),
+      secure: isSecure(values),
+    };
     let found: Principal | Promise<Principal>;
     if (accessOf(method) !== Access.PUBLIC) {
-      found = authenticate({ authorization, cookie, address });
+      found = authenticate(credentials);
     } else {
-      found = cookie === undefined ? ANONYMOUS : publicly(cookie, address);
+      found = cookie === undefined ? ANONYMOUS : publicly(credentials);
     }
     if (found instanceof Promise) {
       return found.then((principal) => void setPrincipal(values, principal));

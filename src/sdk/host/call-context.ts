@@ -7,6 +7,7 @@ import type { EndpointKind } from "../options.ts";
 import type { AbortReason, Call } from "../protocol.ts";
 import type { Channel } from "./channel.ts";
 import { CallLog } from "./log.ts";
+import type { Meters } from "./meters.ts";
 import { ProgressReporter } from "./progress.ts";
 
 const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {
@@ -20,9 +21,12 @@ export class CallContext implements TaskContext {
   readonly taskId: string;
   readonly attempt: number;
   readonly #channel: Channel;
+  readonly #meters: Meters;
+  readonly #endpoint: string;
   readonly #id: number;
   readonly #deadlineMs: number;
   readonly #kind: EndpointKind;
+  readonly #trace: string | undefined;
   #controller: AbortController | undefined;
   #abortReason: AbortReason | undefined;
   #reporter: ProgressReporter | undefined;
@@ -30,11 +34,18 @@ export class CallContext implements TaskContext {
   #log: CallLog | undefined;
   #ended = false;
 
-  constructor(channel: Channel, call: Call, kind: EndpointKind) {
+  constructor(
+    { channel, meters }: { readonly channel: Channel; readonly meters: Meters },
+    call: Call,
+    kind: EndpointKind,
+  ) {
     this.#channel = channel;
+    this.#meters = meters;
+    this.#endpoint = call.endpoint;
     this.#id = call.id;
     this.#deadlineMs = call.deadlineMs;
     this.#kind = kind;
+    this.#trace = call.trace;
     this.taskId = call.taskId;
     this.attempt = call.attempt;
   }
@@ -57,6 +68,18 @@ export class CallContext implements TaskContext {
   get log(): TaskLog {
     this.#log ??= new CallLog(this.#channel, this.#id);
     return this.#log;
+  }
+
+  get metrics(): TaskContext["metrics"] {
+    return this.#meters.of(this.#endpoint);
+  }
+
+  get traceparent(): string | undefined {
+    return this.#trace?.split(" ", 1)[0];
+  }
+
+  get tracestate(): string | undefined {
+    return this.#trace?.slice(`${this.traceparent} `.length) || undefined;
   }
 
   get deadline(): Date {

@@ -20,6 +20,7 @@ import {
   outputRefused,
   resultTooLarge,
 } from "./failure.ts";
+import type { Meters } from "./meters.ts";
 import type { Outbox } from "./outbox.ts";
 import {
   type ResultOptions,
@@ -36,6 +37,7 @@ type Outcome = { readonly result: SentPayload } | { readonly failure: CallFailur
 export interface ExecutorOptions {
   readonly channel: Channel;
   readonly outbox: Outbox;
+  readonly meters: Meters;
   /** Larger results are refused here, before they leave the worker: files, and others. */
   readonly maxFileBytes: number;
   readonly maxResultBytes: number;
@@ -72,7 +74,8 @@ export class Executor {
       this.#outbox.add({ id: call.id, failure });
       return;
     }
-    const ctx = new CallContext(this.#channel, call, executable.manifest.kind);
+    const outlets = { channel: this.#channel, meters: this.#options.meters };
+    const ctx = new CallContext(outlets, call, executable.manifest.kind);
     this.#running.set(call.id, ctx);
     void this.#execute(executable, call, ctx);
   }

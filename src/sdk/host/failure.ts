@@ -1,13 +1,12 @@
 /** Why a call has no result, in the words of the protocol. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { errorCodeOf } from "../errors.ts";
-import type { AbortReason, CallFailure } from "../protocol.ts";
+import { type AbortReason, type CallFailure, MAX_VIOLATIONS } from "../protocol.ts";
 import { issuePath } from "../schema.ts";
 import { deniedMessage } from "./denied.ts";
 
 const MAX_MESSAGE_LENGTH = 8192;
 const MAX_STACK_LENGTH = 16_384;
-const MAX_VIOLATIONS = 50;
 
 /** The arguments that the schema refused. */
 export function argumentsInvalid(

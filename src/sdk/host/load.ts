@@ -13,6 +13,7 @@ import { ServiceDefinitionError } from "../errors.ts";
 import { serviceDefinitionOf } from "../service.ts";
 import { deniedCause } from "./denied.ts";
 import { messageOf } from "./failure.ts";
+import type { Meters } from "./meters.ts";
 
 /** A service that cannot be loaded; the message is for the person who wrote it. */
 export class ServiceRefusedError extends Error {
@@ -24,7 +25,11 @@ const SDK_FOLDER = new URL("../", import.meta.url);
 const SDK_URL = new URL(`index.${EXTENSION}`, SDK_FOLDER).href;
 
 /** Imports a service and makes it ready. Throws a `ServiceRefusedError`. */
-export async function loadService(servicePath: string, code: string): Promise<ReadyService> {
+export async function loadService(
+  servicePath: string,
+  code: string,
+  meters: Meters,
+): Promise<ReadyService> {
   setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   const serviceUrl = pathToFileURL(servicePath).href;
   provideModules(serviceUrl, code);
@@ -34,7 +39,8 @@ export async function loadService(servicePath: string, code: string): Promise<Re
     if (definition === undefined) {
       throw new ServiceRefusedError(noService(servicePath, module));
     }
-    return await readyService(module.default, definition);
+    meters.declare(definition.metrics);
+    return await readyService(module.default, definition, { metrics: meters.of(undefined) });
   } catch (err) {
     if (err instanceof ServiceRefusedError) {
       throw err;

@@ -14,6 +14,7 @@ import { speakToDeployer } from "./denied.ts";
 import { Executor } from "./execute.ts";
 import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
+import { Meters } from "./meters.ts";
 import { Outbox } from "./outbox.ts";
 
 type LoadMessage = Extract<NodeMessage, { type: "load" }>;
@@ -24,7 +25,8 @@ let executor: Executor | undefined;
 let loadingPath: string | undefined;
 
 const channel = takeChannel({ message: receive, disconnect: () => exit(1) });
-const outbox = new Outbox(channel);
+const meters = new Meters(channel);
+const outbox = new Outbox(channel, meters);
 
 // Ctrl-C and service managers send these to every process there is. When to end is the node's to say.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -71,10 +73,11 @@ async function load({ servicePath, code, isolated, ...options }: LoadMessage): P
     speakToDeployer();
   }
   try {
-    const service = await loadService(servicePath, code);
+    const service = await loadService(servicePath, code, meters);
     loadingPath = undefined;
-    executor = new Executor(service, { channel, outbox, ...options });
+    executor = new Executor(service, { channel, outbox, meters, ...options });
     channel.send({ type: "ready", manifest: service.manifest });
+    meters.open();
   } catch (err) {
     loadingPath = undefined;
     channel.send({ type: "refused", message: messageOf(err) });

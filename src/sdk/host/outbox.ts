@@ -2,16 +2,21 @@
  * Results on their way to the node. Whatever ends within one turn of the event
  * loop leaves as one message, because a message costs far more than what is
  * in it.
+ *
+ * What their calls have counted goes before them.
  */
 import { type CallResult, MAX_RESULTS_PER_MESSAGE } from "../protocol.ts";
 import type { Channel } from "./channel.ts";
+import type { Meters } from "./meters.ts";
 
 export class Outbox {
   readonly #channel: Channel;
+  readonly #meters: Meters;
   #results: CallResult[] = [];
 
-  constructor(channel: Channel) {
+  constructor(channel: Channel, meters: Meters) {
     this.#channel = channel;
+    this.#meters = meters;
   }
 
   add(result: CallResult): void {
@@ -28,9 +33,10 @@ export class Outbox {
     const results = this.#results;
     if (results.length > 0) {
       this.#results = [];
+      this.#meters.flush();
       this.#channel.send({ type: "results", results }, sent);
     } else {
-      sent?.();
+      this.#meters.flush(sent);
     }
   }
 }

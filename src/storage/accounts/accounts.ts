@@ -53,6 +53,8 @@ export interface Actor {
   readonly id: string;
   /** Where the request came from; empty for the operator. */
   readonly address: string;
+  /** The personal token that a person used; undefined for a session, and for who acts for themselves. */
+  readonly token?: { readonly id: string; readonly name: string };
 }
 
 /** Comes with everything that changes something. */

@@ -41,16 +41,17 @@ import {
   rotateToken,
 } from "./operations/secrets.ts";
 import { closeSession, confirmSession, findSession, openSession } from "./operations/sessions.ts";
+import { setPassword } from "./operations/set-password.ts";
 import { needsSetup, putSetupCode, setUp } from "./operations/setup.ts";
 import { getToken } from "./operations/token-rows.ts";
-import { createToken, deleteToken, listTokens, updateToken } from "./operations/tokens.ts";
 import {
-  findIdentity,
-  findUser,
-  linkIdentity,
-  recordFailedSignIn,
-  setPassword,
-} from "./operations/users.ts";
+  createToken,
+  deleteToken,
+  listPersonalTokens,
+  listTokens,
+  updateToken,
+} from "./operations/tokens.ts";
+import { findIdentity, findUser, linkIdentity, recordFailedSignIn } from "./operations/users.ts";
 
 /** Operations of one statement that only reads: they need no transaction around them. */
 export const READS = {
@@ -98,6 +99,7 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   deleteDeployment,
   recordAuditEvent,
   createToken,
+  listPersonalTokens,
   updateToken,
   deleteToken,
   rotateToken,

@@ -35,6 +35,14 @@ export interface NewSession {
   readonly sessionId: string;
   readonly digest: string;
   readonly expiresAtMs: number;
+  /** When the person has proved to be there. Default: now, as with a password. */
+  readonly authenticatedAtMs?: number;
+}
+
+/** What has ended with a password. */
+export interface PasswordChange {
+  readonly endedSessions: number;
+  readonly endedTokens: number;
 }
 
 /** Whether the platform still waits for its first person, and all that people do to sign in. */
@@ -98,15 +106,28 @@ export interface People {
 
   closeSession(parameters: Deed & { readonly sessionId: string }): Promise<void>;
 
-  /** Sets a password and ends the person's sessions, but for `exceptSessionId`. False for no such person. */
+  /**
+   * Sets a password and ends the person's sessions, but for `exceptSessionId`,
+   * and logins of the command line that are under way; with `revokeTokens`
+   * their personal tokens in every organization, too. Undefined for no such
+   * person.
+   */
   setPassword(
     parameters: Deed & {
       readonly userId: string;
       readonly passwordHash: string;
       readonly exceptSessionId?: string;
+      /** Default false. */
+      readonly revokeTokens?: boolean;
     },
-  ): Promise<boolean>;
+  ): Promise<PasswordChange | undefined>;
 
   /** Records a failed sign-in, in every organization of the person, if there is one. */
-  recordFailedSignIn(parameters: Deed & { readonly email: string }): Promise<void>;
+  recordFailedSignIn(
+    parameters: Deed & {
+      readonly email: string;
+      /** Such as why, for the audit log. */
+      readonly details?: { readonly [name: string]: string };
+    },
+  ): Promise<void>;
 }

@@ -127,6 +127,13 @@ export interface Tokens {
     },
   ): Promise<Page<TokenRecord>>;
 
+  /** A person's personal tokens in every organization that have not expired: how many, and `limit` of them. */
+  listPersonalTokens(parameters: {
+    readonly userId: string;
+    readonly nowMs: number;
+    readonly limit: number;
+  }): Promise<{ readonly count: number; readonly tokens: readonly TokenRecord[] }>;
+
   /** A `version` other than the current one is a conflict. */
   updateToken(
     parameters: Deed & TokenKey & { readonly fields: TokenUpdate; readonly version?: number },

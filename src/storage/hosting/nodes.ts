@@ -40,15 +40,16 @@ export interface DeploymentState {
 
 export interface Nodes {
   /**
-   * A node lives, for `ttlMs` from now. Where nodes share the database, its
-   * clock decides, here and in what follows.
+   * A node lives, for `ttlMs` from now. Answers how many live, this one
+   * included. Where nodes share the database, its clock decides, here and in
+   * what follows.
    */
   beat(parameters: {
     readonly nodeId: string;
     readonly url?: string;
     readonly nowMs: number;
     readonly ttlMs: number;
-  }): Promise<void>;
+  }): Promise<number>;
 
   /** The nodes that live, by id. */
   listNodes(parameters: { readonly nowMs: number }): Promise<NodeRecord[]>;

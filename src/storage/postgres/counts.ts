@@ -22,23 +22,33 @@ export function countedAs(source: string, sign: "+" | "-"): string {
 
 const COUNT = prepared(
   "count",
-  `SELECT endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running FROM (
-     SELECT endpoint, queued, running FROM queue_counts WHERE deployment_id = $1
+  `SELECT deployment_id, endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running
+   FROM (
+     SELECT deployment_id, endpoint, queued, running FROM queue_counts
+     WHERE deployment_id = ANY ($1::text[])
      UNION ALL
-     SELECT endpoint, queued, running FROM queue_count_deltas WHERE deployment_id = $1
-   ) AS counted GROUP BY endpoint`,
+     SELECT deployment_id, endpoint, queued, running FROM queue_count_deltas
+     WHERE deployment_id = ANY ($1::text[])
+   ) AS counted GROUP BY deployment_id, endpoint`,
 );
 
+/** The answers to several who ask, in their order, by one question. */
 export async function countTasks(
   session: Session,
-  { deploymentId }: Parameters<Storage["countTasks"]>[0],
-): Promise<QueueCount[]> {
-  const rows = await session.query(COUNT, deploymentId);
-  return rows.map(({ endpoint, queued, running }) => ({
-    endpoint: String(endpoint),
-    queued: Number(queued),
-    running: Number(running),
-  }));
+  asked: readonly Parameters<Storage["countTasks"]>[0][],
+): Promise<QueueCount[][]> {
+  const found = new Map<string, QueueCount[]>();
+  for (const { deploymentId } of asked) {
+    found.set(deploymentId, []);
+  }
+  for (const row of await session.query(COUNT, [...found.keys()])) {
+    found.get(String(row.deployment_id))?.push({
+      endpoint: String(row.endpoint),
+      queued: Number(row.queued),
+      running: Number(row.running),
+    });
+  }
+  return asked.map(({ deploymentId }) => [...(found.get(deploymentId) ?? [])]);
 }
 
 /** Deltas folded at once. */

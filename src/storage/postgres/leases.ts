@@ -11,8 +11,8 @@ import type { Database } from "./database.ts";
 import { endAttempts } from "./end.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
-/** Milliseconds since 1970: as `$1` says, or by the clock of the database when that is null. */
-const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
+/** For statements: milliseconds since 1970, as `$1` says, or by the clock of the database when that is null. */
+export const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
 
 /** Leases ended in one transaction. */
 const MAX_RESCUED = 100;

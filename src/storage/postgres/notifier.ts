@@ -18,7 +18,7 @@ import { HintBatch, LOOK, readHints } from "./hints.ts";
 /** Hints that come within this time travel together. */
 const DEBOUNCE_MS = 10;
 
-const HEARTBEAT_MS = 10_000;
+const HEARTBEAT_MS = 15_000;
 
 /** Pause before a lost connection is opened again: from half of it to the whole. */
 const RECONNECT_MS = 1_000;

@@ -5,12 +5,12 @@ import type { Row } from "./session.ts";
 /** The columns that `toTask` reads, as the view `tasks` has them. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, last_sequence";
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence";
 
 /** The same of a row of `live_tasks`. */
 export const LIVE_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, last_sequence";
+  "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence";
 
 /** Columns with the name of their table before them, where another table has some too. */
 export function columnsOf(table: string, columns: string): string {
@@ -44,6 +44,7 @@ export function toTask(row: Row): Task {
     progress: fromJson<TaskProgress>(row.progress),
     retryOf: typeof row.retry_of === "string" ? row.retry_of : undefined,
     failure: fromJson<TaskFailure>(row.failure),
+    trace: typeof row.trace === "string" ? row.trace : undefined,
     lastSequence: Number(row.last_sequence),
   };
 }

@@ -208,6 +208,30 @@ const MIGRATIONS = [
   `,
   hostingSchema('text COLLATE "C"'),
   metricsSchema('text COLLATE "C"', "UNLOGGED"),
+  `
+  -- The trace that the attempts of a task belong to; null for nearly all.
+  ALTER TABLE live_tasks ADD COLUMN trace text;
+  ALTER TABLE finished_tasks ADD COLUMN trace text;
+  CREATE OR REPLACE VIEW tasks AS
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+      progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
+      priority, run_at_ms, start_by_ms, trace
+    FROM live_tasks
+    UNION ALL
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      started_sequence, last_sequence,
+      progress, retry_of, failure, arguments, result,
+      priority, run_at_ms, start_by_ms, trace
+    FROM finished_tasks;
+  `,
+  `
+  -- Whether anything of an endpoint is due, without reading what is due of the others.
+  CREATE INDEX live_tasks_scheduled_by_endpoint
+    ON live_tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
+  `,
 ];
 
 /** A migration may rewrite a table: it has longer than an ordinary statement. */

@@ -1,14 +1,14 @@
 /**
  * Postgres behind the storage port, shared by as many nodes as connect.
  *
- * What comes in numbers (submits, ends, events) is batched, one batch of each
+ * What comes in numbers (submits, ends, events, counts) is batched, one batch of each
  * kind under way at a time; the rest are questions on the pool. Calls that
  * move large payloads, or store many tasks at once, have batches of their own,
  * each a transaction of several statements, so that the small ones do not wait
  * behind them.
  */
 import type { Task } from "../../tasks/task.ts";
-import type { NewTask, Storage, SubmitOutcome } from "../storage.ts";
+import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
@@ -33,6 +33,7 @@ import { nameOf } from "./rows.ts";
 import { migrate } from "./schema.ts";
 import type { Session } from "./session.ts";
 import { submitTasks } from "./submit.ts";
+import { survey } from "./survey.ts";
 
 /** Calls in one batch. */
 const MAX_BATCH = 500;
@@ -91,6 +92,12 @@ export class PostgresStorage implements Storage {
   readonly #events = new Batches<RecordedEvent, number | undefined>({
     maxCalls: MAX_BATCH,
     run: (events) => recordEvents(this.#open, events),
+  });
+
+  /** Of many deployments at the same time, as a node looks at all of its own. */
+  readonly #counts = new Batches<ParametersOf<"countTasks">, QueueCount[]>({
+    maxCalls: MAX_BATCH,
+    run: (asked) => countTasks(this.#open, asked),
   });
 
   /** `url` is of the form `postgres://user:password@host:port/database`. */
@@ -165,6 +172,9 @@ export class PostgresStorage implements Storage {
   renewLeases = this.#question((db, parameters: ParametersOf<"renewLeases">) =>
     renewLeases(db, this.#clock, parameters),
   );
+  survey = this.#question((db, parameters: ParametersOf<"survey">) =>
+    survey(db, this.#clock, parameters),
+  );
   closeLease = this.#question(closeLease);
   rescueExpired = this.#question((db, parameters: ParametersOf<"rescueExpired">) =>
     rescueExpired(db, this.#clock, parameters),
@@ -179,7 +189,7 @@ export class PostgresStorage implements Storage {
   forgetBlobs = this.#question(forgetBlobs);
   listTasks = this.#question(listTasks);
   queuePosition = this.#question(queuePosition);
-  countTasks = this.#question(countTasks);
+  countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);
   countDue = this.#question(countDue);
   oldestWaiting = this.#question(oldestWaiting);
   nextRunAt = this.#question(nextRunAt);
@@ -198,7 +208,10 @@ export class PostgresStorage implements Storage {
   async [Symbol.asyncDispose](): Promise<void> {
     const db = this.#db;
     this.#db = undefined;
-    const lanes = [this.#submits, this.#largeSubmits, this.#ends, this.#largeEnds, this.#events];
+    const lanes = [
+      ...[this.#submits, this.#largeSubmits, this.#ends, this.#largeEnds],
+      ...[this.#events, this.#counts],
+    ];
     await Promise.all(lanes.map((lane) => lane.close()));
     await db?.[Symbol.asyncDispose]();
   }

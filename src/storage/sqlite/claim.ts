@@ -96,7 +96,7 @@ export function countDue(
     );
     const scheduled = db.get(
       `SELECT count(*) AS due FROM (
-         SELECT 1 FROM tasks
+         SELECT 1 FROM tasks INDEXED BY tasks_scheduled_by_endpoint
          WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ?
            AND endpoint = ? AND (start_by_ms IS NULL OR start_by_ms > ?) LIMIT ?)`,
       deploymentId,

@@ -51,7 +51,7 @@ function oldestDelayed(
   of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
 ): number {
   const row = db.get(
-    `SELECT run_at_ms FROM tasks
+    `SELECT run_at_ms FROM tasks INDEXED BY tasks_scheduled_by_endpoint
      WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ? AND endpoint = ?
      ORDER BY run_at_ms LIMIT 1`,
     of.deploymentId,

@@ -18,6 +18,7 @@ import { oldestWaiting } from "./oldest.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { submitTask } from "./submit.ts";
+import { survey } from "./survey.ts";
 
 /** The methods of the queue's port that are questions to the database. */
 type QueueOperationName = Exclude<
@@ -62,6 +63,7 @@ export const OPERATIONS: Operations = {
   expireTasks,
   openLease,
   renewLeases,
+  survey,
   closeLease,
   rescueExpired,
   pruneFinished,

@@ -114,6 +114,7 @@ function packNewTask(task: NewTask) {
     task.idempotency,
     task.queueLimit,
     task.leaseId,
+    task.trace,
   ] as const;
 }
 
@@ -133,6 +134,7 @@ function unpackNewTask(packed: PackedNewTask): NewTask {
     idempotency: packed[11],
     queueLimit: packed[12],
     leaseId: packed[13],
+    trace: packed[14],
   } satisfies { readonly [Name in keyof Required<NewTask>]: unknown };
 }
 
@@ -157,6 +159,7 @@ function packTask(task: Task) {
     task.priority,
     task.runAtMs,
     task.startByMs,
+    task.trace,
   ] as const;
 }
 
@@ -179,6 +182,7 @@ function unpackTask(packed: PackedTask): Task {
     priority: packed[14],
     runAtMs: packed[15],
     startByMs: packed[16],
+    trace: packed[17],
   };
 }
 

@@ -6,7 +6,7 @@ export type Row = Record<string, SQLOutputValue>;
 /** The columns that `toTask` reads. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, last_sequence";
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence";
 
 const STATUSES: readonly TaskStatus[] = [
   "queued",
@@ -39,6 +39,7 @@ export function toTask(row: Row): Task {
         : undefined,
     retryOf: typeof row.retry_of === "string" ? row.retry_of : undefined,
     failure: typeof row.failure === "string" ? (JSON.parse(row.failure) as TaskFailure) : undefined,
+    trace: typeof row.trace === "string" ? row.trace : undefined,
     lastSequence: Number(row.last_sequence),
   };
 }

@@ -133,6 +133,15 @@ const MIGRATIONS = [
   CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;
   `,
   metricsSchema("text"),
+  `
+  -- The trace that the attempts of a task belong to; null for nearly all.
+  ALTER TABLE tasks ADD COLUMN trace TEXT;
+  `,
+  `
+  -- Whether anything of an endpoint is due, without reading what is due of the others.
+  CREATE INDEX tasks_scheduled_by_endpoint
+    ON tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
+  `,
 ];
 
 /** Brings the schema up to date; throws when the database was written by a newer version. */

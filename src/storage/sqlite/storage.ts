@@ -106,6 +106,7 @@ export class SqliteStorage implements Storage {
   expireTasks = this.#operation("expireTasks");
   openLease = this.#operation("openLease");
   renewLeases = this.#operation("renewLeases");
+  survey = this.#operation("survey");
   closeLease = this.#operation("closeLease");
   rescueExpired = this.#operation("rescueExpired");
   pruneFinished = this.#operation("pruneFinished");

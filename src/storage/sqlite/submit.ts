@@ -72,8 +72,8 @@ function insert(db: Database, task: NewTask, claimed: boolean): boolean {
   const inserted = db.run(
     `INSERT INTO tasks (deployment_id, task_id, endpoint, status, priority, run_at_ms,
        start_by_ms, created_at_ms, started_at_ms, expires_at_ms, retention_ms, attempt, lease_id,
-       started_sequence, last_sequence, retry_of, idempotency_key, arguments)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       started_sequence, last_sequence, retry_of, idempotency_key, trace, arguments)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO NOTHING`,
     deploymentId,
     taskId,
@@ -92,6 +92,7 @@ function insert(db: Database, task: NewTask, claimed: boolean): boolean {
     claimed ? 2 : 1,
     task.retryOf ?? null,
     idempotency?.key ?? null,
+    task.trace ?? null,
     inline ? task.arguments.json : null,
   );
   if (inserted === 0) {

@@ -56,6 +56,19 @@ export function countsContract({ it }: Contract): void {
     ]);
   });
 
+  it("answers several who ask at the same time, each with its own", async (storage) => {
+    const deploymentIds = [DEPLOYMENT, "deployment-2", "unknown", DEPLOYMENT];
+    await storage.submitTasks({
+      tasks: [newTask("1"), newTask("2"), newTask("3", { deploymentId: "deployment-2" })],
+    });
+    const answers = await Promise.all(
+      deploymentIds.map((deploymentId) => storage.countTasks({ deploymentId })),
+    );
+    expect(answers.map((counts) => counts.map(({ queued }) => queued))).toEqual([
+      ...[[2], [1], [], [2]],
+    ]);
+  });
+
   it("counts the tasks that are due, delayed ones when their time has come", async (storage) => {
     await openLease(storage);
     await storage.submitTasks({

@@ -6,6 +6,7 @@ import {
   attempt,
   claim,
   counts,
+  DEPLOYMENT,
   endAttempt,
   key,
   LEASE,
@@ -19,9 +20,18 @@ import {
   taskIds,
 } from "../fixtures.ts";
 
-function renew(storage: Storage, leaseIds: readonly string[], nowMs: number): Promise<string[]> {
+function renew(storage: Storage, leaseIds: readonly string[], nowMs: number) {
   return storage.renewLeases({ leaseIds, nowMs, ttlMs: TTL_MS });
 }
+
+/** What a node is told that there is to do. */
+async function toDo(storage: Storage, nowMs: number, deploymentIds = [DEPLOYMENT, OTHER]) {
+  const { due, ...others } = await storage.survey({ nowMs, deploymentIds });
+  return { ...others, due: due.map((each) => `${each.deploymentId}/${each.endpoint}`).sort() };
+}
+
+const OTHER = "deployment-2";
+const NOTHING = { expiredLeases: false, overdueTasks: false, due: [] };
 
 export function leasesContract({ it }: Contract): void {
   it("returns a claimed task to the queue when its lease expires", async (storage) => {
@@ -106,6 +116,37 @@ export function leasesContract({ it }: Contract): void {
     expect(await storage.rescueExpired({ nowMs: NOW_MS, all: true })).toMatchObject([
       { status: "failure", failure: { reason: "worker_lost" } },
     ]);
+  });
+
+  it("tells where tasks could be claimed, of the deployments that are asked for", async (storage) => {
+    expect(await toDo(storage, NOW_MS)).toEqual(NOTHING);
+    await openLease(storage);
+    await submit(
+      storage,
+      newTask("a"),
+      newTask("b"),
+      newTask("c", { endpoint: "runs", leaseId: LEASE }),
+      newTask("d", { endpoint: "later", runAtMs: NOW_MS + 10 }),
+      newTask("e", { deploymentId: OTHER }),
+    );
+    const due = [`${DEPLOYMENT}/work`, `${OTHER}/work`];
+    expect(await toDo(storage, NOW_MS)).toEqual({ ...NOTHING, due });
+    expect(await toDo(storage, NOW_MS, [OTHER])).toEqual({ ...NOTHING, due: [`${OTHER}/work`] });
+    const later = await toDo(storage, NOW_MS + 10);
+    expect(later.due).toEqual([`${DEPLOYMENT}/later`, ...due]);
+  });
+
+  it("tells of leases that expired and of tasks that were to start by now", async (storage) => {
+    await openLease(storage);
+    await submit(storage, newTask("a", { startByMs: NOW_MS + TTL_MS - 1 }));
+    expect(await toDo(storage, NOW_MS, [])).toEqual(NOTHING);
+    const overdue = { ...NOTHING, overdueTasks: true };
+    expect(await toDo(storage, NOW_MS + TTL_MS - 1)).toEqual(overdue);
+    const nowMs = NOW_MS + TTL_MS;
+    expect(await toDo(storage, nowMs)).toEqual({ ...overdue, expiredLeases: true });
+    await storage.rescueExpired({ nowMs });
+    await storage.expireTasks({ nowMs, limit: 10 });
+    expect(await toDo(storage, nowMs)).toEqual(NOTHING);
   });
 
   it("opens a lease again with the same call, prolonging it", async (storage) => {

@@ -28,7 +28,7 @@ function brief(outcomes: readonly SubmitOutcome[]) {
 export function submitContract({ it }: Contract): void {
   it("stores a task as queued, with everything it was given", async (storage) => {
     const task = newTask("a", {
-      ...{ retryOf: "earlier", arguments: json({ n: 1 }) },
+      ...{ retryOf: "earlier", trace: "00-trace", arguments: json({ n: 1 }) },
       ...{ priority: 7, runAtMs: NOW_MS + 5, startByMs: NOW_MS + 9 },
     });
     const [outcome] = await storage.submitTasks({ tasks: [task] });
@@ -49,6 +49,7 @@ export function submitContract({ it }: Contract): void {
       progress: undefined,
       retryOf: "earlier",
       failure: undefined,
+      trace: "00-trace",
       lastSequence: 1,
     };
     expect(outcome).toEqual({ outcome: "stored", task: stored });

@@ -33,7 +33,7 @@ export class Caller {
   }
 
   async run(): Promise<void> {
-    const { hosted, random, told } = this.#options;
+    const { random, told } = this.#options;
     const taskId = await this.#submit();
     if (taskId === undefined) {
       return;
@@ -46,15 +46,28 @@ export class Caller {
       told.wrong.push(`the key of ${taskId} led to another task`);
     }
     if (status !== "success" && random.chance(0.3)) {
-      const endpointOf = (name: string) => hosted.taskEndpoint(name).manifest;
-      // A retry has no key: after an error nobody knows whether there is one.
+      await this.#retry(taskId);
+    }
+  }
+
+  /** With a key until it is acknowledged; without one, nobody knows after an error whether it was made. */
+  async #retry(taskId: string): Promise<void> {
+    const { hosted, told, random } = this.#options;
+    const endpointOf = (name: string) => hosted.taskEndpoint(name).manifest;
+    const idempotency = this.#key ? { key: `${this.#key} again`, digest: taskId } : undefined;
+    for (;;) {
       try {
-        const task = await hosted.queue.retry({ taskId }, endpointOf);
+        const { task } = await hosted.queue.retry({ taskId, idempotency }, endpointOf);
         told.acknowledged.set(task.taskId, this.#number);
         await this.#wait(task.taskId);
+        return;
       } catch (err) {
         reasonOf(err);
-        told.uncertain.add(this.#number);
+        if (idempotency === undefined) {
+          told.uncertain.add(this.#number);
+          return;
+        }
+        await sleep(random.between(1, ASK_AGAIN_MS));
       }
     }
   }

@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { bundleService } from "../../../src/deployments/bundle.ts";
 import { HostedDeployment } from "../../../src/deployments/hosted.ts";
 import { toProblem } from "../../../src/errors.ts";
+import { Rounds } from "../../../src/queue/rounds.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
@@ -13,13 +14,21 @@ import { localFiles } from "../../files/local.ts";
 
 const SERVICE = fileURLToPath(new URL("../../chaos/service.ts", import.meta.url));
 
+const LOG = pino({ level: "silent" });
+
+export function roundsOver(storage: Storage): Rounds {
+  return new Rounds({ storage, notifier: undefined, log: LOG, now: Date.now });
+}
+
 /** Serves the functions of chaos over this storage, which works until they are loaded. */
-export async function host(storage: Storage): Promise<HostedDeployment> {
+export async function host(storage: Storage, rounds: Rounds): Promise<HostedDeployment> {
+  await rounds.start();
   const hosted = new HostedDeployment({
     organization: "local",
     notifier: undefined,
     storage,
-    log: pino({ level: "silent" }),
+    rounds,
+    log: LOG,
     newId: createIdSource(),
     now: Date.now,
     workers: 2,
@@ -31,7 +40,6 @@ export async function host(storage: Storage): Promise<HostedDeployment> {
     maxWaiting: 1_000,
     onReadiness: () => {},
   });
-  await hosted.start();
   await hosted.deploy(await bundleService(SERVICE));
   return hosted;
 }

@@ -8,7 +8,7 @@ import { Random } from "../../chaos/random.ts";
 import { Faults } from "../faults.ts";
 import { openSqlite, TestFolder } from "../sqlite/databases.ts";
 import { Caller } from "./caller.ts";
-import { historyOf, host, type Told } from "./queue.ts";
+import { historyOf, host, roundsOver, type Told } from "./queue.ts";
 
 const SEED = Number(process.env.TESSERA_SEED ?? Date.now() % 1_000_000);
 const CALLS = Number(process.env.TESSERA_CALLS ?? 800);
@@ -78,7 +78,9 @@ test(`every acknowledged task ends once although the storage fails (TESSERA_SEED
   await using storage = await openSqlite(folder.file());
   await using ledger = await Ledger.start();
   const faults = new Faults(random, RATES);
-  await using hosted = await host(faults.around(storage));
+  const failing = faults.around(storage);
+  await using rounds = roundsOver(failing);
+  await using hosted = await host(failing, rounds);
   const key = (taskId: string) => ({ deploymentId: hosted.name, taskId });
 
   faults.active = true;

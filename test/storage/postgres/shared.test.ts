@@ -118,11 +118,12 @@ test("leases expire by the clock of the database, whatever that of a node says",
   const lease = { owner: "test", ttlMs: 20_000 };
   await storage.openLease({ ...lease, leaseId: "behind", nowMs: Date.now() - hourMs });
   expect(await storage.rescueExpired({ nowMs: Date.now() + hourMs })).toEqual([]);
-  expect(await storage.renewLeases({ leaseIds: ["behind"], nowMs: 0, ttlMs: -1 })).toEqual([
-    "behind",
-  ]);
+  const behind = { leaseIds: ["behind"], nowMs: 0 };
+  expect(await storage.renewLeases({ ...behind, ttlMs: -1 })).toEqual(["behind"]);
+  const found = await storage.survey({ nowMs: 0, deploymentIds: [] });
+  expect(found).toMatchObject({ expiredLeases: true });
   await storage.rescueExpired({ nowMs: 0 });
-  expect(await storage.renewLeases({ leaseIds: ["behind"], nowMs: 0, ttlMs: 1 })).toEqual([]);
+  expect(await storage.renewLeases({ ...behind, ttlMs: 1 })).toEqual([]);
 });
 
 test("counts stay right when they are folded, by several nodes at once", () =>

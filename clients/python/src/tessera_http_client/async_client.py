@@ -209,10 +209,11 @@ class AsyncTask:
         client = self._client
         await client._run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    async def retry(self) -> AsyncTask:
-        """A new task with the same arguments."""
+    async def retry(self, idempotency_key: str | None = None) -> AsyncTask:
+        """A new task with the same arguments. Whatever happens to the connection, it is one."""
         client = self._client
-        return AsyncTask(client, await client._run(tasks.retry(client._session, self._ref)))
+        steps = tasks.retry(client._session, self._ref, idempotency_key)
+        return AsyncTask(client, await client._run(steps))
 
     def __repr__(self) -> str:
         return f"<task {self.id} of {self.endpoint}>"

@@ -2,8 +2,9 @@
 
 A request is repeated only if it can do no harm: when the connection failed before anything was
 sent, when the server refused it without having begun (its queue was full, no worker was free), or
-when it is `harmless` anyway: reading, cancelling, and submitting with an idempotency key. An api
-call whose answer got lost may have run, so it is never repeated; the caller hears of it.
+when it is `harmless` anyway: reading, cancelling, and submitting or retrying a task, which have an
+idempotency key. An api call whose answer got lost may have run, so it is never repeated; the caller
+hears of it.
 
 Between two tries lies a random time from a range that doubles (full jitter), and at least what
 `Retry-After` asks for.
@@ -119,14 +120,10 @@ def _fate(request: Request) -> str:
         return "nothing was changed; ask again"
     key = request.headers.get("idempotency-key")
     if key is not None:
-        return (
-            "it may have arrived; to have it done once, submit again "
-            f"with_options(idempotency_key={key!r})"
-        )
+        how = "retry(" if request.path.endswith("/retry") else "submit again with_options("
+        return f"it may have arrived; to have it done once, {how}idempotency_key={key!r})"
     if request.harmless:
         return "it may have arrived; repeating it does no harm"
-    if request.path.endswith("/retry"):
-        return "it was not repeated, because a new task may have been made; list the tasks to see"
     return (
         "it was not repeated, because the function may have run; call again if running twice "
         "does no harm, or make the endpoint a task, which can be submitted safely"

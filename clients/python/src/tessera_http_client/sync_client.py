@@ -194,10 +194,11 @@ class SyncTask:
         client = self._client
         client._run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    def retry(self) -> SyncTask:
-        """A new task with the same arguments."""
+    def retry(self, idempotency_key: str | None = None) -> SyncTask:
+        """A new task with the same arguments. Whatever happens to the connection, it is one."""
         client = self._client
-        return SyncTask(client, client._run(tasks.retry(client._session, self._ref)))
+        steps = tasks.retry(client._session, self._ref, idempotency_key)
+        return SyncTask(client, client._run(steps))
 
     def __repr__(self) -> str:
         return f"<task {self.id} of {self.endpoint}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,11 +96,13 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
         raise _perhaps_expired(task, err) from None
 
 
-def retry(session: Session, task: TaskRef) -> Steps[TaskRef]:
+def retry(session: Session, task: TaskRef, key: str | None) -> Steps[TaskRef]:
     request = Request(
         "POST",
         path(task.endpoint, "retry"),
         query={"task_id": task.id},
+        headers={"idempotency-key": key or uuid.uuid4().hex},
+        harmless=True,
         what=f"retry task {task.id}",
     )
     try:

@@ -20,7 +20,8 @@ const VALUES = "?, CAST(? AS bigint), ?, ?, ?, ?, ?, ?, ?";
 
 function valuesOf({ eventId, nowMs, by }: Deed, entry: AuditEntry): (string | number)[] {
   const { action, subjectId, subject, details = {} } = entry;
-  const what = [subjectId, subject, JSON.stringify(details)];
+  const token = by.token && { by_token: by.token.name, by_token_id: by.token.id };
+  const what = [subjectId, subject, JSON.stringify({ ...details, ...token })];
   return [eventId, nowMs, action, by.name, by.id, by.address, ...what];
 }
 

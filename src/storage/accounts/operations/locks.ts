@@ -15,9 +15,9 @@
  *
  * The platform's own rules (it is set up once; a bounded number of device
  * logins) have rows in `counters` for locks. Locks are taken in one order, so
- * that nobody waits in a circle: a counter of these, one organization, rows
- * within it by their keys, and at the very end the counter of changes, whose
- * reason is in `changes.ts`.
+ * that nobody waits in a circle: a counter of these, one organization (or
+ * several, by their ids), rows within it by their keys, and at the very end
+ * the counter of changes, whose reason is in `changes.ts`.
  */
 
 import { type Operation, query } from "../operation.ts";

@@ -9,7 +9,7 @@ import { toPage } from "./rows.ts";
 import { deletePersonalTokens } from "./tokens.ts";
 
 /** Ids in one audit event. */
-const MAX_IDS_LISTED = 100;
+export const MAX_IDS_LISTED = 100;
 
 interface MemberRow {
   readonly user_id: string;

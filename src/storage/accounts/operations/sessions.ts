@@ -21,7 +21,7 @@ export function* insertSession({
     session.digest,
     userId,
     nowMs,
-    nowMs,
+    session.authenticatedAtMs ?? nowMs,
     session.expiresAtMs,
   );
 }

@@ -136,6 +136,37 @@ export function* listTokens({
   return toPage(rows.map(toToken), limit, ({ tokenId }) => tokenId);
 }
 
+export function* listPersonalTokens({
+  userId,
+  nowMs,
+  limit,
+}: Parameters<Accounts["listPersonalTokens"]>[0]): Operation<
+  Awaited<ReturnType<Tokens["listPersonalTokens"]>>
+> {
+  const organizations = yield* query<{ organization_id: string; count: number }>(
+    `SELECT organization_id, count(*) AS count FROM tokens
+     WHERE user_id = ? AND kind = 'personal' AND expires_at_ms > ?
+     GROUP BY organization_id ORDER BY organization_id`,
+    userId,
+    nowMs,
+  );
+  const tokens: TokenRecord[] = [];
+  for (const { organization_id: organizationId } of organizations) {
+    if (tokens.length < limit) {
+      const rows = yield* query<TokenRow>(
+        `${SELECT_TOKEN} AND t.user_id = ? AND t.kind = 'personal' AND t.expires_at_ms > ?
+         ORDER BY t.token_id DESC LIMIT ?`,
+        organizationId,
+        userId,
+        nowMs,
+        limit - tokens.length,
+      );
+      tokens.push(...rows.map(toToken));
+    }
+  }
+  return { count: organizations.reduce((sum, { count }) => sum + Number(count), 0), tokens };
+}
+
 export function* updateToken(
   parameters: Parameters<Accounts["updateToken"]>[0],
 ): Operation<Awaited<ReturnType<Tokens["updateToken"]>>> {

@@ -2,7 +2,6 @@ import type { Accounts } from "../accounts.ts";
 import { type Operation, query } from "../operation.ts";
 import type { User } from "../people.ts";
 import { recordForUser } from "./audit.ts";
-import { announce } from "./changes.ts";
 
 interface UserRow {
   readonly user_id: string;
@@ -90,32 +89,6 @@ export function* linkIdentity(
   }
 }
 
-export function* setPassword(
-  parameters: Parameters<Accounts["setPassword"]>[0],
-): Operation<boolean> {
-  const { userId, passwordHash, exceptSessionId, nowMs } = parameters;
-  const [user] = yield* query<{ email: string }>(
-    "UPDATE users SET password_hash = ? WHERE user_id = ? RETURNING email",
-    passwordHash,
-    userId,
-  );
-  if (user === undefined) {
-    return false;
-  }
-  yield* query(
-    "DELETE FROM sessions WHERE user_id = ? AND session_id <> ?",
-    userId,
-    exceptSessionId ?? "",
-  );
-  yield* recordForUser(parameters, userId, {
-    action: "password.change",
-    subjectId: userId,
-    subject: user.email,
-  });
-  yield* announce(nowMs, { kind: "user", id: userId });
-  return true;
-}
-
 export function* recordFailedSignIn(
   parameters: Parameters<Accounts["recordFailedSignIn"]>[0],
 ): Operation<void> {
@@ -125,6 +98,7 @@ export function* recordFailedSignIn(
       action: "sign_in.failed",
       subjectId: user.userId,
       subject: user.email,
+      ...(parameters.details && { details: parameters.details }),
     });
   }
 }

@@ -12,16 +12,23 @@ export function* beat({
   url,
   nowMs,
   ttlMs,
-}: Parameters<Hosting["beat"]>[0]): Operation<void> {
-  yield* query(
+}: Parameters<Hosting["beat"]>[0]): Operation<number> {
+  // What a statement sees of the row that it writes differs between databases: others are counted.
+  const [row] = yield* query<{ others: number }>(
     `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
      ON CONFLICT (node_id) DO UPDATE
-       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms`,
+       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms
+     RETURNING (
+       SELECT CAST(count(*) AS integer) FROM nodes AS n WHERE n.node_id <> ? AND n.expires_at_ms > ?
+     ) AS others`,
     nodeId,
     url,
     nowMs,
     nowMs + ttlMs,
+    nodeId,
+    nowMs,
   );
+  return 1 + (row?.others ?? 0);
 }
 
 export function* listNodes({

@@ -38,14 +38,16 @@ export function nodesContract(it: It): void {
   it("knows the nodes that live", async (platform) => {
     const { hosting, nowMs: startedAtMs } = platform;
     const living = () => hosting.listNodes({ nowMs: platform.nowMs });
-    await beat(platform, "b", "http://10.0.0.2:3000");
-    await beat(platform, "a");
+    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(1);
+    expect(await beat(platform, "a")).toBe(2);
+    expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(2);
     const a = { nodeId: "a", url: undefined, startedAtMs };
     const b = { nodeId: "b", url: "http://10.0.0.2:3000", startedAtMs };
     expect(await living()).toEqual([a, b]);
     platform.nowMs += TTL_MS - 1;
     await beat(platform, "a");
     platform.nowMs += 1;
+    expect(await beat(platform, "a")).toBe(1);
     expect(await living()).toEqual([a]);
     await hosting.endNode({ nodeId: "a" });
     expect(await living()).toEqual([]);

@@ -1,0 +1,70 @@
+/**
+ * A node of the platform with as many deployments of the no-op service as the
+ * third argument says, on the database and the data folder of the first two.
+ */
+import { fileURLToPath } from "node:url";
+import { startPlatform } from "../src/app.ts";
+import { buildArtifact } from "../src/artifacts/build.ts";
+import { writeIndex } from "../src/artifacts/index-file.ts";
+import { openFile } from "../src/artifacts/pack.ts";
+import { createTesseraClient, DeploymentStatus } from "../src/client/index.ts";
+import { readStartConfig } from "../src/config.ts";
+
+const [database = "", data = "", deployments = "1"] = process.argv.slice(2);
+const { config, secrets } = readStartConfig(
+  { port: "0", data, logLevel: "warn" },
+  { DATABASE_URL: database },
+);
+const platform = await startPlatform(config, secrets);
+process.once("SIGTERM", () => void platform.stop().then(() => process.exit()));
+const url = `http://127.0.0.1:${platform.port}`;
+
+const signedIn = await post("auth:setUp", {
+  setup_code: platform.setupCode,
+  ...{ organization: "acme", email: "ada@example.com", password: "a long enough password" },
+});
+const cookie = signedIn.headers.getSetCookie().map((each) => each.split(";", 1)[0]);
+const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+const fields = { name: "bench", access: ["developer_operations"], expires_at };
+const made = await post("tokens", fields, { cookie: cookie.join("; ") });
+const { value } = (await made.json()) as { value: string };
+const client = createTesseraClient({ url, token: value });
+
+const artifact = await buildArtifact(fileURLToPath(new URL("noop.ts", import.meta.url)));
+for (const file of artifact.index.files) {
+  const { sha256, size } = file;
+  await client.deployments.uploadFile(
+    (async function* () {
+      const header = { sha256, sizeBytes: BigInt(size) };
+      yield { part: { case: "header" as const, value: header } };
+      for await (const chunk of openFile(artifact, file)) {
+        yield { part: { case: "chunk" as const, value: chunk as Uint8Array<ArrayBuffer> } };
+      }
+    })(),
+  );
+}
+const index = Buffer.from(writeIndex(artifact.index));
+for (let number = 1; number <= Number(deployments); number++) {
+  const name = `noop-${number}`;
+  await client.deployments.createRevision({ deployment: name, index });
+  for (;;) {
+    const { status } = await client.deployments.getDeployment({ name });
+    if (status === DeploymentStatus.READY) {
+      break;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+process.stdout.write("port ready\n");
+
+async function post(path: string, body: object, headers = {}): Promise<Response> {
+  const answer = await fetch(`${url}/api/v1/${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) {
+    throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+  }
+  return answer;
+}

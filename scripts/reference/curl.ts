@@ -1,0 +1,88 @@
+/** A call of an operation by curl, with values that fit. */
+import { exampleOf } from "../../src/deployments/openapi/example.ts";
+import type { JsonSchema } from "../../src/sdk/manifest.ts";
+import type { Content, Place } from "./page.ts";
+import { resolve } from "./types.ts";
+
+const SERVER = "http://localhost:3000";
+
+const ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+
+/** What stands for names and ids, by their whole path or their last name. */
+const EXAMPLES: { readonly [name: string]: unknown } = {
+  "organization.name": "acme",
+  task_id: ID,
+  name: "summarizer",
+  endpoint: "summarize_batch",
+  deployment: "acme/summarizer",
+  arguments: { texts: ["One. Two. Three."], sentences: 1 },
+  tasks: [{ endpoint: "summarize_batch", arguments: { texts: ["One. Two."] } }],
+  email: "you@example.com",
+  password: "correct horse battery staple",
+  display_name: "Acme",
+  authorization: true,
+};
+
+/** Longer texts are cut in examples. */
+const LONGEST_TEXT = 40;
+
+export function curlOf(place: Place): string {
+  const { document, path, methods, operation } = place;
+  const [method = "GET"] = methods;
+  const parameters = (operation.parameters ?? []).map((one) => resolve(document, one));
+  const query = parameters
+    .filter(({ in: where, name }) => where === "query" && name === "task_id")
+    .map(({ name }) => `?${name}=${ID}`)
+    .join("");
+  const filled = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => known(name) ?? ID);
+  const json = operation.requestBody?.content["application/json"];
+  // The task may be named in the query or in the body.
+  const body = query === "" ? json : undefined;
+  const isImplied = method === "GET" || (method === "POST" && body !== undefined);
+  const head = ["curl", ...(isStream(place) ? ["-N"] : []), ...(isImplied ? [] : ["-X", method])];
+  const lines = [[...head, `"${SERVER}${filled}${query}"`].join(" ")];
+  if (operation.responses[401] !== undefined) {
+    const isToken = !operation["x-callers"]?.includes("no token");
+    lines.push(isToken ? '-H "authorization: Bearer $TOKEN"' : "--cookie cookies.txt");
+  }
+  if (body) {
+    const value = body.example ?? exampleBody(place, body);
+    lines.push(`-H "content-type: application/json"`, `-d '${JSON.stringify(shortened(value))}'`);
+  }
+  return lines.join(" \\\n  ");
+}
+
+function known(name: string): string | undefined {
+  const value = EXAMPLES[name] ?? EXAMPLES[name.split(".").at(-1) ?? ""];
+  return typeof value === "string" ? encodeURIComponent(value) : undefined;
+}
+
+function isStream({ operation }: Place): boolean {
+  const { content = {} } = operation.responses[200] ?? {};
+  return Object.keys(content as object).some((type) => /event-stream|ndjson/.test(type));
+}
+
+/** The fields whose values say something; where there are none, the first. */
+function exampleBody({ document, path }: Place, { schema }: Content): unknown {
+  const { properties = {} } = resolve(document, schema);
+  const all = Object.entries(properties as { readonly [name: string]: JsonSchema });
+  const telling = all.filter(([name]) => name in EXAMPLES && !path.includes(`${name}}`));
+  const shown = telling.length > 0 ? telling : all.slice(0, 1);
+  return Object.fromEntries(
+    shown.map(([name, value]) => [name, EXAMPLES[name] ?? exampleOf(resolve(document, value))]),
+  );
+}
+
+function shortened(value: unknown): unknown {
+  if (typeof value === "string") {
+    const text = value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
+    return text.replaceAll("'", "’");
+  }
+  if (Array.isArray(value)) {
+    return value.map(shortened);
+  }
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shortened(each)]));
+  }
+  return value;
+}

@@ -1,0 +1,140 @@
+/** What a token may be: the table of its fields. */
+import { problem, type Violation } from "../errors.ts";
+import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
+import { faultOfName } from "./names.ts";
+import { networkProblem } from "./networks.ts";
+import type { TokenLetter } from "./token-format.ts";
+
+const MAX_NAME = 100;
+const MAX_DESCRIPTION = 1_000;
+const MAX_DEPLOYMENTS = 1_000;
+const MAX_NETWORKS = 100;
+
+/** The last moment that a date of four digits can name. */
+const MAX_TIME_MS = Date.UTC(10_000, 0) - 1;
+
+export interface TokenRules {
+  readonly kind: TokenKind;
+  readonly nowMs: number;
+  /** Of an update: the fields that it sets. A token may well have expired before it is renamed. */
+  readonly changed?: ReadonlySet<keyof TokenFields>;
+}
+
+/**
+ * Checks what a token is to be, as a whole: for an update, with the fields
+ * that stay. Throws REQUEST_INVALID with every rule that is broken, by the
+ * names of the request's fields.
+ */
+export function checkTokenFields(fields: TokenFields, rules: TokenRules): void {
+  const violations = [
+    ...nameViolations(fields),
+    ...accessViolations(fields, rules),
+    ...deploymentViolations(fields),
+    ...timeViolations(fields, rules),
+    ...networkViolations(fields),
+  ];
+  const [first] = violations;
+  if (first !== undefined) {
+    const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+    throw problem("REQUEST_INVALID", `${first.field}: ${first.description}${more}`, { violations });
+  }
+}
+
+/** The letter in the value of a token of this kind. */
+export function tokenLetter(kind: TokenKind, access: TokenFields["access"]): TokenLetter {
+  if (access.monitoring) {
+    return "m";
+  }
+  return kind === "personal" ? "p" : "o";
+}
+
+function nameViolations({ name, description }: TokenFields): Violation[] {
+  const violations: Violation[] = [];
+  const length = [...name].length;
+  if (name.trim() === "" || length > MAX_NAME) {
+    violations.push({ field: "name", description: `must have 1 to ${MAX_NAME} characters` });
+  } else if (/\p{Cc}/u.test(name)) {
+    violations.push({ field: "name", description: "must have no control characters" });
+  }
+  if ([...description].length > MAX_DESCRIPTION) {
+    violations.push({ field: "description", description: "must have at most 1,000 characters" });
+  }
+  return violations;
+}
+
+function accessViolations({ access }: TokenFields, { kind }: TokenRules): Violation[] {
+  const { developerOperations, protectedEndpoint, monitoring } = access;
+  if (!developerOperations && !protectedEndpoint && !monitoring) {
+    return [
+      {
+        field: "access",
+        description:
+          "must be at least one of developer_operations and protected_endpoint, or monitoring alone",
+      },
+    ];
+  }
+  if (monitoring && (developerOperations || protectedEndpoint)) {
+    return [{ field: "access", description: "monitoring stands alone: make two tokens" }];
+  }
+  if (monitoring && kind === "personal") {
+    return [{ field: "access", description: "monitoring is for organization tokens" }];
+  }
+  return [];
+}
+
+function deploymentViolations(fields: TokenFields): Violation[] {
+  const { access, allDeployments, deployments } = fields;
+  if (!access.protectedEndpoint) {
+    const field = allDeployments ? "all_deployments" : "deployments";
+    return allDeployments || deployments.length > 0
+      ? [{ field, description: "is for tokens with protected_endpoint access" }]
+      : [];
+  }
+  if (allDeployments === deployments.length > 0) {
+    return [
+      {
+        field: "deployments",
+        description: allDeployments
+          ? "must be empty where all_deployments is set"
+          : "must name a deployment, or set all_deployments: protected_endpoint access is for deployments",
+      },
+    ];
+  }
+  if (deployments.length > MAX_DEPLOYMENTS) {
+    return [{ field: "deployments", description: "must be at most 1,000 names" }];
+  }
+  return deployments.flatMap((name, index) => {
+    const field = `deployments.${index}`;
+    if (faultOfName(name) !== undefined) {
+      return { field, description: "must be the name of a deployment" };
+    }
+    return deployments.indexOf(name) < index ? { field, description: "is there twice" } : [];
+  });
+}
+
+function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Violation[] {
+  const { expiresAtMs, notBeforeMs } = fields;
+  const violations: Violation[] = [];
+  const isChanged = (field: keyof TokenFields): boolean => changed?.has(field) ?? true;
+  if (isChanged("expiresAtMs") && !(expiresAtMs > nowMs && expiresAtMs <= MAX_TIME_MS)) {
+    violations.push({ field: "expires_at", description: "must be in the future" });
+  }
+  if (
+    notBeforeMs !== undefined &&
+    (isChanged("notBeforeMs") || isChanged("expiresAtMs")) &&
+    !(notBeforeMs < expiresAtMs)
+  ) {
+    violations.push({ field: "not_before", description: "must be before expires_at" });
+  }
+  return violations;
+}
+
+function networkViolations({ allowedNetworks }: TokenFields): Violation[] {
+  if (allowedNetworks.length > MAX_NETWORKS) {
+    return [{ field: "allowed_networks", description: `must be at most ${MAX_NETWORKS} networks` }];
+  }
+  return allowedNetworks.flatMap((network, index) => {
+    const description = networkProblem(network);
+    return description === undefined ? [] : { field: `allowed_networks.${index}`, description };
+  });
+}

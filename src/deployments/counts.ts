@@ -1,0 +1,170 @@
+/**
+ * What the workers of a deployment count: each message is held against the
+ * manifest of its worker, and added to the metrics of the deployment.
+ *
+ * What is counted follows the revision that serves. Workers of the next one
+ * are ready before it does, and may have counted in `setup`: what they send is
+ * kept until theirs serves, and gone with them when it never does.
+ */
+import type { CustomMetrics } from "../metrics/custom-metrics.ts";
+import type { CountsReceiver } from "../queue/pool/options.ts";
+import type { MetricManifest, ServiceManifest } from "../sdk/manifest.ts";
+import { MAX_LABEL_VALUE_LENGTH } from "../sdk/metric-rules.ts";
+import type { MetricChange, WorkerMessage } from "../sdk/protocol.ts";
+
+type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
+
+/**
+ * Numbers and labels that are kept of a worker that does not serve yet. The
+ * largest message of one has 26,000.
+ */
+const MAX_KEPT = 30_000;
+
+/** What serves: where it counts, and what it declares, as a text to compare. */
+interface Serving {
+  readonly metrics: CustomMetrics;
+  readonly declared: string;
+}
+
+export class DeploymentCounts {
+  #serving: Serving | undefined;
+  readonly #workers = new Set<WorkerCounts>();
+
+  /** A worker with this manifest is ready. */
+  worker(workerId: string, manifest: ServiceManifest): CountsReceiver {
+    const worker = new WorkerCounts(workerId, manifest, () => this.#workers.delete(worker));
+    this.#workers.add(worker);
+    worker.serve(this.#serving);
+    return worker;
+  }
+
+  /** A revision with this manifest serves, and counts there. */
+  serve(metrics: CustomMetrics, { metrics: declared = [] }: ServiceManifest): void {
+    metrics.declare(declared);
+    this.#serving = { metrics, declared: textOf(declared) };
+    for (const worker of this.#workers) {
+      worker.serve(this.#serving);
+    }
+  }
+}
+
+/** What one worker counts. */
+class WorkerCounts implements CountsReceiver {
+  readonly #workerId: string;
+  readonly #declared: ReadonlyMap<string, MetricManifest>;
+  readonly #text: string;
+  readonly #endpoints: ReadonlySet<string>;
+  readonly #onEnd: () => void;
+  #metrics: CustomMetrics | undefined;
+  #kept: MetricsMessage[] = [];
+  #keptValues = 0;
+  #ended = false;
+
+  constructor(workerId: string, { metrics = [], endpoints }: ServiceManifest, onEnd: () => void) {
+    this.#workerId = workerId;
+    this.#declared = new Map(metrics.map((metric) => [metric.name, metric]));
+    this.#text = textOf(metrics);
+    this.#endpoints = new Set(endpoints.map(({ name }) => name));
+    this.#onEnd = onEnd;
+  }
+
+  /** Begins to count when what it declares serves, and goes on when it does no more. */
+  serve(serving: Serving | undefined): void {
+    if (serving === undefined || serving.declared !== this.#text) {
+      return;
+    }
+    this.#metrics = serving.metrics;
+    const kept = this.#kept;
+    this.#kept = [];
+    for (const message of kept) {
+      this.#count(message, serving.metrics);
+    }
+  }
+
+  take(message: MetricsMessage): string | undefined {
+    const { changes, dropped } = message;
+    for (const change of changes) {
+      const fault = this.#faultOf(change);
+      if (fault !== undefined) {
+        return `it counted ${JSON.stringify(change.metric.slice(0, 100))} ${fault}`;
+      }
+    }
+    if (dropped.some(({ metric }) => !this.#declared.has(metric))) {
+      return "it left out events of a metric that it does not declare";
+    }
+    if (this.#metrics) {
+      this.#count(message, this.#metrics);
+    } else {
+      this.#keep(message);
+    }
+    return undefined;
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#kept = [];
+    this.#metrics?.workerEnded(this.#workerId);
+    this.#onEnd();
+  }
+
+  #keep(message: MetricsMessage): void {
+    const values = valuesIn(message);
+    if (!this.#ended && this.#keptValues + values <= MAX_KEPT) {
+      this.#keptValues += values;
+      this.#kept.push(message);
+    }
+  }
+
+  #count({ changes, dropped }: MetricsMessage, metrics: CustomMetrics): void {
+    for (const change of changes) {
+      const declaration = this.#declared.get(change.metric) as MetricManifest;
+      // What a worker says with its last words is added up, but it is up no more.
+      if (!this.#ended || declaration.kind !== "gauge") {
+        metrics.count(this.#workerId, declaration, change);
+      }
+    }
+    for (const { metric, events } of dropped) {
+      metrics.dropped(metric, events);
+    }
+  }
+
+  #faultOf({ metric, endpoint, labels, value, counts }: MetricChange): string | undefined {
+    const declared = this.#declared.get(metric);
+    if (declared === undefined) {
+      return "which it does not declare";
+    }
+    const { kind, buckets = [] } = declared;
+    if (endpoint !== undefined && (kind === "gauge" || !this.#endpoints.has(endpoint))) {
+      return "for an endpoint that it cannot have";
+    }
+    if (labels.length !== declared.labels.length || !labels.every(isLabelValue)) {
+      return "with labels that it does not declare";
+    }
+    if (kind === "counter" && value < 0) {
+      return "down";
+    }
+    const expected = kind === "histogram" ? buckets.length + 1 : undefined;
+    return counts?.length === expected ? undefined : "with buckets that it does not declare";
+  }
+}
+
+/** How much there is to keep of a message, which has nothing but what the protocol declares. */
+function valuesIn({ changes, dropped }: MetricsMessage): number {
+  return changes.reduce(
+    (sum, { labels, counts = [] }) => sum + 1 + labels.length + counts.length,
+    1 + dropped.length,
+  );
+}
+
+/** The same for the same declarations, in whatever order a database has kept their members. */
+function textOf(metrics: readonly MetricManifest[]): string {
+  return JSON.stringify(
+    metrics.map(({ name, kind, help, labels, buckets, aggregator }) => [
+      ...[name, kind, help, labels, buckets, aggregator],
+    ]),
+  );
+}
+
+function isLabelValue(value: string): boolean {
+  return value.length <= MAX_LABEL_VALUE_LENGTH && value.isWellFormed();
+}

@@ -1,0 +1,93 @@
+/** One metric that a service declares. */
+import type { CustomChange, CustomDeclaration, CustomMetricsOptions } from "./custom-metrics.ts";
+import { type Group, Metric, type Owned } from "./metric.ts";
+import { Gauge, Histogram } from "./series.ts";
+
+export class CustomMetric {
+  readonly declaration: CustomDeclaration;
+  readonly #metric: Metric;
+  readonly #owned: Owned;
+  /** Of a gauge: what each worker has set. */
+  readonly #values = new Map<Gauge, Map<string, number>>();
+
+  constructor(
+    declaration: CustomDeclaration,
+    { owner, maxSeries, budget, onDropped }: CustomMetricsOptions,
+  ) {
+    this.declaration = declaration;
+    const { kind, labels } = declaration;
+    this.#metric = new Metric(
+      {
+        ...declaration,
+        ...{ unit: "none", of: "deployment" },
+        labels: kind === "gauge" ? labels : ["endpoint", ...labels],
+      },
+      // Its labels are its own, also where they are called like those of the platform.
+      { maxSeries, budget, listed: {}, onDropped: () => onDropped(declaration.name, 1) },
+    );
+    this.#owned = this.#metric.of(owner);
+  }
+
+  get groups(): ReadonlyMap<string | undefined, Group> {
+    return this.#metric.groups;
+  }
+
+  /** True when it would count the same; the help may differ. */
+  isAs(other: CustomDeclaration): boolean {
+    return other === this.declaration || shapeOf(other) === shapeOf(this.declaration);
+  }
+
+  count(workerId: string, { endpoint = "", labels, value, counts = [] }: CustomChange): void {
+    const isGauge = this.declaration.kind === "gauge";
+    const series = this.#owned.with(...(isGauge ? labels : [endpoint, ...labels]));
+    if (series instanceof Gauge) {
+      const values = this.#values.get(series) ?? new Map<string, number>();
+      this.#values.set(series, values.set(workerId, value));
+      this.#aggregate(series, values);
+    } else if (series instanceof Histogram) {
+      series.merge(counts, value);
+    } else {
+      series?.add(value);
+    }
+  }
+
+  workerEnded(workerId: string): void {
+    for (const [gauge, values] of this.#values) {
+      if (values.delete(workerId)) {
+        this.#aggregate(gauge, values);
+      }
+    }
+  }
+
+  end(): void {
+    this.#owned.end();
+    this.#values.clear();
+  }
+
+  #aggregate(gauge: Gauge, byWorker: ReadonlyMap<string, number>): void {
+    const values = [...byWorker.values()];
+    if (values.length === 0) {
+      gauge.unset();
+    } else {
+      gauge.set(AGGREGATE[this.declaration.aggregator ?? "sum"](values));
+    }
+  }
+}
+
+const sum = (values: readonly number[]): number => values.reduce((all, each) => all + each, 0);
+
+const AGGREGATE = {
+  sum,
+  min: (values: readonly number[]): number => Math.min(...values),
+  max: (values: readonly number[]): number => Math.max(...values),
+  average: (values: readonly number[]): number => sum(values) / values.length,
+};
+
+const SHAPES = new WeakMap<CustomDeclaration, string>();
+
+function shapeOf(declaration: CustomDeclaration): string {
+  const { kind, labels, buckets, aggregator } = declaration;
+  const shape = SHAPES.get(declaration) ?? JSON.stringify([kind, labels, buckets, aggregator]);
+  SHAPES.set(declaration, shape);
+  return shape;
+}

@@ -1,0 +1,92 @@
+/**
+ * Values that may be forged, as they come out of a structured clone: lists may
+ * have holes, which `every`, `map` and `find` do not see, and a length of four
+ * thousand million that cost a few bytes to send; one object may stand in a
+ * thousand places. So a list is measured before it is walked, is walked by its
+ * iterator, which gives `undefined` for a hole, and what is read is a copy that
+ * holds nothing else of what was sent.
+ */
+
+export interface Fields {
+  readonly [name: string]: unknown;
+}
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A copy of the list; undefined when it is none, is longer, or `read` finds one of it wrong. */
+export function listOf<One>(
+  value: unknown,
+  max: number,
+  read: (one: unknown) => One | undefined,
+): One[] | undefined {
+  if (!Array.isArray(value) || value.length > max) {
+    return undefined;
+  }
+  const list: One[] = [];
+  for (const one of value) {
+    const copy = read(one);
+    if (copy === undefined) {
+      return undefined;
+    }
+    list.push(copy);
+  }
+  return list;
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** What may be left of a copy; counted down, also for what stands in several places. */
+export interface JsonRoom {
+  values: number;
+  /** UTF-16 units of texts and names. */
+  characters: number;
+}
+
+const MAX_DEPTH = 200;
+
+/** A copy of what JSON can carry; undefined for anything else, and without room for it. */
+export function jsonOf(value: unknown, room: JsonRoom, depth = 0): unknown {
+  room.values -= 1;
+  if (room.values < 0 || depth > MAX_DEPTH) {
+    return undefined;
+  }
+  if (typeof value === "string") {
+    return fits(value, room) ? value : undefined;
+  }
+  if (Array.isArray(value)) {
+    return listOf(value, room.values, (one) => jsonOf(one, room, depth + 1));
+  }
+  if (isFields(value)) {
+    return objectOf(value, room, depth);
+  }
+  return value === null || typeof value === "number" || typeof value === "boolean"
+    ? value
+    : undefined;
+}
+
+function objectOf(value: Fields, room: JsonRoom, depth: number): Fields | undefined {
+  if (Object.getPrototypeOf(value) !== Object.prototype) {
+    return undefined;
+  }
+  const members: [string, unknown][] = [];
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) {
+      continue;
+    }
+    const copy = fits(name, room) ? jsonOf(member, room, depth + 1) : undefined;
+    if (copy === undefined) {
+      return undefined;
+    }
+    members.push([name, copy]);
+  }
+  return Object.fromEntries(members);
+}
+
+function fits(text: string, room: JsonRoom): boolean {
+  room.characters -= text.length;
+  return room.characters >= 0;
+}

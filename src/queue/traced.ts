@@ -1,0 +1,131 @@
+/** What becomes of tasks, as their traces are told of it. Nothing here runs where tracing is off. */
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { Problem, toProblem } from "../errors.ts";
+import type { AttemptEnd, Storage } from "../storage/storage.ts";
+import type { Task } from "../tasks/task.ts";
+import type { DeploymentTracing, OpenSpan, SpanEnd } from "../tracing/tracing.ts";
+import type { ExecutionEnd } from "./pool/execution.ts";
+import type { Submission, Submitted } from "./submission.ts";
+
+/** Tells of a submit; `store` gets the span that the task belongs to. */
+export async function tracedSubmit(
+  tracing: DeploymentTracing,
+  { submission, taskId }: { readonly submission: Submission; readonly taskId: string },
+  store: (span: OpenSpan) => Promise<Submitted>,
+): Promise<Submitted> {
+  const span = submitBegan(tracing, submission, taskId);
+  try {
+    const submitted = await store(span);
+    submitEnded(span, submitted);
+    return submitted;
+  } catch (thrown) {
+    submitFailed(span, thrown);
+    throw thrown;
+  }
+}
+
+/** The same for submits in one transaction. */
+export async function tracedSubmits(
+  tracing: DeploymentTracing,
+  { submissions, ids }: { submissions: readonly Submission[]; ids: readonly string[] },
+  store: (spans: readonly OpenSpan[]) => Promise<(Submitted | Problem)[]>,
+): Promise<(Submitted | Problem)[]> {
+  const spans = submissions.map((each, at) => submitBegan(tracing, each, ids[at] ?? ""));
+  try {
+    const outcomes = await store(spans);
+    for (const [at, outcome] of outcomes.entries()) {
+      if (spans[at]) {
+        submitEnded(spans[at], outcome);
+      }
+    }
+    return outcomes;
+  } catch (thrown) {
+    for (const span of spans) {
+      submitFailed(span, thrown);
+    }
+    throw thrown;
+  }
+}
+
+function submitBegan(
+  tracing: DeploymentTracing,
+  { endpoint, options = {} }: Submission,
+  taskId: string,
+): OpenSpan {
+  const { origin, retryOf, retriedTrace } = options;
+  return tracing.submitBegan({
+    ...{ endpoint: endpoint.name, taskId, retryOf, retriedTrace },
+    parent: origin?.trace,
+    requestId: origin?.requestId,
+  });
+}
+
+function submitEnded(span: OpenSpan, submitted: Submitted | Problem): void {
+  if (submitted instanceof Problem) {
+    span.end(refused(submitted));
+  } else {
+    const { task, replayed } = submitted;
+    span.end({ outcome: replayed ? "replayed" : "stored", taskId: task.taskId });
+  }
+}
+
+/** Whatever was thrown: the task may have been stored or not. */
+function submitFailed(span: OpenSpan, thrown: unknown): void {
+  span.end(refused(toProblem(thrown)));
+}
+
+function refused({ code }: Problem): SpanEnd {
+  return { outcome: "refused", error: codeToString(code) };
+}
+
+/**
+ * Tells of the wait of a task that was claimed, up to now. One that was tried
+ * before has waited since its return to the queue, which its event log knows:
+ * the entry before that of the claim.
+ */
+export async function waited(
+  tracing: DeploymentTracing,
+  task: Task,
+  { storage, nowMs }: { readonly storage: Storage; readonly nowMs: number },
+): Promise<void> {
+  const { deploymentId, taskId, endpoint, attempt, trace: parent, runAtMs, lastSequence } = task;
+  const wait = { endpoint, kind: "task" as const, taskId, attempt, parent, toMs: nowMs };
+  if (attempt === 1) {
+    tracing.waited({ ...wait, fromMs: runAtMs });
+    return;
+  }
+  const afterSequence = lastSequence - 2;
+  const history = await storage.getHistory({ deploymentId, taskId, afterSequence, limit: 1 });
+  const returnedMs = history?.stored[0]?.timeMs ?? nowMs;
+  tracing.waited({ ...wait, fromMs: Math.max(returnedMs, runAtMs) });
+}
+
+/** How an attempt ended, in the words of `tessera.outcome`. */
+export function attemptEnd(end: ExecutionEnd, recorded: AttemptEnd): SpanEnd {
+  const error = errorOf(end);
+  if (recorded.status !== "queued") {
+    return { outcome: recorded.status, error };
+  }
+  return { outcome: recorded.failed ? "retried" : "returned", error };
+}
+
+/** Of a call that is answered in the call. */
+export function callEnd(end: ExecutionEnd): SpanEnd {
+  return { outcome: end.kind === "result" ? "success" : "failure", error: errorOf(end) };
+}
+
+function errorOf(end: ExecutionEnd): string | undefined {
+  switch (end.kind) {
+    case "result":
+      return undefined;
+    case "failure":
+      return end.failure.code;
+    case "lost":
+      return "worker_lost";
+    case "displaced":
+    case "unavailable":
+      return "unavailable";
+    case "aborted":
+      return end.reason === "timeout" ? "deadline_exceeded" : end.reason;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Storage, Survey } from "../storage.ts";
+import { type LeaseClock, NOW_MS } from "./leases.ts";
+import { STATUS } from "./schema.ts";
+import { prepared, type Session } from "./session.ts";
+
+/** Ready tasks and delayed ones whose time has come, of the endpoints that have anything queued. */
+const SURVEY = prepared(
+  "survey",
+  `WITH waiting AS (
+     SELECT deployment_id, endpoint FROM (
+       SELECT deployment_id, endpoint, queued FROM queue_counts WHERE deployment_id = ANY ($3)
+       UNION ALL
+       SELECT deployment_id, endpoint, queued FROM queue_count_deltas
+       WHERE deployment_id = ANY ($3)
+     ) AS counted GROUP BY deployment_id, endpoint HAVING sum(queued) > 0)
+   SELECT 'due' AS found, waiting.deployment_id, waiting.endpoint
+   FROM waiting CROSS JOIN LATERAL (
+     (SELECT FROM live_tasks
+      WHERE deployment_id = waiting.deployment_id AND live_tasks.endpoint = waiting.endpoint
+        AND status = ${STATUS.ready} AND (start_by_ms IS NULL OR start_by_ms > $2)
+      LIMIT 1)
+     UNION ALL
+     (SELECT FROM live_tasks
+      WHERE deployment_id = waiting.deployment_id AND live_tasks.endpoint = waiting.endpoint
+        AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+        AND (start_by_ms IS NULL OR start_by_ms > $2)
+      LIMIT 1)
+     LIMIT 1) AS due
+   UNION ALL
+   SELECT 'expired', NULL, NULL
+   WHERE EXISTS (SELECT FROM leases WHERE expires_at_ms <= ${NOW_MS})
+   UNION ALL
+   SELECT 'overdue', NULL, NULL
+   WHERE EXISTS (
+     SELECT FROM live_tasks WHERE status <= ${STATUS.ready} AND start_by_ms <= $2)`,
+);
+
+export async function survey(
+  session: Session,
+  clock: LeaseClock,
+  { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
+): Promise<Survey> {
+  const found = await session.query(SURVEY, clock(nowMs), nowMs, deploymentIds);
+  return {
+    expiredLeases: found.some((row) => row.found === "expired"),
+    overdueTasks: found.some((row) => row.found === "overdue"),
+    due: found
+      .filter((row) => row.found === "due")
+      .map((row) => ({ deploymentId: String(row.deployment_id), endpoint: String(row.endpoint) })),
+  };
+}

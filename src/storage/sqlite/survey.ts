@@ -1,0 +1,26 @@
+import type { Storage, Survey } from "../storage.ts";
+import { countDue } from "./claim.ts";
+import type { Database } from "./database.ts";
+import { STATUS } from "./schema.ts";
+
+export function survey(
+  db: Database,
+  { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
+): Survey {
+  return {
+    expiredLeases:
+      db.get("SELECT 1 FROM leases WHERE expires_at_ms <= ? LIMIT 1", nowMs) !== undefined,
+    overdueTasks:
+      db.get(
+        `SELECT 1 FROM tasks INDEXED BY tasks_start_by
+         WHERE status <= ${STATUS.ready} AND start_by_ms IS NOT NULL AND start_by_ms <= ? LIMIT 1`,
+        nowMs,
+      ) !== undefined,
+    due: deploymentIds.flatMap((deploymentId) =>
+      countDue(db, { deploymentId, nowMs, limit: 1 }).map(({ endpoint }) => ({
+        deploymentId,
+        endpoint,
+      })),
+    ),
+  };
+}

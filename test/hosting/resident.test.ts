@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { Resident } from "../../src/hosting/resident.ts";
+import { ServedRevisions } from "../../src/hosting/served.ts";
+import type { HeldArtifact } from "../../src/hosting/unpacked.ts";
+import type { HostedRecord } from "../../src/storage/hosting/revisions.ts";
+import { TestFolder } from "../storage/sqlite/databases.ts";
+
+const STOPPED = {
+  ...{ deploymentId: "d", organizationId: "o", organization: "acme", name: "echo" },
+  ...{ desiredState: "stopped", targetRevision: 1, digest: "a".repeat(64), version: 1 },
+  settings: { memoryMib: 64, cpu: 1, env: {} },
+} as unknown as HostedRecord;
+
+it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
+  using folder = new TestFolder();
+  const held: string[] = [];
+  const gate = Promise.withResolvers<HeldArtifact>();
+  let changes = 0;
+  const resident = new Resident(STOPPED, {
+    hold(_, digest) {
+      held.push(digest);
+      return gate.promise;
+    },
+    environment: async () => ({}),
+    open: () => expect.unreachable("nothing can be opened before it is there"),
+    servedElsewhere: async () => undefined,
+    served: new ServedRevisions(folder.path),
+    shareOf: () => ({ min: 0, max: 1, nodes: 1 }),
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    onChange: () => {
+      changes += 1;
+    },
+  });
+  await expect.poll(() => held.length).toBe(1);
+  resident.want({ ...STOPPED });
+  resident.want({ ...STOPPED });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([held.length, changes]).toEqual([1, 0]);
+  resident.want({ ...STOPPED, desiredState: "running" });
+  await expect.poll(() => held.length).toBe(2);
+  const ended = resident.end(0);
+  gate.reject(new Error("the test has ended"));
+  await ended;
+});

@@ -1,0 +1,47 @@
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { ServiceProcess } from "../../src/queue/pool/process.ts";
+import type { WorkerMessage } from "../../src/sdk/protocol.ts";
+
+let scratchFolder: string;
+beforeEach(() => {
+  scratchFolder = mkdtempSync(join(realpathSync(tmpdir()), "tessera-process-test-"));
+});
+afterEach(() => rmSync(scratchFolder, { recursive: true, force: true }));
+
+/** Loads code that is no service, which the worker says; takes messages with `onMessage`. */
+async function run(onMessage: (message: WorkerMessage) => void) {
+  const faults: unknown[] = [];
+  const servicePath = join(scratchFolder, "service.js");
+  const worker = new ServiceProcess({
+    permissions: [
+      ...workerPermissions({ servicePath, selfContained: true }),
+      ...[`--allow-fs-read=${scratchFolder}`, `--allow-fs-write=${scratchFolder}`],
+    ],
+    ...{ scratchFolder, env: {}, maxMessageBytes: 100_000, onMessage, onOutput() {} },
+    onFault: (err) => faults.push(err),
+  });
+  const limits = { maxResultBytes: 1_000, maxFileBytes: 1_000 };
+  worker.send({ type: "load", servicePath, code: "export default 5", ...limits, scratchFolder });
+  return { reason: await worker.exited, faults };
+}
+
+test("an error of the node while it takes a message is told, and ends that worker only", async () => {
+  const fault = new Error("a mistake of the node");
+  const { reason, faults } = await run(() => {
+    throw fault;
+  });
+  expect(faults).toEqual([fault]);
+  expect(reason).toBe("it sent a message that the protocol does not have");
+});
+
+test("a message that is taken ends nothing", async () => {
+  const messages: WorkerMessage[] = [];
+  const { reason, faults } = await run((message) => messages.push(message));
+  expect(faults).toEqual([]);
+  expect(messages).toEqual([{ type: "refused", message: expect.any(String) }]);
+  expect(reason).toBe("it exited with code 1");
+});

@@ -12,10 +12,11 @@ import { benchLifecycles } from "./lifecycles.ts";
 import { benchMemory } from "./memory.ts";
 import { benchMetrics } from "./metrics.ts";
 import { benchRate } from "./rate.ts";
+import { benchScrapes } from "./scrapes.ts";
 import { machine } from "./table.ts";
 import { benchTokens } from "./tokens.ts";
 
-const FIGURES = ["lifecycles", "rate", "backlog", "memory", "idle", "tokens", "metrics"];
+const FIGURES = ["lifecycles", "rate", "backlog", "memory", "idle", "tokens", "metrics", "scrapes"];
 
 /** What is compared unless `--peers` says otherwise. */
 const USUAL = Object.keys(CONTENDERS).filter((name) => name !== "pg-boss-polling");
@@ -140,6 +141,17 @@ for (const name of figures) {
           calls: quick ? 100_000 : 1_000_000,
           series: quick ? 10_000 : 100_000,
           rounds: number(values.rounds, 5, 3),
+        },
+        write,
+      );
+      break;
+    case "scrapes":
+      await benchScrapes(
+        {
+          database: await fresh("scrapes"),
+          series: quick ? 10_000 : 100_000,
+          rounds: number(values.rounds, 3, 1),
+          seconds: number(values.seconds, 5, 2),
         },
         write,
       );

@@ -16,6 +16,7 @@ import { federate } from "../src/metrics/federate.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
 import { parseSelectors } from "../src/metrics/selector/list.ts";
 import type { Selector } from "../src/metrics/selector/parse.ts";
+import { CODES, DEPLOYMENT_LABELS, filled, ORGANIZATION_ID } from "./filled.ts";
 import { figure, median, table } from "./table.ts";
 
 export interface MetricsBenchOptions {
@@ -79,14 +80,12 @@ const SELECTORS = [
   '{endpoint=~"endpoint-.*(1|3|5)$",deployment!~"x.*"}',
 ];
 
-const CODES = ["ok", "not_found", "internal", "unavailable"];
-
 /** Counts so many calls of a few endpoints. */
 type Count = (calls: number) => void;
 
 function ownCounting(): Count {
   const metrics = new Metrics({ node: "n1", now: Date.now });
-  const deployment = metrics.deployment(DEPLOYMENT);
+  const deployment = metrics.deployment({ organizationId: ORGANIZATION_ID, ...DEPLOYMENT_LABELS });
   return (calls) => {
     for (let call = 0; call < calls; call += 1) {
       deployment.requestFinished(`endpoint-${call & 7}`, {
@@ -118,28 +117,6 @@ function clientCounting(): Count {
       histogram.observe({ ...labels, endpoint, protocol }, (call & 255) / 1_000);
     }
   };
-}
-
-const DEPLOYMENT_LABELS = { organization: "acme", deployment: "digits", node: "n1" };
-const DEPLOYMENT = { organizationId: "one", ...DEPLOYMENT_LABELS };
-
-/** Metrics with about so many series, most of them of histograms, as in life. */
-function filled(series: number): Metrics {
-  const metrics = new Metrics({ node: "n1", now: Date.now, maxSeries: series });
-  const perEndpoint = 2 * (METRICS.requestDuration.buckets.length + 3) + 8;
-  for (let index = 0; index < series / perEndpoint; index += 1) {
-    const deployment = metrics.deployment({
-      ...DEPLOYMENT,
-      deployment: `deployment-${index % 100}`,
-    });
-    const endpoint = `endpoint-${index}`;
-    for (const protocol of ["http", "grpc"] as const) {
-      for (const code of CODES) {
-        deployment.requestFinished(endpoint, { protocol, code, seconds: (index % 77) / 7 });
-      }
-    }
-  }
-  return metrics;
 }
 
 interface Answer {
@@ -183,7 +160,13 @@ const added = new AddedLabels();
 
 function asked(metrics: Metrics, selectors: readonly Selector[]): AsyncIterable<string> {
   const sources = [ownSamples(metrics)];
-  return federate({ organizationId: "one", selectors, sources, nowMs: Date.now(), added });
+  return federate({
+    organizationId: ORGANIZATION_ID,
+    selectors,
+    sources,
+    nowMs: Date.now(),
+    added,
+  });
 }
 
 /** Lines that are there already, put together and made bytes. */

@@ -7,6 +7,7 @@ import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { Directory } from "./deployments/directory.ts";
 import { documents } from "./deployments/documents.ts";
 import { toProblem } from "./errors.ts";
+import type { FacePlugin } from "./faces.ts";
 import { isForm } from "./http/body-stream.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { expose } from "./metrics/exposition.ts";
@@ -16,7 +17,7 @@ import { endpointService } from "./rpc/endpoint.ts";
 import { register } from "./rpc/invoker.ts";
 import { deploymentOf, locatedOf } from "./rpc/target.ts";
 import { taskService } from "./rpc/task.ts";
-import type { FacePlugin, ServerOptions } from "./server.ts";
+import type { ServerOptions } from "./server.ts";
 
 /** What is counted of a deployment, for whoever may call it: a page for a Prometheus of its own. */
 export function deploymentMetrics(metrics: Metrics): FacePlugin {

@@ -10,7 +10,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import type { KeyRing } from "../auth/keys.ts";
 import { principalOf, type SessionPrincipal } from "../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../auth/sessions.ts";
-import type { Faces } from "../server.ts";
+import type { Faces } from "../faces.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import {
   clearFlowCookie,

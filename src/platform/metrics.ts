@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import type { StartConfig, StartSecrets } from "../config.ts";
 import { toProblem } from "../errors.ts";
+import type { FacePlugin } from "../faces.ts";
 import { Federation } from "../metrics/federation.ts";
 import { ForeignMetrics } from "../metrics/foreign.ts";
 import { measured } from "../metrics/measured.ts";
@@ -13,7 +14,6 @@ import { Upstream } from "../metrics/upstream.ts";
 import { monitoringPlugin } from "../monitoring/plugin.ts";
 import { monitoredBy } from "../rpc/federation.ts";
 import type { HealthSource } from "../rpc/health.ts";
-import type { FacePlugin } from "../server.ts";
 import type { Storage } from "../storage/storage.ts";
 
 /** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */

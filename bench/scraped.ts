@@ -1,0 +1,37 @@
+/**
+ * `tessera serve` of the no-op service on the database of the first argument,
+ * and in the same process `/federate` of an organization with as many series as
+ * the second says.
+ */
+import { fileURLToPath } from "node:url";
+import Fastify from "fastify";
+import { serveService } from "../src/app.ts";
+import { readServeConfig } from "../src/config.ts";
+import { AddedLabels } from "../src/metrics/added.ts";
+import { ownSamples } from "../src/metrics/families.ts";
+import { federate } from "../src/metrics/federate.ts";
+import { parseSelectors } from "../src/metrics/selector/list.ts";
+import { sendText } from "../src/monitoring/send.ts";
+import { filled, ORGANIZATION_ID } from "./filled.ts";
+
+const [database = "", series = "100000"] = process.argv.slice(2);
+const { config, secrets } = readServeConfig(
+  fileURLToPath(new URL("noop.ts", import.meta.url)),
+  { port: "0", database, workers: "1" },
+  { TESSERA_LOG_LEVEL: "warn" },
+);
+const service = await serveService(config, secrets);
+
+const sources = [ownSamples(filled(Number(series)))];
+const added = new AddedLabels();
+const selectors = await parseSelectors(['{__name__=~"tessera_.*"}']);
+const app = Fastify();
+app.get("/federate", (req, reply) => {
+  const whose = { organizationId: ORGANIZATION_ID, selectors, sources, added };
+  return sendText(req, reply, federate({ ...whose, nowMs: Date.now() }));
+});
+const federating = await app.listen({ port: 0, host: "127.0.0.1" });
+process.once("SIGTERM", () => {
+  void Promise.all([app.close(), service.stop()]).then(() => process.exit());
+});
+process.stdout.write(`serving ${service.port} ${federating}\n`);

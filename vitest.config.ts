@@ -18,6 +18,8 @@ export default defineConfig({
     // Tests start real processes; on a busy machine that takes its time.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // On machines that are shared, once more; the report says which had to. Elsewhere a race shows.
+    retry: process.env.CI === undefined ? 0 : 1,
     // Each file has processes of its own, and two cores are common.
     maxWorkers: 2,
     include: ["test/**/*.test.ts"],

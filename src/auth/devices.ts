@@ -8,7 +8,9 @@
  * knew a password may have collected any number of cookies, and with each they
  * could guess at the next one.
  */
+
 import { createHash } from "node:crypto";
+import { cookieValues } from "./cookies.ts";
 import type { KeyRing } from "./keys.ts";
 import { randomBase62 } from "./random.ts";
 
@@ -58,12 +60,7 @@ function unsealed(
   header: string | null | undefined,
   { keys, account, secure }: DeviceOptions,
 ): string[] {
-  const name = nameOf(secure);
-  const sealed = header
-    ?.split(";")
-    .map((pair) => pair.trim())
-    .find((pair) => pair.startsWith(`${name}=`))
-    ?.slice(name.length + 1);
+  const [sealed] = cookieValues(header, nameOf(secure));
   if (!sealed || sealed.length > MAX_LENGTH) {
     return [];
   }

@@ -16,6 +16,7 @@
 import type { NewSession } from "../storage/accounts/people.ts";
 import { createIdSource } from "../tasks/id.ts";
 import { createCode, digestCode, isCode } from "./codes.ts";
+import { cookieValues } from "./cookies.ts";
 
 const PLAIN_NAME = "tessera_session";
 
@@ -30,7 +31,7 @@ export const SESSION_LIFETIME_MS = 14 * 24 * 3_600_000;
 const newId = createIdSource();
 
 /**
- * The session's code in a `Cookie` header (RFC 6265, section 4.2.1);
+ * The session's code in a `Cookie` header;
  * undefined when there is none. Of two with the name neither counts: another
  * host of the same domain may have set one of them to make a person act in a
  * session that is not theirs.
@@ -41,12 +42,7 @@ export function readSessionCookie(header: string | undefined, secure: boolean): 
   if (header === undefined || !header.includes(PLAIN_NAME)) {
     return undefined;
   }
-  const name = sessionCookieName(secure);
-  const values = header
-    .split(";")
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => pair.slice(name.length + 1));
+  const values = cookieValues(header, sessionCookieName(secure));
   const [value = ""] = values;
   return values.length === 1 && isCode(value) ? value : undefined;
 }

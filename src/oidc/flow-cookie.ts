@@ -4,6 +4,7 @@
  * for ten minutes. Under https no other host can plant one either: see
  * auth/sessions.ts.
  */
+import { cookieValues } from "../auth/cookies.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { Flow } from "./provider.ts";
 
@@ -44,12 +45,7 @@ export function readFlowCookie(
   header: string | undefined,
   { keys, secure, nowMs }: FlowCookieOptions,
 ): PendingSignIn | undefined {
-  const name = nameOf(secure);
-  const sealed = header
-    ?.split(";")
-    .map((pair) => pair.trim())
-    .find((pair) => pair.startsWith(`${name}=`))
-    ?.slice(name.length + 1);
+  const [sealed] = cookieValues(header, nameOf(secure));
   if (!sealed) {
     return undefined;
   }

@@ -30,7 +30,6 @@ export interface WorkerLimits {
 
 /** Node itself takes about 60 MB; with less a service does not even start. */
 export const MIN_MEMORY_BYTES = 96 * 1024 ** 2;
-export const MIN_CPUS = 0.05;
 
 export const DEFAULT_LIMITS: WorkerLimits = {
   memoryBytes: 512 * 1024 ** 2,
@@ -51,13 +50,6 @@ const OUTSIDE_HEAP_BYTES = 96 * 1024 ** 2;
 export function heapFlags({ memoryBytes }: WorkerLimits): string[] {
   const heapBytes = Math.max(memoryBytes / 2, memoryBytes - OUTSIDE_HEAP_BYTES);
   return [`--max-old-space-size=${Math.floor(heapBytes / 1024 ** 2)}`];
-}
-
-/** How limits of memory and processor are held on this system, for the node's log. */
-export function enforcement(): string {
-  return process.platform === "linux"
-    ? "memory: heap size and resident size; processor: stopping and continuing"
-    : "memory: heap size only; processor: not limited (this needs Linux)";
 }
 
 export interface Watched {

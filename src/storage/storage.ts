@@ -140,8 +140,10 @@ export interface Storage extends AsyncDisposable {
   /**
    * Claims the queued tasks that are due, for each claim at most `limit` of
    * its endpoint: highest priority first, then longest due. A task is given
-   * to one claimer only, and not after its `startByMs`. What was found due once (by a claim, or because it
-   * was stored without a delay) stays due when the clock goes back.
+   * to one claimer only, and not after its `startByMs`. What was found due once
+   * (by a claim for its endpoint, or because it was stored without a delay)
+   * stays due when the clock goes back. One call finds at most 1,000 delayed
+   * tasks of each endpoint due, those first whose time came first.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;

@@ -51,7 +51,8 @@ export class QueueModel {
 
   claimTasks({ deploymentId, nowMs, claims }: ParametersOf<"claimTasks">): ClaimedTask[] {
     for (const found of this.#list("queued", deploymentId)) {
-      found.due ||= found.task.runAtMs <= nowMs;
+      const isClaimed = claims.some(({ endpoint }) => endpoint === found.task.endpoint);
+      found.due ||= isClaimed && found.task.runAtMs <= nowMs;
     }
     return claims.flatMap(({ endpoint, leaseId, limit }) =>
       this.#list("queued", deploymentId)

@@ -4,15 +4,18 @@ import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Row, type Session } from "./session.ts";
 
-/** Delayed tasks found due at once; the next claim finds more. */
+/** Delayed tasks of one endpoint found due at once; the next claim finds more. */
 const MAX_PROMOTED = 1_000;
 
 const PROMOTE = prepared(
   "promote_tasks",
   `WITH due AS MATERIALIZED (
-     SELECT deployment_id, task_id FROM live_tasks
-     WHERE deployment_id = $1 AND status = ${STATUS.scheduled} AND run_at_ms <= $2
-     ORDER BY run_at_ms LIMIT ${MAX_PROMOTED} FOR UPDATE SKIP LOCKED)
+     SELECT delayed.* FROM unnest($3::text[]) AS claimed (endpoint)
+     CROSS JOIN LATERAL (
+       SELECT deployment_id, task_id FROM live_tasks
+       WHERE deployment_id = $1 AND live_tasks.endpoint = claimed.endpoint
+         AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED} FOR UPDATE SKIP LOCKED) AS delayed)
    UPDATE live_tasks SET status = ${STATUS.ready} FROM due
    WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
 );
@@ -74,8 +77,9 @@ export async function claimTasks(
     lease_id: leaseId,
     wanted: limit,
   }));
+  const endpoints = [...new Set(claims.map(({ endpoint }) => endpoint))];
   const [, rows = []] = await session.together(
-    [PROMOTE, deploymentId, nowMs],
+    [PROMOTE, deploymentId, nowMs, endpoints],
     [CLAIM, deploymentId, nowMs, JSON.stringify(given)],
   );
   return Promise.all([...rows].sort(inOrder).map((row) => toClaimed(session, row)));

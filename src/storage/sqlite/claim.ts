@@ -6,6 +6,9 @@ import { readTask } from "./read.ts";
 import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
+/** Delayed tasks of one endpoint found due at once; the next claim finds more. */
+const MAX_PROMOTED = 1_000;
+
 /**
  * Finds tasks and then changes them, one by one. Within a transaction that
  * nobody else can write beside, this is what `UPDATE … RETURNING` does, at
@@ -15,12 +18,11 @@ export function claimTasks(
   db: Database,
   { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
 ): ClaimedTask[] {
-  db.run(
-    `UPDATE tasks SET status = ${STATUS.ready}
-     WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ?`,
-    deploymentId,
-    nowMs,
-  );
+  if (isAnyDue(db, deploymentId, nowMs)) {
+    for (const endpoint of new Set(claims.map(({ endpoint }) => endpoint))) {
+      promote(db, { deploymentId, endpoint, nowMs });
+    }
+  }
   return claims.flatMap(({ endpoint, leaseId, limit }) => {
     if (!isLeaseOpen(db, leaseId)) {
       return [];
@@ -38,6 +40,35 @@ export function claimTasks(
     db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
     return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
+}
+
+/** Mostly not: then one look into an index is all that delayed tasks cost a claim. */
+function isAnyDue(db: Database, deploymentId: string, nowMs: number): boolean {
+  const found = db.get(
+    `SELECT 1 FROM tasks INDEXED BY tasks_scheduled
+     WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ? LIMIT 1`,
+    deploymentId,
+    nowMs,
+  );
+  return found !== undefined;
+}
+
+/** Makes those of one endpoint ready whose time has come, the longest due first. */
+function promote(
+  db: Database,
+  of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
+): void {
+  db.run(
+    `UPDATE tasks SET status = ${STATUS.ready}
+     WHERE deployment_id = ?1 AND task_id IN (
+       SELECT task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
+       WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}
+         AND run_at_ms <= ?3
+       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED})`,
+    of.deploymentId,
+    of.endpoint,
+    of.nowMs,
+  );
 }
 
 function claim(

@@ -101,6 +101,22 @@ export function claimContract({ it }: Contract): void {
     expect(taskIds(await claim(storage, { nowMs: NOW_MS + 1_000 }))).toEqual(["a"]);
   });
 
+  it("claims a delayed task that is due however many of another endpoint are", async (storage) => {
+    const delayed = (taskId: string, dueMs: number) =>
+      newTask(taskId, { createdAtMs: NOW_MS - 5_000, runAtMs: dueMs, queueLimit: 2_000 });
+    const long = Array.from({ length: 1_500 }, (_, index) => `t${String(index).padStart(4, "0")}`);
+    await openLease(storage);
+    await submit(storage, ...long.map((taskId, index) => delayed(taskId, NOW_MS - 4_000 + index)));
+    await submit(storage, { ...delayed("b", NOW_MS - 1), endpoint: "other" });
+    expect(taskIds(await claim(storage, { endpoint: "other" }))).toEqual(["b"]);
+    // One call finds a part of them, and the next one goes on from there.
+    const first = taskIds(await claim(storage, { limit: 2_000 }));
+    expect(first.length).toBeGreaterThan(0);
+    expect(first.length).toBeLessThanOrEqual(1_000);
+    const second = taskIds(await claim(storage, { limit: 2_000 }));
+    expect([...first, ...second]).toEqual(long);
+  });
+
   it("claims a due task although the clock of the claimer is behind", async (storage) => {
     await openLease(storage);
     await submit(storage, newTask("a"));

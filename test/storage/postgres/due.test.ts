@@ -35,6 +35,7 @@ const VALUES = {
   survey: `NULL, ${NOW_MS}, '{${DEPLOYMENT}}'`,
   count_due: `'${DEPLOYMENT}', ${NOW_MS}, 1`,
   oldest_waiting: `'${DEPLOYMENT}', ${NOW_MS}`,
+  promote_tasks: `'${DEPLOYMENT}', ${NOW_MS}, '{e1}'`,
 };
 
 // Plans are kept: also those that were made while the queue was empty, or before anybody counted.

@@ -24,6 +24,7 @@ import { singleDeployment } from "./deployments/directory.ts";
 import { HostedDeployment } from "./deployments/hosted.ts";
 import { ScratchFolders } from "./deployments/scratch.ts";
 import { watchService } from "./deployments/watch.ts";
+import { whenLong } from "./deployments/when-long.ts";
 import { FileKeeper } from "./files/keeper.ts";
 import { startSweeper } from "./files/sweeper.ts";
 import { Readiness } from "./health.ts";
@@ -151,7 +152,9 @@ export async function serveService(
     process.once("exit", abandon);
     resources.defer(() => void process.off("exit", abandon));
     await rounds.start();
-    const manifest = await hosted.deploy(bundle);
+    const manifest = await whenLong(hosted.deploy(bundle), (seconds) =>
+      log.warn({ seconds }, "the service takes long to load; it is served when it has"),
+    );
     resources.use(startPruner({ storage, log, now: Date.now }));
     resources.use(startSweeper({ storage, blobs, log, now: Date.now }));
     const shutdown = new AbortController();
@@ -179,12 +182,13 @@ export async function serveService(
       await app.close();
     });
     const port = await listen(listener.server, config);
-    if (config.watch) {
-      resources.use(watchService(bundle, { hosted, log }));
-    }
+    const watching = config.watch
+      ? resources.use(watchService(bundle, { hosted, log }))
+      : undefined;
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       listener.stopAccepting();
+      await watching?.[Symbol.asyncDispose]();
       await hosted.drain(config.drainMs);
       await resources.disposeAsync();
     };

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { Log } from "../queue/log.ts";
 import { bundleService, type ServiceBundle } from "./bundle.ts";
 import type { HostedDeployment } from "./hosted.ts";
+import { whenLong } from "./when-long.ts";
 
 /** Editors write a file in several steps; the reload waits until they are through. */
 const SETTLE_MS = 100;
@@ -18,7 +19,9 @@ export interface WatchOptions {
 /**
  * Deploys the service again whenever one of its source files changes. The
  * queue stays; running tasks finish on the code that began them; code that
- * cannot be loaded is reported and leaves the last good code serving.
+ * cannot be loaded is reported and leaves the last good code serving. A change
+ * while code is loading ends that and begins anew: code that never finishes
+ * loading must not hold up the code that mends it.
  */
 export function watchService(bundle: ServiceBundle, options: WatchOptions): AsyncDisposable {
   const { hosted, log } = options;
@@ -26,7 +29,9 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
   let known = new Set<string>();
   let failed = false;
   let settle: NodeJS.Timeout | undefined;
-  let reloading: Promise<void> = Promise.resolve();
+  let loading: AbortController | undefined;
+  let reloading: Promise<void> | undefined;
+  let changed = false;
   let ended = false;
 
   const concerns = (folder: string, name: string | null): boolean =>
@@ -38,9 +43,7 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
     const watcher = watch(folder, (_event, name) => {
       if (concerns(folder, name)) {
         clearTimeout(settle);
-        settle = setTimeout(() => {
-          reloading = reloading.then(reload);
-        }, SETTLE_MS);
+        settle = setTimeout(onChange, SETTLE_MS);
       }
     });
     return watcher.on("error", (err) =>
@@ -55,17 +58,38 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
     watchers = [...new Set(files.map((file) => dirname(file)))].map(watchFolder);
     close(before);
   };
-  const reload = async (): Promise<void> => {
-    if (ended) {
-      return;
+  const onChange = (): void => {
+    changed = true;
+    loading?.abort(new Error("the source has changed again"));
+    reloading ??= reloadAll().finally(() => {
+      reloading = undefined;
+    });
+  };
+  const reloadAll = async (): Promise<void> => {
+    while (changed && !ended) {
+      changed = false;
+      loading = new AbortController();
+      await reload(loading.signal);
+      loading = undefined;
     }
+  };
+  const reload = async (signal: AbortSignal): Promise<void> => {
     try {
       const next = await bundleService(bundle.servicePath);
       observe(next.watchFiles);
-      const { endpoints } = await hosted.deploy(next);
+      const deployed = hosted.deploy(next, signal);
+      const { endpoints } = await whenLong(deployed, (seconds) =>
+        log.warn(
+          { seconds },
+          "the service takes long to load; the code before it goes on meanwhile, and the next change begins anew",
+        ),
+      );
       failed = false;
       log.info({ endpoints: endpoints.map(({ name }) => name) }, "the service was reloaded");
     } catch (err) {
+      if (signal.aborted) {
+        return;
+      }
       failed = true;
       const message = err instanceof Error ? err.message : String(err);
       log.error(
@@ -79,8 +103,9 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
     async [Symbol.asyncDispose]() {
       ended = true;
       clearTimeout(settle);
-      close(watchers);
+      loading?.abort(new Error("the server is shutting down"));
       await reloading;
+      close(watchers);
     },
   };
 }

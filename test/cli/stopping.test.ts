@@ -218,6 +218,14 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
     const { code } = await program.stop();
     expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });
   });
+
+  it("says when loading takes long, and stops all the same", async () => {
+    const program = new Program(["serve", "--port", "0", ENDLESS, "--database", database]);
+    resources.use(program);
+    await program.says("stderr", /takes long to load/);
+    const { code } = await program.stop();
+    expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });
+  });
 });
 
 describe("a server that is killed", { timeout: PROCESS_MS }, () => {

@@ -119,6 +119,48 @@ describe("--watch", { timeout: PROCESS_MS }, () => {
     expect((await post(`${url}/version`)).body).toBe('"second old"');
   });
 
+  describe("while the new code never finishes loading", () => {
+    /** As it stands in the source: what comes after it in the file is never reached. */
+    const hang = (name: string): string => `await fetch(${JSON.stringify(gate.url(name))});\n`;
+
+    beforeEach(async () => {
+      write("service.ts", `${hang("load")}${source("hanging")}`);
+    });
+
+    it("says so after some seconds, and the old code goes on", async () => {
+      await gate.visit("load");
+      await program.says("stderr", /takes long to load/);
+      expect((await post(`${url}/version`)).body).toBe('"first old"');
+    });
+
+    it("gives it up for the next change, whichever it is", async () => {
+      const first = await gate.visit("load");
+      expect((await post(`${url}/version`)).body).toBe('"first old"');
+      write("parts/answer.ts", `${hang("again")}export const answer = "new";\n`);
+      const second = await gate.visit("again");
+      await first.gone;
+      write("parts/answer.ts", 'export const answer = "new";\n');
+      await gate.visit("load");
+      await second.gone;
+      write("service.ts", source("mended"));
+      await reloaded();
+      expect((await post(`${url}/version`)).body).toBe('"mended new"');
+      const { stderr } = await program.stop();
+      expect(stderr).not.toContain("could not be reloaded");
+    });
+
+    it("ends it first when it stops, also where it hears nothing", async () => {
+      write("service.ts", `${hang("block")}while (true);\n`);
+      const { open, gone } = await gate.visit("block");
+      open("loop");
+      await gone;
+      const { code, stderr } = await program.stop();
+      expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });
+      expect(stderr).toMatch(/SIGTERM[\s\S]*another revision is wanted/);
+      expect(stderr).not.toContain("could not be reloaded");
+    });
+  });
+
   it("stops as without it", async () => {
     const { code } = await program.stop();
     expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });

@@ -3,18 +3,27 @@
  * acknowledged task is lost or ends twice. Ends with figures; the exit code is
  * 1 when a promise was broken.
  */
-import { parseArgs } from "node:util";
 import { postgresDatabase } from "../test/chaos/postgres.ts";
 import { Random } from "../test/chaos/random.ts";
 import { type ChaosDatabase, chaos, type Figures } from "../test/chaos/run.ts";
 import { sqliteDatabase } from "../test/chaos/sqlite.ts";
+import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 
 const USAGE = `Usage: npm run chaos -- [options]
+
+Kills nodes and workers under load, and proves that no acknowledged task is lost
+or ends twice. Ends with figures; the exit code is 1 when a promise was broken.
+
+Options:
   --on <name>     sqlite or postgres (default: one after the other)
-  --kills <n>     how many processes to kill on each (default: 200)
-  --seconds <n>   begin no new round after this time (default: 3600)
+  --kills <n>     how many processes to kill on each (default: 200, with --short 25)
+  --seconds <n>   begin no new round after this time (default: 3600, with --short 60)
   --seed <n>      makes the same choices as another run (default: random)
-  --short         for every change: 25 kills on each, about two minutes in all
+  --short         for every change: about two minutes in all
+  --help          shows this
+
+Example:
+  $ npm run chaos -- --on postgres --kills 50 --seed 7
 `;
 
 const KILLS_PER_ROUND = 25;
@@ -32,25 +41,31 @@ interface Options {
   readonly seed: number;
 }
 
-function readOptions(): Options {
-  const { values } = parseArgs({
+/** Undefined when help is asked for. Throws a `UsageError`. */
+function readOptions(): Options | undefined {
+  const { values } = readArguments({
     options: {
       on: { type: "string" },
       kills: { type: "string" },
       seconds: { type: "string" },
       seed: { type: "string" },
       short: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
     },
   });
+  if (values.help) {
+    return undefined;
+  }
   const number = (name: "kills" | "seconds" | "seed", otherwise: number): number => {
     const text = values[name] ?? String(otherwise);
     if (!/^\d{1,9}$/.test(text)) {
-      throw new Error(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
+      throw new UsageError(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
     }
     return Number(text);
   };
-  if (values.on !== undefined && !(values.on in DATABASES)) {
-    throw new Error(`--on must be one of ${Object.keys(DATABASES).join(", ")}, not ${values.on}`);
+  if (values.on !== undefined && !Object.hasOwn(DATABASES, values.on)) {
+    const names = Object.keys(DATABASES).join(" or ");
+    throw new UsageError(`--on must be ${names}, not ${JSON.stringify(values.on)}`);
   }
   return {
     on: values.on === undefined ? Object.keys(DATABASES) : [values.on],
@@ -102,20 +117,32 @@ async function runOn(database: ChaosDatabase, options: Options): Promise<boolean
   return figures.violations.length === 0;
 }
 
+/** Resolves with the exit code. */
+async function main(): Promise<number> {
+  const options = readOptions();
+  if (options === undefined) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  let kept = true;
+  for (const name of options.on) {
+    const database = await DATABASES[name]?.(new Random(options.seed + 1));
+    if (database && !(await runOn(database, options))) {
+      kept = false;
+    }
+  }
+  return kept ? 0 : 1;
+}
+
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => process.exit(1));
 }
 try {
-  const options = readOptions();
-  process.exitCode = 0;
-  for (const name of options.on) {
-    const database = await DATABASES[name]?.(new Random(options.seed + 1));
-    if (database && !(await runOn(database, options))) {
-      process.exitCode = 1;
-    }
-  }
+  process.exitCode = await main();
 } catch (err) {
+  const isUsage = err instanceof UsageError;
   const message = err instanceof Error ? err.message : String(err);
-  process.stderr.write(`chaos: ${message}\n${USAGE}`);
-  process.exitCode = 1;
+  const hint = isUsage ? " (npm run chaos -- --help shows the options)" : "";
+  process.stderr.write(`chaos: ${message}${hint}\n`);
+  process.exitCode = isUsage ? USAGE_EXIT_CODE : 1;
 }

@@ -1,0 +1,109 @@
+/** What `npm run bench` is called with. */
+import { readArguments, UsageError } from "../scripts/usage.ts";
+import { CONTENDERS } from "./contenders.ts";
+
+const FIGURES: Readonly<Record<string, string>> = {
+  lifecycles: "submits and their results, beside the peers (this is the default)",
+  rate: "submits at a fixed 1,000 per second",
+  backlog: "with many finished and waiting tasks in the table",
+  memory: "over many tasks that are pruned",
+  idle: "what an idle node asks of its database",
+  tokens: "what it costs to know who is calling",
+  metrics: "what it costs to count a call, and to answer /federate",
+  scrapes: "what callers wait longer while a Prometheus reads",
+};
+
+const DATABASES = ["sqlite", "postgres"];
+
+/** What is compared unless `--peers` says otherwise. */
+const USUAL = Object.keys(CONTENDERS).filter((name) => name !== "pg-boss-polling");
+
+const CONNECTIONS = "64,256";
+
+export const USAGE = `Usage: npm run bench -- [figures…] [options]
+
+Measures what npm run build has made; bench/README.md says what and how.
+
+Figures:
+${Object.entries(FIGURES)
+  .map(([name, about]) => `  ${name.padEnd(20)}${about}\n`)
+  .join("")}  all                 one after the other
+
+Options:
+  --peers <names>     what is compared in lifecycles, of ${Object.keys(CONTENDERS).join(", ")}
+                      (default: all but pg-boss-polling)
+  --connections <n,…> of lifecycles, one table for each (default: ${CONNECTIONS})
+  --rounds <n>        how often (default: 5; of scrapes 3)
+  --seconds <n>       how long each time (default: 4; of rate 15, backlog 3, idle 60, scrapes 5)
+  --tasks <n>         size of backlog (default: 100000) and of memory (default: 200000)
+  --database <name>   sqlite or postgres, for all but lifecycles, which have both (default: sqlite)
+  --quick             less of everything, to see whether it works
+  --help              shows this
+
+Example:
+  $ npm run bench -- backlog --database postgres --rounds 3
+`;
+
+export interface BenchOptions {
+  readonly figures: readonly string[];
+  readonly peers: string[];
+  readonly connections: number[];
+  readonly database: string;
+  readonly quick: boolean;
+  /** What a flag says, or else what is usual, or is for a quick run. */
+  number(flag: "rounds" | "seconds" | "tasks", usual: number, short: number): number;
+}
+
+/** Undefined when help is asked for. Throws a `UsageError`. */
+export function readOptions(): BenchOptions | undefined {
+  const { values, positionals } = readArguments({
+    allowPositionals: true,
+    options: {
+      peers: { type: "string", default: USUAL.join(",") },
+      connections: { type: "string", default: CONNECTIONS },
+      rounds: { type: "string" },
+      seconds: { type: "string" },
+      tasks: { type: "string" },
+      database: { type: "string", default: "sqlite" },
+      quick: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const { quick, database } = values;
+  if (values.help) {
+    return undefined;
+  }
+  const asked = positionals.length === 0 ? ["lifecycles"] : positionals;
+  const peers = values.peers.split(",");
+  refuseUnknown("figures", asked, [...Object.keys(FIGURES), "all"]);
+  refuseUnknown("peers", peers, Object.keys(CONTENDERS));
+  refuseUnknown("database", [database], DATABASES);
+  const given = (flag: "rounds" | "seconds" | "tasks"): number | undefined => {
+    const text = values[flag];
+    return text === undefined ? undefined : positive(flag, text);
+  };
+  const numbers = { rounds: given("rounds"), seconds: given("seconds"), tasks: given("tasks") };
+  return {
+    figures: asked.includes("all") ? Object.keys(FIGURES) : asked,
+    peers,
+    connections: values.connections.split(",").map((text) => positive("connections", text)),
+    database,
+    quick,
+    number: (flag, usual, short) => numbers[flag] ?? (quick ? short : usual),
+  };
+}
+
+function refuseUnknown(what: string, names: readonly string[], all: readonly string[]): void {
+  const unknown = names.filter((name) => !all.includes(name));
+  if (unknown.length > 0) {
+    throw new UsageError(`unknown ${what}: ${unknown.join(", ")}; there are ${all.join(", ")}`);
+  }
+}
+
+function positive(flag: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) {
+    throw new UsageError(`--${flag} must be a number above 0, not ${JSON.stringify(text)}`);
+  }
+  return value;
+}

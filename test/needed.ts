@@ -1,5 +1,5 @@
 /**
- * What tests need of a machine besides the packages: a browser, Python, Go.
+ * What tests need of a machine besides the packages: a browser, Prometheus, Python, Go.
  * Where it is missing they are left out and say why; in CI, which installs all
  * of it (`.ci/run`), they fail, so that no run is green for having tried less.
  */

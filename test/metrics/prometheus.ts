@@ -117,6 +117,19 @@ export function majorVersion(): number {
   return known;
 }
 
+/** For tests that are left out without one; undefined where there is one. */
+export const prometheusMissing: string | undefined = hasPrometheus()
+  ? undefined
+  : "there is no prometheus on the PATH";
+
+function hasPrometheus(): boolean {
+  try {
+    return majorVersion() > 0;
+  } catch {
+    return false;
+  }
+}
+
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -17,7 +17,7 @@ import { greeting } from "./start-greeting.ts";
 
 const EMAIL = "you@acme.example";
 const EXAMPLES = [
-  { name: "summarizer", flags: ["--no-authorization"] },
+  { name: "summarizer", flags: [] },
   { name: "digits", flags: ["--authorization"] },
 ];
 

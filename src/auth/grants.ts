@@ -12,6 +12,12 @@
  * was given for one purpose, would make its own successor: one for
  * everything, from everywhere, for good.
  *
+ * A deployment that anybody may call gives everybody what its authorization
+ * kept from them. So only a token that may itself call a deployment switches
+ * its authorization off (`openableBy`). A new deployment may be made open by
+ * any token that may make one: nothing in it was ever kept from anybody, and
+ * no token could name it before it is there.
+ *
  * A person is worth more than any token: their sessions reach every
  * deployment, from every network, and are opened again and again, while every
  * token ends. So no token lets a person in or gives one a higher role. To take
@@ -110,6 +116,21 @@ export function checkMadeByPerson(principal: Principal, deed: string): void {
       `a token cannot ${deed}, because every token ends and is bound, and people are not: an admin who is signed in may do it`,
     );
   }
+}
+
+/**
+ * The deployments whose authorization a principal may switch off, by id;
+ * undefined: all of the organization's.
+ */
+export function openableBy(principal: Principal): readonly string[] | undefined {
+  if (principal.kind !== "token") {
+    return undefined;
+  }
+  const { access, allDeployments, deployments } = principal;
+  if (!access.protectedEndpoint) {
+    return [];
+  }
+  return allDeployments ? undefined : deployments.map(({ deploymentId }) => deploymentId);
 }
 
 function worthOf(token: TokenPrincipal): TokenWorth {

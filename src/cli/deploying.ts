@@ -14,7 +14,7 @@ import type { Call, CloudActions } from "./command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "./curl.ts";
 import { checkedName, type DeployPlan } from "./deploy-plan.ts";
 import { statusText } from "./deployment-view.ts";
-import { usageError } from "./failure.ts";
+import { CliError, describeFailure, usageError } from "./failure.ts";
 import { plain } from "./plain.ts";
 import { ProgressLine } from "./progress.ts";
 import { waitForRollout } from "./rollout.ts";
@@ -196,7 +196,14 @@ export class Deploying {
     try {
       return await deployments.createRevision(request);
     } catch (err) {
-      if (errorFacts(err).reason !== "FILES_MISSING") {
+      const { reason } = errorFacts(err);
+      if (reason === "ACCESS_DENIED" && request.authorization === false) {
+        throw new CliError(describeFailure(err).message ?? "the token may not open it", {
+          hint: `nothing was deployed; with your password, you may: tessera deployment update ${request.deployment} --no-authorization, and then deploy`,
+          cause: err,
+        });
+      }
+      if (reason !== "FILES_MISSING") {
         throw err;
       }
       await this.#uploadFiles(built, signal);

@@ -9,8 +9,9 @@ import {
 } from "./deploy-settings.ts";
 import { NAME, showDeployment } from "./deployment-view.ts";
 import { usageError } from "./failure.ts";
+import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "./session.ts";
 
-interface UpdateFlags extends SettingsFlags {
+interface UpdateFlags extends SettingsFlags, SessionFlags {
   readonly clearEnv?: boolean;
 }
 
@@ -26,20 +27,25 @@ const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
 export function updateCommand(actions: CloudActions): Command {
   return callCommand<UpdateFlags>("update", actions, {
     description:
-      "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera deploy.",
+      "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera deploy. --no-authorization asks for your password where the login's token may not call the deployment itself.",
     arguments: [NAME],
-    options: [...SETTINGS_OPTIONS, option("--clear-env", "the workers have no variables")],
+    options: [
+      ...SETTINGS_OPTIONS,
+      option("--clear-env", "the workers have no variables"),
+      ...SESSION_OPTIONS,
+    ],
     examples: [
       "tessera deployment update summarizer --authorization",
       "tessera deployment update summarizer --workers 0..4 --memory 1Gi",
     ],
     run: async (call, flags, [name = ""]) => {
       const { deployment, paths } = changeOf(flags);
-      const changed = await call.client.deployments.updateDeployment({
-        organization: call.organization,
-        deployment: { name, ...deployment },
-        updateMask: { paths },
-      });
+      const changed = await withTokenOrSession(call, flags, (client, organization, options) =>
+        client.deployments.updateDeployment(
+          { organization, deployment: { name, ...deployment }, updateMask: { paths } },
+          options,
+        ),
+      );
       showDeployment(call, changed);
     },
   });

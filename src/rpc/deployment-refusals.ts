@@ -37,6 +37,14 @@ export function tooManyDeployments(organization: string, limit: number): Problem
   );
 }
 
+/** A token would let everybody call what it may not call itself. */
+export function notOpenable(name: string): Problem {
+  return problem(
+    "ACCESS_DENIED",
+    `deployment ${name} asks its callers for a token, and this one may not call it: to switch that off, use a token that has protected endpoint access for ${name} as well, or have a person who is signed in do it`,
+  );
+}
+
 export function workersContradict(): Problem {
   return invalidField(
     "settings.min_workers",

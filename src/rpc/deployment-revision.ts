@@ -8,6 +8,7 @@ import type {
 } from "../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../artifacts/artifact-error.ts";
 import { type ArtifactIndex, digestOf, verifyIndex } from "../artifacts/index-file.ts";
+import { openableBy } from "../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import { faultOfName } from "../auth/names.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
@@ -23,6 +24,7 @@ import {
   deploymentNotFound,
   findDeployment,
   isName,
+  notOpenable,
   tooManyDeployments,
   workersContradict,
 } from "./deployment-refusals.ts";
@@ -133,7 +135,7 @@ export function revisionHandlers(
 
 async function createRevision(
   options: RevisionOptions,
-  { organizationId, organization, by }: Member,
+  { principal, organizationId, organization, by }: Member,
   req: CreateRevisionRequest,
 ): Promise<DeploymentRecord> {
   const { accounts, hosting, keys, newId, ceilings } = options;
@@ -157,6 +159,7 @@ async function createRevision(
       ...deed(by, options),
       ...{ organizationId, name, deploymentId, artifact, settings, removeSecrets },
       ...(authorization !== undefined && { authorization }),
+      openable: openableBy(principal),
       secrets: Object.fromEntries(sealed),
       limit: ceilings.deployments,
       maxSecrets: MAX_SECRETS,
@@ -185,6 +188,8 @@ async function createRevision(
           "LIMIT_REACHED",
           `deployment ${name} would have more than ${MAX_SECRETS} secrets: remove some`,
         );
+      case "not_openable":
+        throw notOpenable(name);
       case "workers_contradict":
         throw workersContradict();
     }

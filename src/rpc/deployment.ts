@@ -4,6 +4,7 @@ import {
   DeploymentSchema,
   type DeploymentService,
 } from "../../gen/tessera/v1/deployment_pb.js";
+import { openableBy } from "../auth/grants.ts";
 import { faultOfName } from "../auth/names.ts";
 import { problem } from "../errors.ts";
 import type {
@@ -21,6 +22,7 @@ import {
   findDeployment,
   isName,
   noRevision,
+  notOpenable,
   tooManyDeployments,
   workersContradict,
 } from "./deployment-refusals.ts";
@@ -118,7 +120,7 @@ export function deploymentService(
     },
 
     async updateDeployment({ deployment: message = missing(), updateMask: mask }, ctx) {
-      const { organizationId, by } = memberOf(ctx);
+      const { principal, organizationId, by } = memberOf(ctx);
       const { name, authorization, version } = message;
       const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
       const settings = changedSettings(message, changed);
@@ -133,6 +135,7 @@ export function deploymentService(
             organizationId,
             name,
             ...(changed.has("authorization") && { authorization }),
+            openable: openableBy(principal),
             settings,
             ...(version !== 0 && { version }),
           })
@@ -147,6 +150,8 @@ export function deploymentService(
             "VERSION_CONFLICT",
             `deployment ${name} is not at version ${version} any more: read it again`,
           );
+        case "not_openable":
+          throw notOpenable(name);
         case "workers_contradict":
           throw workersContradict();
       }

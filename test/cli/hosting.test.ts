@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PASSWORD } from "../start/platform.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
 
 const FILE_BYTES = 3_000_000;
@@ -129,6 +130,11 @@ describe("a service on a platform", () => {
   });
 
   it("shows what its workers write", async () => {
+    const refused = await run("deploy", wordService("heard"), "--no-authorization");
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toContain("tessera deployment update words --no-authorization");
+    const opening = ["deployment", "update", "words", "--no-authorization", "--password-stdin"];
+    expect(await at.ada.run(opening, { input: PASSWORD })).toMatchObject({ code: 0 });
     expect(await run("deploy", wordService("heard"), "--no-authorization")).toMatchObject({
       code: 0,
     });

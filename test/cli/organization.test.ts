@@ -136,6 +136,12 @@ describe("deployment", () => {
       /^NAME +STATUS +REVISION +WORKERS +AUTHORIZATION +CHANGED +URL\ndigits +stopped +none +0 of 1\.\.2 +on +/,
     );
     expect((await run("deployment", "get", "digits")).stdout).toMatch(/authorization +on\n/);
+    const opening = ["deployment", "update", "digits", "--no-authorization"];
+    const refused = await run(...opening);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/protected endpoint access for digits.*\n.*--password-stdin\n$/);
+    const opened = await runAsPerson(...opening);
+    expect(opened.stdout).toMatch(/authorization +off\n/);
     expect(await run("deployment", "delete", "digits")).toMatchObject({ code: 2 });
     expect(await run("deployment", "delete", "digits", "--yes")).toMatchObject({
       code: 0,

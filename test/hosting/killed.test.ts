@@ -86,7 +86,7 @@ describe("a node that is killed", () => {
     const closedAtMs = performance.now();
     await until(there, ({ status }) => status === 401);
     expect(performance.now() - closedAtMs).toBeLessThan(1_000);
-    await world.client.deployments.updateDeployment({
+    await (await world.callerClient()).deployments.updateDeployment({
       deployment: { name: "echo", authorization: false },
       updateMask: { paths: ["authorization"] },
     });

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, artifact, reasonOf, World } from "./world.ts";
+import { writeIndex } from "../../src/artifacts/index-file.ts";
+import { errorFacts, type TesseraClient } from "../../src/client/index.ts";
+import { type Answer, artifact, reasonOf, upload, World } from "./world.ts";
 
 describe("a protected deployment", () => {
   let world: World;
@@ -77,9 +79,31 @@ describe("a protected deployment", () => {
     expect(answer.status).toBe(401);
   });
 
+  it("is opened by a revision of a token only where the token may call it", async () => {
+    const built = await artifact();
+    await upload(world.client, built);
+    const deploy = ({ deployments }: TesseraClient, authorization?: boolean) =>
+      deployments.createRevision({
+        deployment: "other",
+        index: Buffer.from(writeIndex(built.index)),
+        ...(authorization !== undefined && { authorization }),
+      });
+    const elsewhere = await world.callerClient(["echo"]);
+    for (const client of [world.client, elsewhere]) {
+      const refused = await deploy(client, false).catch(errorFacts);
+      expect(refused).toMatchObject({ reason: "ACCESS_DENIED" });
+    }
+    expect(await deploy(world.client)).toMatchObject({ authorization: true, targetRevision: 2 });
+    const here = await world.callerClient(["other"]);
+    expect(await deploy(here, false)).toMatchObject({ authorization: false, targetRevision: 3 });
+    // It is open already: nothing is given away.
+    expect(await deploy(world.client, false)).toMatchObject({ targetRevision: 4 });
+  });
+
   it("opens and closes at once", async () => {
+    const { deployments } = await world.callerClient();
     const set = (authorization: boolean) =>
-      world.client.deployments.updateDeployment({
+      deployments.updateDeployment({
         deployment: { name: "echo", authorization },
         updateMask: { paths: ["authorization"] },
       });

@@ -106,6 +106,16 @@ export class World implements AsyncDisposable {
     this.client = createTesseraClient({ url: platform.url, token: world.token });
   }
 
+  /** A client with a token that may call deployments besides: these, or all. */
+  async callerClient(deployments?: readonly string[]): Promise<TesseraClient> {
+    const { url } = this.platform;
+    const { value: token } = await this.platform.createToken(this.cookie, {
+      access: ["developer_operations", "protected_endpoint"],
+      ...(deployments === undefined ? { all_deployments: true } : { deployments }),
+    });
+    return createTesseraClient({ url, token });
+  }
+
   /** Uploads what is missing of an artifact, and makes it the next revision. */
   async deploy(
     name: string,

@@ -1,5 +1,6 @@
 /** No token makes anything that is worth more than itself: not by itself, and not by the people that it lets in. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { openSqlite } from "../storage/sqlite/databases.ts";
@@ -8,6 +9,7 @@ import { TokenCalls } from "./token-calls.ts";
 import {
   type Company,
   type MadeToken,
+  newDeployment,
   newMember,
   newName,
   newToken,
@@ -92,6 +94,84 @@ describe("the end of a token", () => {
     const { body } = await call(maker, getToken, { tokenId });
     expect(body).toMatchObject({ version: 1, ...NETWORKS });
     expect((await call(maker, rotateToken, { tokenId: maker.tokenId })).outcome).toBe("ok");
+  });
+});
+
+describe("a deployment with authorization on", () => {
+  const { updateDeployment, createDeployment, getDeployment } = DeploymentService.method;
+  const CALLER = { developerOperations: true, protectedEndpoint: true, monitoring: false };
+  let name: string;
+  beforeEach(async () => {
+    name = await newDeployment(platform, company);
+  });
+
+  const set = (by: { readonly headers: object }, authorization: boolean) =>
+    platform.call(
+      updateDeployment,
+      { deployment: { name, authorization }, updateMask: "authorization" },
+      { headers: { ...by.headers }, address: ADDRESS },
+    );
+
+  it.each([
+    ["a personal token without protected endpoint access", () => adminToken()],
+    ["an organization token without it", () => newToken(platform, company)],
+    [
+      "a token with it for another deployment",
+      async () =>
+        newToken(platform, company, {
+          access: CALLER,
+          deployments: [await newDeployment(platform, company)],
+        }),
+    ],
+  ])("is not opened to everybody by %s", async (_, make) => {
+    const token = await make();
+    const refused = await set(token, false);
+    expect(refused).toMatchObject({ status: 403, outcome: "ACCESS_DENIED" });
+    expect(refused.body.message).toContain(`protected endpoint access for ${name}`);
+    const byRest = await platform.rest(
+      "PATCH",
+      `/api/v1/deployments/${name}?update_mask=authorization`,
+      { authorization: false },
+      { headers: token.headers, address: ADDRESS },
+    );
+    expect(byRest).toMatchObject({ status: 403, outcome: "ACCESS_DENIED" });
+    expect((await call(token, getDeployment, { name })).body.authorization).toBe(true);
+    expect((await set(token, true)).outcome).toBe("ok");
+    const message = { deployment: { name, settings: { maxWorkers: 3 } } };
+    expect((await call(token, updateDeployment, message)).outcome).toBe("ok");
+  });
+
+  it("is opened by a token that may call it, and by people", async () => {
+    const { headers } = await newMember(platform, company);
+    const openers = [
+      { headers },
+      await newToken(platform, company, { access: CALLER, deployments: [name] }),
+      await newToken(platform, company, { access: CALLER, allDeployments: true }),
+    ];
+    for (const opener of openers) {
+      expect((await set(opener, false)).outcome).toBe("ok");
+      // Nothing is given away by what is open already.
+      expect((await set(await adminToken(), false)).outcome).toBe("ok");
+      expect((await set(await adminToken(), true)).body.authorization).toBe(true);
+    }
+  });
+
+  it("is none that a token makes: a new one may be open from the start", async () => {
+    const made = await call(await adminToken(), createDeployment, { name: newName("app") });
+    expect(made.outcome).toBe("ok");
+    expect(made.body).not.toHaveProperty("authorization");
+  });
+
+  it("does not open by being made anew under its name", async () => {
+    const caller = await newToken(platform, company, {
+      access: CALLER,
+      deployments: [name],
+    });
+    const { headers } = company.admin;
+    await platform.call(DeploymentService.method.deleteDeployment, { name }, { headers });
+    const message = { name, authorization: true };
+    await platform.call(createDeployment, message, { headers });
+    expect((await set(caller, false)).outcome).toBe("ACCESS_DENIED");
   });
 });
 

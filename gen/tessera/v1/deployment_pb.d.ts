@@ -40,7 +40,8 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
   name: string;
 
   /**
-   * Whether callers need a token with protected endpoint access.
+   * Whether callers need a token with protected endpoint access. See
+   * UpdateDeployment for who may turn it off.
    *
    * @generated from field: bool authorization = 4;
    */
@@ -685,7 +686,8 @@ export declare type CreateRevisionRequest = Message<"tessera.v1.CreateRevisionRe
 
   /**
    * Whether callers need a token from now on. Not set: as before; in a new
-   * deployment, they do not.
+   * deployment, they do not. False takes protected endpoint access for a
+   * deployment that had it on, if a token asks.
    *
    * @generated from field: optional bool authorization = 7;
    */
@@ -1065,12 +1067,15 @@ export declare const DeploymentService: GenService<{
   },
   /**
    * UpdateDeployment changes a deployment. Turning authorization on holds at
-   * once on this node and within a second on the others. Memory, cpu and env
-   * are those of new workers, by which the running ones are replaced.
+   * once on this node and within a second on the others. A token turns it off
+   * only where it may call the deployment itself. Memory, cpu and env are
+   * those of new workers, by which the running ones are replaced.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID, also for a mask with other fields), ABORTED
-   * (VERSION_CONFLICT when `version` is given and is not the current one).
+   * (VERSION_CONFLICT when `version` is given and is not the current one),
+   * PERMISSION_DENIED (ACCESS_DENIED: authorization would be turned off by a
+   * token without protected endpoint access for the deployment).
    *
    * @generated from rpc tessera.v1.DeploymentService.UpdateDeployment
    */
@@ -1130,7 +1135,8 @@ export declare const DeploymentService: GenService<{
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID, REQUEST_INVALID),
    * FAILED_PRECONDITION (FILES_MISSING), RESOURCE_EXHAUSTED (LIMIT_REACHED:
-   * deployments of the organization, or secrets of the deployment).
+   * deployments of the organization, or secrets of the deployment),
+   * PERMISSION_DENIED (ACCESS_DENIED, as for UpdateDeployment).
    *
    * @generated from rpc tessera.v1.DeploymentService.CreateRevision
    */

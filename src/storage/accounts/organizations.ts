@@ -44,6 +44,12 @@ export interface DeploymentSettings {
 /** Undefined fields stay; `env` is changed as a whole. */
 export type SettingsUpdate = Partial<DeploymentSettings>;
 
+/**
+ * Ids of the deployments whose authorization may be switched off; of another
+ * one, that is refused as `not_openable`. Undefined: of each.
+ */
+export type Openable = readonly string[] | undefined;
+
 export type DesiredState = "running" | "stopped";
 
 export interface DeploymentRecord {
@@ -208,13 +214,14 @@ export interface Organizations {
       OfOrganization & {
         readonly name: string;
         readonly authorization?: boolean;
+        readonly openable?: Openable;
         readonly settings?: SettingsUpdate;
         readonly version?: number;
       },
   ): Promise<
     | { readonly outcome: "updated"; readonly deployment: DeploymentRecord }
     /** `workers_contradict`: there would have to be more workers than there may be. */
-    | { readonly outcome: "not_found" | "version_conflict" | "workers_contradict" }
+    | { readonly outcome: "not_found" | "version_conflict" | "workers_contradict" | "not_openable" }
   >;
 
   /** Refused while the deployment has tasks that are not finished, unless forced: they then are lost. */

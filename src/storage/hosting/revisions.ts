@@ -1,5 +1,10 @@
 import type { Deed, Page, PageQuery } from "../accounts/accounts.ts";
-import type { DeploymentRecord, DesiredState, SettingsUpdate } from "../accounts/organizations.ts";
+import type {
+  DeploymentRecord,
+  DesiredState,
+  Openable,
+  SettingsUpdate,
+} from "../accounts/organizations.ts";
 
 export interface EndpointSummary {
   readonly name: string;
@@ -67,6 +72,7 @@ export interface Revisions {
         readonly artifact: NewArtifact;
         /** Undefined stays; false in a new deployment. */
         readonly authorization?: boolean;
+        readonly openable?: Openable;
         readonly settings?: SettingsUpdate;
         /** Sealed values to set, by name. */
         readonly secrets?: { readonly [name: string]: string };
@@ -85,7 +91,7 @@ export interface Revisions {
     | { readonly outcome: "files_missing"; readonly files: readonly string[] }
     /** Files whose size is another than the index says. */
     | { readonly outcome: "sizes_differ"; readonly files: readonly string[] }
-    | { readonly outcome: "limit" | "too_many_secrets" | "workers_contradict" }
+    | { readonly outcome: "limit" | "too_many_secrets" | "workers_contradict" | "not_openable" }
   >;
 
   /**

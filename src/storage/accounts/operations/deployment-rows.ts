@@ -1,7 +1,7 @@
 /** Deployments as rows; whoever writes one holds the organization's lock. */
 import type { Deed } from "../accounts.ts";
 import { type Operation, query } from "../operation.ts";
-import type { DeploymentRecord, DesiredState } from "../organizations.ts";
+import type { DeploymentRecord, DesiredState, Openable } from "../organizations.ts";
 
 export interface DeploymentRow {
   readonly deployment_id: string;
@@ -50,6 +50,15 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
     },
     version: row.version,
   };
+}
+
+/** Whether a change would switch off the authorization of a deployment that may not be opened. */
+export function opensWrongly(
+  { deploymentId, authorization }: DeploymentRecord,
+  change: { readonly authorization?: boolean; readonly openable?: Openable },
+): boolean {
+  const opens = authorization && change.authorization === false;
+  return opens && change.openable !== undefined && !change.openable.includes(deploymentId);
 }
 
 /** A deployment before anything was deployed, with the settings that it has by default. */

@@ -9,6 +9,7 @@ import {
   type DeploymentRow,
   insertDeployment,
   newDeployment,
+  opensWrongly,
   SELECT_DEPLOYMENTS,
   storeDeployment,
   toDeployment,
@@ -82,6 +83,9 @@ export function* updateDeployment(
   }
   if (version !== undefined && version !== before.version) {
     return { outcome: "version_conflict" };
+  }
+  if (opensWrongly(before, parameters)) {
+    return { outcome: "not_openable" };
   }
   const { deploymentId } = before;
   const { authorization = before.authorization } = parameters;

@@ -6,6 +6,7 @@ import {
   countDeployments,
   insertDeployment,
   newDeployment,
+  opensWrongly,
   storeDeployment,
 } from "../../accounts/operations/deployment-rows.ts";
 import { findDeployment } from "../../accounts/operations/deployments.ts";
@@ -30,6 +31,9 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   const found = yield* findDeployment({ organizationId, name });
   if (found === undefined ? yield* isDeleted(deploymentId) : found.deploymentId !== deploymentId) {
     return { outcome: "conflict", deploymentId: found?.deploymentId };
+  }
+  if (found !== undefined && opensWrongly(found, parameters)) {
+    return { outcome: "not_openable" };
   }
   if (found === undefined && (yield* countDeployments(organizationId)) >= parameters.limit) {
     return { outcome: "limit" };

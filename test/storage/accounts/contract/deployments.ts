@@ -66,6 +66,27 @@ export function deploymentsContract(it: It): void {
     expect(await accounts.updateDeployment(none)).toEqual({ outcome: "not_found" });
   });
 
+  it("switches authorization off only of those that may be opened", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId } = await platform.setUp();
+    const deploymentId = await platform.deployment(organizationId, "summarizer");
+    const key = { organizationId, name: "summarizer" };
+    const set = (authorization: boolean, openable: readonly string[] | undefined) => {
+      const change = { ...key, authorization, openable, settings: { maxWorkers: 9 } };
+      return accounts.updateDeployment({ ...platform.deed(), ...change });
+    };
+    for (const openable of [[], ["another"]]) {
+      const refused = async () =>
+        expect(await set(false, openable)).toEqual({ outcome: "not_openable" });
+      expect(await platform.changesOf(refused)).toEqual([]);
+    }
+    const found = await accounts.findDeployment(key);
+    expect(found).toMatchObject({ authorization: true, settings: { maxWorkers: 2 }, version: 1 });
+    expect(await set(true, [])).toMatchObject({ outcome: "updated" });
+    expect(await set(false, ["another", deploymentId])).toMatchObject({ outcome: "updated" });
+    expect(await set(false, [])).toMatchObject({ outcome: "updated" });
+  });
+
   it("changes the settings that are given, if they are still those that were read", async (platform) => {
     const { accounts } = platform;
     const { organizationId } = await platform.setUp();

@@ -73,6 +73,21 @@ export function revisionsContract(it: It): void {
     expect(await platform.accounts.findDeployment({ organizationId, name })).toEqual(deployed);
   });
 
+  it("opens with a revision only a deployment that may be opened, or a new one", async (platform) => {
+    const { hosting } = platform;
+    await platform.deploy(["one"], { authorization: false, openable: [] });
+    await platform.deploy(["one"], { authorization: true });
+    const open = (openable: readonly string[]) => {
+      const change = { authorization: false, openable };
+      return hosting.createRevision(platform.newRevision(artifactOf("one"), change));
+    };
+    const refused = async () => expect(await open(["other"])).toEqual({ outcome: "not_openable" });
+    expect(await platform.changesOf(refused)).toEqual([]);
+    const kept = await platform.deploy(["one"], { openable: [] });
+    expect(kept).toMatchObject({ authorization: true, targetRevision: 3 });
+    expect(await open(["summarizer-id"])).toMatchObject({ deployment: { authorization: false } });
+  });
+
   it("refuses files that are missing or of another size, and then writes nothing", async (platform) => {
     const { hosting, organizationId } = platform;
     await platform.upload("one");

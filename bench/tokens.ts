@@ -277,6 +277,7 @@ async function createToken(
     },
     secret: { digest, digestKeyId: keyId, hint: parseTokenValue(value)?.hint ?? "" },
     limit: 1_000_000,
+    personalLimit: 1_000_000,
   });
   return { value, tokenId };
 }

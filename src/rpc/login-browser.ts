@@ -6,7 +6,8 @@ import type { RedeemOutcome } from "../storage/accounts/logins.ts";
 import { actorOf, callerOf, deed, memberIn } from "./caller.ts";
 import type { LoginOptions } from "./login.ts";
 import { challengeOf, checkAuthorization } from "./login-request.ts";
-import { loginInvalid, loginResponse, newLoginToken, tooManyTokens } from "./login-token.ts";
+import { loginInvalid, loginResponse, newLoginToken } from "./login-token.ts";
+import { tooManyTokens } from "./token-visible.ts";
 
 /** The browser carries the code to the program at once. */
 const CODE_LIFETIME_MS = 60_000;
@@ -57,7 +58,8 @@ export function browserLoginHandlers(
         ({ outcome }) => outcome === "invalid",
       );
       if (redeemed.outcome !== "redeemed") {
-        throw redeemed.outcome === "limit" ? tooManyTokens() : loginInvalid();
+        const { outcome } = redeemed;
+        throw outcome === "invalid" ? loginInvalid() : tooManyTokens(outcome);
       }
       return loginResponse(redeemed, value, ctx);
     },

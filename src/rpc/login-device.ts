@@ -14,7 +14,8 @@ import type { Logins } from "../storage/accounts/logins.ts";
 import { actorOf, callerOf, deed, memberIn } from "./caller.ts";
 import type { LoginOptions } from "./login.ts";
 import { faultOfHostName } from "./login-request.ts";
-import { loginInvalid, loginResponse, newLoginToken, tooManyTokens } from "./login-token.ts";
+import { loginInvalid, loginResponse, newLoginToken } from "./login-token.ts";
+import { tooManyTokens } from "./token-visible.ts";
 import { refuse, violationsOf } from "./violations.ts";
 
 /** RFC 8628 leaves the times to the server; these are those of most. */
@@ -148,7 +149,8 @@ export function deviceLoginHandlers(
         case "invalid":
           throw loginInvalid();
         case "limit":
-          throw tooManyTokens();
+        case "personal_limit":
+          throw tooManyTokens(redeemed.outcome);
       }
     },
   };

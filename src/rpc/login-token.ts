@@ -5,7 +5,7 @@ import type { LoginToken, RedeemOutcome } from "../storage/accounts/logins.ts";
 import type { LoginOptions } from "./login.ts";
 import { toTokenMessage } from "./token-messages.ts";
 import { newSecret } from "./token-secret.ts";
-import { MAX_TOKENS } from "./token-visible.ts";
+import { MAX_PERSONAL_TOKENS, MAX_TOKENS } from "./token-visible.ts";
 
 const TOKEN_LIFETIME_MS = 90 * 24 * 3_600_000;
 
@@ -28,7 +28,8 @@ export function newLoginToken({ keys, now, newId }: Pick<LoginOptions, "keys" | 
     notBeforeMs: undefined,
     allowedNetworks: [],
   };
-  return { value, token: { tokenId, secret, fields, limit: MAX_TOKENS } };
+  const limits = { limit: MAX_TOKENS, personalLimit: MAX_PERSONAL_TOKENS };
+  return { value, token: { tokenId, secret, fields, ...limits } };
 }
 
 export function loginResponse(
@@ -38,13 +39,6 @@ export function loginResponse(
 ) {
   ctx.responseHeader.set("cache-control", "no-store");
   return { token: toTokenMessage(token), value, organization, email };
-}
-
-export function tooManyTokens(): Problem {
-  return problem(
-    "LIMIT_REACHED",
-    `the organization has ${MAX_TOKENS} tokens: delete some that are not used any more, and log in again`,
-  );
 }
 
 /** The same whatever was wrong. */

@@ -8,6 +8,12 @@ import type { Member } from "./caller.ts";
 /** Of one organization: what a program that makes one each minute reaches in a week. */
 export const MAX_TOKENS = 10_000;
 
+/**
+ * Of one person in one organization, so that no member can use up what all
+ * have. Those that have expired count: otherwise many that end at once would.
+ */
+export const MAX_PERSONAL_TOKENS = 1_000;
+
 interface Wanted {
   readonly member: Member;
   readonly tokenId: string;
@@ -52,8 +58,21 @@ export function tokenNotFound(tokenId: string): Problem {
 
 /** Why a token cannot be what was asked for. */
 export type Refused =
-  | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" }
+  | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" | "personal_limit" }
   | { readonly outcome: "unknown_deployments"; readonly names: readonly string[] };
+
+/** `personal_limit`: it is the person who has too many. */
+export function tooManyTokens(
+  outcome: "limit" | "personal_limit",
+  organization = "the organization",
+): Problem {
+  return problem(
+    "LIMIT_REACHED",
+    outcome === "limit"
+      ? `${organization} has ${MAX_TOKENS} tokens, expired ones included: delete some that are not used any more, and try again`
+      : `you have ${MAX_PERSONAL_TOKENS} personal tokens in ${organization}, expired ones included, which is the share of each member: delete personal tokens of yours that are not used any more, and try again`,
+  );
+}
 
 export function refusal(refused: Refused, organization: string): Problem {
   switch (refused.outcome) {
@@ -68,10 +87,8 @@ export function refusal(refused: Refused, organization: string): Problem {
         `monitoring tokens are not enabled for ${organization}: ask the operator of the platform, who enables them with tessera admin monitoring`,
       );
     case "limit":
-      return problem(
-        "LIMIT_REACHED",
-        `${organization} has ${MAX_TOKENS} tokens: delete some that are not used any more`,
-      );
+    case "personal_limit":
+      return tooManyTokens(refused.outcome, organization);
     case "unknown_deployments": {
       const [first = ""] = refused.names;
       const names = refused.names.slice(0, 10).join(", ");

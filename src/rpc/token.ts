@@ -15,7 +15,14 @@ import { newTokenFields } from "./token-fields.ts";
 import { toTokenMessage } from "./token-messages.ts";
 import { newSecret } from "./token-secret.ts";
 import { updateToken } from "./token-update.ts";
-import { findOwnToken, findToken, MAX_TOKENS, refusal, tokenNotFound } from "./token-visible.ts";
+import {
+  findOwnToken,
+  findToken,
+  MAX_PERSONAL_TOKENS,
+  MAX_TOKENS,
+  refusal,
+  tokenNotFound,
+} from "./token-visible.ts";
 
 export interface TokenOptions extends Sources {
   readonly accounts: Pick<
@@ -55,6 +62,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
         fields,
         secret,
         limit: MAX_TOKENS,
+        personalLimit: MAX_PERSONAL_TOKENS,
       });
       if (created.outcome !== "created") {
         throw refusal(created, organization);

@@ -195,6 +195,7 @@ export async function createToken(
     fields: { ...DEVELOPER, ...fields },
     secret: secretOf(value, keys),
     limit: 1_000,
+    personalLimit: 1_000,
   });
   if (created.outcome !== "created") {
     throw new Error(created.outcome);

@@ -27,6 +27,7 @@ describe.each(Object.entries(DATABASES))("sealed values on %s", (_name, open) =>
           sealed: index === 0 ? "broken" : keys.seal(value, context),
         },
         limit: 1_000,
+        personalLimit: 1_000,
       });
     }
     const key = { organizationId: ACME, deploymentId: "deployment 1", name: "API_KEY" };

@@ -155,6 +155,7 @@ export async function newToken(
     kind,
     userId,
     limit: 100_000,
+    personalLimit: 100_000,
     secret: made.secret,
     fields: {
       name: newName("token"),

@@ -391,7 +391,8 @@ export declare const LoginService: GenService<{
    * RedeemLogin gives the program its token for the code.
    *
    * Errors: FAILED_PRECONDITION (LOGIN_INVALID: unknown, used, expired, or
-   * not of this verifier or redirect).
+   * not of this verifier or redirect), RESOURCE_EXHAUSTED (LIMIT_REACHED: as
+   * for CreateToken; the code is used up).
    *
    * @generated from rpc tessera.v1.LoginService.RedeemLogin
    */
@@ -441,7 +442,8 @@ export declare const LoginService: GenService<{
    *
    * Errors: FAILED_PRECONDITION (LOGIN_PENDING: ask again after the interval;
    * LOGIN_INVALID: unknown, redeemed or expired), RESOURCE_EXHAUSTED
-   * (LOGIN_SLOW_DOWN: asked too soon, the interval is 5 s longer now),
+   * (LOGIN_SLOW_DOWN: asked too soon, the interval is 5 s longer now;
+   * LIMIT_REACHED: as for CreateToken, and the code is used up),
    * PERMISSION_DENIED (LOGIN_DENIED).
    *
    * @generated from rpc tessera.v1.LoginService.RedeemDeviceLogin

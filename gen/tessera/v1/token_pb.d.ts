@@ -645,7 +645,9 @@ export declare const TokenService: GenService<{
    * NOT_FOUND (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION
    * (MONITORING_DISABLED), PERMISSION_DENIED (ACCESS_DENIED for one that is
    * worth more than the caller's, ADMIN_REQUIRED for organization tokens),
-   * RESOURCE_EXHAUSTED (LIMIT_REACHED).
+   * RESOURCE_EXHAUSTED (LIMIT_REACHED: an organization has at most 10,000
+   * tokens, and of these each person at most 1,000 personal ones; expired ones
+   * count until they are deleted).
    *
    * @generated from rpc tessera.v1.TokenService.CreateToken
    */

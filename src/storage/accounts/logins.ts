@@ -17,6 +17,8 @@ export interface LoginToken {
   readonly fields: Omit<TokenFields, "name">;
   /** Refuse when the organization has so many tokens. Default: no limit. */
   readonly limit?: number;
+  /** Refuse when the person has so many personal ones there. Default: no limit. */
+  readonly personalLimit?: number;
 }
 
 export type RedeemOutcome =
@@ -28,8 +30,8 @@ export type RedeemOutcome =
     }
   /** Unknown, expired, used, or the person is no member any more. */
   | { readonly outcome: "invalid" }
-  /** The organization has as many tokens as the login's `limit`; the code is used up. */
-  | { readonly outcome: "limit" };
+  /** The organization, or the person there, has as many tokens as the login's limit; the code is used up. */
+  | { readonly outcome: "limit" | "personal_limit" };
 
 /** The server's side of logins on the command line. Each code is redeemed once. */
 export interface Logins {

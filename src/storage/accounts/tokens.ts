@@ -107,12 +107,14 @@ export interface Tokens {
         readonly userId: string | undefined;
         readonly fields: TokenFields;
         readonly secret: NewSecret;
-        /** Refuse when the organization has so many. */
+        /** Refuse when the organization has so many, expired ones included: they can be prolonged. */
         readonly limit: number;
+        /** Refuse when a personal token's person has so many there; expired ones count too. */
+        readonly personalLimit: number;
       },
   ): Promise<
     | { readonly outcome: "created"; readonly token: TokenRecord }
-    | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" }
+    | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" | "personal_limit" }
     | UnknownDeployments
   >;
 

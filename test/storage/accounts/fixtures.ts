@@ -135,7 +135,8 @@ export class Platform {
 
   /** What `createToken` is asked with. */
   newToken(organizationId: string, options: TokenOptions = {}) {
-    const { kind = "organization", userId, fields, secret = this.secret(), limit = 100 } = options;
+    const { kind = "organization", userId, fields, secret = this.secret() } = options;
+    const { limit = 100, personalLimit = 100 } = options;
     return {
       ...this.deed("ada@example.com"),
       organizationId,
@@ -145,6 +146,7 @@ export class Platform {
       fields: { ...FIELDS, ...fields },
       secret,
       limit,
+      personalLimit,
     };
   }
 
@@ -181,6 +183,7 @@ interface TokenOptions {
   readonly fields?: Partial<TokenFields>;
   readonly secret?: NewSecret;
   readonly limit?: number;
+  readonly personalLimit?: number;
 }
 
 /** Pages of a list, one after the other, until there is no next. */

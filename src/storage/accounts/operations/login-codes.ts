@@ -100,6 +100,7 @@ export function* endLogin(
     fields: { ...token.fields, name: hostName || NO_HOST_NAME },
     secret: token.secret,
     limit: token.limit ?? Number.POSITIVE_INFINITY,
+    personalLimit: token.personalLimit ?? Number.POSITIVE_INFINITY,
     origin: `${way} login`,
   });
   switch (created.outcome) {
@@ -111,7 +112,8 @@ export function* endLogin(
         email: member.email,
       };
     case "limit":
-      return { outcome: "limit" };
+    case "personal_limit":
+      return { outcome: created.outcome };
     default:
       return { outcome: "invalid" };
   }

@@ -30,6 +30,7 @@ export function* addToken(
     readonly fields: TokenFields;
     readonly secret: NewSecret;
     readonly limit: number;
+    readonly personalLimit: number;
     /** How it came to be, for the audit log. */
     readonly origin?: string;
   },
@@ -45,6 +46,10 @@ export function* addToken(
   const names = yield* unknownDeployments(organizationId, fields.deployments);
   if (names.length > 0) {
     return { outcome: "unknown_deployments", names };
+  }
+  const theirs = kind === "personal" ? yield* countPersonalTokens(organizationId, userId) : 0;
+  if (theirs >= token.personalLimit) {
+    return { outcome: "personal_limit" };
   }
   const [there] = yield* query<{ count: number }>(
     "SELECT count(*) AS count FROM tokens WHERE organization_id = ?",
@@ -104,6 +109,19 @@ function* isMember(organizationId: string, userId: string | undefined): Operatio
     userId,
   );
   return rows.length > 0;
+}
+
+function* countPersonalTokens(
+  organizationId: string,
+  userId: string | undefined,
+): Operation<number> {
+  const [theirs] = yield* query<{ count: number }>(
+    `SELECT count(*) AS count FROM tokens
+     WHERE user_id = ? AND organization_id = ? AND kind = 'personal'`,
+    userId,
+    organizationId,
+  );
+  return theirs?.count ?? 0;
 }
 
 function* readBack(key: {

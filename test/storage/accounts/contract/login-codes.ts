@@ -82,12 +82,17 @@ export function loginCodesContract(it: It): void {
     expect(await accounts.redeemLoginCode(redemption(platform))).toEqual({ outcome: "invalid" });
   });
 
-  it("refuses when the organization has too many tokens", async (platform) => {
+  it("refuses when the organization or the person has too many tokens", async (platform) => {
     const { accounts } = platform;
-    await authorize(platform, await platform.setUp());
-    const { token, ...code } = redemption(platform);
-    expect(await accounts.redeemLoginCode({ ...code, token: { ...token, limit: 0 } })).toEqual({
-      outcome: "limit",
-    });
+    const who = await platform.setUp();
+    for (const [limits, outcome] of [
+      [{ limit: 0 }, "limit"],
+      [{ personalLimit: 0 }, "personal_limit"],
+    ] as const) {
+      await authorize(platform, who);
+      const { token, ...code } = redemption(platform);
+      const redeemed = await accounts.redeemLoginCode({ ...code, token: { ...token, ...limits } });
+      expect(redeemed).toEqual({ outcome });
+    }
   });
 }

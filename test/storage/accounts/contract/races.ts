@@ -185,6 +185,12 @@ export function racesContract(declare: It): void {
       accounts.createToken(platform.newToken(organizationId, { limit: 3 })),
     );
     expect(await outcomes(tokens)).toEqual({ created: 3, limit: 3 });
+    const userId = await platform.join(organizationId, "bob@example.com");
+    const theirs = times(6, () => {
+      const options = { kind: "personal", userId, personalLimit: 2 } as const;
+      return accounts.createToken(platform.newToken(organizationId, options));
+    });
+    expect(await outcomes(theirs)).toEqual({ created: 2, personal_limit: 4 });
     const logins = times(6, (index) =>
       accounts.createDeviceLogin({
         deviceDigest: `device ${index}`,

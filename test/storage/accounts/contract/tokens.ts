@@ -80,6 +80,39 @@ export function tokensContract(it: It): void {
     expect(listed.items).toEqual([]);
   });
 
+  it("gives each person a share of personal tokens in each organization", async (platform) => {
+    const { accounts } = platform;
+    const ada = await platform.setUp();
+    const { organizationId, userId } = ada;
+    const second = { organizationId: platform.newId("organization"), userId };
+    const globex = { ...second, name: "globex", displayName: "" };
+    await accounts.createOrganization({ ...platform.deed(), ...globex });
+    const bob = { organizationId, userId: await platform.join(organizationId, "bob@example.com") };
+    const create = (who: typeof ada, options: Parameters<typeof platform.newToken>[1] = {}) => {
+      const personal = { kind: "personal", userId: who.userId, personalLimit: 2 } as const;
+      const token = platform.newToken(who.organizationId, { ...personal, ...options });
+      return accounts.createToken(token);
+    };
+    const expired = { fields: { expiresAtMs: platform.nowMs - 1 } };
+    expect(await create(bob, expired)).toMatchObject({ outcome: "created" });
+    const made = await create(bob);
+    expect(made).toMatchObject({ outcome: "created" });
+    expect(await platform.changesOf(() => create(bob))).toEqual([]);
+    expect(await create(bob)).toEqual({ outcome: "personal_limit" });
+    // They can do something about their own share.
+    expect(await create(bob, { limit: 0 })).toEqual({ outcome: "personal_limit" });
+    expect(await create(ada)).toMatchObject({ outcome: "created" });
+    expect(await create(ada, { kind: "organization" })).toMatchObject({ outcome: "created" });
+    expect(await create(ada, { kind: "organization" })).toMatchObject({ outcome: "created" });
+    expect(await create(ada)).toMatchObject({ outcome: "created" });
+    expect(await create(ada)).toEqual({ outcome: "personal_limit" });
+    expect(await create(ada, { limit: 6, kind: "organization" })).toEqual({ outcome: "limit" });
+    expect(await create(second)).toMatchObject({ outcome: "created" });
+    const tokenId = made.outcome === "created" ? made.token.tokenId : "";
+    await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
+    expect(await create(bob)).toMatchObject({ outcome: "created" });
+  });
+
   it("takes monitoring tokens while the operator has enabled them", async (platform) => {
     const { accounts, nowMs } = platform;
     const { organizationId } = await platform.setUp();

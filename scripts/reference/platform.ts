@@ -51,6 +51,20 @@ const REFUSALS: { readonly [access in Access]?: readonly Reason[] } = {
   [Access.ADMIN]: ["TOKEN_INVALID", "ACCESS_DENIED", "ADMIN_REQUIRED"],
 };
 
+const KEY: JsonSchema = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: "The same as `idempotency_key` of the body, which must not contradict it.",
+  schema: { type: "string", maxLength: 255 },
+};
+
+const REPLAYED: JsonSchema = {
+  "Idempotent-Replayed": {
+    description: "`true` when an earlier task with the same key is given again.",
+    schema: { type: "string", enum: ["true"] },
+  },
+};
+
 /** The document. */
 export function platformDocument(): JsonSchema {
   const services = readFiles().flatMap((file) => file.services);
@@ -104,7 +118,8 @@ function operationOf(route: Route<Binding>, schemas: MessageSchemas): JsonSchema
   const callers = getOption(method, access);
   const isStream = method.methodKind === "server_streaming";
   const contentType = isStream ? "application/x-ndjson" : "application/json";
-  const { rawResponse } = route.target;
+  const { rawResponse, key } = route.target;
+  const takesKey = key.kind === "field";
   const output = rawResponse
     ? {}
     : responseField
@@ -120,6 +135,7 @@ function operationOf(route: Route<Binding>, schemas: MessageSchemas): JsonSchema
     parameters: [
       ...[...fields.values()].map((path) => parameter("path", path, schemas)),
       ...queryOf(inQuery, schemas),
+      ...(takesKey ? [KEY] : []),
     ],
     ...(body.kind === "none"
       ? {}
@@ -143,6 +159,7 @@ function operationOf(route: Route<Binding>, schemas: MessageSchemas): JsonSchema
           : isStream
             ? "A stream: Server-Sent Events or lines of JSON, as `Accept` asks."
             : "Done.",
+        ...(takesKey ? { headers: REPLAYED } : {}),
         content: { [rawResponse ? "*/*" : contentType]: { schema: output } },
       },
       ...failuresOf([

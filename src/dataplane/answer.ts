@@ -21,9 +21,6 @@ export function sendSubmitted(
   task: Task,
   { words, replayed }: { readonly words: Words; readonly replayed: boolean },
 ): FastifyReply {
-  if (replayed) {
-    reply.header("idempotent-replayed", "true");
-  }
   const answer = {
     task_id: task.taskId,
     // A new task is told as it was accepted, even where a worker took it at once.

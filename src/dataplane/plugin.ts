@@ -28,7 +28,7 @@ import { problem, toProblem } from "../errors.ts";
 import { readBody } from "../http/body.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
-import type { CallOrigin, Invoke } from "../http/invoke.ts";
+import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
 import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
@@ -136,6 +136,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         message.resultFormat = ResultFormat.BODY;
         message.idempotencyKey = idempotencyKey(req);
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
+        passReplay(reply, answer);
         return sendResult(reply, answer.message as TaskResult, { bodies });
       },
     },
@@ -155,9 +156,9 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
           message.wait = wait;
           reply.header("preference-applied", `wait=${wait.seconds}`);
         }
-        const answer = (await invoke.unary(submitTask, message, from))
-          .message as SubmitTaskResponse;
-        const { task, replayed, result } = answer;
+        const answer = await invoke.unary(submitTask, message, from);
+        passReplay(reply, answer);
+        const { task, replayed, result } = answer.message as SubmitTaskResponse;
         if (task === undefined) {
           throw new Error("SubmitTask answered no task");
         }
@@ -202,7 +203,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         const { taskId } = await controlRequest(req);
         const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
-        const replayed = answer.header.has("idempotent-replayed");
+        const replayed = passReplay(reply, answer);
         return sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
       },
     },
@@ -219,6 +220,15 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       },
     },
   ];
+}
+
+/** Whether an earlier task is given again, which the answer then says. */
+function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
+  const replayed = header.has("idempotent-replayed");
+  if (replayed) {
+    reply.header("idempotent-replayed", "true");
+  }
+  return replayed;
 }
 
 /** Where this call's bodies go that do not stand in its messages. */

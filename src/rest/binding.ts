@@ -17,6 +17,7 @@ import { http } from "../../gen/google/api/annotations_pb.js";
 import type { HttpRule } from "../../gen/google/api/http_pb.js";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
 import { dotted, hasTextForm, resolveFields } from "./fields.ts";
+import { type KeyPlace, keyPlaceOf } from "./idempotency-key.ts";
 import type { Route } from "./routes.ts";
 import { parseTemplate, type Variable } from "./template.ts";
 
@@ -33,6 +34,8 @@ export interface Binding {
   /** The fields that each variable of the template names. */
   readonly fields: ReadonlyMap<Variable, readonly DescField[]>;
   readonly body: BodyBinding;
+  /** Where the header `Idempotency-Key` goes. */
+  readonly key: KeyPlace;
   /** The field of the answer that is written; undefined: all of it. */
   readonly responseField: DescField | undefined;
   /** True when what is written is `google.api.HttpBody`, as raw bytes. */
@@ -76,6 +79,7 @@ function compileRule(method: DescMethod, rule: HttpRule, outer: HttpRule): Route
       method: method as Binding["method"],
       fields,
       body,
+      key: keyPlaceOf(input),
       responseField,
       rawResponse: written?.typeName === HttpBodySchema.typeName,
     };

@@ -87,7 +87,9 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
       const bodyless = req.method === "GET" || req.method === "HEAD";
       const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
-      const message = bindRequest(binding, { values, query, body, contentType });
+      const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
+      const parts = { values, query, body, contentType, idempotencyKey };
+      const message = bindRequest(binding, parts);
       const origin: CallOrigin = {
         header: req.headers,
         signal: disconnectSignal(reply),

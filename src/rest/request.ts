@@ -1,8 +1,9 @@
 /**
- * Path, query and body of an HTTP request, bound to one request message.
+ * Path, query and body of an HTTP request, bound to one request message, with
+ * the one header that stands for a field.
  *
- * All three are put into one JSON object, which is then read like any other,
- * so every rule of the proto JSON mapping holds for all of them. A variable of
+ * All are put into one JSON object, which is then read like any other, so
+ * every rule of the proto JSON mapping holds for all of them. A variable of
  * the path always wins; a query or body that says otherwise is refused, and a
  * body that says the same is not.
  */
@@ -13,6 +14,7 @@ import { parseJson } from "../http/json.ts";
 import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
+import { bindKey } from "./idempotency-key.ts";
 import { type BoundField, bindQuery } from "./query.ts";
 import type { PathValue } from "./routes.ts";
 import { isObject } from "./spelling.ts";
@@ -24,6 +26,8 @@ export interface RequestParts {
   readonly query: string;
   readonly body: Uint8Array;
   readonly contentType: string | undefined;
+  /** The header's; empty when there is none. */
+  readonly idempotencyKey: string;
 }
 
 /**
@@ -51,6 +55,9 @@ export function bindRequest(binding: Binding, parts: RequestParts): Message {
   if (parts.query !== "") {
     const body = kind === "none" ? "" : (field?.name ?? "*");
     bindQuery(json, parts.query, { input, body }, bound);
+  }
+  if (parts.idempotencyKey !== "") {
+    bindKey(json, parts.idempotencyKey, binding.key);
   }
   const message = decode(input, json);
   if (kind === "raw" && field !== undefined && (parts.body.length > 0 || parts.contentType)) {

@@ -11,7 +11,7 @@ import type { FoundEndpoint } from "../deployments/revision.ts";
 import { problem, toProblem } from "../errors.ts";
 import { streamedBodies } from "../http/streamed.ts";
 import type { Origin } from "../tracing/context.ts";
-import { digestOfCall, refuseKey } from "./idempotency.ts";
+import { digestOfCall, noteReplay, refuseKey } from "./idempotency.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
 import { noteTask, tracedCall } from "./origin.ts";
@@ -70,8 +70,11 @@ async function call(
   const idempotency =
     key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, NO_SCHEDULE) } };
   const submitting = deployment.queue.submit(manifest, payload, { ...idempotency, origin });
-  const { task } = await releasingUnless(submitting, payload, keeper);
+  const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
+  if (replayed) {
+    noteReplay(ctx);
+  }
   const { taskId } = task;
   const waitMs = manifest.timeoutMs;
   const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);

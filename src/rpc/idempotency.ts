@@ -1,5 +1,6 @@
 /** Idempotency keys, and what tells a repetition from another call. */
 import { createHash } from "node:crypto";
+import type { HandlerContext } from "@connectrpc/connect";
 import { problem } from "../errors.ts";
 import type { Payload } from "../sdk/protocol.ts";
 
@@ -39,6 +40,11 @@ export function digestOfCall({ json, files }: Payload, schedule: string): string
 /** Of a retry it is the task that tells, whose arguments never change. No digest of a call looks so. */
 export function digestOfRetry(taskId: string): string {
   return `retry of ${taskId}`;
+}
+
+/** Says in the answer's header that an earlier task is given again. */
+export function noteReplay({ responseHeader }: Pick<HandlerContext, "responseHeader">): void {
+  responseHeader.set("idempotent-replayed", "true");
 }
 
 function invalid(description: string): Error {

@@ -18,7 +18,7 @@ import { type StreamedBodies, streamedBodies } from "../http/streamed.ts";
 import type { Submission, Submitted } from "../queue/submission.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
-import { checkKey, digestOfCall } from "./idempotency.ts";
+import { checkKey, digestOfCall, noteReplay } from "./idempotency.ts";
 import { inputOf, releasingUnless } from "./input.ts";
 import { milliseconds, toTaskMessage } from "./messages.ts";
 import { noteTask, originOf } from "./origin.ts";
@@ -40,6 +40,9 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     const submitting = queue.submit(endpoint, payload, options);
     const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
     noteTask(ctx, task);
+    if (replayed) {
+      noteReplay(ctx);
+    }
     const response = create(SubmitTaskResponseSchema);
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);

@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { streamedBodies } from "../http/streamed.ts";
 import type { TaskQuestion } from "../queue/queue.ts";
-import { digestOfRetry } from "./idempotency.ts";
+import { digestOfRetry, noteReplay } from "./idempotency.ts";
 import { listTasks } from "./list.ts";
 import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
 import { noteTask, originOf } from "./origin.ts";
@@ -42,7 +42,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
     const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
     const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
     if (replayed) {
-      ctx.responseHeader.set("idempotent-replayed", "true");
+      noteReplay(ctx);
     }
     noteTask(ctx, task);
     return toTaskMessage(task, deployment.name, await deployment.queue.place(task));

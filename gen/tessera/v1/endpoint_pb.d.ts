@@ -154,7 +154,8 @@ export declare type CallEndpointRequest = Message<"tessera.v1.CallEndpointReques
   /**
    * For a task endpoint the same as in SubmitTaskRequest: the task of the first
    * call is waited for. Calls of an api are not stored, so that nothing could
-   * be given again: with a key they are refused.
+   * be given again: with a key they are refused. REST takes it from the header
+   * `Idempotency-Key` too.
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -220,7 +221,9 @@ export declare const EndpointService: GenService<{
   },
   /**
    * CallEndpoint calls an endpoint and answers with what it returned. A task
-   * endpoint called this way runs as a task and is waited for.
+   * endpoint called this way runs as a task and is waited for. The response
+   * header `idempotent-replayed: true` says that the result is that of an
+   * earlier task with the same idempotency key.
    *
    * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, REQUEST_INVALID), NOT_FOUND
    * (ENDPOINT_NOT_FOUND), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),

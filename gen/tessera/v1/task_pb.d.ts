@@ -267,7 +267,8 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
   /**
    * The same key with the same arguments and the same schedule (`priority` and
    * the times from `run_at` on, as they were written) gives the first task
-   * again; with others it is an error. Keys live as long as the task.
+   * again; with others it is an error. Keys live as long as the task. REST
+   * takes it from the header `Idempotency-Key` too; both must say the same.
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -909,7 +910,7 @@ export declare type RetryTaskRequest = Message<"tessera.v1.RetryTaskRequest"> & 
   /**
    * The same key for the same task gives the first retry again; for another
    * task, or used by a submit before, it is an error. Keys live as long as the
-   * new task.
+   * new task. REST takes it from the header `Idempotency-Key` too.
    *
    * @generated from field: string idempotency_key = 4;
    */
@@ -1239,6 +1240,8 @@ export declare const TaskService: GenService<{
   /**
    * SubmitTask queues one call of a task endpoint and answers once the task
    * is stored. Arguments are checked first: nothing invalid is ever queued.
+   * The response header `idempotent-replayed: true` says, as `replayed` does,
+   * that an earlier task with the same idempotency key is given again.
    *
    * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, one field violation each;
    * REQUEST_INVALID for a priority or time that cannot be),
@@ -1263,6 +1266,7 @@ export declare const TaskService: GenService<{
    * say how many there were of each. The call as a whole fails only when none
    * of them was stored: a malformed request, no access, or UNAVAILABLE, after
    * which it can be repeated safely where each call has an `idempotency_key`.
+   * The header `Idempotency-Key`, which is for one call, is refused by REST.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), UNAVAILABLE.
    *

@@ -66,7 +66,7 @@ export function endpointPaths(endpoint: EndpointManifest, authorization: boolean
     ...(kind === "task" ? { parameters: parameters("idempotencyKey") } : {}),
     requestBody: requestBody(endpoint),
     responses: {
-      200: resultResponse(endpoint),
+      200: kind === "task" ? replayable(resultResponse(endpoint)) : resultResponse(endpoint),
       ...failures(kind === "task" ? CALL_OF_TASK : CALL, authorization),
     },
   };
@@ -92,7 +92,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     ],
     requestBody: requestBody(endpoint),
     responses: {
-      200: resultResponse(endpoint),
+      200: replayable(resultResponse(endpoint)),
       202: acceptedResponse(),
       ...failures(SUBMIT, authorization),
     },
@@ -166,13 +166,23 @@ function taskIdBody(properties: JsonSchema): JsonSchema {
 }
 
 function acceptedResponse(): JsonSchema {
-  return {
+  return replayable({
     ...json("The task is stored and will run.", "tessera.SubmittedTask"),
     headers: {
       Location: {
         description: "Where the task's status is.",
         schema: { type: "string", format: "uri-reference" },
       },
+    },
+  });
+}
+
+/** An answer that says whether it is that of an earlier task. */
+function replayable(response: JsonSchema): JsonSchema {
+  return {
+    ...response,
+    headers: {
+      ...(response.headers as JsonSchema | undefined),
       "Idempotent-Replayed": {
         description: "`true` when an earlier task with the same key is given again.",
         schema: { type: "string", enum: ["true"] },

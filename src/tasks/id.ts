@@ -17,6 +17,9 @@ export function createIdSource(now: () => number = Date.now): () => string {
   /** Random hexadecimal digits, and how many of them are used. */
   let digits = "";
   let used = 0;
+  /** The first thirteen digits of ids of one millisecond, which is often that of the last id. */
+  let prefix = "";
+  let prefixMs = Number.NaN;
   const draw = (count: number): string => {
     used += count;
     return digits.slice(used - count, used);
@@ -26,9 +29,13 @@ export function createIdSource(now: () => number = Date.now): () => string {
       digits = randomBytes((IDS_PER_DRAW * DIGITS_PER_ID) / 2).toString("hex");
       used = 0;
     }
-    const time = now().toString(16).padStart(12, "0");
+    const nowMs = now();
+    if (nowMs !== prefixMs) {
+      prefixMs = nowMs;
+      prefix = idBoundary(nowMs);
+    }
     const variant = VARIANTS[Number.parseInt(draw(1), 16) & 3];
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${draw(3)}-${variant}${draw(3)}-${draw(12)}`;
+    return `${prefix}-7${draw(3)}-${variant}${draw(3)}-${draw(12)}`;
   };
 }
 

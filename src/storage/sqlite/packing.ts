@@ -1,211 +1,183 @@
 /**
  * How operations cross to the storage thread, and their answers back. A copied
  * object carries the name of each of its properties, which costs both threads
- * more than what is in them. So what every task goes through, its submission,
- * its claim and its end, crosses as lists of values; everything else crosses
- * as it is.
+ * more than what is in them. So a batch is one list of values, and so are its
+ * answers: what every task goes through, its submission, its claim and its
+ * end, is written value by value, everything else as one value.
  */
-import type { Task } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd, ClaimedTask, NewTask, SubmitOutcome } from "../storage.ts";
+import type { NewTask, SubmitOutcome } from "../storage.ts";
+import { asStored } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
+import {
+  packEnd,
+  packNewTask,
+  packPayload,
+  packTask,
+  unpackEnd,
+  unpackNewTask,
+  unpackPayload,
+  unpackTask,
+} from "./packed-tasks.ts";
+import { ValueReader } from "./values.ts";
+
+/** One operation to carry out. */
+export interface Operation {
+  readonly name: OperationName;
+  readonly parameters: unknown;
+}
+
+export type Outcome =
+  | { readonly value: unknown }
+  /** `temporary`: the database could not be asked; the same call may work later. */
+  | { readonly error: string; readonly temporary: boolean };
 
 /** The two directions of one operation. */
 interface Packing<Name extends OperationName> {
-  pack(parameters: OperationParameters<Name>): unknown;
-  unpack(packed: unknown): OperationParameters<Name>;
-  packResult(result: OperationResult<Name>): unknown;
-  unpackResult(packed: unknown): OperationResult<Name>;
+  pack(out: unknown[], parameters: OperationParameters<Name>): void;
+  unpack(values: ValueReader): OperationParameters<Name>;
+  packResult(out: unknown[], result: OperationResult<Name>): void;
+  /** @param parameters with which the operation was asked for. */
+  unpackResult(values: ValueReader, parameters: OperationParameters<Name>): OperationResult<Name>;
 }
 
 const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
   submitTasks: {
-    pack: ({ tasks }) => tasks.map(packNewTask),
-    unpack(packed: readonly PackedNewTask[]) {
-      return { tasks: packed.map(unpackNewTask) };
+    pack(out, { tasks }) {
+      out.push(tasks.length);
+      for (const task of tasks) {
+        packNewTask(out, task);
+      }
     },
-    packResult: (outcomes) =>
-      outcomes.map((each) => (each.outcome === "stored" ? packTask(each.task) : each)),
-    unpackResult(packed: readonly (PackedTask | SubmitOutcome)[]) {
-      return packed.map((each) =>
-        "outcome" in each ? each : { outcome: "stored", task: unpackTask(each) },
-      );
+    unpack: (values) => ({ tasks: values.list(unpackNewTask) }),
+    packResult(out, outcomes) {
+      for (const outcome of outcomes) {
+        out.push(packOutcome(outcome));
+      }
     },
+    unpackResult: (values, { tasks }) => tasks.map((task) => unpackOutcome(values.next(), task)),
   },
   getTask: {
-    pack: ({ deploymentId, taskId }) => [deploymentId, taskId],
-    unpack([deploymentId, taskId]: readonly [string, string]) {
-      return { deploymentId, taskId };
-    },
-    packResult: (task) => task && packTask(task),
-    unpackResult(packed: PackedTask | undefined) {
-      return packed && unpackTask(packed);
-    },
+    pack: (out, { deploymentId, taskId }) => out.push(deploymentId, taskId),
+    unpack: (values) => ({ deploymentId: values.next(), taskId: values.next() }),
+    packResult: packFound,
+    unpackResult: unpackFound,
   },
   claimTasks: {
-    pack: (parameters) => parameters,
-    unpack(packed: OperationParameters<"claimTasks">) {
-      return packed;
+    pack: (out, parameters) => out.push(parameters),
+    unpack: (values) => values.next(),
+    packResult(out, claimed) {
+      out.push(claimed.length);
+      for (const { task, leaseId, arguments: payload } of claimed) {
+        packTask(out, task);
+        out.push(leaseId);
+        packPayload(out, payload);
+      }
     },
-    packResult: (claimed) => claimed.map(packClaimed),
-    unpackResult(packed: readonly PackedClaim[]) {
-      return packed.map(unpackClaimed);
-    },
+    unpackResult: (values) =>
+      values.list(() => ({
+        task: unpackTask(values),
+        leaseId: values.next(),
+        arguments: unpackPayload(values),
+      })),
   },
   endAttempts: {
-    pack: ({ nowMs, ends }) => ends.map(({ attempt, end }) => packEnd(attempt, end, nowMs)),
-    unpack(packed: readonly PackedEnd[]) {
-      return { nowMs: packed[0]?.[4] ?? 0, ends: packed.map(unpackEnd) };
+    pack(out, { nowMs, ends }) {
+      out.push(nowMs, ends.length);
+      for (const { attempt, end } of ends) {
+        packEnd(out, attempt, end);
+      }
     },
-    packResult: (tasks) => tasks.map((task) => task && packTask(task)),
-    unpackResult(packed: readonly (PackedTask | undefined)[]) {
-      return packed.map((task) => task && unpackTask(task));
+    unpack: (values) => ({ nowMs: values.next(), ends: values.list(unpackEnd) }),
+    packResult(out, tasks) {
+      for (const task of tasks) {
+        packFound(out, task);
+      }
     },
+    unpackResult: (values, { ends }) => ends.map(() => unpackFound(values)),
   },
 };
 
-/** An operation as it crosses to the thread. */
-export type PackedOperation = readonly [name: OperationName, parameters: unknown];
-
-export function packOperation(name: OperationName, parameters: unknown): PackedOperation {
-  return [name, packingOf(name)?.pack(parameters) ?? parameters];
+function packFound(out: unknown[], task: OperationResult<"getTask">): void {
+  out.push(task !== undefined);
+  if (task) {
+    packTask(out, task);
+  }
 }
 
-export function unpackParameters([name, packed]: PackedOperation): unknown {
-  return packingOf(name)?.unpack(packed) ?? packed;
+function unpackFound(values: ValueReader): OperationResult<"getTask"> {
+  return values.next<boolean>() ? unpackTask(values) : undefined;
 }
 
-export function packResult(name: OperationName, result: unknown): unknown {
-  const packing = packingOf(name);
-  return packing ? packing.packResult(result) : result;
+/** Who asked for a task to be stored knows what it then is, but for whether it was claimed. */
+function packOutcome(outcome: SubmitOutcome & { readonly claimed?: boolean }): unknown {
+  return outcome.claimed ?? outcome;
 }
 
-export function unpackResult(name: OperationName, packed: unknown): unknown {
-  const packing = packingOf(name);
-  return packing ? packing.unpackResult(packed) : packed;
+function unpackOutcome(packed: boolean | SubmitOutcome, task: NewTask): SubmitOutcome {
+  return typeof packed === "boolean" ? { outcome: "stored", task: asStored(task, packed) } : packed;
 }
 
 /** Names and values come in pairs here, which the types cannot follow. */
-interface AnyPacking {
-  pack(parameters: unknown): unknown;
-  unpack(packed: unknown): unknown;
-  packResult(result: unknown): unknown;
-  unpackResult(packed: unknown): unknown;
+type AnyPacking = {
+  pack(out: unknown[], parameters: unknown): void;
+  unpack(values: ValueReader): unknown;
+  packResult(out: unknown[], result: unknown): void;
+  unpackResult(values: ValueReader, parameters: unknown): unknown;
+};
+
+const WHOLE: AnyPacking = {
+  pack: (out, parameters) => out.push(parameters),
+  unpack: (values) => values.next(),
+  packResult: (out, result) => out.push(result),
+  unpackResult: (values) => values.next(),
+};
+
+function packingOf(name: OperationName): AnyPacking {
+  return (PACKINGS[name] as AnyPacking | undefined) ?? WHOLE;
 }
 
-function packingOf(name: OperationName): AnyPacking | undefined {
-  return PACKINGS[name] as AnyPacking | undefined;
+export function packOperations(operations: readonly Operation[]): unknown[] {
+  const out: unknown[] = [];
+  for (const { name, parameters } of operations) {
+    out.push(name);
+    packingOf(name).pack(out, parameters);
+  }
+  return out;
 }
 
-type PackedNewTask = ReturnType<typeof packNewTask>;
-
-function packNewTask(task: NewTask) {
-  return [
-    task.deploymentId,
-    task.taskId,
-    task.endpoint,
-    task.arguments,
-    task.createdAtMs,
-    task.runAtMs,
-    task.startByMs,
-    task.expiresAtMs,
-    task.retentionMs,
-    task.priority,
-    task.retryOf,
-    task.idempotency,
-    task.queueLimit,
-    task.leaseId,
-    task.trace,
-  ] as const;
+export function unpackOperations(packed: readonly unknown[]): Operation[] {
+  const values = new ValueReader(packed);
+  const operations: Operation[] = [];
+  while (!values.ended) {
+    const name = values.next<OperationName>();
+    operations.push({ name, parameters: packingOf(name).unpack(values) });
+  }
+  return operations;
 }
 
-function unpackNewTask(packed: PackedNewTask): NewTask {
-  return {
-    deploymentId: packed[0],
-    taskId: packed[1],
-    endpoint: packed[2],
-    arguments: packed[3],
-    createdAtMs: packed[4],
-    runAtMs: packed[5],
-    startByMs: packed[6],
-    expiresAtMs: packed[7],
-    retentionMs: packed[8],
-    priority: packed[9],
-    retryOf: packed[10],
-    idempotency: packed[11],
-    queueLimit: packed[12],
-    leaseId: packed[13],
-    trace: packed[14],
-  } satisfies { readonly [Name in keyof Required<NewTask>]: unknown };
+/** @param operations those whose outcomes they are, in their order. */
+export function packOutcomes(
+  operations: readonly Operation[],
+  outcomes: readonly Outcome[],
+): unknown[] {
+  const out: unknown[] = [];
+  for (const [index, { name }] of operations.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) {
+      throw new Error(`${name} has no outcome`);
+    }
+    if ("error" in outcome) {
+      out.push(outcome);
+    } else {
+      out.push(null);
+      packingOf(name).packResult(out, outcome.value);
+    }
+  }
+  return out;
 }
 
-type PackedTask = ReturnType<typeof packTask>;
-
-function packTask(task: Task) {
-  return [
-    task.deploymentId,
-    task.taskId,
-    task.endpoint,
-    task.status,
-    task.createdAtMs,
-    task.startedAtMs,
-    task.finishedAtMs,
-    task.expiresAtMs,
-    task.attempt,
-    task.failedAttempts,
-    task.progress,
-    task.retryOf,
-    task.failure,
-    task.lastSequence,
-    task.priority,
-    task.runAtMs,
-    task.startByMs,
-    task.trace,
-  ] as const;
-}
-
-function unpackTask(packed: PackedTask): Task {
-  return {
-    deploymentId: packed[0],
-    taskId: packed[1],
-    endpoint: packed[2],
-    status: packed[3],
-    createdAtMs: packed[4],
-    startedAtMs: packed[5],
-    finishedAtMs: packed[6],
-    expiresAtMs: packed[7],
-    attempt: packed[8],
-    failedAttempts: packed[9],
-    progress: packed[10],
-    retryOf: packed[11],
-    failure: packed[12],
-    lastSequence: packed[13],
-    priority: packed[14],
-    runAtMs: packed[15],
-    startByMs: packed[16],
-    trace: packed[17],
-  };
-}
-
-type PackedClaim = ReturnType<typeof packClaimed>;
-
-function packClaimed({ task, leaseId, arguments: payload }: ClaimedTask) {
-  return [packTask(task), leaseId, payload] as const;
-}
-
-function unpackClaimed([task, leaseId, payload]: PackedClaim): ClaimedTask {
-  return { task: unpackTask(task), leaseId, arguments: payload };
-}
-
-type PackedEnd = ReturnType<typeof packEnd>;
-
-function packEnd(
-  { deploymentId, taskId, leaseId, attempt }: Attempt,
-  end: AttemptEnd,
-  nowMs: number,
-) {
-  return [deploymentId, taskId, leaseId, attempt, nowMs, end] as const;
-}
-
-function unpackEnd([deploymentId, taskId, leaseId, attempt, , end]: PackedEnd) {
-  return { attempt: { deploymentId, taskId, leaseId, attempt }, end };
+/** The outcome of the next operation in a list that `packOutcomes` made. */
+export function unpackOutcomeOf({ name, parameters }: Operation, values: ValueReader): Outcome {
+  const failed = values.next<Outcome | null>();
+  return failed ?? { value: packingOf(name).unpackResult(values, parameters) };
 }

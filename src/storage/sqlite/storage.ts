@@ -5,7 +5,9 @@
  * the next batch: while one batch is being committed, all that arrives forms
  * the following one, so the cost of waiting for the disk is shared by as many
  * calls as there are (group commit), without a timer and without a delay when
- * there is only one.
+ * there is only one. Batches of a certain size do not wait: this side and the
+ * thread then work at the same time rather than in turns, which is worth more
+ * than what a batch costs.
  *
  * When the thread dies (out of memory, or the file under it was deleted), the
  * calls under way fail and another thread takes its place as soon as the file
@@ -24,8 +26,9 @@ import type { Storage } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import { packOperation, unpackResult } from "./packing.ts";
-import type { Outcome, ThreadMessage, ThreadOptions } from "./thread.ts";
+import { type Operation, packOperations, unpackOutcomeOf } from "./packing.ts";
+import type { ThreadMessage, ThreadOptions } from "./thread.ts";
+import { ValueReader } from "./values.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
 const MAX_PENDING = 50_000;
@@ -33,12 +36,16 @@ const MAX_PENDING = 50_000;
 /** Calls in one transaction: bounds how long a single one can take. */
 const MAX_BATCH = 2_000;
 
+/** So many calls go at once: the thread stores them while the rest of the turn is computed. */
+const EAGER_BATCH = 32;
+
+/** One that is being stored, and one that the thread can begin with when it has. */
+const MAX_BATCHES_UNDER_WAY = 2;
+
 /** Pause before a thread that has ended is replaced. */
 const RESTART_MS = 500;
 
-interface Pending {
-  readonly name: OperationName;
-  readonly parameters: unknown;
+interface Pending extends Operation {
   resolve(value: unknown): void;
   reject(err: unknown): void;
 }
@@ -64,7 +71,8 @@ export class SqliteStorage implements Storage {
   readonly #closing = new AbortController();
   #releaseLock: (() => void) | undefined;
   #waiting: Pending[] = [];
-  #underWay: Pending[] = [];
+  /** Batches, in the order in which they were sent and will be answered. */
+  #underWay: Pending[][] = [];
   #scheduled = false;
 
   /** `path` is a file, or `:memory:`. */
@@ -149,12 +157,12 @@ export class SqliteStorage implements Storage {
       thread.once("error", reject);
       thread.once("exit", () => reject(new Error("the storage thread has ended")));
       thread.once("message", (message: ThreadMessage) =>
-        message.type === "refused" ? reject(new Error(message.message)) : resolve(),
+        "message" in message ? reject(new Error(message.message)) : resolve(),
       );
     });
     thread.on("message", (message: ThreadMessage) => {
-      if (message.type === "outcomes") {
-        this.#settle(message.outcomes);
+      if (!("type" in message)) {
+        this.#settle(message);
       }
     });
     let cause: unknown = new Error("the storage thread has ended");
@@ -169,7 +177,7 @@ export class SqliteStorage implements Storage {
   #lose(cause: unknown): void {
     this.#thread = undefined;
     this.#lostFor = cause;
-    const pending = [...this.#underWay, ...this.#waiting];
+    const pending = [...this.#underWay.flat(), ...this.#waiting];
     this.#underWay = [];
     this.#waiting = [];
     for (const { reject } of pending) {
@@ -222,35 +230,50 @@ export class SqliteStorage implements Storage {
       });
   }
 
-  /** At the end of the turn, so that calls of one turn share a transaction. */
+  /** Calls of one turn share a transaction; they leave at the end of it, or before when they are many. */
   #schedule(): void {
-    if (!this.#scheduled && this.#underWay.length === 0 && this.#waiting.length > 0) {
+    if (this.#isDue) {
+      this.#send();
+    } else if (this.#underWay.length === 0 && !this.#scheduled) {
       this.#scheduled = true;
-      setImmediate(() => this.#send());
+      setImmediate(() => {
+        this.#scheduled = false;
+        this.#sendIfIdle();
+      });
+    }
+  }
+
+  /** What waits is worth a batch of its own, also beside another. */
+  get #isDue(): boolean {
+    return this.#waiting.length >= EAGER_BATCH && this.#underWay.length < MAX_BATCHES_UNDER_WAY;
+  }
+
+  #sendIfIdle(): void {
+    if (this.#underWay.length === 0 && this.#waiting.length > 0) {
+      this.#send();
     }
   }
 
   #send(): void {
-    this.#scheduled = false;
-    this.#underWay = this.#waiting.splice(0, MAX_BATCH);
-    this.#thread?.postMessage(
-      this.#underWay.map(({ name, parameters }) => packOperation(name, parameters)),
-    );
+    const batch = this.#waiting.splice(0, MAX_BATCH);
+    this.#underWay.push(batch);
+    this.#thread?.postMessage(packOperations(batch));
   }
 
-  #settle(outcomes: readonly Outcome[]): void {
-    const settled = this.#underWay;
-    this.#underWay = [];
-    if (this.#waiting.length > 0) {
+  #settle(packed: readonly unknown[]): void {
+    const settled = this.#underWay.shift() ?? [];
+    if (this.#isDue) {
       this.#send();
     }
-    for (const [index, outcome] of outcomes.entries()) {
-      const pending = settled[index];
+    this.#sendIfIdle();
+    const values = new ValueReader(packed);
+    for (const pending of settled) {
+      const outcome = unpackOutcomeOf(pending, values);
       if ("error" in outcome) {
         const { error, temporary } = outcome;
-        pending?.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
+        pending.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
       } else {
-        pending?.resolve(unpackResult(pending.name, outcome.value));
+        pending.resolve(outcome.value);
       }
     }
   }

@@ -7,7 +7,11 @@ import { readTask } from "./read.ts";
 import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-export function submitTask(db: Database, task: NewTask): SubmitOutcome {
+/** `claimed` is there for a task that was stored just now. */
+export function submitTask(
+  db: Database,
+  task: NewTask,
+): SubmitOutcome & { readonly claimed?: boolean } {
   const { deploymentId, endpoint, idempotency } = task;
   if (idempotency) {
     const earlier = db.get(
@@ -37,7 +41,7 @@ export function submitTask(db: Database, task: NewTask): SubmitOutcome {
   db.counts.add(deploymentId, endpoint, claimed ? { running: 1 } : { queued: 1 });
   const stored = asStored(task, claimed);
   db.live.remember(stored, task.retentionMs);
-  return { outcome: "stored", task: stored };
+  return { outcome: "stored", task: stored, claimed };
 }
 
 function replay(db: Database, task: NewTask, earlier: Row): SubmitOutcome {

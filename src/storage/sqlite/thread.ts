@@ -8,7 +8,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { Database } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
 import { OPERATIONS } from "./operations.ts";
-import { type PackedOperation, packResult, unpackParameters } from "./packing.ts";
+import { type Operation, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
 
 export interface ThreadOptions {
   /** A file, or `:memory:`. */
@@ -17,20 +17,15 @@ export interface ThreadOptions {
   readonly mustExist: boolean;
 }
 
-export type Outcome =
-  | { readonly value: unknown }
-  /** `temporary`: the database could not be asked; the same call may work later. */
-  | { readonly error: string; readonly temporary: boolean };
-
 export type ThreadMessage =
   | { readonly type: "ready" }
   | { readonly type: "refused"; readonly message: string }
-  | { readonly type: "outcomes"; readonly outcomes: readonly Outcome[] };
+  /** The outcomes of a batch, as `packOutcomes` writes them. */
+  | readonly unknown[];
 
-function apply(db: Database, packed: PackedOperation): unknown {
-  const [name] = packed;
+function apply(db: Database, { name, parameters }: Operation): unknown {
   const operation = OPERATIONS[name] as (db: Database, parameters: unknown) => unknown;
-  return packResult(name, operation(db, unpackParameters(packed)));
+  return operation(db, parameters);
 }
 
 /**
@@ -51,7 +46,7 @@ function isTemporary(err: unknown): boolean {
  * transaction itself that fails (another program holds the file, the disk is
  * full), all fail at once: each would only wait as long as the first.
  */
-function runBatch(db: Database, operations: readonly PackedOperation[]): Outcome[] {
+function runBatch(db: Database, operations: readonly Operation[]): Outcome[] {
   let applying = false;
   try {
     return db.transaction(() => {
@@ -88,8 +83,8 @@ function main(): void {
     return;
   }
   const file = path === ":memory:" ? undefined : new OpenedFile(path);
-  port.on("message", (operations: readonly PackedOperation[] | "close") => {
-    if (operations === "close") {
+  port.on("message", (message: readonly unknown[] | "close") => {
+    if (message === "close") {
       db.close();
       port.close();
       return;
@@ -98,7 +93,8 @@ function main(): void {
       db.close();
       throw new Error(`the file ${path} was deleted or replaced while it was open`);
     }
-    post({ type: "outcomes", outcomes: runBatch(db, operations) });
+    const operations = unpackOperations(message);
+    post(packOutcomes(operations, runBatch(db, operations)));
   });
   post({ type: "ready" });
 }

@@ -176,6 +176,21 @@ describe("a storage thread that dies", () => {
     expect(await read("b")).toMatchObject({ status: "queued" });
   });
 
+  it("fails all calls, those of two batches under way and those that wait behind them", async () => {
+    using folder = new TestFolder();
+    const spawned = nextThread();
+    await using storage = await openSqlite(folder.file());
+    const ended = (await spawned).terminate();
+    const settled = await Promise.allSettled(
+      Array.from({ length: 100 }, (_, index) =>
+        storage.submitTasks({ tasks: [newTask(`t${index}`)] }),
+      ),
+    );
+    await ended;
+    const reasons = settled.map((each) => each.status === "rejected" && each.reason.reason);
+    expect(new Set(reasons)).toEqual(new Set(["STORAGE_UNAVAILABLE"]));
+  });
+
   it("is not replaced when the storage is closed meanwhile", async () => {
     using folder = new TestFolder();
     const spawned = nextThread();

@@ -1,0 +1,25 @@
+/** A list of values that is read from its beginning to its end. */
+export class ValueReader {
+  readonly #values: readonly unknown[];
+  #at = 0;
+
+  constructor(values: readonly unknown[]) {
+    this.#values = values;
+  }
+
+  get ended(): boolean {
+    return this.#at >= this.#values.length;
+  }
+
+  /** The next value, as which its writer knows it. */
+  next<Value>(): Value {
+    const value = this.#values[this.#at] as Value;
+    this.#at += 1;
+    return value;
+  }
+
+  /** A count, and then so many. */
+  list<One>(readOne: (values: ValueReader) => One): One[] {
+    return Array.from({ length: this.next<number>() }, () => readOne(this));
+  }
+}

@@ -1,5 +1,4 @@
 /** Answers of the data plane, from the messages of TaskService. */
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   FailureReason,
@@ -11,6 +10,7 @@ import {
 import { JSON_TYPE } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed.ts";
 import { sendAsked, sendWhole } from "./content.ts";
+import { time } from "./time.ts";
 import type { wordsFor } from "./words.ts";
 
 type Words = ReturnType<typeof wordsFor>;
@@ -118,10 +118,6 @@ export function failureJson({ reason, code, message }: TaskFailure): object {
 
 function sendJson(reply: FastifyReply, answer: object): FastifyReply {
   return reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
-}
-
-function time(timestamp: Timestamp | undefined): string | null {
-  return timestamp ? timestampDate(timestamp).toISOString() : null;
 }
 
 function asBuffer(data: Uint8Array): Buffer {

@@ -6,13 +6,13 @@
  */
 import { Readable } from "node:stream";
 import type { JsonObject, JsonValue, Message } from "@bufbuild/protobuf";
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply } from "fastify";
 import type { TaskEvent } from "../../gen/tessera/v1/task_pb.js";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, reportProblem } from "../http/problem.ts";
 import { frames, openStream, type StreamFormat } from "../http/stream.ts";
 import { failureJson } from "./answer.ts";
+import { time } from "./time.ts";
 import type { wordsFor } from "./words.ts";
 
 const KEEP_ALIVE_MS = 15_000;
@@ -51,10 +51,10 @@ export async function sendEvents(
 }
 
 function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonValue {
-  const { sequence, time, attempt, event } = message as TaskEvent;
+  const { sequence, time: at, attempt, event } = message as TaskEvent;
   const common = {
     sequence: Number(sequence),
-    time: time ? timestampDate(time).toISOString() : null,
+    time: time(at),
     attempt,
   };
   switch (event.case) {

@@ -25,7 +25,7 @@ import {
   WatchTaskRequestSchema,
 } from "../../gen/tessera/v1/task_pb.js";
 import { problem, toProblem } from "../errors.ts";
-import { readBody } from "../http/body.ts";
+import { leaveBodies, readBody } from "../http/body.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
@@ -72,9 +72,7 @@ export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  // Bodies are read by the handlers, which know their limits.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  leaveBodies(app);
   for (const { path, methods, handle } of routes(options)) {
     const handler = async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {

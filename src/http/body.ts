@@ -1,6 +1,6 @@
 /** Reads request bodies, bounded in size and time. */
 import { constants, type ServerHttp2Stream } from "node:http2";
-import type { FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { problem } from "../errors.ts";
 
 /**
@@ -14,6 +14,16 @@ export const BODY_DEADLINE_MS = 300_000;
 
 /** For the answer to one that came too late, before its connection or stream is cut. */
 export const ANSWER_MS = 1_000;
+
+/** The methods whose bodies Fastify reads by itself. */
+const WITH_BODIES = ["DELETE", "OPTIONS", "PATCH", "POST", "PUT", "QUERY"];
+
+/** Leaves the bodies of all requests of a server to its handlers, which know their limits. */
+export function leaveBodies(app: FastifyInstance): void {
+  for (const method of WITH_BODIES) {
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
+}
 
 /**
  * The whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that is

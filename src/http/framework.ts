@@ -6,11 +6,6 @@ import { sendProblem } from "./problem.ts";
 const REASON_BY_CODE: { readonly [code: string]: Reason } = {
   FST_ERR_BAD_URL: "REQUEST_INVALID",
   FST_ERR_MAX_PARAM_LENGTH: "ROUTE_NOT_FOUND",
-  FST_ERR_CTP_BODY_TOO_LARGE: "BODY_TOO_LARGE",
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: "CONTENT_TYPE_UNSUPPORTED",
-  FST_ERR_CTP_EMPTY_JSON_BODY: "BODY_MALFORMED",
-  FST_ERR_CTP_INVALID_JSON_BODY: "BODY_MALFORMED",
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "BODY_MALFORMED",
 };
 
 /** Any error as a problem, those of Fastify by their codes. */

@@ -80,13 +80,13 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /** Stores a task, and starts it at once when a slot is free and nothing waits. */
-  async submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
+  submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
     const { pool } = this.#options;
     const immediate =
       !this.#stopped && task.runAtMs <= task.createdAtMs && !this.#backlog.has(endpoint.name);
     const slot = immediate ? pool.reserve(endpoint) : undefined;
     return slot
-      ? this.#orphans.during([slot.workerId], () => this.#store(task, endpoint, slot))
+      ? this.#orphans.during([slot.workerId], this.#store(task, endpoint, slot))
       : this.#store(task, endpoint);
   }
 
@@ -215,13 +215,14 @@ export class Dispatcher implements AsyncDisposable {
       return;
     }
     this.#hinted.clear();
+    const claimAndStart = async () => {
+      for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
+        this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
+      }
+    };
     try {
       const leaseIds = claims.map(({ leaseId }) => leaseId);
-      await this.#orphans.during(leaseIds, async () => {
-        for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
-          this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
-        }
-      });
+      await this.#orphans.during(leaseIds, claimAndStart());
       onStorage(true);
       for (const [endpoint, unused] of slots) {
         if (unused.length === 0) {

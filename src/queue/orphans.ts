@@ -38,18 +38,17 @@ export class Orphans implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Makes a call that may give attempts to these leases, and that starts those it was answered. */
-  async during<Result>(leaseIds: readonly string[], call: () => Promise<Result>): Promise<Result> {
-    const underWay = call();
+  /** Watches a call that may give attempts to these leases, and that starts those it was answered. */
+  during<Result>(leaseIds: readonly string[], underWay: Promise<Result>): Promise<Result> {
     this.#underWay.add(underWay);
-    try {
-      return await underWay;
-    } catch (err) {
-      this.#suspect(leaseIds);
-      throw err;
-    } finally {
-      this.#underWay.delete(underWay);
-    }
+    underWay.then(
+      () => this.#underWay.delete(underWay),
+      () => {
+        this.#underWay.delete(underWay);
+        this.#suspect(leaseIds);
+      },
+    );
+    return underWay;
   }
 
   /** Looks no more: the leases are about to be closed, which returns what is under them. */

@@ -11,7 +11,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
-import { readBody } from "../http/body.ts";
+import { leaveBodies, readBody } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
@@ -53,12 +53,10 @@ export async function restPlugin(app: FastifyInstance, options: RestOptions): Pr
       paths.add(path);
     }
     if (route.method !== "*" && !app.supportedMethods.includes(route.method)) {
-      app.addHttpMethod(route.method, { hasBody: true });
+      app.addHttpMethod(route.method);
     }
   }
-  // Bodies are read by the handler, once it knows the route and its limit.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  leaveBodies(app);
   app.setErrorHandler(sendFrameworkError);
   const handler = createHandler(routes, options);
   for (const url of paths) {

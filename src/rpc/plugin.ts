@@ -14,7 +14,7 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { boundedChunks } from "../http/body.ts";
+import { boundedChunks, leaveBodies } from "../http/body.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import { isDefect } from "../http/problem.ts";
 import { arrivalOf } from "./caller.ts";
@@ -42,9 +42,7 @@ export interface RpcOptions {
 /** Fastify plugin. */
 export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
   const { readMaxBytes = 4 * 1024 * 1024, contextValues, invoker } = options;
-  // Bodies are streams here, read with the limit above.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  leaveBodies(app);
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??

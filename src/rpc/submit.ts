@@ -16,6 +16,7 @@ import type { Input } from "../deployments/input/arguments.ts";
 import { Problem, toProblem } from "../errors.ts";
 import { type StreamedBodies, streamedBodies } from "../http/streamed.ts";
 import type { Submission, Submitted } from "../queue/submission.ts";
+import type { Payload } from "../sdk/protocol.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
 import { checkKey, digestOfCall, noteReplay } from "./idempotency.ts";
@@ -36,7 +37,8 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     const { queue, name } = deployment;
     const bodies = ctx.values.get(streamedBodies);
     const origin = originOf(ctx);
-    const { endpoint, payload, options } = await read(deployment, req, { origin, bodies });
+    const reading = read(deployment, req, { origin, bodies });
+    const { endpoint, payload, options } = reading instanceof Promise ? await reading : reading;
     const submitting = queue.submit(endpoint, payload, options);
     const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
     noteTask(ctx, task);
@@ -47,7 +49,8 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);
     if (waitMs === 0) {
-      response.task = toTaskMessage(task, name, await queue.place(task));
+      const waits = task.status === "queued";
+      response.task = toTaskMessage(task, name, waits ? await queue.place(task) : undefined);
       return response;
     }
     const { taskId } = task;
@@ -86,20 +89,23 @@ interface CallFields extends ScheduleFields {
   readonly idempotencyKey: string;
 }
 
-/** Checks a call; rejects with what is wrong with it. */
-async function read(
+/** Checks a call; throws, or rejects where it has files, with what is wrong with it. */
+function read(
   deployment: HostedDeployment,
   call: CallFields,
   { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
-): Promise<Submission> {
+): Submission | Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
   const { idempotencyKey: key } = call;
   const schedule = scheduleOf(call, Date.now());
   checkKey(key);
-  const payload = await reader.read(inputOf(call.input, bodies), deployment.files.task);
-  const idempotency =
-    key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, scheduleText(call)) } };
-  return { endpoint: manifest, payload, options: { ...schedule, ...idempotency, origin } };
+  const toSubmission = (payload: Payload): Submission => {
+    const idempotency =
+      key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, scheduleText(call)) } };
+    return { endpoint: manifest, payload, options: { ...schedule, ...idempotency, origin } };
+  };
+  const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
+  return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);
 }
 
 /** Checks calls, each by itself. */
@@ -113,7 +119,11 @@ async function readAll(
     if (index % CALLS_PER_TURN === CALLS_PER_TURN - 1) {
       await nextTurn();
     }
-    all.push(await read(deployment, call, { origin }).catch((err: unknown) => toProblem(err)));
+    try {
+      all.push(await read(deployment, call, { origin }));
+    } catch (err) {
+      all.push(toProblem(err));
+    }
   }
   return all;
 }

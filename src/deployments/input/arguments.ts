@@ -43,11 +43,12 @@ export class ArgumentsReader {
   }
 
   /**
-   * Large files are kept by the keeper, and are the caller's then. Rejects
-   * with ARGUMENTS_INVALID, BODY_MALFORMED, BODY_TOO_LARGE,
-   * CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has kept nothing then.
+   * Large files are kept by the keeper, and are the caller's then. Throws, or
+   * rejects where there are files, with ARGUMENTS_INVALID, BODY_MALFORMED,
+   * BODY_TOO_LARGE, CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has
+   * kept nothing then.
    */
-  async read(input: Input, keeper: FileKeeper): Promise<Payload> {
+  read(input: Input, keeper: FileKeeper): Payload | Promise<Payload> {
     if (input.case === "arguments") {
       return this.#fromObject(input.value, undefined, keeper);
     }

@@ -78,6 +78,17 @@ export interface SentPayload {
   readonly text?: FileOnDisk;
 }
 
+/** How payloads stand in messages: nearly all are JSON text and no more, and are sent as that. */
+export type PackedPayload = string | SentPayload;
+
+export function packPayload(payload: SentPayload): PackedPayload {
+  return payload.files.length === 0 && payload.text === undefined ? payload.json : payload;
+}
+
+export function unpackPayload(packed: PackedPayload): SentPayload {
+  return typeof packed === "string" ? { json: packed, files: [] } : packed;
+}
+
 /** The folder of a call, in its worker's scratch folder; made when something has to be put there. */
 export function callFolder(callId: number): string {
   return `call-${callId}`;
@@ -94,7 +105,7 @@ export interface Call {
   /** Chosen by the node, unique for the life of the worker. */
   readonly id: number;
   readonly endpoint: string;
-  readonly arguments: SentPayload;
+  readonly arguments: PackedPayload;
   /** The task's id, or for an api call the id of the request. */
   readonly taskId: string;
   /** From 1. */
@@ -126,7 +137,7 @@ export interface CallFailure {
 }
 
 export type CallResult =
-  | { readonly id: number; readonly result: SentPayload }
+  | { readonly id: number; readonly result: PackedPayload }
   | { readonly id: number; readonly failure: CallFailure };
 
 export type LogLevel = "debug" | "info" | "warn" | "error";

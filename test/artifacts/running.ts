@@ -7,7 +7,12 @@ import { packArtifact } from "../../src/artifacts/pack.ts";
 import { unpackArtifact } from "../../src/artifacts/unpack.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
 import { ServiceProcess } from "../../src/queue/pool/process.ts";
-import type { CallResult, FileValue, WorkerMessage } from "../../src/sdk/protocol.ts";
+import {
+  type CallResult,
+  type FileValue,
+  unpackPayload,
+  type WorkerMessage,
+} from "../../src/sdk/protocol.ts";
 
 const LIMITS = { maxResultBytes: 1e6, maxFileBytes: 1e6 };
 
@@ -88,5 +93,5 @@ export function resultValue(result: CallResult): unknown {
   if ("failure" in result) {
     throw new Error(result.failure.message);
   }
-  return JSON.parse(result.result.json);
+  return JSON.parse(unpackPayload(result.result).json);
 }

@@ -1,6 +1,7 @@
 import { deserialize, serialize } from "node:v8";
 import { describe, expect, test } from "vitest";
 import { readWorkerMessage } from "../../src/queue/pool/check.ts";
+import { unpackPayload } from "../../src/sdk/protocol.ts";
 
 /** As the node has it from a worker. */
 const read = (message: unknown) => readWorkerMessage(deserialize(serialize(message)));
@@ -90,7 +91,7 @@ describe("a message of a worker", () => {
     const files = [{ contentType: "a/b", data: junk }];
     const message = read({ type: "results", results: [{ id: 1, result: { json: "0", files } }] });
     const [one] = message?.type === "results" ? message.results : [];
-    const [file] = one && "result" in one ? one.result.files : [];
+    const [file] = one && "result" in one ? unpackPayload(one.result).files : [];
     expect(file && "data" in file && file.data.buffer.byteLength).toBe(junk.length);
   });
 

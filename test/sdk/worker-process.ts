@@ -16,6 +16,7 @@ import {
   type FileValue,
   type NodeMessage,
   type SentPayload,
+  unpackPayload,
   type WorkerMessage,
 } from "../../src/sdk/protocol.ts";
 
@@ -140,7 +141,7 @@ export class WorkerProcess implements AsyncDisposable {
     if ("failure" in outcome) {
       throw new Error(`${outcome.failure.reason}: ${outcome.failure.message}`);
     }
-    return outcome.result;
+    return unpackPayload(outcome.result);
   }
 
   /** The JSON result of a call. */
@@ -159,7 +160,7 @@ export class WorkerProcess implements AsyncDisposable {
   ): Promise<CallFailure> {
     const outcome = await this.outcome(this.start(endpoint, args, files));
     if ("result" in outcome) {
-      throw new Error(`succeeded with ${outcome.result.json}`);
+      throw new Error(`succeeded with ${unpackPayload(outcome.result).json}`);
     }
     return outcome.failure;
   }

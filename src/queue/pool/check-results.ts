@@ -39,8 +39,8 @@ function readResult(value: unknown): CallResult | undefined {
     const failure = readFailure(value.failure);
     return failure && { id, failure };
   }
-  const result = readPayload(value.result);
-  return result && { id, result };
+  const result = typeof value.result === "string" ? value.result : readPayload(value.result);
+  return result === undefined ? undefined : { id, result };
 }
 
 function readPayload(payload: unknown): SentPayload | undefined {

@@ -11,6 +11,9 @@ import {
   type CallResult,
   INLINE_FILE_BYTES,
   MAX_RESULTS_PER_MESSAGE,
+  packPayload,
+  type SentPayload,
+  unpackPayload,
   type WorkerMessage,
 } from "../../sdk/protocol.ts";
 import { CallOutbox } from "./call-outbox.ts";
@@ -164,9 +167,9 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   /** Begins a call; its listener hears of its end exactly once. */
-  execute({ timeoutMs, kind, ...call }: CallOptions, listener: ExecutionListener): Execution {
+  execute(call: CallOptions, listener: ExecutionListener): Execution {
     const id = this.#nextCallId++;
-    const { endpoint, arguments: payload } = call;
+    const { endpoint, kind, timeoutMs, arguments: payload } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
       graceMs: this.#options.graceMs,
@@ -176,11 +179,11 @@ export class WorkerProcess implements ExecutionHost {
     if (this.ended) {
       setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
     } else if (isAtHand(payload)) {
-      this.#outbox.post({ ...call, arguments: payload, id, deadlineMs: Date.now() + timeoutMs });
+      this.#post(id, call, payload);
     } else {
       void this.#transfers.stage(execution, payload, (sent) => {
         execution.resume(timeoutMs);
-        this.#outbox.post({ ...call, arguments: sent, id, deadlineMs: Date.now() + timeoutMs });
+        this.#post(id, call, sent);
       });
     }
     return execution;
@@ -296,13 +299,26 @@ export class WorkerProcess implements ExecutionHost {
     this.#loaded.resolve(manifest);
   }
 
-  #finish(result: CallResult): void {
-    if ("failure" in result) {
-      this.#settle(result.id)?.fail(result.failure);
-    } else if (isAtHand(result.result)) {
-      this.#settle(result.id)?.succeed(result.result);
+  #post(id: number, call: CallOptions, payload: SentPayload): void {
+    const { endpoint, taskId, attempt, trace, timeoutMs } = call;
+    this.#outbox.post({
+      ...{ id, endpoint, taskId, attempt },
+      arguments: packPayload(payload),
+      deadlineMs: Date.now() + timeoutMs,
+      ...(trace !== undefined && { trace }),
+    });
+  }
+
+  #finish(ended: CallResult): void {
+    if ("failure" in ended) {
+      this.#settle(ended.id)?.fail(ended.failure);
+      return;
+    }
+    const result = unpackPayload(ended.result);
+    if (isAtHand(result)) {
+      this.#settle(ended.id)?.succeed(result);
     } else {
-      void this.#transfers.collect(this.#executions.get(result.id), result.result);
+      void this.#transfers.collect(this.#executions.get(ended.id), result);
     }
   }
 

@@ -8,6 +8,7 @@ import {
   type Call,
   type CallFailure,
   INLINE_FILE_BYTES,
+  packPayload,
   type SentPayload,
 } from "../protocol.ts";
 import { CallContext } from "./call-context.ts";
@@ -112,7 +113,11 @@ export class Executor {
     callFiles.clear();
     ctx.end();
     this.#running.delete(call.id);
-    this.#outbox.add({ id: call.id, ...outcome });
+    this.#outbox.add(
+      "failure" in outcome
+        ? { id: call.id, failure: outcome.failure }
+        : { id: call.id, result: packPayload(outcome.result) },
+    );
     if (this.#running.size === 0) {
       this.#idle?.();
     }

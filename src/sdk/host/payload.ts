@@ -1,6 +1,11 @@
 /** Arguments and results between their form in the protocol and that in user code. */
 import type { FileArgument, FileSpec } from "../manifest.ts";
-import { INLINE_FILE_BYTES, type SentPayload } from "../protocol.ts";
+import {
+  INLINE_FILE_BYTES,
+  type PackedPayload,
+  type SentPayload,
+  unpackPayload,
+} from "../protocol.ts";
 import type { CallFiles } from "./call-files.ts";
 
 /** Thrown at a result that JSON cannot carry; the message says which part. */
@@ -10,10 +15,11 @@ export class UnserialisableError extends Error {
 
 /** The arguments as a value, with files in their places. */
 export function readArguments(
-  payload: SentPayload,
+  packed: PackedPayload,
   files: { readonly [argument: string]: FileArgument },
   callFiles: CallFiles,
 ): unknown {
+  const payload = unpackPayload(packed);
   const value: unknown = JSON.parse(payload.json);
   if (payload.files.length === 0 || typeof value !== "object" || value === null) {
     return value;

@@ -40,7 +40,7 @@ describe("a worker", () => {
       worker.send({ type: "abort", id, reason: "shutdown" });
       expect(await worker.outcome(id)).toEqual({
         id,
-        result: { json: '"AbortError: the server is stopping"', files: [] },
+        result: '"AbortError: the server is stopping"',
       });
     });
   });
@@ -57,7 +57,7 @@ describe("a worker", () => {
 
     it("no progress of an api", async () => {
       const id = worker.start("report_in_api", {});
-      expect(await worker.outcome(id)).toMatchObject({ result: { json: '"quiet"' } });
+      expect(await worker.outcome(id)).toMatchObject({ result: '"quiet"' });
       expect(of(worker, "progress", id)).toEqual([]);
     });
 

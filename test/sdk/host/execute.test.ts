@@ -28,7 +28,7 @@ describe("a worker", () => {
         calls: ids.map((id) => ({
           id,
           endpoint: "greet",
-          arguments: { json: '{"name":"all"}', files: [] },
+          arguments: '{"name":"all"}',
           taskId: "same",
           attempt: 1,
           deadlineMs: 0,

@@ -7,7 +7,7 @@ describe("a worker ends", () => {
     await using _ = worker;
     const id = worker.start("slow", { ms: 100 });
     worker.send({ type: "stop" });
-    expect(await worker.outcome(id)).toMatchObject({ result: { json: '"finished"' } });
+    expect(await worker.outcome(id)).toMatchObject({ result: '"finished"' });
     expect(await worker.exited).toBe(0);
   });
 
@@ -25,7 +25,7 @@ describe("a worker ends", () => {
     const finished = worker.start("greet", { name: "first" });
     worker.start("exit", {});
     expect(await worker.exited).toBe(7);
-    expect(await worker.outcome(finished)).toMatchObject({ result: { json: '"hello first"' } });
+    expect(await worker.outcome(finished)).toMatchObject({ result: '"hello first"' });
   });
 
   it("with code 1 and the error on stderr after an unhandled rejection", async () => {

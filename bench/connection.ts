@@ -5,6 +5,8 @@ export interface Answer {
   readonly body: string;
 }
 
+const LENGTH = /^content-length: *(\d+)/im;
+
 /**
  * Sends requests one after the other over one keep-alive connection. Answers
  * are read just far enough to know where they end: they must have a
@@ -53,15 +55,14 @@ export class Connection {
     if (headEnd < 0) {
       return;
     }
-    const head = this.#buffer.slice(0, headEnd).toLowerCase();
-    const lengthAt = head.indexOf("content-length: ");
-    const length = lengthAt < 0 ? 0 : Number.parseInt(head.slice(lengthAt + 16), 10);
-    const end = headEnd + 4 + length;
+    const length = LENGTH.exec(this.#buffer)?.[1] ?? 0;
+    const end = headEnd + 4 + Number(length);
     if (this.#buffer.length < end) {
       return;
     }
+    const status = Number(this.#buffer.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
     const body = this.#buffer.slice(headEnd + 4, end);
     this.#buffer = this.#buffer.slice(end);
-    this.#waiting?.resolve({ status: Number(head.slice(9, 12)), body });
+    this.#waiting?.resolve({ status, body });
   }
 }

@@ -16,17 +16,15 @@ type Start = (backends: Backends) => Promise<Running>;
 /** By the name that `--peers` takes, in the order of the table. */
 export const CONTENDERS: Readonly<Record<string, { readonly title: string; start: Start }>> = {
   nothing: { title: "do-nothing Fastify", start: () => startPeer("nothing", [], []) },
-  bullmq: {
-    title: "Fastify + BullMQ",
-    async start(backends) {
-      const { url, pid } = await backends.redis();
-      return startPeer("bullmq", [url], [pid]);
-    },
+  bullmq: { title: "Fastify + BullMQ", start: onRedis("bullmq") },
+  "bullmq-in-memory": {
+    title: "Fastify + BullMQ, results in memory",
+    start: onRedis("bullmq", "in-memory"),
   },
   "pg-boss": { title: "Fastify + pg-boss", start: onPostgres("pg-boss") },
-  "pg-boss-polling": {
-    title: "Fastify + pg-boss, polling",
-    start: onPostgres("pg-boss", "polling"),
+  "pg-boss-notify": {
+    title: "Fastify + pg-boss, notifications",
+    start: onPostgres("pg-boss", "notify"),
   },
   "graphile-worker": {
     title: "Fastify + graphile-worker",
@@ -44,6 +42,13 @@ export const CONTENDERS: Readonly<Record<string, { readonly title: string; start
     },
   },
 };
+
+function onRedis(peer: string, ...args: readonly string[]): Start {
+  return async (backends) => {
+    const { url, pid } = await backends.redis();
+    return startPeer(peer, [url, ...args], [pid]);
+  };
+}
 
 function onPostgres(peer: string, ...args: readonly string[]): Start {
   return async (backends) => {

@@ -4,6 +4,7 @@
  * another one, because the machine's speed drifts; ratios are taken within
  * each round, and the medians are what counts.
  */
+import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Backends } from "./backends.ts";
 import { CONTENDERS, type Running, versionOf } from "./contenders.ts";
@@ -18,7 +19,7 @@ export interface LifecycleOptions {
   readonly seconds: number;
 }
 
-/** What a database still writes after its turn should not fall into the next one's. */
+/** What a server still has to do after its turn should not fall into the next one's. */
 const PAUSE_MS = 500;
 
 interface Round extends LoadResult {
@@ -66,6 +67,8 @@ export async function benchLifecycles(
           results.get(name)?.push(result);
         }
         await sleep(PAUSE_MS);
+        // Nor what it has written and the system has not yet brought to the disk, for which others would wait.
+        execFileSync("sync");
       }
     }
     write(resultTable(results));
@@ -142,14 +145,13 @@ async function versions(
   backends: Backends,
   running: ReadonlyMap<string, Running>,
 ): Promise<string> {
-  const told = [
-    "fastify",
-    ...["bullmq", "pg-boss", "graphile-worker"].filter((name) => running.has(name)),
-  ];
-  const packages = told.map((name) => `${name} ${versionOf(name)}`);
+  const runs = (...names: readonly string[]): boolean =>
+    names.some((name) => [...running.keys()].some((each) => each.startsWith(name)));
+  const told = ["bullmq", "pg-boss", "graphile-worker"].filter((name) => runs(name));
+  const packages = ["fastify", ...told].map((name) => `${name} ${versionOf(name)}`);
   const databases = [
-    running.has("bullmq") && `Redis ${(await backends.redis()).version}`,
-    ["pg-boss", "graphile-worker", "postgres"].some((name) => running.has(name)) &&
+    runs("bullmq") && `Redis ${(await backends.redis()).version}`,
+    runs("pg-boss", "graphile-worker", "postgres") &&
       `Postgres ${(await backends.postgres()).version}`,
   ];
   return [...packages, ...databases.filter(Boolean)].join(", ");

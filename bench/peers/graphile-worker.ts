@@ -39,7 +39,7 @@ const runner = await run({
   },
 });
 await serve({
-  results,
+  wait: (id, waitMs) => results.wait(id, waitMs),
   async submit(input) {
     const id = randomUUID();
     await runner.addJob("noop", { id, input }, { maxAttempts: 3 });

@@ -1,7 +1,7 @@
 /**
- * pg-boss, woken by LISTEN/NOTIFY, fetching in batches and settling each job
- * of a batch with its own output; with the argument `polling`, without the
- * notifications, which are off by default. The worker runs in this process,
+ * pg-boss, polling as often as it can be told to, fetching in batches and
+ * settling each job of a batch with its own output; with the argument `notify`
+ * woken by LISTEN/NOTIFY, which is off by default. The worker runs in this process,
  * and whoever waits is told when the function has ended, before pg-boss has
  * recorded it: both in its favour.
  */
@@ -9,7 +9,7 @@ import { PgBoss } from "pg-boss";
 import { nowMs, Results, serve } from "./routes.ts";
 
 const [connectionString = "", mode] = process.argv.slice(2);
-const notify = mode !== "polling";
+const notify = mode === "notify";
 const boss = new PgBoss({ connectionString, max: 20, useListenNotify: notify });
 boss.on("error", (err) => process.stderr.write(`${err}\n`));
 await boss.start();
@@ -27,7 +27,7 @@ await boss.work(
     }),
 );
 await serve({
-  results,
+  wait: (id, waitMs) => results.wait(id, waitMs),
   submit: async (input) => (await boss.send("noop", input)) ?? "",
   close: () => boss.stop({ graceful: false }),
 });

@@ -44,12 +44,13 @@ export class Results {
 export interface Peer {
   /** Queues a job and answers its id once it is stored. */
   submit(input: object): Promise<string>;
-  readonly results: Results;
+  /** Its result as JSON; undefined when the time was not enough. */
+  wait(id: string, waitMs: number): Promise<string | undefined> | string;
   close(): Promise<void>;
 }
 
 /** Serves a peer on a free port, which it prints, until SIGTERM. */
-export async function serve({ submit, results, close }: Peer): Promise<void> {
+export async function serve({ submit, wait: waitFor, close }: Peer): Promise<void> {
   const app = Fastify();
   app.post("/noop/submit", async (req, reply) => {
     const id = await submit(req.body as object);
@@ -60,7 +61,7 @@ export async function serve({ submit, results, close }: Peer): Promise<void> {
   });
   app.get("/noop/get", async (req, reply) => {
     const { task_id: id = "", wait = "0" } = req.query as { task_id?: string; wait?: string };
-    const result = await results.wait(id, Math.min(Number(wait) * 1000, MAX_WAIT_MS));
+    const result = await waitFor(id, Math.min(Number(wait) * 1000, MAX_WAIT_MS));
     return reply
       .code(result === undefined ? 408 : 200)
       .type("application/json")

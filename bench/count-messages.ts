@@ -1,9 +1,10 @@
 /**
  * Loaded before the server (`node --import`): counts what is sent to its
  * threads and tells it at SIGUSR2. The storage of SQLite is such a thread, and
- * what it is sent are lists of questions, one list for each transaction.
+ * what it is sent are lists of operations, one list for each transaction.
  */
 import { Worker } from "node:worker_threads";
+import { unpackOperations } from "../src/storage/sqlite/packing.ts";
 
 let transactions = 0;
 const questions: Record<string, number> = {};
@@ -11,7 +12,7 @@ const { postMessage } = Worker.prototype;
 Worker.prototype.postMessage = function (this: Worker, message: unknown, ...rest: never[]) {
   if (Array.isArray(message)) {
     transactions += 1;
-    for (const [name] of message as [string][]) {
+    for (const { name } of unpackOperations(message)) {
       questions[name] = (questions[name] ?? 0) + 1;
     }
   }

@@ -8,6 +8,7 @@ import Fastify, {
 import { problem, toProblem } from "./errors.ts";
 import { type FaceOptions, type FacePlugin, mountFaces } from "./faces.ts";
 import { logAccess } from "./http/access-log.ts";
+import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/budget.ts";
 import { type AllowedOrigins, preflightHeaders, shareAcrossOrigins } from "./http/cors.ts";
 import { refuseCrossSite } from "./http/cross-site.ts";
@@ -83,6 +84,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     );
   });
   app.setErrorHandler(sendFrameworkError);
+  leaveBodies(app);
   answerRequestIds(app);
   if (options.accessLog !== undefined) {
     logAccess(app, options.accessLog);

@@ -25,7 +25,7 @@ import {
   WatchTaskRequestSchema,
 } from "../../gen/tessera/v1/task_pb.js";
 import { problem, toProblem } from "../errors.ts";
-import { leaveBodies, readBody } from "../http/body.ts";
+import { readBody } from "../http/body.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
@@ -67,12 +67,11 @@ interface Route {
   ) => Promise<FastifyReply>;
 }
 
-/** Fastify plugin. */
+/** Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  leaveBodies(app);
   for (const { path, methods, handle } of routes(options)) {
     const handler = async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       try {

@@ -15,12 +15,9 @@ export const BODY_DEADLINE_MS = 300_000;
 /** For the answer to one that came too late, before its connection or stream is cut. */
 export const ANSWER_MS = 1_000;
 
-/** The methods whose bodies Fastify reads by itself. */
-const WITH_BODIES = ["DELETE", "OPTIONS", "PATCH", "POST", "PUT", "QUERY"];
-
 /** Leaves the bodies of all requests of a server to its handlers, which know their limits. */
 export function leaveBodies(app: FastifyInstance): void {
-  for (const method of WITH_BODIES) {
+  for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   }
 }

@@ -11,7 +11,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
-import { leaveBodies, readBody } from "../http/body.ts";
+import { readBody } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
@@ -43,7 +43,7 @@ export interface RestOptions {
 
 const DEFAULT_BODY_BYTES = 4 * 1024 * 1024;
 
-/** Fastify plugin. Errors at start: a binding that is wrong, or two that match the same paths. */
+/** Fastify plugin, for a server that leaves bodies to handlers. Errors at start: a binding that is wrong, or two that match the same paths. */
 export async function restPlugin(app: FastifyInstance, options: RestOptions): Promise<void> {
   const routes = new RouteTable<Binding>();
   const paths = new Set<string>();
@@ -56,7 +56,6 @@ export async function restPlugin(app: FastifyInstance, options: RestOptions): Pr
       app.addHttpMethod(route.method);
     }
   }
-  leaveBodies(app);
   app.setErrorHandler(sendFrameworkError);
   const handler = createHandler(routes, options);
   for (const url of paths) {

@@ -11,7 +11,7 @@ import type { FoundEndpoint } from "../deployments/revision.ts";
 import { problem, toProblem } from "../errors.ts";
 import { streamedBodies } from "../http/streamed.ts";
 import type { Origin } from "../tracing/context.ts";
-import { digestOfCall, noteReplay, refuseKey } from "./idempotency.ts";
+import { digestOfCall, refuseKey, replaying } from "./idempotency.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
 import { noteTask, tracedCall } from "./origin.ts";
@@ -72,20 +72,20 @@ async function call(
   const submitting = deployment.queue.submit(manifest, payload, { ...idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
-  if (replayed) {
-    noteReplay(ctx);
-  }
   const { taskId } = task;
   const waitMs = manifest.timeoutMs;
-  const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
-  if (finished.task.status === "queued" || finished.task.status === "running") {
-    throw problem(
-      "CALL_TIMEOUT",
-      `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
-      { metadata: { task_id: taskId } },
-    );
-  }
-  return answer(finished, deployment, { format, bodies });
+  const result = async (): Promise<TaskResult> => {
+    const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+    if (finished.task.status === "queued" || finished.task.status === "running") {
+      throw problem(
+        "CALL_TIMEOUT",
+        `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+        { metadata: { task_id: taskId } },
+      );
+    }
+    return answer(finished, deployment, { format, bodies });
+  };
+  return replayed ? replaying(ctx, result) : result();
 }
 
 /** What is called, and by which request. */

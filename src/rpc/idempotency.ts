@@ -1,7 +1,7 @@
 /** Idempotency keys, and what tells a repetition from another call. */
 import { createHash } from "node:crypto";
 import type { HandlerContext } from "@connectrpc/connect";
-import { problem } from "../errors.ts";
+import { problem, toProblem } from "../errors.ts";
 import type { Payload } from "../sdk/protocol.ts";
 
 const MAX_KEY_LENGTH = 255;
@@ -42,9 +42,26 @@ export function digestOfRetry(taskId: string): string {
   return `retry of ${taskId}`;
 }
 
+const REPLAYED = "idempotent-replayed";
+
 /** Says in the answer's header that an earlier task is given again. */
 export function noteReplay({ responseHeader }: Pick<HandlerContext, "responseHeader">): void {
-  responseHeader.set("idempotent-replayed", "true");
+  responseHeader.set(REPLAYED, "true");
+}
+
+/** The same for an answer that may be an error: what an earlier task failed with is given again, too. */
+export async function replaying<Answer>(
+  ctx: Pick<HandlerContext, "responseHeader">,
+  answer: () => Answer | Promise<Answer>,
+): Promise<Answer> {
+  noteReplay(ctx);
+  try {
+    return await answer();
+  } catch (thrown) {
+    const found = toProblem(thrown);
+    found.metadata.set(REPLAYED, "true");
+    throw found;
+  }
 }
 
 function invalid(description: string): Error {

@@ -14,7 +14,7 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { boundedChunks, leaveBodies } from "../http/body.ts";
+import { boundedChunks } from "../http/body.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import { isDefect } from "../http/problem.ts";
 import { arrivalOf } from "./caller.ts";
@@ -39,10 +39,9 @@ export interface RpcOptions {
   readonly report?: ReportProblem;
 }
 
-/** Fastify plugin. */
+/** Fastify plugin, for a server that leaves bodies to handlers. */
 export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
   const { readMaxBytes = 4 * 1024 * 1024, contextValues, invoker } = options;
-  leaveBodies(app);
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??

@@ -19,7 +19,7 @@ import type { Submission, Submitted } from "../queue/submission.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
-import { checkKey, digestOfCall, noteReplay } from "./idempotency.ts";
+import { checkKey, digestOfCall, noteReplay, replaying } from "./idempotency.ts";
 import { inputOf, releasingUnless } from "./input.ts";
 import { milliseconds, toTaskMessage } from "./messages.ts";
 import { noteTask, originOf } from "./origin.ts";
@@ -60,7 +60,8 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
       .catch(() => ({ task, result: undefined }));
     response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
     if (isFinal(ended.task.status)) {
-      response.result = await answer(ended, deployment, { format: req.resultFormat, bodies });
+      const result = () => answer(ended, deployment, { format: req.resultFormat, bodies });
+      response.result = await (replayed ? replaying(ctx, result) : result());
     }
     return response;
   },

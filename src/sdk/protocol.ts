@@ -78,7 +78,7 @@ export interface SentPayload {
   readonly text?: FileOnDisk;
 }
 
-/** How payloads stand in messages: nearly all are JSON text and no more, and are sent as that. */
+/** How a payload stands in a message: nearly all are JSON text and no more, and are sent as that. */
 export type PackedPayload = string | SentPayload;
 
 export function packPayload(payload: SentPayload): PackedPayload {

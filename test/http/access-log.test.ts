@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { expect, it } from "vitest";
 import { Health } from "../../gen/grpc/health/v1/health_pb.js";
 import { logAccess } from "../../src/http/access-log.ts";
+import { leaveBodies } from "../../src/http/body.ts";
 import { createHealthService } from "../../src/rpc/health.ts";
 import { createInvoker } from "../../src/rpc/invoker.ts";
 import { rpcPlugin } from "../../src/rpc/plugin.ts";
@@ -36,6 +37,7 @@ async function start() {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
   });
+  leaveBodies(app);
   logAccess(app, "debug");
   app.get("/fine", () => "fine");
   app.get("/never", (_req, reply) => void reply.raw.flushHeaders());

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { type FastifyInstance, fastify } from "fastify";
 import { afterEach, expect, it } from "vitest";
 import { toProblem } from "../../src/errors.ts";
-import { boundedChunks, readBody } from "../../src/http/body.ts";
+import { boundedChunks, leaveBodies, readBody } from "../../src/http/body.ts";
 import { BodyStream } from "../../src/http/body-stream.ts";
 import { sendProblem } from "../../src/http/problem.ts";
 
@@ -20,8 +20,7 @@ afterEach(async () => {
 
 async function start(http2: boolean): Promise<number> {
   app = (http2 ? fastify({ http2: true }) : fastify()) as unknown as FastifyInstance;
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_req, _payload, done) => done(null));
+  leaveBodies(app);
   app.post("/", async (req, reply) => {
     try {
       return String((await readBody(req, 10, DEADLINE_MS)).length);

@@ -14,6 +14,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { fastify } from "fastify";
+import { leaveBodies } from "../../src/http/body.ts";
 import { sendFrameworkError } from "../../src/http/framework.ts";
 import type { CallOrigin, Invoke } from "../../src/http/invoke.ts";
 import { restPlugin } from "../../src/rest/plugin.ts";
@@ -69,6 +70,7 @@ export async function startLibrary(options: LibraryOptions = {}) {
       return Object.assign(answers, { header: new Headers() });
     },
   };
+  leaveBodies(app);
   await app.register(restPlugin, {
     services: options.services ?? [Library],
     invoke,

@@ -4,6 +4,7 @@ import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { type FastifyInstance, fastify } from "fastify";
 import { Health } from "../../gen/grpc/health/v1/health_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import { leaveBodies } from "../../src/http/body.ts";
 import { restPlugin } from "../../src/rest/plugin.ts";
 import { createHealthService, type HealthSource } from "../../src/rpc/health.ts";
 import { createValidateInterceptor } from "../../src/rpc/interceptors/validate.ts";
@@ -58,6 +59,7 @@ export async function startServer(
     ? fastify({ http2: true, http2SessionTimeout: 0 })
     : fastify()) as unknown as FastifyInstance;
   const { readMaxBytes = 100_000 } = options;
+  leaveBodies(app);
   await app.register(rpcPlugin, { services, interceptors, invoker, readMaxBytes });
   await app.register(restPlugin, { services: [TaskService], invoke: invoker });
   app.post("/:endpoint/submit", async () => ({ submitted: true }));

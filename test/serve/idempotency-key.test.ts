@@ -121,3 +121,24 @@ describe("a repetition on the deployment's own paths", () => {
     }
   });
 });
+
+describe("a repetition of a call that failed", () => {
+  const args = { how: "throw" };
+
+  it.each([
+    ["a call", "/fail_later", args, {}],
+    ["a submit that waits", "/fail_later/submit", args, { prefer: "wait=20" }],
+    ["a call over REST", "/api/v1/endpoints/fail_later:call", { arguments: args }, {}],
+    [
+      "a submit over REST that waits",
+      "/api/v1/tasks",
+      { endpoint: "fail_later", arguments: args, wait: "20s" },
+      {},
+    ],
+  ])("is told of as such: %s", async (_name, path, body, headers) => {
+    const send = () => served.post(path, body, { ...key(`failed ${path}`), ...headers });
+    const answers = [await send(), await send()];
+    expect(answers.map((answer) => refusal(answer).reason)).toEqual(["TASK_FAILED", "TASK_FAILED"]);
+    expect(answers.map(isReplayed)).toEqual([false, true]);
+  });
+});

@@ -20,8 +20,8 @@ export function packNewTask(out: unknown[], task: NewTask): void {
     task.queueLimit,
     task.leaseId,
     task.trace,
+    toValue(task.arguments),
   );
-  packPayload(out, task.arguments);
 }
 
 export function unpackNewTask(values: ValueReader): NewTask {
@@ -40,7 +40,7 @@ export function unpackNewTask(values: ValueReader): NewTask {
     queueLimit: values.next(),
     leaseId: values.next(),
     trace: values.next(),
-    arguments: unpackPayload(values),
+    arguments: toPayload(values.next<string | Payload>()),
   };
   return task;
 }
@@ -92,26 +92,18 @@ export function unpackTask(values: ValueReader): Task {
 }
 
 /** Nearly every payload is JSON text and no more, and crosses as that. */
-export function packPayload(out: unknown[], payload: Payload): void {
-  out.push(payload.files.length === 0 && payload.text === undefined ? payload.json : payload);
+export function toValue(payload: Payload): string | Payload {
+  return payload.files.length === 0 && payload.text === undefined ? payload.json : payload;
 }
 
-export function unpackPayload(values: ValueReader): Payload {
-  return toPayload(values.next());
-}
-
-function toPayload(packed: string | Payload): Payload {
-  return typeof packed === "string" ? { json: packed, files: [] } : packed;
+export function toPayload(value: string | Payload): Payload {
+  return typeof value === "string" ? { json: value, files: [] } : value;
 }
 
 /** An attempt and its end. A success is its result alone. */
 export function packEnd(out: unknown[], attempt: Attempt, end: AttemptEnd): void {
   out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
-  if (end.status === "success") {
-    packPayload(out, end.result);
-  } else {
-    out.push(end);
-  }
+  out.push(end.status === "success" ? toValue(end.result) : end);
 }
 
 export function unpackEnd(values: ValueReader): { attempt: Attempt; end: AttemptEnd } {

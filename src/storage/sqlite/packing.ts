@@ -5,17 +5,18 @@
  * answers: what every task goes through, its submission, its claim and its
  * end, is written value by value, everything else as one value.
  */
+import type { Payload } from "../../sdk/protocol.ts";
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import {
   packEnd,
   packNewTask,
-  packPayload,
   packTask,
+  toPayload,
+  toValue,
   unpackEnd,
   unpackNewTask,
-  unpackPayload,
   unpackTask,
 } from "./packed-tasks.ts";
 import { ValueReader } from "./values.ts";
@@ -69,15 +70,14 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
       out.push(claimed.length);
       for (const { task, leaseId, arguments: payload } of claimed) {
         packTask(out, task);
-        out.push(leaseId);
-        packPayload(out, payload);
+        out.push(leaseId, toValue(payload));
       }
     },
     unpackResult: (values) =>
       values.list(() => ({
         task: unpackTask(values),
         leaseId: values.next(),
-        arguments: unpackPayload(values),
+        arguments: toPayload(values.next<string | Payload>()),
       })),
   },
   endAttempts: {
@@ -162,22 +162,35 @@ export function packOutcomes(
 ): unknown[] {
   const out: unknown[] = [];
   for (const [index, { name }] of operations.entries()) {
-    const outcome = outcomes[index];
-    if (outcome === undefined) {
-      throw new Error(`${name} has no outcome`);
-    }
-    if ("error" in outcome) {
-      out.push(outcome);
-    } else {
-      out.push(null);
-      packingOf(name).packResult(out, outcome.value);
+    const outcome = outcomes[index] ?? { error: "it has no outcome", temporary: false };
+    const { length } = out;
+    try {
+      if ("error" in outcome) {
+        out.push(outcome);
+      } else {
+        out.push(null);
+        packingOf(name).packResult(out, outcome.value);
+      }
+    } catch (err) {
+      out.length = length;
+      out.push({ error: String(err), temporary: false });
     }
   }
   return out;
 }
 
-/** The outcome of the next operation in a list that `packOutcomes` made. */
-export function unpackOutcomeOf({ name, parameters }: Operation, values: ValueReader): Outcome {
-  const failed = values.next<Outcome | null>();
-  return failed ?? { value: packingOf(name).unpackResult(values, parameters) };
+/** The outcomes that `packOutcomes` wrote of these operations. Throws when they are those of others. */
+export function unpackOutcomes(
+  operations: readonly Operation[],
+  packed: readonly unknown[],
+): Outcome[] {
+  const values = new ValueReader(packed);
+  const outcomes = operations.map(({ name, parameters }): Outcome => {
+    const failed = values.next<Outcome | null>();
+    return failed ?? { value: packingOf(name).unpackResult(values, parameters) };
+  });
+  if (!values.ended) {
+    throw new Error("there are more values than outcomes");
+  }
+  return outcomes;
 }

@@ -26,9 +26,8 @@ import type { Storage } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import { type Operation, packOperations, unpackOutcomeOf } from "./packing.ts";
+import { type Operation, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
 import type { ThreadMessage, ThreadOptions } from "./thread.ts";
-import { ValueReader } from "./values.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
 const MAX_PENDING = 50_000;
@@ -255,9 +254,24 @@ export class SqliteStorage implements Storage {
   }
 
   #send(): void {
-    const batch = this.#waiting.splice(0, MAX_BATCH);
+    this.#post(this.#waiting.splice(0, MAX_BATCH));
+  }
+
+  /** A call that cannot be copied to the thread fails alone. */
+  #post(batch: Pending[]): void {
+    try {
+      this.#thread?.postMessage(packOperations(batch));
+    } catch (err) {
+      if (batch.length === 1) {
+        batch[0]?.reject(err);
+      } else {
+        for (const one of batch) {
+          this.#post([one]);
+        }
+      }
+      return;
+    }
     this.#underWay.push(batch);
-    this.#thread?.postMessage(packOperations(batch));
   }
 
   #settle(packed: readonly unknown[]): void {
@@ -266,14 +280,19 @@ export class SqliteStorage implements Storage {
       this.#send();
     }
     this.#sendIfIdle();
-    const values = new ValueReader(packed);
-    for (const pending of settled) {
-      const outcome = unpackOutcomeOf(pending, values);
-      if ("error" in outcome) {
-        const { error, temporary } = outcome;
-        pending.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
+    let outcomes: Outcome[];
+    try {
+      outcomes = unpackOutcomes(settled, packed);
+    } catch (err) {
+      outcomes = settled.map(() => ({ error: String(err), temporary: true }));
+    }
+    for (const [index, outcome] of outcomes.entries()) {
+      const pending = settled[index];
+      if ("value" in outcome) {
+        pending?.resolve(outcome.value);
       } else {
-        pending.resolve(outcome.value);
+        const { error, temporary } = outcome;
+        pending?.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
       }
     }
   }

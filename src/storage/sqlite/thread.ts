@@ -1,7 +1,7 @@
 /**
  * The thread that owns the SQLite connection. Each message is a list of
- * operations that piled up while the last one was under way; it becomes one
- * transaction, and with it one wait for the disk.
+ * operations that came together; it becomes one transaction, and with it one
+ * wait for the disk.
  */
 import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";

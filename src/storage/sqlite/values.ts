@@ -11,8 +11,11 @@ export class ValueReader {
     return this.#at >= this.#values.length;
   }
 
-  /** The next value, as which its writer knows it. */
+  /** The next value, as which its writer knows it. Throws when there is none. */
   next<Value>(): Value {
+    if (this.ended) {
+      throw new Error("there are fewer values than were to be read");
+    }
     const value = this.#values[this.#at] as Value;
     this.#at += 1;
     return value;

@@ -87,6 +87,22 @@ describe("calls that arrive together", () => {
     expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 2, running: 0 }]);
   });
 
+  test("get their own answers when one beside them cannot be sent", async () => {
+    await using storage = await openSqlite(":memory:");
+    await storage.submitTasks({ tasks: [newTask("mine"), newTask("theirs")] });
+    const read = (taskId: string, count: number) =>
+      Array.from({ length: count }, async () => (await storage.getTask(key(taskId)))?.taskId);
+    const mine = read("mine", 31);
+    const unsendable = storage.getHistory({
+      ...{ ...key("mine"), limit: 1 },
+      afterSequence: (() => 0) as never,
+    });
+    const theirs = read("theirs", 40);
+    await expect(unsendable).rejects.toThrow("could not be cloned");
+    expect(new Set(await Promise.all(mine))).toEqual(new Set(["mine"]));
+    expect(new Set(await Promise.all(theirs))).toEqual(new Set(["theirs"]));
+  });
+
   test("fail together, not one after the other, when another program holds the file", async () => {
     using folder = new TestFolder();
     await using storage = await openSqlite(folder.file());

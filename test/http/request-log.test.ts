@@ -1,0 +1,40 @@
+import { Writable } from "node:stream";
+import { type FastifyBaseLogger, fastify } from "fastify";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { toProblem } from "../../src/errors.ts";
+import { sendProblem } from "../../src/http/problem.ts";
+import { answerRequestIds, requestIdOf } from "../../src/http/request-id.ts";
+import { RequestLog } from "../../src/http/request-log.ts";
+
+test("a line about a request bears the id that its answer has, and so do lines of children", async () => {
+  const lines: { readonly msg: string; readonly reqId: string; readonly part?: string }[] = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+  const loggerInstance: FastifyBaseLogger = pino({ level: "debug" }, stream);
+  await using app = fastify({
+    loggerInstance,
+    genReqId: requestIdOf,
+    childLoggerFactory: (log, bindings) => new RequestLog(log, bindings),
+  });
+  answerRequestIds(app);
+  app.get("/broken", (req, reply) => {
+    req.log.child({ part: "child" }).warn("before");
+    return sendProblem(reply, toProblem(new Error("a defect")));
+  });
+  lines.length = 0;
+  const answers = [await app.inject("/broken"), await app.inject("/broken")];
+  const ids = answers.map(({ headers }) => headers["x-request-id"]);
+  const own = lines.filter(({ msg }) => msg === "before" || msg.includes("internal"));
+  expect(new Set(ids).size).toBe(2);
+  expect(own.map(({ reqId, part }) => [reqId, part])).toEqual([
+    [ids[0], "child"],
+    [ids[0], undefined],
+    [ids[1], "child"],
+    [ids[1], undefined],
+  ]);
+});

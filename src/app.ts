@@ -152,9 +152,13 @@ export async function serveService(
     process.once("exit", abandon);
     resources.defer(() => void process.off("exit", abandon));
     await rounds.start();
-    const manifest = await whenLong(hosted.deploy(bundle), (seconds) =>
-      log.warn({ seconds }, "the service takes long to load; it is served when it has"),
-    );
+    const watching = config.watch
+      ? resources.use(watchService(bundle, { hosted, log }))
+      : undefined;
+    const manifest = await (watching?.loaded ??
+      whenLong(hosted.deploy(bundle), (seconds) =>
+        log.warn({ seconds }, "the service takes long to load; it is served when it has"),
+      ));
     resources.use(startPruner({ storage, log, now: Date.now }));
     resources.use(startSweeper({ storage, blobs, log, now: Date.now }));
     const shutdown = new AbortController();
@@ -182,9 +186,6 @@ export async function serveService(
       await app.close();
     });
     const port = await listen(listener.server, config);
-    const watching = config.watch
-      ? resources.use(watchService(bundle, { hosted, log }))
-      : undefined;
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       listener.stopAccepting();

@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Log } from "../queue/log.ts";
+import type { ServiceManifest } from "../sdk/manifest.ts";
 import { bundleService, type ServiceBundle } from "./bundle.ts";
 import type { HostedDeployment } from "./hosted.ts";
 import { whenLong } from "./when-long.ts";
@@ -16,21 +17,32 @@ export interface WatchOptions {
   readonly log: Log;
 }
 
+export interface WatchedService extends AsyncDisposable {
+  /**
+   * Resolves when the first code has been loaded: that of the bundle, or of a
+   * change that came meanwhile. Rejects when the bundle cannot be loaded.
+   */
+  readonly loaded: Promise<ServiceManifest>;
+}
+
 /**
- * Deploys the service again whenever one of its source files changes. The
- * queue stays; running tasks finish on the code that began them; code that
+ * Deploys the service, and again whenever one of its source files changes. The
+ * queue stays; running tasks finish on the code that began them; a change that
  * cannot be loaded is reported and leaves the last good code serving. A change
- * while code is loading ends that and begins anew: code that never finishes
- * loading must not hold up the code that mends it.
+ * while code is loading, the first included, ends that and begins anew: code
+ * that never finishes loading must not hold up the code that mends it.
  */
-export function watchService(bundle: ServiceBundle, options: WatchOptions): AsyncDisposable {
+export function watchService(bundle: ServiceBundle, options: WatchOptions): WatchedService {
   const { hosted, log } = options;
+  const loaded = Promise.withResolvers<ServiceManifest>();
   let watchers: FSWatcher[] = [];
   let known = new Set<string>();
+  let serves = false;
   let failed = false;
   let settle: NodeJS.Timeout | undefined;
   let loading: AbortController | undefined;
-  let reloading: Promise<void> | undefined;
+  let underWay: Promise<void> | undefined;
+  let given: ServiceBundle | undefined = bundle;
   let changed = false;
   let ended = false;
 
@@ -60,51 +72,63 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Asyn
   };
   const onChange = (): void => {
     changed = true;
-    loading?.abort(new Error("the source has changed again"));
-    reloading ??= reloadAll().finally(() => {
-      reloading = undefined;
-    });
+    loading?.abort(new Error("the source has changed"));
+    underWay ??= loadAll();
   };
-  const reloadAll = async (): Promise<void> => {
-    while (changed && !ended) {
+  const loadAll = async (): Promise<void> => {
+    while ((given || changed) && !ended) {
       changed = false;
       loading = new AbortController();
-      await reload(loading.signal);
+      await load(loading.signal);
       loading = undefined;
     }
+    underWay = undefined;
   };
-  const reload = async (signal: AbortSignal): Promise<void> => {
+  const load = async (signal: AbortSignal): Promise<void> => {
+    const first = given;
+    given = undefined;
     try {
-      const next = await bundleService(bundle.servicePath);
+      const next = first ?? (await bundleService(bundle.servicePath));
       observe(next.watchFiles);
-      const deployed = hosted.deploy(next, signal);
-      const { endpoints } = await whenLong(deployed, (seconds) =>
-        log.warn(
-          { seconds },
-          "the service takes long to load; the code before it goes on meanwhile, and the next change begins anew",
-        ),
+      const manifest = await whenLong(hosted.deploy(next, signal), (seconds) =>
+        log.warn({ seconds }, `the service takes long to load; ${meanwhile()}`),
       );
       failed = false;
-      log.info({ endpoints: endpoints.map(({ name }) => name) }, "the service was reloaded");
+      if (serves) {
+        const endpoints = manifest.endpoints.map(({ name }) => name);
+        log.info({ endpoints }, "the service was reloaded");
+      }
+      serves = true;
+      loaded.resolve(manifest);
     } catch (err) {
       if (signal.aborted) {
         return;
       }
+      if (first) {
+        loaded.reject(err);
+        return;
+      }
       failed = true;
       const message = err instanceof Error ? err.message : String(err);
-      log.error(
-        { reason: message },
-        "the service could not be reloaded; the code before it goes on",
-      );
+      log.error({ reason: message }, unloadable());
     }
   };
-  observe(bundle.watchFiles);
+  const meanwhile = (): string =>
+    serves
+      ? "the code before it goes on meanwhile, and the next change begins anew"
+      : "it is served when it has, and the next change of a source file begins anew";
+  const unloadable = (): string =>
+    serves
+      ? "the service could not be reloaded; the code before it goes on"
+      : "the service could not be loaded; the next change begins anew";
+  underWay = loadAll();
   return {
+    loaded: loaded.promise,
     async [Symbol.asyncDispose]() {
       ended = true;
       clearTimeout(settle);
       loading?.abort(new Error("the server is shutting down"));
-      await reloading;
+      await underWay;
       close(watchers);
     },
   };

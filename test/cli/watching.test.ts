@@ -142,6 +142,7 @@ describe("--watch", { timeout: PROCESS_MS }, () => {
       write("parts/answer.ts", 'export const answer = "new";\n');
       await gate.visit("load");
       await second.gone;
+      await program.says("stderr", /"reason":"the source has changed".*a worker ended/);
       write("service.ts", source("mended"));
       await reloaded();
       expect((await post(`${url}/version`)).body).toBe('"mended new"');
@@ -156,7 +157,7 @@ describe("--watch", { timeout: PROCESS_MS }, () => {
       await gone;
       const { code, stderr } = await program.stop();
       expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });
-      expect(stderr).toMatch(/SIGTERM[\s\S]*another revision is wanted/);
+      expect(stderr).toMatch(/SIGTERM[\s\S]*"reason":"the server is shutting down"/);
       expect(stderr).not.toContain("could not be reloaded");
     });
   });

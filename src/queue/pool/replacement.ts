@@ -12,7 +12,7 @@ export interface ReplacementOptions {
   onReady(worker: WorkerProcess): Promise<void>;
   /** Takes them over, or throws. */
   readonly takeOver: (workers: WorkerProcess[], manifest: ServiceManifest) => void;
-  /** Gives up: another revision is wanted. */
+  /** Gives up; the reason says why its workers are ended. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -34,8 +34,9 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
     }
   };
   const giveUp = (): void => {
+    const reason: unknown = signal?.reason;
     for (const worker of workers) {
-      worker.kill("another revision is wanted");
+      worker.kill(reason instanceof Error ? reason.message : String(reason));
     }
   };
   signal?.addEventListener("abort", giveUp, { once: true });

@@ -196,8 +196,8 @@ export class Deploying {
     try {
       return await deployments.createRevision(request);
     } catch (err) {
-      const { reason } = errorFacts(err);
-      if (reason === "ACCESS_DENIED" && request.authorization === false) {
+      const { reason, metadata } = errorFacts(err);
+      if (reason === "ACCESS_DENIED" && metadata.field === "authorization") {
         throw new CliError(describeFailure(err).message ?? "the token may not open it", {
           hint: `nothing was deployed; with your password, you may: tessera deployment update ${request.deployment} --no-authorization, and then deploy`,
           cause: err,

@@ -13,12 +13,14 @@ export interface ErrorFacts {
   readonly violations: readonly { readonly field: string; readonly description: string }[];
   /** How long to wait before the same call. */
   readonly retryAfterMs: number | undefined;
+  /** Facts that the server adds, such as `task_id`. */
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 /** Reads the details of whatever a call threw. */
 export function errorFacts(thrown: unknown): ErrorFacts {
   if (!(thrown instanceof ConnectError)) {
-    return { reason: undefined, violations: [], retryAfterMs: undefined };
+    return { reason: undefined, violations: [], retryAfterMs: undefined, metadata: {} };
   }
   const info = thrown.findDetails(ErrorInfoSchema).find(({ domain }) => domain === "tessera");
   const [retry] = thrown.findDetails(RetryInfoSchema);
@@ -30,5 +32,6 @@ export function errorFacts(thrown: unknown): ErrorFacts {
       .map(({ field, description }) => ({ field, description })),
     retryAfterMs:
       retry?.retryDelay === undefined ? undefined : Number(retry.retryDelay.seconds) * 1000,
+    metadata: info?.metadata ?? {},
   };
 }

@@ -42,6 +42,8 @@ export function notOpenable(name: string): Problem {
   return problem(
     "ACCESS_DENIED",
     `deployment ${name} asks its callers for a token, and this one may not call it: to switch that off, use a token that has protected endpoint access for ${name} as well, or have a person who is signed in do it`,
+    // What a token lacks otherwise has the same reason; the rest of the request it may do.
+    { metadata: { field: "authorization" } },
   );
 }
 

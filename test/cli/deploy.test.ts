@@ -6,6 +6,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DeploymentStatus } from "../../gen/tessera/v1/deployment_pb.js";
 import { problem } from "../../src/errors.ts";
+import { notOpenable } from "../../src/rpc/deployment-refusals.ts";
 import { Receiver } from "./deploying.ts";
 
 const DIGITS = fileURLToPath(new URL("../../examples/digits/service.ts", import.meta.url));
@@ -220,6 +221,25 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toContain("tessera: this is too large\n");
     expect(to.revisions).toHaveLength(1);
+  });
+
+  it("names the password only where the token may not switch authorization off", async () => {
+    const deploy = ["deploy", SUMMARIZER, "--no-authorization"];
+    const password = "with your password, you may: tessera deployment update summarizer";
+    to.onRevision = () => {
+      throw notOpenable("summarizer");
+    };
+    const opening = await to.run(deploy);
+    expect(opening).toMatchObject({ code: 1, stdout: "" });
+    expect(opening.stderr).toContain(password);
+    to.onRevision = () => {
+      throw problem("ACCESS_DENIED", "this asks for a token with developer operations access");
+    };
+    const otherwise = await to.run(deploy);
+    expect(otherwise).toMatchObject({ code: 1, stdout: "" });
+    expect(otherwise.stderr).toContain("developer operations access\n");
+    expect(otherwise.stderr).toContain("tessera token list");
+    expect(otherwise.stderr).not.toContain("password");
   });
 
   it("goes on from where it was after Ctrl-C during the upload", async () => {

@@ -28,6 +28,8 @@ export class Receiver implements AsyncDisposable {
   secretNames: string[] = [];
   /** Called before an upload is taken. */
   onUpload: (count: number) => void = () => {};
+  /** Called before a revision is taken. */
+  onRevision: () => void = () => {};
   logs: (
     req: WatchDeploymentLogsRequest,
   ) => AsyncIterable<MessageInitShape<typeof DeploymentLogLineSchema>> = async function* () {};
@@ -46,6 +48,7 @@ export class Receiver implements AsyncDisposable {
         }),
         uploadFile: (messages) => receiver.#take(messages),
         createRevision: (req) => {
+          receiver.onRevision();
           receiver.revisions.push(req);
           const { authorization = false } = req;
           return { ...receiver.#describe(), authorization, status: DeploymentStatus.STARTING };

@@ -11,14 +11,20 @@ it("refuses a token that no header can carry, without showing it", () => {
 });
 
 describe("what an error says to programs", () => {
-  it("is its reason, the fields that were refused, and how long to wait", () => {
+  it("is its reason, the fields that were refused, how long to wait, and facts", () => {
     const violations = [{ field: "name", description: "is empty" }];
-    const err = problem("REQUEST_INVALID", "no", { violations, retryAfterMs: 2_000 });
-    expect(errorFacts(err)).toEqual({ reason: "REQUEST_INVALID", violations, retryAfterMs: 2_000 });
+    const metadata = { task_id: "1" };
+    const err = problem("REQUEST_INVALID", "no", { violations, retryAfterMs: 2_000, metadata });
+    expect(errorFacts(err)).toEqual({
+      reason: "REQUEST_INVALID",
+      violations,
+      retryAfterMs: 2_000,
+      metadata,
+    });
   });
 
   it("is nothing where the server said nothing", () => {
-    const nothing = { reason: undefined, violations: [], retryAfterMs: undefined };
+    const nothing = { reason: undefined, violations: [], retryAfterMs: undefined, metadata: {} };
     expect(errorFacts(new ConnectError("HTTP 502", Code.Unavailable))).toEqual(nothing);
     expect(errorFacts(new Error("x"))).toEqual(nothing);
   });

@@ -91,7 +91,10 @@ describe("a protected deployment", () => {
     const elsewhere = await world.callerClient(["echo"]);
     for (const client of [world.client, elsewhere]) {
       const refused = await deploy(client, false).catch(errorFacts);
-      expect(refused).toMatchObject({ reason: "ACCESS_DENIED" });
+      expect(refused).toMatchObject({
+        reason: "ACCESS_DENIED",
+        metadata: { field: "authorization" },
+      });
     }
     expect(await deploy(world.client)).toMatchObject({ authorization: true, targetRevision: 2 });
     const here = await world.callerClient(["other"]);

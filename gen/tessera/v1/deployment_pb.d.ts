@@ -1074,8 +1074,9 @@ export declare const DeploymentService: GenService<{
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID, also for a mask with other fields), ABORTED
    * (VERSION_CONFLICT when `version` is given and is not the current one),
-   * PERMISSION_DENIED (ACCESS_DENIED: authorization would be turned off by a
-   * token without protected endpoint access for the deployment).
+   * PERMISSION_DENIED (ACCESS_DENIED, with `field: authorization` in its
+   * metadata: authorization would be turned off by a token without protected
+   * endpoint access for the deployment).
    *
    * @generated from rpc tessera.v1.DeploymentService.UpdateDeployment
    */

@@ -36,6 +36,15 @@ const EXPIRED: TaskFailure = {
   message: "the task was not started before its deadline",
 };
 
+function canStart({ submitted: { startByMs } }: ModelTask, nowMs: number): boolean {
+  return startByMs === undefined || startByMs > nowMs;
+}
+
+/** Also one that was found due by a clock that is ahead of this one. */
+function isClaimable(found: ModelTask, nowMs: number): boolean {
+  return (found.due || found.task.runAtMs <= nowMs) && canStart(found, nowMs);
+}
+
 export class QueueModel {
   readonly tasks = new Map<string, ModelTask>();
   /** When each open lease expires. */
@@ -52,12 +61,12 @@ export class QueueModel {
   claimTasks({ deploymentId, nowMs, claims }: ParametersOf<"claimTasks">): ClaimedTask[] {
     for (const found of this.#list("queued", deploymentId)) {
       const isClaimed = claims.some(({ endpoint }) => endpoint === found.task.endpoint);
-      found.due ||= isClaimed && found.task.runAtMs <= nowMs;
+      found.due ||= isClaimed && isClaimable(found, nowMs);
     }
     return claims.flatMap(({ endpoint, leaseId, limit }) =>
       this.#list("queued", deploymentId)
         .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
-        .filter(({ submitted: { startByMs } }) => startByMs === undefined || startByMs > nowMs)
+        .filter((found) => canStart(found, nowMs))
         .sort(inOrder)
         .slice(0, limit)
         .map((found) => {
@@ -131,16 +140,14 @@ export class QueueModel {
   }
 
   survey({ nowMs, deploymentIds }: ParametersOf<"survey">): Survey {
-    const isOverdue = ({ submitted: { startByMs } }: ModelTask): boolean =>
-      startByMs !== undefined && startByMs <= nowMs;
     const queued = this.#list("queued");
     const due = queued
       .filter((found) => deploymentIds.includes(found.task.deploymentId))
-      .filter((found) => (found.due || found.task.runAtMs <= nowMs) && !isOverdue(found))
+      .filter((found) => isClaimable(found, nowMs))
       .map(({ task }) => `${task.deploymentId}/${task.endpoint}`);
     return {
       expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
-      overdueTasks: queued.some(isOverdue),
+      overdueTasks: queued.some((found) => !canStart(found, nowMs)),
       due: [...new Set(due)].sort().map((name) => {
         const [deploymentId = "", endpoint = ""] = name.split("/");
         return { deploymentId, endpoint };

@@ -7,6 +7,7 @@ import { prepared, type Row, type Session } from "./session.ts";
 /** Delayed tasks of one endpoint found due at once; the next claim finds more. */
 const MAX_PROMOTED = 1_000;
 
+/** Leaves out those that can no longer start: they would only use up the bound. */
 const PROMOTE = prepared(
   "promote_tasks",
   `WITH due AS MATERIALIZED (
@@ -15,6 +16,7 @@ const PROMOTE = prepared(
        SELECT deployment_id, task_id FROM live_tasks
        WHERE deployment_id = $1 AND live_tasks.endpoint = claimed.endpoint
          AND status = ${STATUS.scheduled} AND run_at_ms <= $2
+         AND (start_by_ms IS NULL OR start_by_ms > $2)
        ORDER BY run_at_ms LIMIT ${MAX_PROMOTED} FOR UPDATE SKIP LOCKED) AS delayed)
    UPDATE live_tasks SET status = ${STATUS.ready} FROM due
    WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,

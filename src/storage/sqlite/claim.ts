@@ -53,7 +53,10 @@ function isAnyDue(db: Database, deploymentId: string, nowMs: number): boolean {
   return found !== undefined;
 }
 
-/** Makes those of one endpoint ready whose time has come, the longest due first. */
+/**
+ * Makes those of one endpoint ready whose time has come, the longest due first.
+ * Those that can no longer start would only use up the bound.
+ */
 function promote(
   db: Database,
   of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
@@ -63,7 +66,7 @@ function promote(
      WHERE deployment_id = ?1 AND task_id IN (
        SELECT task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
        WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}
-         AND run_at_ms <= ?3
+         AND run_at_ms <= ?3 AND (start_by_ms IS NULL OR start_by_ms > ?3)
        ORDER BY run_at_ms LIMIT ${MAX_PROMOTED})`,
     of.deploymentId,
     of.endpoint,

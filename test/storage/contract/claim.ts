@@ -117,6 +117,18 @@ export function claimContract({ it }: Contract): void {
     expect([...first, ...second]).toEqual(long);
   });
 
+  it("claims a delayed task that is due however many due before it have expired", async (storage) => {
+    const delayed = (taskId: string, dueMs: number) =>
+      newTask(taskId, { createdAtMs: NOW_MS - 5_000, runAtMs: dueMs, queueLimit: 2_000 });
+    const expired = Array.from({ length: 1_500 }, (_, index) => ({
+      ...delayed(`t${index}`, NOW_MS - 4_000 + index),
+      startByMs: NOW_MS,
+    }));
+    await openLease(storage);
+    await submit(storage, ...expired, { ...delayed("good", NOW_MS - 1), startByMs: NOW_MS + 1 });
+    expect(taskIds(await claim(storage, { limit: 2_000 }))).toEqual(["good"]);
+  });
+
   it("claims a due task although the clock of the claimer is behind", async (storage) => {
     await openLease(storage);
     await submit(storage, newTask("a"));

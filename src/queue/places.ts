@@ -40,7 +40,7 @@ export class Places {
     }
     const { storage, runTimes, slots: slotsOf, now } = this.#options;
     const [position, counts] = await Promise.all([
-      storage.queuePosition({ deploymentId, taskId, limit: MAX_POSITION }),
+      storage.queuePosition({ deploymentId, taskId, nowMs: now(), limit: MAX_POSITION }),
       storage.countTasks({ deploymentId }),
     ]);
     if (position === undefined) {

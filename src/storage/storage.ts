@@ -291,9 +291,12 @@ export interface Storage extends AsyncDisposable {
 
   /**
    * How many tasks would be claimed before this one, counted up to `limit`;
-   * undefined when it is not waiting to be claimed.
+   * undefined when it cannot be claimed now. Of delayed tasks that no claim has
+   * found due yet, a bounded number is looked at, the longest due first.
    */
-  queuePosition(parameters: TaskKey & { readonly limit: number }): Promise<number | undefined>;
+  queuePosition(
+    parameters: TaskKey & { readonly nowMs: number; readonly limit: number },
+  ): Promise<number | undefined>;
 
   /** How many tasks of each endpoint are queued and running, from maintained counters. */
   countTasks(parameters: { readonly deploymentId: string }): Promise<QueueCount[]>;

@@ -206,10 +206,10 @@ export class QueueModel {
       .sort((a, b) => (a.taskId < b.taskId ? 1 : -1));
   }
 
-  queuePosition({ limit, ...key }: ParametersOf<"queuePosition">): number | undefined {
+  queuePosition({ nowMs, limit, ...key }: ParametersOf<"queuePosition">): number | undefined {
     const { deploymentId, endpoint } = this.find(key)?.task ?? {};
     const position = this.#list("queued", deploymentId)
-      .filter(({ due, task }) => due && task.endpoint === endpoint)
+      .filter((found) => isClaimable(found, nowMs) && found.task.endpoint === endpoint)
       .sort(inOrder)
       .findIndex(({ task }) => task.taskId === key.taskId);
     return position < 0 ? undefined : Math.min(position, limit);

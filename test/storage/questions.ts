@@ -39,9 +39,10 @@ export const expireSteps = fc
 export const positionSteps = fc
   .record({ which: index, limit: fc.constantFrom(1, 2, 100) })
   .map((drawn) =>
-    ask(({ offered }) => {
+    ask(({ nowMs, offered }) => {
       const { deploymentId, taskId } = pickRecent(offered, drawn.which) ?? NOBODY;
-      return { name: "queuePosition", parameters: { deploymentId, taskId, limit: drawn.limit } };
+      const parameters = { deploymentId, taskId, nowMs, limit: drawn.limit };
+      return { name: "queuePosition", parameters };
     }),
   );
 

@@ -5,7 +5,7 @@ import { STATUS } from "./schema.ts";
 import { prepared, type Row, type Session } from "./session.ts";
 
 /** Delayed tasks of one endpoint found due at once; the next claim finds more. */
-const MAX_PROMOTED = 1_000;
+export const MAX_PROMOTED = 1_000;
 
 /** Leaves out those that can no longer start: they would only use up the bound. */
 const PROMOTE = prepared(

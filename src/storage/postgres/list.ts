@@ -1,4 +1,4 @@
-import type { Storage, TaskKey, TaskListing } from "../storage.ts";
+import type { Storage, TaskListing } from "../storage.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
@@ -63,28 +63,4 @@ export async function listTasks(
 
 function hasFilter({ endpoint, status, createdFromMs, createdBeforeMs }: TaskListing): boolean {
   return [endpoint, status, createdFromMs, createdBeforeMs].some((each) => each !== undefined);
-}
-
-const POSITION = prepared(
-  "queue_position",
-  `WITH task AS MATERIALIZED (
-     SELECT task_id, endpoint, status, priority, run_at_ms FROM live_tasks
-     WHERE deployment_id = $1 AND task_id = $2)
-   SELECT (
-     SELECT count(*) FROM (
-       SELECT FROM live_tasks AS other
-       WHERE other.deployment_id = $1 AND other.endpoint = task.endpoint
-         AND other.status = ${STATUS.ready} AND other.priority >= task.priority
-         AND (other.priority > task.priority
-           OR (other.run_at_ms, other.task_id) < (task.run_at_ms, task.task_id))
-       ORDER BY priority DESC, run_at_ms, task_id LIMIT $3) AS ahead) AS ahead
-   FROM task WHERE status = ${STATUS.ready}`,
-);
-
-export async function queuePosition(
-  session: Session,
-  { deploymentId, taskId, limit }: TaskKey & { readonly limit: number },
-): Promise<number | undefined> {
-  const [row] = await session.query(POSITION, deploymentId, taskId, limit);
-  return row && Number(row.ahead);
 }

@@ -7,7 +7,7 @@ import type { Row } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** Delayed tasks of one endpoint found due at once; the next claim finds more. */
-const MAX_PROMOTED = 1_000;
+export const MAX_PROMOTED = 1_000;
 
 /**
  * Finds tasks and then changes them, one by one. Within a transaction that

@@ -1,6 +1,5 @@
-import type { SQLInputValue } from "node:sqlite";
 import type { TaskStatus } from "../../tasks/task.ts";
-import type { Storage, TaskKey, TaskListing } from "../storage.ts";
+import type { Storage, TaskListing } from "../storage.ts";
 import type { Database } from "./database.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -71,33 +70,4 @@ function statusRange(status: TaskStatus | undefined): [lowest: number, highest: 
     return [STATUS.scheduled, STATUS.cancelled];
   }
   return status === "queued" ? [STATUS.scheduled, STATUS.ready] : [STATUS[status], STATUS[status]];
-}
-
-export function queuePosition(
-  db: Database,
-  { deploymentId, taskId, limit }: TaskKey & { readonly limit: number },
-): number | undefined {
-  const task = db.get(
-    `SELECT endpoint, priority, run_at_ms FROM tasks
-     WHERE deployment_id = ? AND task_id = ? AND status = ${STATUS.ready}`,
-    deploymentId,
-    taskId,
-  );
-  if (task === undefined) {
-    return undefined;
-  }
-  const row = db.get(
-    `SELECT count(*) AS ahead FROM (
-       SELECT 1 FROM tasks INDEXED BY tasks_ready
-       WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.ready}
-         AND (priority > ?3 OR (priority = ?3 AND (run_at_ms, task_id) < (?4, ?5)))
-       LIMIT ?6)`,
-    deploymentId,
-    task.endpoint as SQLInputValue,
-    task.priority as SQLInputValue,
-    task.run_at_ms as SQLInputValue,
-    taskId,
-    limit,
-  );
-  return Number(row?.ahead ?? 0);
 }

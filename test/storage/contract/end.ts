@@ -106,7 +106,9 @@ export function endContract({ it }: Contract): void {
       const returned = attempt("a", { attempt: index + 1 });
       const task = await endAttempt(storage, returned, end, NOW_MS + 5_000);
       expect(task).toMatchObject({ status: "queued", runAtMs: NOW_MS });
-      expect(await storage.queuePosition({ ...key("b"), limit: 10 })).toBe(1);
+      expect(await storage.queuePosition({ ...key("b"), nowMs: NOW_MS + 5_000, limit: 10 })).toBe(
+        1,
+      );
       const [again] = await claim(storage, { nowMs: NOW_MS + 5_000, limit: 1 });
       expect(again?.task).toMatchObject({ taskId: "a", attempt: index + 2 });
     }

@@ -129,7 +129,7 @@ export function listContract({ it }: Contract): void {
       newTask("elsewhere", { deploymentId: "deployment-2", priority: 9 }),
     );
     const position = (taskId: string, limit = 100) =>
-      storage.queuePosition({ ...key(taskId), limit });
+      storage.queuePosition({ ...key(taskId), nowMs: NOW_MS, limit });
     for (const [index, taskId] of ["high", "first", "second", "low"].entries()) {
       expect(await position(taskId), taskId).toBe(index);
     }
@@ -141,14 +141,44 @@ export function listContract({ it }: Contract): void {
   });
 
   it("tells no position of a task that does not wait to be claimed", async (storage) => {
-    const position = (taskId: string) => storage.queuePosition({ ...key(taskId), limit: 10 });
+    const position = (taskId: string) =>
+      storage.queuePosition({ ...key(taskId), nowMs: NOW_MS, limit: 10 });
     await startTask(storage, "running");
-    await submit(storage, newTask("delayed", { runAtMs: NOW_MS + 1_000 }), newTask("cancelled"));
+    await submit(
+      storage,
+      newTask("delayed", { runAtMs: NOW_MS + 1 }),
+      newTask("expired", { startByMs: NOW_MS }),
+      newTask("cancelled"),
+    );
     await storage.cancelTask({ ...key("cancelled"), nowMs: NOW_MS });
-    for (const taskId of ["running", "delayed", "cancelled", "nothing"]) {
+    for (const taskId of ["running", "delayed", "expired", "cancelled", "nothing"]) {
       expect(await position(taskId), taskId).toBeUndefined();
     }
-    await claim(storage, { limit: 0, nowMs: NOW_MS + 1_000 });
-    expect(await position("delayed")).toBe(0);
+  });
+
+  it("tells the position of a delayed task once it is due, and counts it for others, before any claim", async (storage) => {
+    const dueMs = NOW_MS + 1_000;
+    await openLease(storage);
+    await submit(
+      storage,
+      newTask("ready", { priority: -1 }),
+      newTask("due", { runAtMs: dueMs }),
+      newTask("due-long", { runAtMs: dueMs - 1 }),
+      newTask("due-high", { runAtMs: dueMs, priority: 1 }),
+      newTask("due-and-expired", { runAtMs: dueMs - 2, startByMs: dueMs }),
+      newTask("not-due", { runAtMs: dueMs + 1, priority: 9 }),
+    );
+    const position = (taskId: string, nowMs: number, limit = 10) =>
+      storage.queuePosition({ ...key(taskId), nowMs, limit });
+    expect(await position("due-long", dueMs - 2)).toBeUndefined();
+    expect(await position("ready", dueMs - 2, 1)).toBe(1);
+    const order = ["due-high", "due-long", "due", "ready"];
+    for (const [index, taskId] of order.entries()) {
+      expect(await position(taskId, dueMs), taskId).toBe(index);
+    }
+    expect(await position("ready", dueMs, 2)).toBe(2);
+    expect(taskIds(await claim(storage, { nowMs: dueMs, limit: 1 }))).toEqual(["due-high"]);
+    expect(await position("due", dueMs)).toBe(1);
+    expect(taskIds(await claim(storage, { nowMs: dueMs }))).toEqual(order.slice(1));
   });
 }

@@ -11,7 +11,7 @@ import type { FoundEndpoint } from "../deployments/revision.ts";
 import { problem, toProblem } from "../errors.ts";
 import { streamedBodies } from "../http/streamed.ts";
 import type { Origin } from "../tracing/context.ts";
-import { digestOfCall, refuseKey, replaying } from "./idempotency.ts";
+import { digestOfCall, noteReplay, refuseKey, replaying } from "./idempotency.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
 import { noteTask, tracedCall } from "./origin.ts";
@@ -72,6 +72,9 @@ async function call(
   const submitting = deployment.queue.submit(manifest, payload, { ...idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
+  if (replayed) {
+    noteReplay(ctx);
+  }
   const { taskId } = task;
   const waitMs = manifest.timeoutMs;
   const result = async (): Promise<TaskResult> => {
@@ -85,7 +88,7 @@ async function call(
     }
     return answer(finished, deployment, { format, bodies });
   };
-  return replayed ? replaying(ctx, result) : result();
+  return replayed ? replaying(result) : result();
 }
 
 /** What is called, and by which request. */

@@ -49,12 +49,8 @@ export function noteReplay({ responseHeader }: Pick<HandlerContext, "responseHea
   responseHeader.set(REPLAYED, "true");
 }
 
-/** The same for an answer that may be an error: what an earlier task failed with is given again, too. */
-export async function replaying<Answer>(
-  ctx: Pick<HandlerContext, "responseHeader">,
-  answer: () => Answer | Promise<Answer>,
-): Promise<Answer> {
-  noteReplay(ctx);
+/** Has an error say it too, which leaves without that header: what an earlier task failed with is given again. */
+export async function replaying<Answer>(answer: () => Answer | Promise<Answer>): Promise<Answer> {
   try {
     return await answer();
   } catch (thrown) {

@@ -49,8 +49,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);
     if (waitMs === 0) {
-      const waits = task.status === "queued";
-      response.task = toTaskMessage(task, name, waits ? await queue.place(task) : undefined);
+      response.task = toTaskMessage(task, name, await queue.place(task));
       return response;
     }
     const { taskId } = task;
@@ -61,7 +60,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
     if (isFinal(ended.task.status)) {
       const result = () => answer(ended, deployment, { format: req.resultFormat, bodies });
-      response.result = await (replayed ? replaying(ctx, result) : result());
+      response.result = await (replayed ? replaying(result) : result());
     }
     return response;
   },

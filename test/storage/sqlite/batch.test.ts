@@ -26,27 +26,23 @@ function countCommits(path: string): number {
 }
 
 describe("calls that arrive together", () => {
-  test("share one transaction when they come in one turn and are few", async () => {
+  test.each([
+    { count: 31, commits: 1, why: "which leaves at the end of the turn" },
+    {
+      count: 1_000,
+      commits: 3,
+      why: "of which two leave early with 32, and one has all the others",
+    },
+  ])("share transactions in one turn: $count calls, $commits, $why", async ({ count, commits }) => {
     using folder = new TestFolder();
     await using storage = await openSqlite(folder.file());
     const before = countCommits(folder.file());
-    const calls = Array.from({ length: 31 }, (_, index) =>
-      storage.submitTasks({ tasks: [newTask(`t${index}`)] }),
-    );
-    await Promise.all(calls);
-    expect(countCommits(folder.file()) - before).toBe(1);
-  });
-
-  test("share three transactions when they are many: two leave early, one has all the others", async () => {
-    using folder = new TestFolder();
-    await using storage = await openSqlite(folder.file());
-    const before = countCommits(folder.file());
-    const calls = Array.from({ length: 1_000 }, (_, index) =>
+    const calls = Array.from({ length: count }, (_, index) =>
       storage.submitTasks({ tasks: [newTask(`t${index}`)] }),
     );
     const outcomes = (await Promise.all(calls)).flat();
     expect(outcomes.every(({ outcome }) => outcome === "stored")).toBe(true);
-    expect(countCommits(folder.file()) - before).toBe(3);
+    expect(countCommits(folder.file()) - before).toBe(commits);
   });
 
   test("share transactions when many callers wait for theirs in turn", async () => {

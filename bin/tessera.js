@@ -8,6 +8,8 @@ if (major < 24) {
   );
   process.exitCode = 1;
 } else {
+  const { keepCompiledCode } = await import("./keep-compiled-code.js");
+  keepCompiledCode();
   const { main } = await import("../dist/main.js");
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -1,0 +1,26 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+
+/** Makes garbage, lies idle, and prints when V8 first thinks of giving memory back. */
+const IDLE = `
+  const { keepCompiledCode } = await import(process.argv[1]);
+  keepCompiledCode(Number(process.argv[2]));
+  let garbage = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
+  garbage = undefined;
+  gc();
+  setInterval(() => {}, 1_000);
+`;
+
+test("V8 takes from us when it gives memory back, instead of doing it after 8 s", async () => {
+  const module = new URL("../bin/keep-compiled-code.js", import.meta.url).href;
+  const flags = ["--trace-memory-reducer", "--expose-gc", "--input-type=module"];
+  const child = spawn(process.execPath, [...flags, "-e", IDLE, module, "20"]);
+  try {
+    const [printed] = await once(child.stdout, "data");
+    const [, afterMs] = /(\d+) ms: Memory reducer/.exec(String(printed)) ?? [];
+    expect(Number(afterMs)).toBeLessThan(7_000);
+  } finally {
+    child.kill("SIGKILL");
+  }
+});

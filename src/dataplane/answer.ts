@@ -20,7 +20,7 @@ export function sendSubmitted(
   reply: FastifyReply,
   task: Task,
   { words, replayed }: { readonly words: Words; readonly replayed: boolean },
-): FastifyReply {
+): void {
   const answer = {
     task_id: task.taskId,
     // A new task is told as it was accepted, even where a worker took it at once.
@@ -30,14 +30,14 @@ export function sendSubmitted(
     ...(task.retryOf !== "" && { retry_of: task.retryOf }),
     ...place(task),
   };
-  return reply
+  reply
     .code(202)
     .header("location", `/${task.endpoint}/status?task_id=${task.taskId}`)
     .header("content-type", JSON_TYPE)
     .send(JSON.stringify(answer));
 }
 
-export function sendStatus(reply: FastifyReply, task: Task, words: Words): FastifyReply {
+export function sendStatus(reply: FastifyReply, task: Task, words: Words): void {
   const { progress, failure } = task;
   const answer = {
     task_id: task.taskId,
@@ -55,11 +55,11 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): Fasti
     failure: failure ? failureJson(failure) : null,
     ...place(task),
   };
-  return sendJson(reply, answer);
+  sendJson(reply, answer);
 }
 
-export function sendCancelled(reply: FastifyReply, task: Task, words: Words): FastifyReply {
-  return sendJson(reply, { task_id: task.taskId, status: words[task.status] });
+export function sendCancelled(reply: FastifyReply, task: Task, words: Words): void {
+  sendJson(reply, { task_id: task.taskId, status: words[task.status] });
 }
 
 /** How a result is sent. */
@@ -70,12 +70,12 @@ export interface ResultSending {
   readonly asked?: FastifyRequest;
 }
 
-/** The result in the form in which the function gave it. */
+/** The result in the form in which the function gave it; a promise only where its bytes have to be waited for. */
 export function sendResult(
   reply: FastifyReply,
   { result, filename }: TaskResult,
   { bodies, asked }: ResultSending,
-): FastifyReply | Promise<FastifyReply> {
+): void | Promise<void> {
   if (result.case !== "body") {
     throw new Error("a result was not given as a body");
   }
@@ -116,8 +116,8 @@ export function failureJson({ reason, code, message }: TaskFailure): object {
   return { reason: FailureReason[reason].toLowerCase(), code, message };
 }
 
-function sendJson(reply: FastifyReply, answer: object): FastifyReply {
-  return reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
+function sendJson(reply: FastifyReply, answer: object): void {
+  reply.header("content-type", JSON_TYPE).send(JSON.stringify(answer));
 }
 
 function asBuffer(data: Uint8Array): Buffer {

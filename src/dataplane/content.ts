@@ -17,8 +17,8 @@ const MAX_TEXT_BYTES = 65_536;
 /** Bytes in memory, or beside the message. */
 export type Content = Buffer | StreamedResponse;
 
-/** An answer, or one that has to wait for the first of its bytes. */
-type Sent = FastifyReply | Promise<FastifyReply>;
+/** A promise where the answer has to wait for the first of its bytes. */
+type Sent = void | Promise<void>;
 
 /** Sends all of it. The reply has its content type already. */
 export function sendWhole(reply: FastifyReply, content: Content, isText: boolean): Sent {
@@ -27,7 +27,7 @@ export function sendWhole(reply: FastifyReply, content: Content, isText: boolean
     return sendStream(reply, content, { start: 0, end: content.size });
   }
   // Head and body leave in one write when both are text.
-  return reply.send(isText && content.length <= MAX_TEXT_BYTES ? content.toString() : content);
+  reply.send(isText && content.length <= MAX_TEXT_BYTES ? content.toString() : content);
 }
 
 /** Sends what a GET or HEAD of it asks for. */
@@ -46,7 +46,8 @@ export function sendAsked(
     finish(reply, content);
     reply.removeHeader("content-type");
     reply.removeHeader("content-disposition");
-    return reply.code(304).send();
+    reply.code(304).send();
+    return;
   }
   const range = req.method === "GET" ? headers.range : undefined;
   const applies = range !== undefined && (headers["if-range"] ?? etag) === etag;
@@ -57,17 +58,23 @@ export function sendAsked(
     reply.removeHeader("content-disposition");
     const message = `the result has ${size} bytes, none of which are in the range ${range}`;
     const found = problem("REQUEST_INVALID", message, { code: Code.OutOfRange });
-    return sendProblem(reply, found, { status: 416 });
+    sendProblem(reply, found, { status: 416 });
+    return;
   }
   if (asked !== undefined) {
     const { start, end } = asked;
     reply.code(206).header("content-range", `bytes ${start}-${end - 1}/${size}`);
     reply.header("content-length", end - start);
-    return inMemory ? reply.send(content.subarray(start, end)) : sendStream(reply, content, asked);
+    if (!inMemory) {
+      return sendStream(reply, content, asked);
+    }
+    reply.send(content.subarray(start, end));
+    return;
   }
   if (req.method === "HEAD" && !inMemory) {
     finish(reply, content);
-    return reply.header("content-length", size).send();
+    reply.header("content-length", size).send();
+    return;
   }
   return sendWhole(reply, content, isText);
 }
@@ -118,12 +125,12 @@ async function sendStream(
   reply: FastifyReply,
   content: StreamedResponse,
   range: AskedRange,
-): Promise<FastifyReply> {
+): Promise<void> {
   const chunks = content.read(range)[Symbol.asyncIterator]();
   finish(reply, content);
   try {
     const first = await chunks.next();
-    return reply.send(Readable.from(new Resumed(first, chunks), { objectMode: false }));
+    reply.send(Readable.from(new Resumed(first, chunks), { objectMode: false }));
   } catch (err) {
     for (const name of CONTENT_HEADERS) {
       reply.removeHeader(name);

@@ -33,7 +33,7 @@ export async function sendEvents(
   reply: FastifyReply,
   answers: StreamAnswer,
   words: ReturnType<typeof wordsFor>,
-): Promise<FastifyReply> {
+): Promise<void> {
   // Its first event is there at once, or the task does not exist.
   const opened = await openStream(answers);
   const text = frames(opened, {
@@ -43,7 +43,7 @@ export async function sendEvents(
     flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),
   });
-  return reply
+  reply
     .header("content-type", EVENTS.contentType)
     .header("cache-control", "no-store")
     .header("x-accel-buffering", "no")

@@ -60,11 +60,8 @@ type Origin = CallOrigin & { readonly contextValues: ContextValues };
 interface Route {
   readonly path: string;
   readonly methods: readonly string[];
-  readonly handle: (
-    req: FastifyRequest,
-    reply: FastifyReply,
-    origin: Origin,
-  ) => Promise<FastifyReply>;
+  /** Resolves when the answer is on its way. */
+  readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
 
 /** Fastify plugin, for a server that leaves bodies to handlers. */
@@ -72,25 +69,39 @@ export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  for (const { path, methods, handle } of routes(options)) {
-    const handler = async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-      try {
-        const identified = options.contextValues(req);
-        const contextValues = identified instanceof Promise ? await identified : identified;
-        if (!methods.includes(req.method)) {
+  for (const route of routes(options)) {
+    // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
+    const handler = (req: FastifyRequest, reply: FastifyReply): void => {
+      const refuse = (thrown: unknown) => void sendProblem(reply, toProblem(thrown));
+      const answer = (contextValues: ContextValues): Promise<void> => {
+        if (!route.methods.includes(req.method)) {
           // Throws for an endpoint that is not there: nothing there takes another method.
           options.maxBodyBytes(endpointOf(req), req, contextValues);
-          reply.header("allow", methods.join(", "));
-          const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
-          throw problem("METHOD_NOT_ALLOWED", message);
+          throw methodNotAllowed(req, reply, route.methods);
         }
-        return await handle(req, reply, origin(req, reply, contextValues));
+        return route.handle(req, reply, origin(req, reply, contextValues));
+      };
+      try {
+        const identified = options.contextValues(req);
+        const answering =
+          identified instanceof Promise ? identified.then(answer) : answer(identified);
+        answering.catch(refuse);
       } catch (thrown) {
-        return sendProblem(reply, toProblem(thrown));
+        refuse(thrown);
       }
     };
-    app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+    app.route({ url: route.path, method: app.supportedMethods, exposeHeadRoute: false, handler });
   }
+}
+
+function methodNotAllowed(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  methods: readonly string[],
+): Error {
+  reply.header("allow", methods.join(", "));
+  const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+  return problem("METHOD_NOT_ALLOWED", message);
 }
 
 function origin(req: FastifyRequest, reply: FastifyReply, contextValues: ContextValues): Origin {
@@ -170,7 +181,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       async handle(req, reply, from) {
         const message = create(GetTaskRequestSchema, question(req));
         const answer = await invoke.unary(getTask, message, from);
-        return sendStatus(reply, answer.message as Task, wordsOf(req));
+        sendStatus(reply, answer.message as Task, wordsOf(req));
       },
     },
     {
@@ -190,7 +201,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       async handle(req, reply, from) {
         const init = { endpoint: endpointOf(req), ...(await controlRequest(req)) };
         const answer = await invoke.unary(cancelTask, create(CancelTaskRequestSchema, init), from);
-        return sendCancelled(reply, answer.message as Task, wordsOf(req));
+        sendCancelled(reply, answer.message as Task, wordsOf(req));
       },
     },
     {
@@ -201,7 +212,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
         const replayed = passReplay(reply, answer);
-        return sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
+        sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
       },
     },
     {

@@ -7,6 +7,7 @@
  * know. Checks and decisions are the RPC's; here are only spellings.
  */
 import { create } from "@bufbuild/protobuf";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
@@ -179,7 +180,8 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       path: "/:endpoint/status",
       methods: ["GET", "HEAD"],
       async handle(req, reply, from) {
-        const message = create(GetTaskRequestSchema, question(req));
+        const message = create(GetTaskRequestSchema);
+        ask(message, req);
         const answer = await invoke.unary(getTask, message, from);
         sendStatus(reply, answer.message as Task, wordsOf(req));
       },
@@ -188,7 +190,8 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       path: "/:endpoint/get",
       methods: ["GET", "HEAD"],
       async handle(req, reply, from) {
-        const message = create(GetTaskResultRequestSchema, question(req));
+        const message = create(GetTaskResultRequestSchema);
+        ask(message, req);
         message.resultFormat = ResultFormat.BODY;
         const bodies = bodiesOf(from);
         const answer = await invoke.unary(getTaskResult, message, from);
@@ -271,9 +274,17 @@ function endpointOf(req: FastifyRequest): string {
   return (req.params as { readonly endpoint: string }).endpoint.slice(0, 64);
 }
 
-function question(req: FastifyRequest) {
+/** Which task is asked for, and how long to wait for it. */
+function ask(
+  message: { endpoint: string; taskId: string; wait?: Duration },
+  req: FastifyRequest,
+): void {
+  message.endpoint = endpointOf(req);
+  message.taskId = queryTaskId(req);
   const wait = queryWait(req);
-  return { endpoint: endpointOf(req), taskId: queryTaskId(req), ...(wait && { wait }) };
+  if (wait) {
+    message.wait = wait;
+  }
 }
 
 function wordsOf(req: FastifyRequest): ReturnType<typeof wordsFor> {

@@ -68,17 +68,21 @@ export function readBody(
       refuse(problem("BODY_MALFORMED", message));
       setTimeout(() => cut(raw), ANSWER_MS).unref();
     }, deadlineMs);
+    let ended = false;
     const broken = () => {
-      clearTimeout(deadline);
-      reject(problem("BODY_MALFORMED", "the body ended before its end"));
+      // Every request is closed after its end, and an error is costly to make.
+      if (!ended) {
+        clearTimeout(deadline);
+        reject(problem("BODY_MALFORMED", "the body ended before its end"));
+      }
     };
-    raw.once("end", () => {
+    raw.on("end", () => {
+      ended = true;
       clearTimeout(deadline);
-      raw.off("close", broken); // Comes after every request, and an error is costly to make.
       resolve(only(chunks) ?? Buffer.concat(chunks));
     });
-    raw.once("error", broken);
-    raw.once("close", broken);
+    raw.on("error", broken);
+    raw.on("close", broken);
     if (raw.destroyed) {
       broken();
     }

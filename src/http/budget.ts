@@ -78,7 +78,7 @@ export function shareBudget(app: FastifyInstance, budget: BodyBudget): void {
     if (req.method !== "GET" && req.method !== "HEAD") {
       const share = new BodyShare(budget);
       req.bodyShare = share;
-      reply.raw.once("close", () => share.release());
+      reply.raw.on("close", () => share.release());
     }
     done();
   });

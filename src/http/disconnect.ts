@@ -6,7 +6,7 @@ import type { FastifyReply } from "fastify";
 export function disconnectSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   const { raw } = reply;
-  raw.once("close", () => {
+  raw.on("close", () => {
     if (!raw.writableEnded) {
       controller.abort(new ConnectError("the client is gone", Code.Canceled));
     }

@@ -44,23 +44,21 @@ export interface MeasuredOptions<Port> {
 }
 
 function timed(
-  ask: (...given: unknown[]) => unknown,
+  ask: (parameters: unknown) => unknown,
   operation: string,
   { metrics, blame }: { readonly metrics: Metrics; readonly blame: Blame },
-): (...given: unknown[]) => unknown {
-  return (...given) => {
+): (parameters: unknown) => unknown {
+  const finished = (result: "ok" | "unavailable" | "error", begunMs: number): void => {
+    const seconds = (performance.now() - begunMs) / 1_000;
+    metrics.storageOperationFinished({ operation, result, seconds });
+  };
+  return (parameters) => {
     const begunMs = performance.now();
-    const finished = (result: "ok" | "unavailable" | "error"): void =>
-      metrics.storageOperationFinished({
-        operation,
-        result,
-        seconds: (performance.now() - begunMs) / 1_000,
-      });
-    const answer = ask(...given);
+    const answer = ask(parameters);
     if (answer instanceof Promise) {
       answer.then(
-        () => finished("ok"),
-        (err: unknown) => finished(blame(err)),
+        () => finished("ok", begunMs),
+        (err: unknown) => finished(blame(err), begunMs),
       );
     }
     return answer;

@@ -72,10 +72,7 @@ export class Attempts {
     const pace = new EventPace();
     const startedMs = performance.now();
     const execution = slot.execute(
-      {
-        ...{ arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt },
-        ...(trace !== undefined && { trace }),
-      },
+      { arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt, trace },
       {
         onEnd: (end) => {
           slot.release();

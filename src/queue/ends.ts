@@ -59,9 +59,9 @@ export class Ends {
   /** `ran`: undefined for one that never did. */
   record(attempt: Attempt, end: AttemptEnd, ran?: Ran): void {
     const key = keyOf(attempt);
-    const recording = this.#tryToRecord(attempt, end, ran).finally(() =>
-      this.#recording.delete(key),
-    );
+    const recording = this.#tryToRecord(attempt, end, ran).then(() => {
+      this.#recording.delete(key);
+    });
     this.#recording.set(key, recording);
   }
 

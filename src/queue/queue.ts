@@ -106,7 +106,7 @@ export class Queue {
    * Where a task stands that waits for a worker. undefined for any other, and
    * when more positions are asked for than are counted.
    */
-  async place(task: Task): Promise<QueuePlace | undefined> {
+  place(task: Task): Promise<QueuePlace | undefined> | undefined {
     return task.status === "queued" ? this.#places.find(task) : undefined;
   }
 
@@ -250,7 +250,7 @@ export class Queue {
   }
 
   /** The task with its state: what runs here is known without the storage, but for its progress. */
-  async #findState(question: TaskQuestion): Promise<Task> {
+  #findState(question: TaskQuestion): Task | Promise<Task> {
     const task = this.#options.attempts.get(question.taskId);
     return task && isAsked(task, question) ? task : this.#find(question);
   }
@@ -258,7 +258,7 @@ export class Queue {
   #waitUntil(
     question: TaskQuestion,
     enough: (task: Task) => boolean,
-    read = () => this.#find(question),
+    read: () => Task | Promise<Task> = () => this.#find(question),
   ): Promise<Task> {
     return waitFor({
       changes: this.#options.changes,

@@ -64,10 +64,10 @@ export function toNewTask(
     retentionMs,
     priority,
     queueLimit,
-    ...(startByMs !== undefined && { startByMs }),
-    ...(retryOf !== undefined && { retryOf }),
-    ...(idempotency !== undefined && { idempotency }),
-    ...(trace !== undefined && { trace }),
+    startByMs,
+    retryOf,
+    idempotency,
+    trace,
   };
 }
 

@@ -7,8 +7,8 @@ export interface WaitOptions {
   readonly taskId: string;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Reads the task as it is now. */
-  readonly read: () => Promise<Task>;
+  /** Reads the task as it is now; a promise only where it is not known at once. */
+  readonly read: () => Task | Promise<Task>;
   /** True for the task that was waited for. */
   readonly enough: (task: Task) => boolean;
 }
@@ -33,12 +33,20 @@ export function waitFor(options: WaitOptions): Promise<Task> {
       }
     };
     const fail = (err: unknown): void => end(() => reject(err));
-    const giveUp = (): void => end(() => read().then(resolve, reject));
+    const readTo = (take: (task: Task) => void): void => {
+      const task = read();
+      if (task instanceof Promise) {
+        task.then(take, fail);
+      } else {
+        take(task);
+      }
+    };
+    const giveUp = (): void => end(() => readTo(resolve));
     const timer = setTimeout(giveUp, waitMs);
     let unlisten = (): void => {};
     try {
       unlisten = changes.listen(taskId, {
-        onChange: (task) => (task ? look(task) : read().then(look, fail)),
+        onChange: (task) => (task ? look(task) : readTo(look)),
         onClose: () => fail(shuttingDown()),
       });
     } catch (err) {
@@ -50,6 +58,6 @@ export function waitFor(options: WaitOptions): Promise<Task> {
       return;
     }
     signal?.addEventListener("abort", giveUp, { once: true });
-    read().then(look, fail);
+    readTo(look);
   });
 }

@@ -50,17 +50,21 @@ export function createInnermost(
   switch (method.methodKind) {
     case "unary": {
       const call = (own as Unary).bind(implementation);
-      return async (req) => {
+      return (req) => {
         const context = handlerContext(req);
-        const output = await call((req as UnaryRequest).message, context);
-        return {
-          stream: false,
-          message: complete(method.output, output),
-          method,
-          service: method.parent,
-          header: context.responseHeader,
-          trailer: context.responseTrailer,
-        } as UnaryResponse;
+        const answered = (output: Init) =>
+          ({
+            stream: false,
+            message: complete(method.output, output),
+            method,
+            service: method.parent,
+            header: context.responseHeader,
+            trailer: context.responseTrailer,
+          }) as UnaryResponse;
+        const output = call((req as UnaryRequest).message, context);
+        return output instanceof Promise
+          ? output.then(answered)
+          : Promise.resolve(answered(output));
       };
     }
     case "server_streaming": {

@@ -29,7 +29,6 @@ import {
   type StreamRequest,
   type StreamResponse,
   type UnaryRequest,
-  type UnaryResponse,
 } from "@connectrpc/connect";
 import { LazyHeaders } from "./headers.ts";
 import { createInnermost, deadlineKey, notImplemented, type ScopedRequest } from "./innermost.ts";
@@ -132,8 +131,11 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
     return chain;
   };
 
-  async function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
+  function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
     const scope = new Scope(options.signal, options.timeoutMs);
+    const failed = (thrown: unknown): never => {
+      throw scope.failure(thrown);
+    };
     try {
       const req: ScopedRequest<UnaryRequest> = {
         stream: false,
@@ -144,11 +146,15 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
         [deadlineKey]: scope.deadlineMs,
       };
       const call = chainOf(method)(req);
-      return (await (scope.deadlineMs === undefined ? call : scope.race(call))) as UnaryResponse;
+      return scope.deadlineMs === undefined
+        ? call.catch(failed)
+        : scope
+            .race(call)
+            .catch(failed)
+            .finally(() => scope[Symbol.dispose]());
     } catch (thrown) {
-      throw scope.failure(thrown);
-    } finally {
       scope[Symbol.dispose]();
+      return Promise.reject(scope.failure(thrown));
     }
   }
 

@@ -21,21 +21,15 @@ export function scheduleOf(
   fields: ScheduleFields,
   nowMs: number,
 ): Pick<SubmitOptions, "priority" | "runAtMs" | "startByMs"> {
-  const { priority } = fields;
+  const { priority, runAt, delay, startBy, startWithin } = fields;
   if (priority !== undefined && Math.abs(priority) > MAX_PRIORITY) {
     throw invalid("priority", `must be from -${MAX_PRIORITY} to ${MAX_PRIORITY}`);
   }
-  const runAtMs = timeOf(nowMs, {
-    ...{ at: fields.runAt, atName: "run_at" },
-    ...{ after: fields.delay, afterName: "delay" },
-  });
+  const runAtMs = timeOf(nowMs, [runAt, "run_at"], [delay, "delay"]);
   if (runAtMs !== undefined && runAtMs > nowMs + MAX_DELAY_DAYS * DAY_MS) {
     throw invalid("run_at", `must be at most ${MAX_DELAY_DAYS} days ahead`);
   }
-  const startByMs = timeOf(nowMs, {
-    ...{ at: fields.startBy, atName: "start_by" },
-    ...{ after: fields.startWithin, afterName: "start_within" },
-  });
+  const startByMs = timeOf(nowMs, [startBy, "start_by"], [startWithin, "start_within"]);
   if (startByMs !== undefined) {
     if (startByMs <= nowMs) {
       throw invalid("start_by", "has passed: give a time in the future, or none");
@@ -47,11 +41,7 @@ export function scheduleOf(
       throw invalid("start_by", "must be after run_at: the task could never be started");
     }
   }
-  return {
-    ...(priority !== undefined && { priority }),
-    ...(runAtMs !== undefined && { runAtMs }),
-    ...(startByMs !== undefined && { startByMs }),
-  };
+  return { priority, runAtMs, startByMs };
 }
 
 /**
@@ -69,17 +59,12 @@ export function scheduleText(fields: ScheduleFields): string {
   return JSON.stringify([priority, ...written]);
 }
 
-/** A time that is given as such, or as so long from now. */
+/** A time that is given as such, or as so long from now; each with the name of its field. */
 function timeOf(
   nowMs: number,
-  given: {
-    readonly at: Timestamp | undefined;
-    readonly atName: string;
-    readonly after: Duration | undefined;
-    readonly afterName: string;
-  },
+  [at, atName]: readonly [Timestamp | undefined, string],
+  [after, afterName]: readonly [Duration | undefined, string],
 ): number | undefined {
-  const { at, atName, after, afterName } = given;
   if (after === undefined) {
     return at && timestampMs(at);
   }

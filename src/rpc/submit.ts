@@ -49,7 +49,8 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
     response.replayed = replayed;
     const waitMs = milliseconds(req.wait);
     if (waitMs === 0) {
-      response.task = toTaskMessage(task, name, await queue.place(task));
+      const place = queue.place(task);
+      response.task = toTaskMessage(task, name, place && (await place));
       return response;
     }
     const { taskId } = task;
@@ -101,8 +102,8 @@ function read(
   checkKey(key);
   const toSubmission = (payload: Payload): Submission => {
     const idempotency =
-      key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, scheduleText(call)) } };
-    return { endpoint: manifest, payload, options: { ...schedule, ...idempotency, origin } };
+      key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
+    return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
   };
   const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
   return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);

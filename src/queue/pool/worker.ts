@@ -301,12 +301,9 @@ export class WorkerProcess implements ExecutionHost {
 
   #post(id: number, call: CallOptions, payload: SentPayload): void {
     const { endpoint, taskId, attempt, trace, timeoutMs } = call;
-    this.#outbox.post({
-      ...{ id, endpoint, taskId, attempt },
-      arguments: packPayload(payload),
-      deadlineMs: Date.now() + timeoutMs,
-      ...(trace !== undefined && { trace }),
-    });
+    const deadlineMs = Date.now() + timeoutMs;
+    const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
+    this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
   }
 
   #finish(ended: CallResult): void {

@@ -12,9 +12,9 @@ export default service({
   endpoints: {
     echo: api({}, () => null),
     /** Returns when it started, for the latency from submit to start. */
-    noop: task({ concurrency: 64, queueLimit: 1_000_000 }, nowMs),
+    noop: task({ concurrency: 256, queueLimit: 1_000_000 }, nowMs),
     /** The same, kept no longer than it must be. */
-    brief: task({ concurrency: 64, queueLimit: 1_000_000, retention: "1s" }, nowMs),
+    brief: task({ concurrency: 256, queueLimit: 1_000_000, retention: "1s" }, nowMs),
     /** One runs for as long as the server; all others wait behind it. */
     blocked: task({ concurrency: 1, queueLimit: 1_000_000, timeout: "24h" }, (_input, ctx) =>
       untilAborted(ctx.signal),

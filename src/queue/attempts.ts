@@ -69,7 +69,8 @@ export class Attempts {
       ...{ taskId: task.taskId, attempt: task.attempt },
     });
     const trace = (span ?? task).trace;
-    const pace = new EventPace();
+    // Few tasks tell anything of themselves.
+    let pace: EventPace | undefined;
     const startedMs = performance.now();
     const execution = slot.execute(
       { arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt, trace },
@@ -95,12 +96,14 @@ export class Attempts {
           this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
         },
         onProgress: (fraction, message) => {
+          pace ??= new EventPace();
           if (pace.admitProgress(fraction, now())) {
             this.#event(attempt, { kind: "progress", fraction, message });
           }
         },
         onLog: (line) => {
           logLine(this.#options.log, line, { ...logged(task), ...slot.ranIn });
+          pace ??= new EventPace();
           if (pace.admitLog()) {
             this.#event(attempt, { kind: "log", ...line });
           }

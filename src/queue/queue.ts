@@ -205,16 +205,17 @@ export class Queue {
     }
   }
 
-  async #submit(submission: Submission, taskId?: string, span?: OpenSpan): Promise<Submitted> {
+  #submit(submission: Submission, taskId?: string, span?: OpenSpan): Promise<Submitted> {
     const { endpoint } = submission;
     const task = this.#newTask(submission, taskId, span);
-    const outcome = await this.#options.dispatcher.submit(task, endpoint);
-    this.#count(submission, outcome);
-    const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
-    if (submitted instanceof Problem) {
-      throw submitted;
-    }
-    return submitted;
+    return this.#options.dispatcher.submit(task, endpoint).then((outcome) => {
+      this.#count(submission, outcome);
+      const submitted = toSubmitted(outcome, submission, () => this.#retryAfter(endpoint));
+      if (submitted instanceof Problem) {
+        throw submitted;
+      }
+      return submitted;
+    });
   }
 
   #newTask(submission: Submission, taskId = this.#options.newId(), span?: OpenSpan): NewTask {

@@ -1,6 +1,6 @@
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Changes } from "./changes.ts";
+import type { ChangeListener, Changes } from "./changes.ts";
 
 export interface WaitOptions {
   readonly changes: Changes;
@@ -19,45 +19,87 @@ export interface WaitOptions {
  * then, so that no change falls between the two.
  */
 export function waitFor(options: WaitOptions): Promise<Task> {
-  const { changes, taskId, waitMs, signal, read, enough } = options;
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      clearTimeout(timer);
-      unlisten();
-      signal?.removeEventListener("abort", giveUp);
-      settle();
-    };
-    const look = (task: Task): void => {
-      if (enough(task)) {
-        end(() => resolve(task));
-      }
-    };
-    const fail = (err: unknown): void => end(() => reject(err));
-    const readTo = (take: (task: Task) => void): void => {
-      const task = read();
-      if (task instanceof Promise) {
-        task.then(take, fail);
-      } else {
-        take(task);
-      }
-    };
-    const giveUp = (): void => end(() => readTo(resolve));
-    const timer = setTimeout(giveUp, waitMs);
-    let unlisten = (): void => {};
+  return new Promise((resolve, reject) => new Wait(options, resolve, reject).begin());
+}
+
+/** One object for all that it listens to, because there are as many as there are callers. */
+class Wait implements ChangeListener {
+  readonly #options: WaitOptions;
+  readonly #resolve: (task: Task) => void;
+  readonly #reject: (err: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  #unlisten: (() => void) | undefined;
+
+  constructor(options: WaitOptions, resolve: (task: Task) => void, reject: (err: unknown) => void) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#timer = setTimeout(() => this.#giveUp(), options.waitMs);
+  }
+
+  begin(): void {
+    const { changes, taskId, signal } = this.#options;
     try {
-      unlisten = changes.listen(taskId, {
-        onChange: (task) => (task ? look(task) : readTo(look)),
-        onClose: () => fail(shuttingDown()),
-      });
+      this.#unlisten = changes.listen(taskId, this);
     } catch (err) {
-      fail(err);
+      this.#fail(err);
       return;
     }
     if (signal?.aborted) {
-      giveUp();
+      this.#giveUp();
       return;
     }
-    signal?.addEventListener("abort", giveUp, { once: true });
-    readTo(look);
-  });
+    signal?.addEventListener("abort", this);
+    this.#read((task) => this.#look(task));
+  }
+
+  onChange(task: Task | undefined): void {
+    if (task) {
+      this.#look(task);
+    } else {
+      this.#read((now) => this.#look(now));
+    }
+  }
+
+  onClose(): void {
+    this.#fail(shuttingDown());
+  }
+
+  /** The caller has gone. */
+  handleEvent(): void {
+    this.#giveUp();
+  }
+
+  #look(task: Task): void {
+    if (this.#options.enough(task)) {
+      this.#end();
+      this.#resolve(task);
+    }
+  }
+
+  #giveUp(): void {
+    this.#end();
+    this.#read(this.#resolve);
+  }
+
+  #fail(err: unknown): void {
+    this.#end();
+    this.#reject(err);
+  }
+
+  /** Passes the task on as it is now, at once where that is known. */
+  #read(take: (task: Task) => void): void {
+    const task = this.#options.read();
+    if (task instanceof Promise) {
+      task.then(take, (err: unknown) => this.#fail(err));
+    } else {
+      take(task);
+    }
+  }
+
+  #end(): void {
+    clearTimeout(this.#timer);
+    this.#unlisten?.();
+    this.#options.signal?.removeEventListener("abort", this);
+  }
 }

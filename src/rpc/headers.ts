@@ -6,12 +6,14 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 
+const NONE: IncomingHttpHeaders = Object.freeze({});
+
 export class LazyHeaders implements Headers {
   readonly #source: IncomingHttpHeaders;
   #headers: Headers | undefined;
 
-  /** @param source the headers as Node gives them: names in lower case. */
-  constructor(source: IncomingHttpHeaders) {
+  /** @param source the headers as Node gives them: names in lower case. Default: none. */
+  constructor(source: IncomingHttpHeaders = NONE) {
     this.#source = source;
   }
 

@@ -137,14 +137,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
       throw scope.failure(thrown);
     };
     try {
-      const req: ScopedRequest<UnaryRequest> = {
-        stream: false,
-        message,
-        method,
-        ...requestFacts(method, options),
-        signal: scope.signal,
-        [deadlineKey]: scope.deadlineMs,
-      };
+      const req = requestOf(method, options, { scope, stream: false, message });
       const call = chainOf(method)(req);
       return scope.deadlineMs === undefined
         ? call.catch(failed)
@@ -161,14 +154,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
   function stream(method: DescMethodServerStreaming, message: Message, options: CallOptions = {}) {
     const open = () => new Scope(options.signal, options.timeoutMs);
     return new StreamCall(open, async (scope) => {
-      const req: ScopedRequest<StreamRequest> = {
-        stream: true,
-        message: once(message),
-        method,
-        ...requestFacts(method, options),
-        signal: scope.signal,
-        [deadlineKey]: scope.deadlineMs,
-      };
+      const req = requestOf(method, options, { scope, stream: true, message: once(message) });
       return (await chainOf(method)(req)) as StreamResponse;
     });
   }
@@ -176,15 +162,32 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
   return { unary, stream } as Invoker;
 }
 
-function requestFacts(method: DescMethod, options: CallOptions) {
+/** What the interceptors see. */
+function requestOf(
+  method: DescMethod,
+  options: CallOptions,
+  {
+    scope,
+    stream,
+    message,
+  }: { readonly scope: Scope } & (
+    | Pick<UnaryRequest, "stream" | "message">
+    | Pick<StreamRequest, "stream" | "message">
+  ),
+) {
   const { header } = options;
   return {
+    stream,
+    message,
+    method,
     service: method.parent,
     requestMethod: options.requestMethod ?? "POST",
     url: options.url ?? `/${method.parent.typeName}/${method.name}`,
-    header: header instanceof Headers ? header : new LazyHeaders(header ?? {}),
+    header: header instanceof Headers ? header : new LazyHeaders(header),
     contextValues: options.contextValues ?? createContextValues(),
-  };
+    signal: scope.signal,
+    [deadlineKey]: scope.deadlineMs,
+  } as ScopedRequest<UnaryRequest | StreamRequest>;
 }
 
 async function* once(message: Message): AsyncGenerator<Message, void, undefined> {

@@ -12,7 +12,6 @@ import {
 import {
   Code,
   ConnectError,
-  type ContextValues,
   type HandlerContext,
   type Interceptor,
   type ServiceImpl,
@@ -52,7 +51,7 @@ export function createInnermost(
     case "unary": {
       const call = (own as Unary).bind(implementation);
       return (req) => {
-        const context = new CallContext(req);
+        const context = handlerContext(req);
         const answered = (output: Init) =>
           ({
             stream: false,
@@ -71,7 +70,7 @@ export function createInnermost(
     case "server_streaming": {
       const call = (own as ServerStreaming).bind(implementation);
       return async (req) => {
-        const context = new CallContext(req);
+        const context = handlerContext(req);
         const input = await single((req as StreamRequest).message);
         return {
           stream: true,
@@ -95,33 +94,21 @@ export function notImplemented(method: DescMethod): Problem {
   });
 }
 
-class CallContext implements HandlerContext {
-  readonly method: DescMethod;
-  readonly service: DescService;
-  readonly signal: AbortSignal;
-  readonly requestMethod: string;
-  readonly requestHeader: Headers;
-  readonly responseHeader = new LazyHeaders();
-  readonly responseTrailer = new LazyHeaders();
-  readonly protocolName = "connect";
-  readonly values: ContextValues;
-  readonly url: string;
-  readonly #deadlineMs: number | undefined;
-
-  constructor(req: ScopedRequest<UnaryRequest | StreamRequest>) {
-    this.method = req.method;
-    this.service = req.service;
-    this.signal = req.signal;
-    this.requestMethod = req.requestMethod;
-    this.requestHeader = req.header;
-    this.values = req.contextValues;
-    this.url = req.url;
-    this.#deadlineMs = req[deadlineKey];
-  }
-
-  timeoutMs(): number | undefined {
-    return this.#deadlineMs === undefined ? undefined : this.#deadlineMs - Date.now();
-  }
+function handlerContext(req: ScopedRequest<UnaryRequest | StreamRequest>): HandlerContext {
+  const deadlineMs = req[deadlineKey];
+  return {
+    method: req.method,
+    service: req.service,
+    signal: req.signal,
+    timeoutMs: () => (deadlineMs === undefined ? undefined : deadlineMs - Date.now()),
+    requestMethod: req.requestMethod,
+    requestHeader: req.header,
+    responseHeader: new LazyHeaders(),
+    responseTrailer: new LazyHeaders(),
+    protocolName: "connect",
+    values: req.contextValues,
+    url: req.url,
+  };
 }
 
 function complete(desc: DescMessage, init: Init): Message {

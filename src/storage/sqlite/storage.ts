@@ -41,6 +41,12 @@ const EAGER_BATCH = 32;
 /** One that is being stored, and one that the thread can begin with when it has. */
 const MAX_BATCHES_UNDER_WAY = 2;
 
+/**
+ * For what the thread makes and drops with each batch. Without a limit that
+ * grows to six times as much in the first half million tasks, and is no faster.
+ */
+const YOUNG_MIB = 24;
+
 /** Pause before a thread that has ended is replaced. */
 const RESTART_MS = 500;
 
@@ -150,6 +156,7 @@ export class SqliteStorage implements Storage {
     const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
       name: "tessera-storage",
       workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
     });
     this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
     await new Promise<void>((resolve, reject) => {

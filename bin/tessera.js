@@ -8,8 +8,11 @@ if (major < 24) {
   );
   process.exitCode = 1;
 } else {
-  const { keepCompiledCode } = await import("./keep-compiled-code.js");
-  keepCompiledCode();
+  const args = process.argv.slice(2);
+  if (args[0] === "serve" || args[0] === "start") {
+    const { keepCompiledCode } = await import("./keep-compiled-code.js");
+    keepCompiledCode();
+  }
   const { main } = await import("../dist/main.js");
-  process.exitCode = await main(process.argv.slice(2));
+  process.exitCode = await main(args);
 }

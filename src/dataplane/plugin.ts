@@ -25,8 +25,8 @@ import {
   TaskService,
   WatchTaskRequestSchema,
 } from "../../gen/tessera/v1/task_pb.js";
-import { problem, toProblem } from "../errors.ts";
-import { readBody } from "../http/body.ts";
+import { type Problem, problem, toProblem } from "../errors.ts";
+import { cut, readBody } from "../http/body.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
@@ -61,7 +61,7 @@ type Origin = CallOrigin & { readonly contextValues: ContextValues };
 interface Route {
   readonly path: string;
   readonly methods: readonly string[];
-  /** Resolves when the answer is on its way. */
+  /** Sends an answer, which nobody else does, and resolves when it is on its way. */
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export async function dataPlanePlugin(
   for (const route of routes(options)) {
     // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
-      const refuse = (thrown: unknown) => void sendProblem(reply, toProblem(thrown));
+      const refuse = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
       const answer = (contextValues: ContextValues): Promise<void> => {
         if (!route.methods.includes(req.method)) {
           // Throws for an endpoint that is not there: nothing there takes another method.
@@ -92,6 +92,19 @@ export async function dataPlanePlugin(
       }
     };
     app.route({ url: route.path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+  }
+}
+
+/** Nobody is behind a handler that answers nothing: what is thrown here would end the process. */
+function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
+  try {
+    sendProblem(reply, found);
+  } catch (err) {
+    req.log.error(
+      { err, cause: found },
+      "an answer was cut off, because its error could not be sent",
+    );
+    cut(req.raw);
   }
 }
 

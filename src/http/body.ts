@@ -68,6 +68,7 @@ export function readBody(
       refuse(problem("BODY_MALFORMED", message));
       setTimeout(() => cut(raw), ANSWER_MS).unref();
     }, deadlineMs);
+    // What is told once needs no listener that takes itself away, which costs twice as much.
     let ended = false;
     const broken = () => {
       // Every request is closed after its end, and an error is costly to make.

@@ -5,8 +5,8 @@ import type { Metrics } from "./metrics.ts";
 export type Blame = (thrown: unknown) => "unavailable" | "error";
 
 /**
- * Wraps a port of promises. Every method counts under its name, with `prefix`
- * before it; `parts` are members that are ports themselves. What is no method,
+ * Wraps a port of promises, whose methods take one object of parameters or
+ * none. Every method counts under its name, with `prefix` before it; `parts` are members that are ports themselves. What is no method,
  * or answers no promise, is handed through.
  */
 export function measured<Port extends object>(

@@ -180,7 +180,7 @@ export class Calls {
     return new Promise((resolve) => {
       const gone = (): void => execution.abort("caller_gone");
       const execution = slot.execute(
-        { arguments: payload, taskId, attempt: 1, ...(trace !== undefined && { trace }) },
+        { arguments: payload, taskId, attempt: 1, trace },
         {
           onEnd: (end) => {
             signal.removeEventListener("abort", gone);

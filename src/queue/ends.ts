@@ -82,7 +82,7 @@ export class Ends {
     await Promise.all(this.#recording.values());
   }
 
-  /** Until it is recorded or no longer ours to record: the work is done and must not be lost. */
+  /** Until it is recorded or no longer ours to record: the work is done and must not be lost. Never rejects. */
   async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<void> {
     const { storage, changes, recent, now, log } = this.#options;
     // The same each time: the storage knows a repetition by it.

@@ -67,9 +67,8 @@ async function call(
     const result = await finallyReleasing(calling, payload, keeper);
     return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
   }
-  const idempotency =
-    key === "" ? {} : { idempotency: { key, digest: digestOfCall(payload, NO_SCHEDULE) } };
-  const submitting = deployment.queue.submit(manifest, payload, { ...idempotency, origin });
+  const idempotency = key === "" ? undefined : { key, digest: digestOfCall(payload, NO_SCHEDULE) };
+  const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });
   const { task, replayed } = await releasingUnless(submitting, payload, keeper);
   noteTask(ctx, task);
   if (replayed) {

@@ -21,7 +21,11 @@ const QUEUED: Task = {
 };
 const DONE: Task = { ...QUEUED, status: "success" };
 
-function waiting(options: { signal?: AbortSignal; waitMs?: number; read?: () => Promise<Task> }) {
+function waiting(options: {
+  signal?: AbortSignal;
+  waitMs?: number;
+  read?: () => Task | Promise<Task>;
+}) {
   const changes = new Changes(1);
   const task = waitFor({
     changes,
@@ -53,9 +57,13 @@ describe("waiting for a task", () => {
     expect(isFree(changes)).toBe(true);
   });
 
-  test("notices a change that came before it had looked", async () => {
-    const { task } = waiting({ read: () => Promise.resolve(DONE) });
+  test.each([
+    ["that is read", () => Promise.resolve(DONE)],
+    ["that is known at once", () => DONE],
+  ])("notices a change %s, which came before it had looked", async (_, read) => {
+    const { changes, task } = waiting({ read });
     expect(await task).toBe(DONE);
+    expect(isFree(changes)).toBe(true);
   });
 
   test("ends when its time is over, with the task as it is", async () => {

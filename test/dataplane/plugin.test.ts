@@ -1,0 +1,36 @@
+import Fastify, { type FastifyReply } from "fastify";
+import { expect, test } from "vitest";
+import { dataPlanePlugin } from "../../src/dataplane/plugin.ts";
+import { problem } from "../../src/errors.ts";
+import { JSON_TYPE } from "../../src/http/problem.ts";
+
+test("cuts off an answer that had begun when its call failed, and goes on serving", async () => {
+  await using app = Fastify();
+  const begun = new WeakMap<object, FastifyReply>();
+  app.addHook("onRequest", (req, reply, done) => {
+    begun.set(req, reply);
+    done();
+  });
+  await dataPlanePlugin(app, {
+    async contextValues(req) {
+      if (req.url === "/half/status") {
+        begun.get(req)?.raw.writeHead(200, { "content-type": JSON_TYPE }).write("{");
+      }
+      throw problem("TASK_NOT_FOUND", "no such task");
+    },
+    invoke: {
+      unary: () => Promise.reject(new Error("not called")),
+      stream: () => {
+        throw new Error("not called");
+      },
+    },
+    maxBodyBytes: () => 1_000,
+    maxHeldBytes: 1_000,
+  });
+  const origin = await app.listen({ port: 0, host: "127.0.0.1" });
+  const half = fetch(`${origin}/half/status`).then((answer) => answer.text());
+  await expect(half).rejects.toThrow(/terminated|fetch failed/);
+  const whole = await fetch(`${origin}/whole/status`);
+  expect(whole.status).toBe(404);
+  expect(await whole.json()).toMatchObject({ message: "no such task" });
+});

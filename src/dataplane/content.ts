@@ -14,9 +14,6 @@ import type { StreamedResponse } from "../http/streamed.ts";
 /** Beyond this, copying JSON to text costs more than a write of its own. */
 const MAX_TEXT_BYTES = 65_536;
 
-/** Of SHA-256. */
-const DIGEST_BYTES = 32;
-
 /** Bytes in memory, or beside the message. */
 export type Content = Buffer | StreamedResponse;
 
@@ -41,7 +38,7 @@ export function sendAsked(
 ): Sent {
   const inMemory = Buffer.isBuffer(content);
   const size = inMemory ? content.length : content.size;
-  const etag = `"${inMemory ? digest(content) : content.sha256}"`;
+  const etag = `"${inMemory ? hash("sha256", content, "base64url") : content.sha256}"`;
   const { headers } = req;
   reply.header("etag", etag);
   reply.header("accept-ranges", "bytes");
@@ -80,13 +77,6 @@ export function sendAsked(
     return;
   }
   return sendWhole(reply, content, isText);
-}
-
-/** Tells contents apart. One that is shorter than its digest would be is its own. */
-function digest(content: Buffer): string {
-  return content.length < DIGEST_BYTES
-    ? content.toString("base64url")
-    : hash("sha256", content, "base64url");
 }
 
 interface AskedRange {

@@ -70,28 +70,26 @@ export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  for (const route of routes(options)) {
-    // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
-    const handler = (req: FastifyRequest, reply: FastifyReply): void => {
-      const refuse = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
-      const answer = (contextValues: ContextValues): Promise<void> => {
-        if (!route.methods.includes(req.method)) {
-          // Throws for an endpoint that is not there: nothing there takes another method.
-          options.maxBodyBytes(endpointOf(req), req, contextValues);
-          throw methodNotAllowed(req, reply, route.methods);
-        }
-        return route.handle(req, reply, origin(req, reply, contextValues));
-      };
+  for (const { path, methods, handle } of routes(options)) {
+    const answer = async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
       try {
         const identified = options.contextValues(req);
-        const answering =
-          identified instanceof Promise ? identified.then(answer) : answer(identified);
-        answering.catch(refuse);
+        const contextValues = identified instanceof Promise ? await identified : identified;
+        if (!methods.includes(req.method)) {
+          // Throws for an endpoint that is not there: nothing there takes another method.
+          options.maxBodyBytes(endpointOf(req), req, contextValues);
+          reply.header("allow", methods.join(", "));
+          const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+          throw problem("METHOD_NOT_ALLOWED", message);
+        }
+        await handle(req, reply, origin(req, reply, contextValues));
       } catch (thrown) {
-        refuse(thrown);
+        sendOrCut(req, reply, toProblem(thrown));
       }
     };
-    app.route({ url: route.path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+    // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
+    const handler = (req: FastifyRequest, reply: FastifyReply): void => void answer(req, reply);
+    app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
   }
 }
 
@@ -106,16 +104,6 @@ function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): vo
     );
     cut(req.raw);
   }
-}
-
-function methodNotAllowed(
-  req: FastifyRequest,
-  reply: FastifyReply,
-  methods: readonly string[],
-): Error {
-  reply.header("allow", methods.join(", "));
-  const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
-  return problem("METHOD_NOT_ALLOWED", message);
 }
 
 function origin(req: FastifyRequest, reply: FastifyReply, contextValues: ContextValues): Origin {

@@ -6,8 +6,9 @@ export type Blame = (thrown: unknown) => "unavailable" | "error";
 
 /**
  * Wraps a port of promises, whose methods take one object of parameters or
- * none. Every method counts under its name, with `prefix` before it; `parts` are members that are ports themselves. What is no method,
- * or answers no promise, is handed through.
+ * none. Every method counts under its name, with `prefix` before it; `parts`
+ * are members that are ports themselves. What is no method, or answers no
+ * promise, is handed through.
  */
 export function measured<Port extends object>(
   port: Port,

@@ -11,6 +11,7 @@
 import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
+import { BODY_DEADLINE_MS } from "./http/body.ts";
 import { answerUnreadable } from "./http/unreadable.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
@@ -32,6 +33,8 @@ export interface ListenerTimeouts {
   readonly silentMs?: number;
   /** The headers of an HTTP/1.1 request must be there after so long. Default: 60 s. */
   readonly headersMs?: number;
+  /** All of an HTTP/1.1 request must be there after so long. Default: 5 min. */
+  readonly requestMs?: number;
   /** How often that is looked at. Default: 30 s. */
   readonly checkEveryMs?: number;
   /**
@@ -56,11 +59,12 @@ export function createListener(
   timeouts: ListenerTimeouts = {},
 ): Listener {
   const { silentMs = 30_000, headersMs = 60_000, checkEveryMs = 30_000 } = timeouts;
-  const { idleMs = 300_000 } = timeouts;
+  const { requestMs = BODY_DEADLINE_MS, idleMs = 300_000 } = timeouts;
   const http1 = createHttp1(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: headersMs,
+      requestTimeout: requestMs,
       connectionsCheckingInterval: checkEveryMs,
       maxHeaderSize: MAX_HEADER_BYTES,
     },

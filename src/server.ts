@@ -15,7 +15,7 @@ import { refuseCrossSite } from "./http/cross-site.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
-import { RequestLog } from "./http/request-log.ts";
+import { withRequestLogs } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import { believeWithSecret } from "./proxies.ts";
 import { pathsOf } from "./rest/paths.ts";
@@ -50,10 +50,9 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   const { appsDomain, trustProxy } = options;
   let listener: Listener | undefined;
   const app = Fastify({
-    loggerInstance: options.log,
+    loggerInstance: withRequestLogs(options.log),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
-    childLoggerFactory: (log, bindings) => new RequestLog(log, bindings),
     frameworkErrors: sendFrameworkError,
     // What arrives while the server stops is answered by the handlers, in the shape of all errors.
     return503OnClosing: false,

@@ -180,6 +180,20 @@ describe("one port", () => {
     await listenWith({ headersMs: 30, checkEveryMs: 10 });
     expect(await exchange("GET / HTTP/1.1\r\nHost: x\r\n")).toMatch(/^HTTP\/1\.1 408 /);
   });
+
+  it("answers 408 to a request whose body does not come to an end, and lets its sender not go on", async () => {
+    await listener.close(0);
+    await listenWith({ headersMs: 20, requestMs: 30, checkEveryMs: 10 });
+    const connected = once(listener.server, "connection") as Promise<[Socket]>;
+    const sender = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    sender.on("error", () => {});
+    sender.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf");
+    const [socket] = await connected;
+    const gone = closed(socket);
+    expect(await said(sender)).toMatch(/^HTTP\/1\.1 408 /);
+    await gone;
+    sender.destroy();
+  });
 });
 
 describe("an HTTP/2 session", () => {

@@ -1,5 +1,5 @@
 /** Answers of the data plane, from the messages of TaskService. */
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import {
   FailureReason,
   type Task,
@@ -9,7 +9,7 @@ import {
 } from "../../gen/tessera/v1/task_pb.js";
 import { JSON_TYPE } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed.ts";
-import { sendAsked, sendWhole } from "./content.ts";
+import { type Asked, sendAsked, sendWhole } from "./content.ts";
 import { time } from "./time.ts";
 import type { wordsFor } from "./words.ts";
 
@@ -67,7 +67,7 @@ export interface ResultSending {
   /** What goes beside the message. */
   readonly bodies: StreamedBodies;
   /** A request that may ask for a part of it, or for its head. */
-  readonly asked?: FastifyRequest;
+  readonly asked?: Asked;
 }
 
 /** The result in the form in which the function gave it; a promise only where its bytes have to be waited for. */

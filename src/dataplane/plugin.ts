@@ -196,7 +196,8 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         message.resultFormat = ResultFormat.BODY;
         const bodies = bodiesOf(from);
         const answer = await invoke.unary(getTaskResult, message, from);
-        return sendResult(reply, answer.message as TaskResult, { bodies, asked: req });
+        const { taskId } = message;
+        return sendResult(reply, answer.message as TaskResult, { bodies, asked: { req, taskId } });
       },
     },
     {

@@ -9,7 +9,7 @@ import { problem } from "../errors.ts";
  */
 export const DISCARD_BYTES = 256 * 1024 * 1024;
 
-/** As long as Node gives a whole request of HTTP/1.1. */
+/** How long a request may take to arrive. Over HTTP/1.1 Node sees to that itself (`listener.ts`). */
 export const BODY_DEADLINE_MS = 300_000;
 
 /** For the answer to one that came too late, before its connection or stream is cut. */
@@ -25,12 +25,13 @@ export function leaveBodies(app: FastifyInstance): void {
 /**
  * The whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that is
  * known; the rest of the body is then discarded as it arrives. BODY_MALFORMED
- * when the sender stops in the middle, or has not sent all after `deadlineMs`.
+ * when the sender stops in the middle, or has not sent all after `deadlineMs`,
+ * by default that which the protocol has no other end for.
  */
 export function readBody(
   { raw, headers, bodyShare }: FastifyRequest,
   maxBytes: number,
-  deadlineMs = BODY_DEADLINE_MS,
+  deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -63,11 +64,13 @@ export function readBody(
         hold(size);
       }
     });
-    const deadline = setTimeout(() => {
-      const message = `the body did not arrive in time: it may take ${deadlineMs / 1000} s`;
+    const late = (limitMs: number): void => {
+      const message = `the body did not arrive in time: it may take ${limitMs / 1000} s`;
       refuse(problem("BODY_MALFORMED", message));
       setTimeout(() => cut(raw), ANSWER_MS).unref();
-    }, deadlineMs);
+    };
+    const deadline =
+      deadlineMs === undefined ? undefined : setTimeout(late, deadlineMs, deadlineMs);
     // What is told once needs no listener that takes itself away, which costs twice as much.
     let ended = false;
     const broken = () => {

@@ -6,24 +6,32 @@
 import type { FastifyBaseLogger } from "fastify";
 
 type Arguments = Parameters<FastifyBaseLogger["info"]>;
-type Bindings = Parameters<FastifyBaseLogger["child"]>[0];
+type ChildArguments = Parameters<FastifyBaseLogger["child"]>;
 
-/** For Fastify's `childLoggerFactory`. */
-export class RequestLog {
+/**
+ * The same log, whose children are made for their first line. For Fastify's
+ * `loggerInstance`: what its `childLoggerFactory` makes it checks each time.
+ */
+export function withRequestLogs<Log extends FastifyBaseLogger>(log: Log): Log {
+  const child = (...args: ChildArguments) => new RequestLog(log, args);
+  return Object.create(log, { child: { value: child } }) as Log;
+}
+
+class RequestLog {
   readonly #parent: FastifyBaseLogger;
-  readonly #bindings: Bindings;
+  readonly #arguments: ChildArguments;
   #own: FastifyBaseLogger | undefined;
 
-  constructor(parent: FastifyBaseLogger, bindings: Bindings) {
+  constructor(parent: FastifyBaseLogger, args: ChildArguments) {
     this.#parent = parent;
-    this.#bindings = bindings;
+    this.#arguments = args;
   }
 
   get level(): string {
     return this.#parent.level;
   }
 
-  child(...args: Parameters<FastifyBaseLogger["child"]>): FastifyBaseLogger {
+  child(...args: ChildArguments): FastifyBaseLogger {
     return this.#log().child(...args);
   }
 
@@ -56,7 +64,7 @@ export class RequestLog {
   }
 
   #log(): FastifyBaseLogger {
-    this.#own ??= this.#parent.child(this.#bindings);
+    this.#own ??= this.#parent.child(...this.#arguments);
     return this.#own;
   }
 }

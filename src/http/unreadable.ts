@@ -6,6 +6,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type Problem, problem } from "../errors.ts";
+import { ANSWER_MS } from "./body.ts";
 import { errorJson, JSON_TYPE } from "./problem.ts";
 
 /** For the event `clientError` of `node:http`: answers, if nothing was answered yet, and closes. */
@@ -24,6 +25,8 @@ export function answerUnreadable(err: NodeJS.ErrnoException, socket: Duplex): vo
       `Content-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
+  // A sender that goes on, or does not close its side, would keep the connection for ever.
+  setTimeout(() => socket.destroy(), ANSWER_MS).unref();
 }
 
 function whatWasWrong(code: string | undefined): { status: number; found: Problem } {

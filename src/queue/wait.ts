@@ -1,6 +1,7 @@
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
+import { type Leaver, leaversOf } from "./leaving.ts";
 
 export interface WaitOptions {
   readonly changes: Changes;
@@ -23,12 +24,13 @@ export function waitFor(options: WaitOptions): Promise<Task> {
 }
 
 /** One object for all that it listens to, because there are as many as there are callers. */
-class Wait implements ChangeListener {
+class Wait implements ChangeListener, Leaver {
   readonly #options: WaitOptions;
   readonly #resolve: (task: Task) => void;
   readonly #reject: (err: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   #unlisten: (() => void) | undefined;
+  #leavers: Set<Leaver> | undefined;
 
   constructor(options: WaitOptions, resolve: (task: Task) => void, reject: (err: unknown) => void) {
     this.#options = options;
@@ -49,7 +51,8 @@ class Wait implements ChangeListener {
       this.#giveUp();
       return;
     }
-    signal?.addEventListener("abort", this);
+    this.#leavers = signal && leaversOf(signal);
+    this.#leavers?.add(this);
     this.#read((task) => this.#look(task));
   }
 
@@ -65,8 +68,7 @@ class Wait implements ChangeListener {
     this.#fail(shuttingDown());
   }
 
-  /** The caller has gone. */
-  handleEvent(): void {
+  onGone(): void {
     this.#giveUp();
   }
 
@@ -100,6 +102,6 @@ class Wait implements ChangeListener {
   #end(): void {
     clearTimeout(this.#timer);
     this.#unlisten?.();
-    this.#options.signal?.removeEventListener("abort", this);
+    this.#leavers?.delete(this);
   }
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { toProblem } from "../../src/errors.ts";
 import { sendProblem } from "../../src/http/problem.ts";
 import { answerRequestIds, requestIdOf } from "../../src/http/request-id.ts";
-import { RequestLog } from "../../src/http/request-log.ts";
+import { withRequestLogs } from "../../src/http/request-log.ts";
 
 test("a line about a request bears the id that its answer has, and so do lines of children", async () => {
   const lines: { readonly msg: string; readonly reqId: string; readonly part?: string }[] = [];
@@ -15,11 +15,10 @@ test("a line about a request bears the id that its answer has, and so do lines o
       done();
     },
   });
-  const loggerInstance: FastifyBaseLogger = pino({ level: "debug" }, stream);
+  const log: FastifyBaseLogger = pino({ level: "debug" }, stream);
   await using app = fastify({
-    loggerInstance,
+    loggerInstance: withRequestLogs(log),
     genReqId: requestIdOf,
-    childLoggerFactory: (log, bindings) => new RequestLog(log, bindings),
   });
   answerRequestIds(app);
   app.get("/broken", (req, reply) => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { Changes } from "../../src/queue/changes.ts";
 import { waitFor } from "../../src/queue/wait.ts";
@@ -78,6 +79,29 @@ describe("waiting for a task", () => {
     caller.abort();
     expect(await task).toBe(QUEUED);
     expect(isFree(changes)).toBe(true);
+  });
+
+  test("ends with the others of the same connection, but not twice", async () => {
+    const connection = new AbortController();
+    const { signal } = connection;
+    const reads: string[] = [];
+    const wait = (name: string) =>
+      waiting({
+        signal,
+        read() {
+          reads.push(name);
+          return QUEUED;
+        },
+      });
+    const ended = wait("ended");
+    ended.changes.publish("t", DONE);
+    expect(await ended.task).toBe(DONE);
+    const [one, other] = [wait("one"), wait("other")];
+    connection.abort();
+    expect(await Promise.all([one.task, other.task])).toEqual([QUEUED, QUEUED]);
+    expect([one, other].map(({ changes }) => isFree(changes))).toEqual([true, true]);
+    expect(reads).toEqual(["ended", "one", "other", "one", "other"]);
+    expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1);
   });
 
   test("does not begin for a caller who has already gone", async () => {

@@ -181,9 +181,18 @@ describe("one port", () => {
     expect(await exchange("GET / HTTP/1.1\r\nHost: x\r\n")).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it("answers 408 to a request whose body does not come to an end, and lets its sender not go on", async () => {
+  it("answers 408 to a request whose body does not come to an end in time, and reads no more of it", async () => {
     await listener.close(0);
     await listenWith({ headersMs: 20, requestMs: 30, checkEveryMs: 10 });
+    let read = "";
+    handle = (req) => {
+      text(req).then(
+        (body) => {
+          read = body;
+        },
+        () => {},
+      );
+    };
     const connected = once(listener.server, "connection") as Promise<[Socket]>;
     const sender = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
     sender.on("error", () => {});
@@ -191,7 +200,9 @@ describe("one port", () => {
     const [socket] = await connected;
     const gone = closed(socket);
     expect(await said(sender)).toMatch(/^HTTP\/1\.1 408 /);
+    sender.write("of it!");
     await gone;
+    expect(read).toBe("");
     sender.destroy();
   });
 });

@@ -26,7 +26,7 @@ export function leaveBodies(app: FastifyInstance): void {
  * The whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that is
  * known; the rest of the body is then discarded as it arrives. BODY_MALFORMED
  * when the sender stops in the middle, or has not sent all after `deadlineMs`,
- * by default that which the protocol has no other end for.
+ * for which Node has a time of its own over HTTP/1.1.
  */
 export function readBody(
   { raw, headers, bodyShare }: FastifyRequest,

@@ -9,12 +9,11 @@ const ofConnections = new WeakMap<Socket, AbortSignal>();
 /**
  * Aborts when the connection (HTTP/1.1) or the stream (HTTP/2) closes before
  * the answer is out. All calls on a connection of HTTP/1.1 share one signal,
- * so whoever listens to it has to stop when the call ends.
+ * which aborts whenever that closes: whoever listens to it has to stop when
+ * the call ends.
  */
-export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
-  // HTTP/1.1 has no streams, and a response no socket any more when its connection has closed.
-  const { socket, stream } = raw as { readonly socket: Socket | null; readonly stream?: unknown };
-  if (stream !== undefined) {
+export function disconnectSignal({ raw, request }: FastifyReply): AbortSignal {
+  if ("stream" in raw) {
     const controller = new AbortController();
     raw.on("close", () => {
       if (!raw.writableEnded) {
@@ -23,7 +22,9 @@ export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
     });
     return controller.signal;
   }
-  if (socket === null || socket.destroyed) {
+  // Not the response's: one that waits for others on its connection has none yet.
+  const { socket } = request.raw;
+  if (socket.destroyed) {
     return AbortSignal.abort(gone());
   }
   return ofConnections.get(socket) ?? connectionSignal(socket);

@@ -32,7 +32,7 @@ class RequestLog {
   }
 
   child(...args: ChildArguments): FastifyBaseLogger {
-    return this.#log().child(...args);
+    return new RequestLog(this.#log(), args);
   }
 
   fatal(...args: Arguments): void {

@@ -25,7 +25,9 @@ export function answerUnreadable(err: NodeJS.ErrnoException, socket: Duplex): vo
       `Content-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
-  // A sender that goes on, or does not close its side, would keep the connection for ever.
+  // What was answered so must not run after all, should the rest of it come.
+  socket.pause();
+  // A sender that does not close its side would keep the connection for ever.
   setTimeout(() => socket.destroy(), ANSWER_MS).unref();
 }
 

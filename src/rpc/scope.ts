@@ -11,6 +11,8 @@ export class Scope implements Disposable {
   /** When the time is up, in milliseconds since 1970; undefined: no limit. */
   readonly deadlineMs: number | undefined;
   readonly #timer: NodeJS.Timeout | undefined;
+  readonly #caller: AbortSignal | undefined;
+  readonly #follow: (() => void) | undefined;
 
   constructor(caller: AbortSignal | undefined, timeoutMs: number | undefined) {
     if (timeoutMs === undefined) {
@@ -21,8 +23,15 @@ export class Scope implements Disposable {
     const limitMs = Math.max(0, Math.min(timeoutMs, MAX_TIMER_MS));
     this.deadlineMs = Date.now() + limitMs;
     this.#timer = setTimeout(() => controller.abort(timedOut(limitMs)), limitMs);
-    this.signal =
-      caller === undefined ? controller.signal : AbortSignal.any([caller, controller.signal]);
+    this.signal = controller.signal;
+    // Not `AbortSignal.any`, which a listener keeps for as long as the caller's connection lasts.
+    this.#caller = caller;
+    this.#follow = () => controller.abort(caller?.reason);
+    if (caller?.aborted) {
+      this.#follow();
+    } else {
+      caller?.addEventListener("abort", this.#follow);
+    }
   }
 
   /** The promise, or a rejection as soon as the signal aborts. */
@@ -55,6 +64,9 @@ export class Scope implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
+    if (this.#follow) {
+      this.#caller?.removeEventListener("abort", this.#follow);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -22,16 +22,19 @@ interface Call {
 async function start(http2: boolean): Promise<{ port: number; next: () => Promise<Call> }> {
   app = (http2 ? fastify({ http2: true }) : fastify()) as unknown as FastifyInstance;
   const calls: Call[] = [];
-  let came = Promise.withResolvers<void>();
+  const came = new EventEmitter();
   app.get("/", (_req, reply) => {
     calls.push({ signal: disconnectSignal(reply), reply });
-    came.resolve();
+    came.emit("call");
   });
   await app.listen({ host: "127.0.0.1", port: 0 });
-  const next = async () => {
-    await came.promise;
-    came = Promise.withResolvers();
-    return calls.shift() as Call;
+  const next = async (): Promise<Call> => {
+    const call = calls.shift();
+    if (call) {
+      return call;
+    }
+    await once(came, "call");
+    return next();
   };
   return { port: (app.server.address() as AddressInfo).port, next };
 }
@@ -55,6 +58,20 @@ it("aborts when a connection of HTTP/1.1 closes before the answer, also that of 
   await aborted;
   expect(signal.reason).toBeInstanceOf(ConnectError);
   expect(signal.reason).toMatchObject({ code: Code.Canceled });
+});
+
+it("aborts for a call that waits behind another on its connection when that closes, and not before", async () => {
+  const { port, next } = await start(false);
+  const socket = connect({ port, host: "127.0.0.1" });
+  client = socket;
+  socket.write(REQUEST + REQUEST);
+  const first = await next();
+  const behind = await next();
+  expect([first, behind].map(({ signal }) => signal.aborted)).toEqual([false, false]);
+  const aborted = once(behind.signal, "abort");
+  socket.destroy();
+  await aborted;
+  expect(first.signal.aborted).toBe(true);
 });
 
 it("has aborted already for a connection that has closed", async () => {

@@ -1,5 +1,5 @@
 import { Writable } from "node:stream";
-import { type FastifyBaseLogger, fastify } from "fastify";
+import { type FastifyBaseLogger, fastify, LogController } from "fastify";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { toProblem } from "../../src/errors.ts";
@@ -15,9 +15,14 @@ test("a line about a request bears the id that its answer has, and so do lines o
       done();
     },
   });
-  const log: FastifyBaseLogger = pino({ level: "debug" }, stream);
+  let made = 0;
+  const onChild = () => {
+    made += 1;
+  };
+  const log: FastifyBaseLogger = pino({ level: "debug", onChild }, stream);
   await using app = fastify({
     loggerInstance: withRequestLogs(log),
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
   });
   answerRequestIds(app);
@@ -25,6 +30,11 @@ test("a line about a request bears the id that its answer has, and so do lines o
     req.log.child({ part: "child" }).warn("before");
     return sendProblem(reply, toProblem(new Error("a defect")));
   });
+  app.get("/silent", (_req, reply) => reply.send(""));
+  await app.inject("/silent");
+  const madeForAll = made;
+  await app.inject("/silent");
+  expect(made).toBe(madeForAll);
   lines.length = 0;
   const answers = [await app.inject("/broken"), await app.inject("/broken")];
   const ids = answers.map(({ headers }) => headers["x-request-id"]);

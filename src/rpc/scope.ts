@@ -10,9 +10,7 @@ export class Scope implements Disposable {
   readonly signal: AbortSignal;
   /** When the time is up, in milliseconds since 1970; undefined: no limit. */
   readonly deadlineMs: number | undefined;
-  readonly #timer: NodeJS.Timeout | undefined;
-  readonly #caller: AbortSignal | undefined;
-  readonly #follow: (() => void) | undefined;
+  readonly #release: (() => void) | undefined;
 
   constructor(caller: AbortSignal | undefined, timeoutMs: number | undefined) {
     if (timeoutMs === undefined) {
@@ -22,16 +20,19 @@ export class Scope implements Disposable {
     const controller = new AbortController();
     const limitMs = Math.max(0, Math.min(timeoutMs, MAX_TIMER_MS));
     this.deadlineMs = Date.now() + limitMs;
-    this.#timer = setTimeout(() => controller.abort(timedOut(limitMs)), limitMs);
+    const timer = setTimeout(() => controller.abort(timedOut(limitMs)), limitMs);
     this.signal = controller.signal;
     // Not `AbortSignal.any`, which a listener keeps for as long as the caller's connection lasts.
-    this.#caller = caller;
-    this.#follow = () => controller.abort(caller?.reason);
+    const follow = () => controller.abort(caller?.reason);
     if (caller?.aborted) {
-      this.#follow();
+      follow();
     } else {
-      caller?.addEventListener("abort", this.#follow);
+      caller?.addEventListener("abort", follow);
     }
+    this.#release = () => {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", follow);
+    };
   }
 
   /** The promise, or a rejection as soon as the signal aborts. */
@@ -63,10 +64,7 @@ export class Scope implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-    if (this.#follow) {
-      this.#caller?.removeEventListener("abort", this.#follow);
-    }
+    this.#release?.();
   }
 }
 

@@ -3,7 +3,6 @@ import Fastify, {
   type FastifyInstance,
   type FastifyRequest,
   type FastifyServerOptions,
-  LogController,
 } from "fastify";
 import { problem, toProblem } from "./errors.ts";
 import { type FaceOptions, type FacePlugin, mountFaces } from "./faces.ts";
@@ -15,7 +14,7 @@ import { refuseCrossSite } from "./http/cross-site.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
-import { withRequestLogs } from "./http/request-log.ts";
+import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import { believeWithSecret } from "./proxies.ts";
 import { pathsOf } from "./rest/paths.ts";
@@ -50,8 +49,6 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   const { appsDomain, trustProxy } = options;
   let listener: Listener | undefined;
   const app = Fastify({
-    loggerInstance: withRequestLogs(options.log),
-    logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
     frameworkErrors: sendFrameworkError,
     // What arrives while the server stops is answered by the handlers, in the shape of all errors.
@@ -72,6 +69,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
       return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;
     },
   });
+  writeTo(app, options.log);
   app.setNotFoundHandler((req, reply) => {
     const path = req.url.split("?", 1)[0];
     return sendProblem(

@@ -27,7 +27,7 @@ export function sendSubmitted(
     status: words[replayed ? task.status : TaskStatus.QUEUED],
     created_at: time(task.createdAt),
     expires_at: time(task.expiresAt),
-    ...(task.retryOf !== "" && { retry_of: task.retryOf }),
+    retry_of: task.retryOf === "" ? undefined : task.retryOf,
     ...place(task),
   };
   reply
@@ -81,14 +81,13 @@ export function sendResult(
   }
   const { contentType, data } = result.value;
   // A file of JSON is a file: only its name tells it from a value.
-  const isText = contentType === "application/json" && filename === "";
-  if (isText) {
+  if (contentType === "application/json" && filename === "") {
     reply.header("content-type", JSON_TYPE);
   } else {
     describeFile(reply, contentType, filename);
   }
-  const content = bodies.response ?? asBuffer(data);
-  return asked ? sendAsked(asked, reply, { content, isText }) : sendWhole(reply, content, isText);
+  const content = bodies.response ?? bodies.text ?? asBuffer(data);
+  return asked ? sendAsked(asked, reply, content) : sendWhole(reply, content);
 }
 
 function describeFile(reply: FastifyReply, contentType: string, filename: string): void {
@@ -107,8 +106,8 @@ function describeFile(reply: FastifyReply, contentType: string, filename: string
 /** Where a waiting task stands, as far as that is known. */
 function place({ queuePosition, estimatedStart }: Task): object {
   return {
-    ...(queuePosition !== undefined && { queue_position: queuePosition }),
-    ...(estimatedStart && { estimated_start: time(estimatedStart) }),
+    queue_position: queuePosition,
+    estimated_start: estimatedStart && time(estimatedStart),
   };
 }
 

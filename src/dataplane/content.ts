@@ -10,23 +10,23 @@ import { problem } from "../errors.ts";
 import { sendProblem } from "../http/problem.ts";
 import type { StreamedResponse } from "../http/streamed.ts";
 
-/** Beyond this, copying JSON to text costs more than a write of its own. */
-const MAX_TEXT_BYTES = 65_536;
-
-/** Bytes in memory, or beside the message. */
-export type Content = Buffer | StreamedResponse;
+/** In memory, or to be streamed. Of text, head and body leave in one write. */
+export type Content = string | Buffer | StreamedResponse;
 
 /** A promise where the answer has to wait for the first of its bytes. */
 type Sent = void | Promise<void>;
 
 /** Sends all of it. The reply has its content type already. */
-export function sendWhole(reply: FastifyReply, content: Content, isText: boolean): Sent {
-  if (!Buffer.isBuffer(content)) {
+export function sendWhole(reply: FastifyReply, content: Content): Sent {
+  if (isStreamed(content)) {
     reply.header("content-length", content.size);
     return sendStream(reply, content, { start: 0, end: content.size });
   }
-  // Head and body leave in one write when both are text.
-  reply.send(isText && content.length <= MAX_TEXT_BYTES ? content.toString() : content);
+  reply.send(content);
+}
+
+function isStreamed(content: Content): content is StreamedResponse {
+  return typeof content !== "string" && !Buffer.isBuffer(content);
 }
 
 /** Who asks, and for what. */
@@ -37,15 +37,10 @@ export interface Asked {
 }
 
 /** Sends what a GET or HEAD of it asks for. */
-export function sendAsked(
-  { req, taskId }: Asked,
-  reply: FastifyReply,
-  { content, isText }: { readonly content: Content; readonly isText: boolean },
-): Sent {
-  const inMemory = Buffer.isBuffer(content);
-  const size = inMemory ? content.length : content.size;
+export function sendAsked({ req, taskId }: Asked, reply: FastifyReply, content: Content): Sent {
+  const size = isStreamed(content) ? content.size : Buffer.byteLength(content);
   // A result never changes. As text and as JSON, whichever a revision makes of it, its length differs.
-  const etag = `"${inMemory ? `${taskId}-${size}` : content.sha256}"`;
+  const etag = `"${isStreamed(content) ? content.sha256 : `${taskId}-${size}`}"`;
   const { headers } = req;
   reply.header("etag", etag);
   reply.header("accept-ranges", "bytes");
@@ -72,18 +67,19 @@ export function sendAsked(
     const { start, end } = asked;
     reply.code(206).header("content-range", `bytes ${start}-${end - 1}/${size}`);
     reply.header("content-length", end - start);
-    if (!inMemory) {
+    if (isStreamed(content)) {
       return sendStream(reply, content, asked);
     }
-    reply.send(content.subarray(start, end));
+    const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    reply.send(bytes.subarray(start, end));
     return;
   }
-  if (req.method === "HEAD" && !inMemory) {
+  if (req.method === "HEAD" && isStreamed(content)) {
     finish(reply, content);
     reply.header("content-length", size).send();
     return;
   }
-  return sendWhole(reply, content, isText);
+  return sendWhole(reply, content);
 }
 
 interface AskedRange {
@@ -174,7 +170,7 @@ class Resumed implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
 
 /** Tells the source when the answer is out, or its caller gone. */
 function finish({ raw }: FastifyReply, content: Content): void {
-  if (Buffer.isBuffer(content)) {
+  if (!isStreamed(content)) {
     return;
   }
   if (raw.closed) {

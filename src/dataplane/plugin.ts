@@ -7,18 +7,16 @@
  * know. Checks and decisions are the RPC's; here are only spellings.
  */
 import { create } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
 import { CallEndpointRequestSchema, EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import {
   CancelTaskRequestSchema,
   GetTaskRequestSchema,
-  GetTaskResultRequestSchema,
+  type GetTaskResultRequest,
   ResultFormat,
   RetryTaskRequestSchema,
-  SubmitTaskRequestSchema,
+  type SubmitTaskRequest,
   type SubmitTaskResponse,
   type Task,
   type TaskResult,
@@ -27,10 +25,12 @@ import {
 } from "../../gen/tessera/v1/task_pb.js";
 import { type Problem, problem, toProblem } from "../errors.ts";
 import { cut, readBody } from "../http/body.ts";
+import { bodyMessage } from "../http/body-message.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
+import { requestLog } from "../http/request-log.ts";
 import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
 import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
 import { sendEvents } from "./events.ts";
@@ -44,6 +44,8 @@ import {
 } from "./request.ts";
 import { readSchedule } from "./schedule.ts";
 import { wordsFor } from "./words.ts";
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
@@ -71,24 +73,30 @@ export async function dataPlanePlugin(
   options: DataPlaneOptions,
 ): Promise<void> {
   for (const { path, methods, handle } of routes(options)) {
-    const answer = async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      try {
-        const identified = options.contextValues(req);
-        const contextValues = identified instanceof Promise ? await identified : identified;
-        if (!methods.includes(req.method)) {
-          // Throws for an endpoint that is not there: nothing there takes another method.
-          options.maxBodyBytes(endpointOf(req), req, contextValues);
-          reply.header("allow", methods.join(", "));
-          const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
-          throw problem("METHOD_NOT_ALLOWED", message);
-        }
-        await handle(req, reply, origin(req, reply, contextValues));
-      } catch (thrown) {
-        sendOrCut(req, reply, toProblem(thrown));
+    const answer = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+      if (!methods.includes(req.method)) {
+        // Throws for an endpoint that is not there: nothing there takes another method.
+        options.maxBodyBytes(endpointOf(req), req, values);
+        reply.header("allow", methods.join(", "));
+        const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+        throw problem("METHOD_NOT_ALLOWED", message);
       }
+      return handle(req, reply, origin(req, reply, values));
     };
     // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
-    const handler = (req: FastifyRequest, reply: FastifyReply): void => void answer(req, reply);
+    const handler = (req: FastifyRequest, reply: FastifyReply): void => {
+      const failed = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
+      try {
+        const values = options.contextValues(req);
+        const answered =
+          values instanceof Promise
+            ? values.then((known) => answer(req, reply, known))
+            : answer(req, reply, values);
+        answered.catch(failed);
+      } catch (thrown) {
+        failed(thrown);
+      }
+    };
     app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
   }
 }
@@ -98,7 +106,7 @@ function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): vo
   try {
     sendProblem(reply, found);
   } catch (err) {
-    req.log.error(
+    requestLog(req).error(
       { err, cause: found },
       "an answer was cut off, because its error could not be sent",
     );
@@ -123,15 +131,14 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
   /** Forms are read as they arrive, beside the message; other bodies stand in it. */
   const inputOf = async (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
     refuseEncoding(req);
-    const body = create(HttpBodySchema);
     const maxBytes = maxBodyBytes(endpointOf(req), req, values);
-    if (isForm(req)) {
-      bodies.request = streamedForm(req, { maxBytes, maxHeldBytes });
-    } else {
-      body.data = (await readBody(req, maxBytes)) as Uint8Array<ArrayBuffer>;
+    const form = isForm(req) ? streamedForm(req, { maxBytes, maxHeldBytes }) : undefined;
+    if (form) {
+      bodies.request = form;
     }
-    body.contentType = req.headers["content-type"] ?? "";
-    return { case: "body" as const, value: body };
+    const data = form ? NO_BYTES : await readBody(req, maxBytes);
+    const value = bodyMessage(req.headers["content-type"] ?? "", data);
+    return { case: "body" as const, value };
   };
 
   return [
@@ -154,16 +161,19 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       path: "/:endpoint/submit",
       methods: ["POST"],
       async handle(req, reply, from) {
-        const message = create(SubmitTaskRequestSchema);
-        message.endpoint = endpointOf(req);
         const bodies = bodiesOf(from);
-        message.input = await inputOf(req, from.contextValues, bodies);
-        message.resultFormat = ResultFormat.BODY;
-        message.idempotencyKey = idempotencyKey(req);
-        readSchedule(req, message);
         const wait = preferredWait(req);
+        const message: SubmitTaskRequest = {
+          $typeName: "tessera.v1.SubmitTaskRequest",
+          deployment: "",
+          endpoint: endpointOf(req),
+          input: await inputOf(req, from.contextValues, bodies),
+          idempotencyKey: idempotencyKey(req),
+          wait,
+          resultFormat: ResultFormat.BODY,
+        };
+        readSchedule(req, message);
         if (wait) {
-          message.wait = wait;
           reply.header("preference-applied", `wait=${wait.seconds}`);
         }
         const answer = await invoke.unary(submitTask, message, from);
@@ -181,8 +191,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       path: "/:endpoint/status",
       methods: ["GET", "HEAD"],
       async handle(req, reply, from) {
-        const message = create(GetTaskRequestSchema);
-        ask(message, req);
+        const message = create(GetTaskRequestSchema, asked(req));
         const answer = await invoke.unary(getTask, message, from);
         sendStatus(reply, answer.message as Task, wordsOf(req));
       },
@@ -191,9 +200,12 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       path: "/:endpoint/get",
       methods: ["GET", "HEAD"],
       async handle(req, reply, from) {
-        const message = create(GetTaskResultRequestSchema);
-        ask(message, req);
-        message.resultFormat = ResultFormat.BODY;
+        const message: GetTaskResultRequest = {
+          $typeName: "tessera.v1.GetTaskResultRequest",
+          deployment: "",
+          ...asked(req),
+          resultFormat: ResultFormat.BODY,
+        };
         const bodies = bodiesOf(from);
         const answer = await invoke.unary(getTaskResult, message, from);
         const { taskId } = message;
@@ -277,16 +289,8 @@ function endpointOf(req: FastifyRequest): string {
 }
 
 /** Which task is asked for, and how long to wait for it. */
-function ask(
-  message: { endpoint: string; taskId: string; wait?: Duration },
-  req: FastifyRequest,
-): void {
-  message.endpoint = endpointOf(req);
-  message.taskId = queryTaskId(req);
-  const wait = queryWait(req);
-  if (wait) {
-    message.wait = wait;
-  }
+function asked(req: FastifyRequest) {
+  return { endpoint: endpointOf(req), taskId: queryTaskId(req), wait: queryWait(req) };
 }
 
 function wordsOf(req: FastifyRequest): ReturnType<typeof wordsFor> {

@@ -7,6 +7,12 @@ export function isFile(result: Payload): boolean {
   return result.files.length > 0;
 }
 
+/** A result that is no file. */
+export interface OutputText {
+  readonly contentType: string;
+  readonly text: string;
+}
+
 /**
  * A result in the form in which the function gave it: files as they are, the
  * string of an endpoint whose output is a string as text, everything else as
@@ -15,7 +21,7 @@ export function isFile(result: Payload): boolean {
 export function outputBody(
   result: Payload,
   endpoint: EndpointManifest | undefined,
-): FileValue | StoredFile {
+): FileValue | StoredFile | OutputText {
   const [file = result.text] = result.files;
   if (file) {
     return file;
@@ -23,8 +29,8 @@ export function outputBody(
   if (endpoint && resultIsText(endpoint)) {
     const text: unknown = JSON.parse(result.json);
     if (typeof text === "string") {
-      return { contentType: "text/plain; charset=utf-8", data: Buffer.from(text) };
+      return { contentType: "text/plain; charset=utf-8", text };
     }
   }
-  return { contentType: "application/json", data: Buffer.from(result.json) };
+  return { contentType: "application/json", text: result.json };
 }

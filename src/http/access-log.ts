@@ -1,6 +1,7 @@
 /** One line in the log for each call, when its answer is out or its caller gone. */
 import type { FastifyInstance } from "fastify";
 import type { CallNote } from "./note.ts";
+import { logOf } from "./request-log.ts";
 
 /** Paths longer than this are cut in the log. */
 const MAX_PATH_LENGTH = 200;
@@ -23,7 +24,7 @@ export function logAccess(app: FastifyInstance, level: "debug" | "info"): void {
       const path = pathOf(url);
       const ms = Math.round((performance.now() - startMs) * 10) / 10;
       const gone = writableEnded ? "" : " (its caller left early)";
-      app.log[level](
+      logOf(app)[level](
         { call: { method, path, status, ms }, reqId: id, ...note },
         `${method} ${path} ${status} ${ms} ms ${id}${gone}`,
       );

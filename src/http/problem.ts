@@ -6,6 +6,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyReply } from "fastify";
 import { RequestInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import type { Problem } from "../errors.ts";
+import { requestLog } from "./request-log.ts";
 import { httpStatus } from "./status.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
@@ -81,6 +82,6 @@ export function isDefect(found: Problem): boolean {
 /** Logs what callers are not told of a defect. */
 export function reportProblem(reply: FastifyReply, found: Problem): void {
   if (isDefect(found)) {
-    reply.log.error({ err: found.cause ?? found }, found.rawMessage);
+    requestLog(reply.request).error({ err: found.cause ?? found }, found.rawMessage);
   }
 }

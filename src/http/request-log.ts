@@ -1,70 +1,27 @@
 /**
- * The log of one request, whose lines bear its id. A logger of its own costs
- * more than a request's routing, and most requests write no line: it is made
- * for the first.
+ * The server's log. Fastify is given none: for one it makes a log, two
+ * listeners and two readings of the clock for each request, of which most
+ * write no line.
  */
-import type { FastifyBaseLogger } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 
-type Arguments = Parameters<FastifyBaseLogger["info"]>;
-type ChildArguments = Parameters<FastifyBaseLogger["child"]>;
-
-/**
- * The same log, whose children are made for their first line. For Fastify's
- * `loggerInstance`: what its `childLoggerFactory` makes it checks each time.
- */
-export function withRequestLogs<Log extends FastifyBaseLogger>(log: Log): Log {
-  const child = (...args: ChildArguments) => new RequestLog(log, args);
-  return Object.create(log, { child: { value: child } }) as Log;
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Absent where Fastify has a log of its own. */
+    ownLog?: FastifyBaseLogger;
+  }
 }
 
-class RequestLog {
-  readonly #parent: FastifyBaseLogger;
-  readonly #arguments: ChildArguments;
-  #own: FastifyBaseLogger | undefined;
+/** Has a server write to this log. */
+export function writeTo(app: FastifyInstance, log: FastifyBaseLogger): void {
+  app.decorate("ownLog", log);
+}
 
-  constructor(parent: FastifyBaseLogger, args: ChildArguments) {
-    this.#parent = parent;
-    this.#arguments = args;
-  }
+export function logOf(app: FastifyInstance): FastifyBaseLogger {
+  return app.ownLog ?? app.log;
+}
 
-  get level(): string {
-    return this.#parent.level;
-  }
-
-  child(...args: ChildArguments): FastifyBaseLogger {
-    return new RequestLog(this.#log(), args);
-  }
-
-  fatal(...args: Arguments): void {
-    this.#log().fatal(...args);
-  }
-
-  error(...args: Arguments): void {
-    this.#log().error(...args);
-  }
-
-  warn(...args: Arguments): void {
-    this.#log().warn(...args);
-  }
-
-  info(...args: Arguments): void {
-    this.#log().info(...args);
-  }
-
-  debug(...args: Arguments): void {
-    this.#log().debug(...args);
-  }
-
-  trace(...args: Arguments): void {
-    this.#log().trace(...args);
-  }
-
-  silent(...args: Arguments): void {
-    this.#log().silent(...args);
-  }
-
-  #log(): FastifyBaseLogger {
-    this.#own ??= this.#parent.child(...this.#arguments);
-    return this.#own;
-  }
+/** The log of one request, whose lines bear its id; made for a line. */
+export function requestLog({ server, id, log }: FastifyRequest): FastifyBaseLogger {
+  return server.ownLog?.child({ reqId: id }) ?? log;
 }

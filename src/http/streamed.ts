@@ -1,7 +1,7 @@
 /**
- * Bodies that are too large to stand in a message: they go beside it, in the
- * context of the call. Only faces over HTTP that can stream offer this; for
- * the others a message is all there is, and bounded.
+ * Bodies that are too large to stand in a message, or that need not: they go
+ * beside it, in the context of the call. Only faces over HTTP that can stream
+ * offer this; for the others a message is all there is, and bounded.
  */
 import { createContextKey } from "@connectrpc/connect";
 
@@ -32,6 +32,8 @@ export interface StreamedBodies {
   request?: StreamedRequest;
   /** Set by the implementation, where the body of its message is then empty. */
   response?: StreamedResponse;
+  /** The same for a body that is at hand as text: as bytes it would only be made text again. */
+  text?: string;
 }
 
 /** Present where the face can stream. */

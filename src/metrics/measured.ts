@@ -1,4 +1,4 @@
-/** A port whose operations are timed: the same object, seen through a glass that looks at the clock. */
+/** A port whose operations are timed. */
 import type { Metrics } from "./metrics.ts";
 
 /** What the metrics say of an operation that threw. */
@@ -8,34 +8,39 @@ export type Blame = (thrown: unknown) => "unavailable" | "error";
  * Wraps a port of promises, whose methods take one object of parameters or
  * none. Every method counts under its name, with `prefix` before it; `parts`
  * are members that are ports themselves. What is no method, or answers no
- * promise, is handed through.
+ * promise, is handed through. Not a `Proxy`, which would cost every call as
+ * much as counting it: all members are looked up now.
  */
 export function measured<Port extends object>(
   port: Port,
   metrics: Metrics,
   { blame, parts = [], prefix = "" }: MeasuredOptions<Port>,
 ): Port {
-  const seen = new Map<PropertyKey, unknown>();
-  const look = (key: PropertyKey): unknown => {
+  const look = (key: string | symbol): unknown => {
     const value: unknown = Reflect.get(port, key, port);
     if (typeof key === "symbol") {
       return typeof value === "function" ? value.bind(port) : value;
     }
     if (parts.includes(key as keyof Port & string) && typeof value === "object" && value !== null) {
-      return measured(value, metrics, { blame, prefix: `${prefix}${String(key)}.` });
+      return measured(value, metrics, { blame, prefix: `${prefix}${key}.` });
     }
     return typeof value === "function"
-      ? timed(value.bind(port), `${prefix}${String(key)}`, { metrics, blame })
+      ? timed(value.bind(port), `${prefix}${key}`, { metrics, blame })
       : value;
   };
-  return new Proxy(port, {
-    get(_port, key) {
-      if (!seen.has(key)) {
-        seen.set(key, look(key));
-      }
-      return seen.get(key);
-    },
-  });
+  return Object.fromEntries(membersOf(port).map((key) => [key, look(key)])) as Port;
+}
+
+/** Of an object and its classes. */
+function membersOf(port: object): (string | symbol)[] {
+  const members = new Set<string | symbol>();
+  for (let at = port; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at)) {
+    for (const key of Reflect.ownKeys(at)) {
+      members.add(key);
+    }
+  }
+  members.delete("constructor");
+  return [...members];
 }
 
 export interface MeasuredOptions<Port> {

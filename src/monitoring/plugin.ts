@@ -15,6 +15,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../errors.ts";
 import { sendProblem } from "../http/problem.ts";
+import { requestLog } from "../http/request-log.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Federation } from "../metrics/federation.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -107,7 +108,7 @@ async function federateRoute(
       return plain(reply, 400, err.message);
     }
     if (err instanceof UpstreamError) {
-      req.log.warn({ err }, err.message);
+      requestLog(req).warn({ err }, err.message);
       return plain(reply, 502, err.message);
     }
     throw err;

@@ -11,6 +11,7 @@ import type { KeyRing } from "../auth/keys.ts";
 import { principalOf, type SessionPrincipal } from "../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../auth/sessions.ts";
 import type { Faces } from "../faces.ts";
+import { requestLog } from "../http/request-log.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import {
   clearFlowCookie,
@@ -93,7 +94,7 @@ async function start(
     reply.header("set-cookie", writeFlowCookie(pending, { keys, secure, nowMs }));
     return go(reply, url);
   } catch (err) {
-    req.log.warn({ err }, "the OpenID Connect provider cannot be asked");
+    requestLog(req).warn({ err }, "the OpenID Connect provider cannot be asked");
     return refuse(reply, "failed", next);
   }
 }
@@ -127,7 +128,7 @@ async function callback(
     return go(reply, next);
   } catch (err) {
     const denied = err instanceof SignInDenied;
-    req.log[denied ? "info" : "warn"]({ err }, "a sign-in by OpenID Connect failed");
+    requestLog(req)[denied ? "info" : "warn"]({ err }, "a sign-in by OpenID Connect failed");
     return refuse(reply, denied ? "denied" : "failed", next);
   }
 }

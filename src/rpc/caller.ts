@@ -6,12 +6,7 @@
  * caller does not belong to is not found, as if it did not exist. Nothing
  * here asks the database: a principal knows where it belongs.
  */
-import {
-  type ContextValues,
-  createContextKey,
-  createContextValues,
-  type HandlerContext,
-} from "@connectrpc/connect";
+import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
 import {
   addressOf,
@@ -25,6 +20,7 @@ import { type Problem, problem } from "../errors.ts";
 import type { CallNote } from "../http/note.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import type { Actor, Deed } from "../storage/accounts/accounts.ts";
+import { CallValues } from "./values.ts";
 
 /** What a request tells of itself before anybody is asked. */
 export interface Caller {
@@ -60,18 +56,19 @@ export interface Arrival {
   readonly requestId: string;
   /** For what the log should say of it; undefined where calls are not logged. */
   readonly note: CallNote | undefined;
+  /** Host and port that were asked. */
+  readonly host: string;
+  /** The organization whose host was asked. */
+  readonly organization: string | undefined;
 }
 
 const arrivalKey = createContextKey<Arrival>(
-  { protocol: "connect", atMs: 0, requestId: "", note: undefined },
+  {
+    ...{ protocol: "connect", atMs: 0, requestId: "", note: undefined },
+    ...{ host: "", organization: undefined },
+  },
   { description: "when the request came, and over which face" },
 );
-
-const hostKey = createContextKey<string>("", { description: "host and port that were asked" });
-
-const organizationKey = createContextKey<string | undefined>(undefined, {
-  description: "the organization whose host was asked",
-});
 
 const memberKey = createContextKey<Member | undefined>(undefined, {
   description: "the caller in the organization of the request",
@@ -79,6 +76,10 @@ const memberKey = createContextKey<Member | undefined>(undefined, {
 
 /** IPv4 over an IPv6 socket (RFC 4291, section 2.5.5.2). */
 const MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i;
+
+function unmapped(address: string): string {
+  return address.startsWith(":") ? address.replace(MAPPED, "") : address;
+}
 
 /** What the interceptors should know of a request. */
 export function requestValues(
@@ -91,17 +92,15 @@ export function requestValues(
     // The connection broke after the request had come; there is nobody to serve any more.
     throw problem("CALLER_GONE", "the caller has gone");
   }
-  const values = setAddress(createContextValues(), address.replace(MAPPED, ""));
+  const values = setAddress(new CallValues(), unmapped(address));
   if (req.protocol === "https") {
     setSecure(values);
   }
-  values.set(hostKey, req.host);
-  const { id: requestId, note } = req;
-  values.set(arrivalKey, { protocol, atMs: performance.now(), requestId, note });
-  if (platformDomain !== undefined) {
-    values.set(organizationKey, organizationOfHost(req.host, platformDomain));
-  }
-  return values;
+  const { id: requestId, host, note } = req;
+  const organization =
+    platformDomain === undefined ? undefined : organizationOfHost(host, platformDomain);
+  const atMs = performance.now();
+  return values.set(arrivalKey, { protocol, atMs, requestId, note, host, organization });
 }
 
 /** `acme` for `acme.tessera.example:3000` where the platform's domain is `tessera.example`. */
@@ -118,7 +117,7 @@ export function arrivalOf(values: ContextValues): Arrival {
 }
 
 export function hostOf(values: ContextValues): string {
-  return values.get(hostKey);
+  return values.get(arrivalKey).host;
 }
 
 /** Who calls; a handler can rely on the interceptors having found out. */
@@ -126,7 +125,7 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
   return {
     principal: principalOf(values) ?? { kind: "anonymous" },
     address: addressOf(values),
-    hostOrganization: values.get(organizationKey),
+    hostOrganization: values.get(arrivalKey).organization,
   };
 }
 

@@ -21,19 +21,19 @@ import type {
   Message,
   MessageShape,
 } from "@bufbuild/protobuf";
-import {
-  type ContextValues,
-  createContextValues,
-  type Interceptor,
-  type ServiceImpl,
-  type StreamRequest,
-  type StreamResponse,
-  type UnaryRequest,
+import type {
+  ContextValues,
+  Interceptor,
+  ServiceImpl,
+  StreamRequest,
+  StreamResponse,
+  UnaryRequest,
 } from "@connectrpc/connect";
 import { LazyHeaders } from "./headers.ts";
 import { createInnermost, deadlineKey, notImplemented, type ScopedRequest } from "./innermost.ts";
 import { Scope } from "./scope.ts";
 import { StreamCall } from "./streamcall.ts";
+import { CallValues } from "./values.ts";
 
 /** A service and what implements it; made by `register`, which checks that the two fit. */
 export interface ServiceRegistration {
@@ -184,7 +184,7 @@ function requestOf(
     requestMethod: options.requestMethod ?? "POST",
     url: options.url ?? `/${method.parent.typeName}/${method.name}`,
     header: header instanceof Headers ? header : new LazyHeaders(header),
-    contextValues: options.contextValues ?? createContextValues(),
+    contextValues: options.contextValues ?? new CallValues(),
     signal: scope.signal,
     [deadlineKey]: scope.deadlineMs,
   } as ScopedRequest<UnaryRequest | StreamRequest>;

@@ -1,6 +1,6 @@
 /** From the domain's types to the messages of `tessera.v1`. */
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type Duration, durationMs, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   FailureReason,
   ResultFormat,
@@ -11,16 +11,16 @@ import {
   type Task as TaskMessage,
   TaskProgressSchema,
   type TaskResult,
-  TaskSchema,
   TaskStatus,
 } from "../../gen/tessera/v1/task_pb.js";
-import { isFile, outputBody } from "../deployments/output.ts";
+import { outputBody } from "../deployments/output.ts";
 import type { QueuePlace } from "../queue/places.ts";
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
-import { bodyMessage, type ResultOptions, toStoredResult, valueMessage } from "./stored.ts";
+import { type ResultOptions, resultMessage, toStoredResult, valueMessage } from "./stored.ts";
+import { toTimestamp } from "./timestamp.ts";
 
 export const STATUS = {
   queued: TaskStatus.QUEUED,
@@ -44,43 +44,27 @@ export function milliseconds(span: Duration | undefined): number {
 
 /** @param deployment what it belongs to, `organization/name`; tasks are stored under its id. */
 export function toTaskMessage(task: Task, deployment: string, place?: QueuePlace): TaskMessage {
-  const message = create(TaskSchema);
-  message.taskId = task.taskId;
-  message.deployment = deployment;
-  message.endpoint = task.endpoint;
-  message.status = STATUS[task.status];
-  message.createdAt = timestampFromMs(task.createdAtMs);
-  message.expiresAt = timestampFromMs(task.expiresAtMs);
-  message.attempt = task.attempt;
-  message.retryOf = task.retryOf ?? "";
-  message.priority = task.priority;
-  setTime(message, "startedAt", task.startedAtMs);
-  setTime(message, "finishedAt", task.finishedAtMs);
-  setTime(message, "startBy", task.startByMs);
-  if (task.runAtMs > task.createdAtMs) {
-    message.runAt = timestampFromMs(task.runAtMs);
-  }
-  if (place) {
-    message.queuePosition = place.position;
-    setTime(message, "estimatedStart", place.estimatedStartMs);
-  }
-  if (task.progress) {
-    message.progress = create(TaskProgressSchema, task.progress);
-  }
-  if (task.failure) {
-    message.failure = toFailureMessage(task.failure);
-  }
-  return message;
-}
-
-function setTime<Field extends "startedAt" | "finishedAt" | "startBy" | "estimatedStart">(
-  message: { [Name in Field]?: Timestamp },
-  field: Field,
-  timeMs: number | undefined,
-): void {
-  if (timeMs !== undefined) {
-    message[field] = timestampFromMs(timeMs);
-  }
+  // Written out: `create` walks over its description, and nothing is told as often as this.
+  return {
+    $typeName: "tessera.v1.Task",
+    taskId: task.taskId,
+    deployment,
+    endpoint: task.endpoint,
+    status: STATUS[task.status],
+    createdAt: toTimestamp(task.createdAtMs),
+    startedAt: toTimestamp(task.startedAtMs),
+    finishedAt: toTimestamp(task.finishedAtMs),
+    expiresAt: toTimestamp(task.expiresAtMs),
+    attempt: task.attempt,
+    progress: task.progress && create(TaskProgressSchema, task.progress),
+    retryOf: task.retryOf ?? "",
+    failure: task.failure && toFailureMessage(task.failure),
+    queuePosition: place?.position,
+    estimatedStart: toTimestamp(place?.estimatedStartMs),
+    priority: task.priority,
+    runAt: task.runAtMs > task.createdAtMs ? toTimestamp(task.runAtMs) : undefined,
+    startBy: toTimestamp(task.startByMs),
+  };
 }
 
 function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {
@@ -129,8 +113,16 @@ export function toResultMessage(
   if ("blob" in output) {
     return toStoredResult(result, output, options);
   }
-  if (options.format !== ResultFormat.BODY && !isFile(result)) {
+  if ("data" in output) {
+    return resultMessage(output, output.data);
+  }
+  const { format, bodies } = options;
+  if (format !== ResultFormat.BODY) {
     return valueMessage(JSON.parse(result.json) as JsonValue);
   }
-  return bodyMessage(output, output.data);
+  if (bodies === undefined) {
+    return resultMessage(output, Buffer.from(output.text));
+  }
+  bodies.text = output.text;
+  return resultMessage(output);
 }

@@ -17,6 +17,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { boundedChunks } from "../http/body.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import { isDefect } from "../http/problem.ts";
+import { logOf, requestLog } from "../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./interceptors/errors.ts";
@@ -50,7 +51,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         const { requestId: reqId } = arrivalOf(contextValues);
         // A query may hold the whole message.
         const path = url.split("?", 1)[0];
-        app.log.error({ err: found.cause ?? found, url: path, reqId }, found.rawMessage);
+        logOf(app).error({ err: found.cause ?? found, url: path, reqId }, found.rawMessage);
       }
     });
   const router = createConnectRouter({
@@ -113,7 +114,7 @@ function createLibraryHandler(
       await universalResponseToNodeResponse(await handler(request), reply.raw);
     } catch (err) {
       // Errors of calls are answers; this is one of the connection, with nobody left to tell.
-      req.log.debug({ err }, "an RPC's connection broke");
+      requestLog(req).debug({ err }, "an RPC's connection broke");
       reply.raw.destroy();
     }
   };

@@ -5,16 +5,18 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.js";
 import { ResultFormat, type TaskResult, TaskResultSchema } from "../../gen/tessera/v1/task_pb.js";
 import { problem } from "../errors.ts";
 import type { FileKeeper } from "../files/keeper.ts";
+import { bodyMessage } from "../http/body-message.ts";
 import type { StreamedBodies } from "../http/streamed.ts";
 import type { FileFacts, Payload, StoredFile } from "../sdk/protocol.ts";
 import { BlobMissing } from "../storage/blobs.ts";
 
 /** What gRPC clients read of one message unless they are told otherwise. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** How a result is answered. */
 export interface ResultOptions {
@@ -33,14 +35,13 @@ export function valueMessage(json: JsonValue): TaskResult {
   return create(TaskResultSchema, { result: { case: "value", value } });
 }
 
-export function bodyMessage({ contentType, filename }: FileFacts, data: Uint8Array): TaskResult {
-  const message = create(TaskResultSchema);
-  const body = create(HttpBodySchema);
-  body.contentType = contentType;
-  body.data = data as Uint8Array<ArrayBuffer>;
-  message.result = { case: "body", value: body };
-  message.filename = filename ?? "";
-  return message;
+/** @param data default: none, where they go beside the message. */
+export function resultMessage(
+  { contentType, filename = "" }: FileFacts,
+  data = NO_BYTES,
+): TaskResult {
+  const value = bodyMessage(contentType, data);
+  return { $typeName: "tessera.v1.TaskResult", result: { case: "body", value }, filename };
 }
 
 /** Rejects with RESULT_TOO_LARGE, STORAGE_UNAVAILABLE, or a `BlobMissing`. */
@@ -58,7 +59,7 @@ export async function toStoredResult(
   if (bodies && format === ResultFormat.BODY) {
     const { size, sha256 } = blob;
     bodies.response = { size, sha256, read: (range) => keeper.read(blob, range), done };
-    return bodyMessage(file, NO_BYTES);
+    return resultMessage(file);
   }
   try {
     if (blob.size > MAX_MESSAGE_BYTES) {
@@ -67,7 +68,7 @@ export async function toStoredResult(
     }
     const data = await readAll(keeper.read(blob));
     if (format === ResultFormat.BODY || result.text === undefined) {
-      return bodyMessage(file, data);
+      return resultMessage(file, data);
     }
     const text = data.toString();
     const isJson = file.contentType === "application/json";
@@ -78,8 +79,6 @@ export async function toStoredResult(
     done();
   }
 }
-
-const NO_BYTES = new Uint8Array(0);
 
 async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = [];

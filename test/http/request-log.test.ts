@@ -1,11 +1,11 @@
 import { Writable } from "node:stream";
-import { type FastifyBaseLogger, fastify, LogController } from "fastify";
+import { type FastifyBaseLogger, fastify } from "fastify";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { toProblem } from "../../src/errors.ts";
 import { sendProblem } from "../../src/http/problem.ts";
 import { answerRequestIds, requestIdOf } from "../../src/http/request-id.ts";
-import { withRequestLogs } from "../../src/http/request-log.ts";
+import { requestLog, writeTo } from "../../src/http/request-log.ts";
 
 test("a line about a request bears the id that its answer has, and so do lines of children", async () => {
   const lines: { readonly msg: string; readonly reqId: string; readonly part?: string }[] = [];
@@ -20,14 +20,11 @@ test("a line about a request bears the id that its answer has, and so do lines o
     made += 1;
   };
   const log: FastifyBaseLogger = pino({ level: "debug", onChild }, stream);
-  await using app = fastify({
-    loggerInstance: withRequestLogs(log),
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: requestIdOf,
-  });
+  await using app = fastify({ genReqId: requestIdOf });
+  writeTo(app, log);
   answerRequestIds(app);
   app.get("/broken", (req, reply) => {
-    req.log.child({ part: "child" }).warn("before");
+    requestLog(req).child({ part: "child" }).warn("before");
     return sendProblem(reply, toProblem(new Error("a defect")));
   });
   app.get("/silent", (_req, reply) => reply.send(""));

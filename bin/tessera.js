@@ -10,8 +10,8 @@ if (major < 24) {
 } else {
   const args = process.argv.slice(2);
   if (args[0] === "serve" || args[0] === "start") {
-    const { keepCompiledCode } = await import("./keep-compiled-code.js");
-    keepCompiledCode();
+    const { setUpV8 } = await import("./v8-settings.js");
+    setUpV8();
   }
   const { main } = await import("../dist/main.js");
   process.exitCode = await main(args);

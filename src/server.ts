@@ -19,6 +19,7 @@ import { createListener, type Listener } from "./listener.ts";
 import { believeWithSecret } from "./proxies.ts";
 import { pathsOf } from "./rest/paths.ts";
 import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
+import { answerUnknown } from "./rpc/unimplemented.ts";
 import { appOf, surfaces } from "./surface.ts";
 
 export interface ServerOptions extends FaceOptions {
@@ -70,7 +71,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     },
   });
   writeTo(app, options.log);
-  app.setNotFoundHandler((req, reply) => {
+  answerUnknown(app, (req, reply) => {
     const path = req.url.split("?", 1)[0];
     return sendProblem(
       reply,

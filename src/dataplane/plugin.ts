@@ -129,16 +129,14 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     TaskService.method;
 
   /** Forms are read as they arrive, beside the message; other bodies stand in it. */
-  const inputOf = async (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
+  const bytesOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
     refuseEncoding(req);
     const maxBytes = maxBodyBytes(endpointOf(req), req, values);
-    const form = isForm(req) ? streamedForm(req, { maxBytes, maxHeldBytes }) : undefined;
-    if (form) {
-      bodies.request = form;
+    if (isForm(req)) {
+      bodies.request = streamedForm(req, { maxBytes, maxHeldBytes });
+      return NO_BYTES;
     }
-    const data = form ? NO_BYTES : await readBody(req, maxBytes);
-    const value = bodyMessage(req.headers["content-type"] ?? "", data);
-    return { case: "body" as const, value };
+    return readBody(req, maxBytes);
   };
 
   return [
@@ -149,7 +147,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
         const message = create(CallEndpointRequestSchema);
         message.endpoint = endpointOf(req);
         const bodies = bodiesOf(from);
-        message.input = await inputOf(req, from.contextValues, bodies);
+        message.input = inputOf(req, await bytesOf(req, from.contextValues, bodies));
         message.resultFormat = ResultFormat.BODY;
         message.idempotencyKey = idempotencyKey(req);
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
@@ -167,7 +165,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
           $typeName: "tessera.v1.SubmitTaskRequest",
           deployment: "",
           endpoint: endpointOf(req),
-          input: await inputOf(req, from.contextValues, bodies),
+          input: inputOf(req, await bytesOf(req, from.contextValues, bodies)),
           idempotencyKey: idempotencyKey(req),
           wait,
           resultFormat: ResultFormat.BODY,
@@ -201,9 +199,9 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       methods: ["GET", "HEAD"],
       async handle(req, reply, from) {
         const message: GetTaskResultRequest = {
+          ...asked(req),
           $typeName: "tessera.v1.GetTaskResultRequest",
           deployment: "",
-          ...asked(req),
           resultFormat: ResultFormat.BODY,
         };
         const bodies = bodiesOf(from);
@@ -245,6 +243,10 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       },
     },
   ];
+}
+
+function inputOf({ headers }: FastifyRequest, bytes: Uint8Array) {
+  return { case: "body" as const, value: bodyMessage(headers["content-type"] ?? "", bytes) };
 }
 
 /** Whether an earlier task is given again, which the answer then says. */

@@ -35,7 +35,7 @@ export function queryWait(req: FastifyRequest): Duration | undefined {
   if (text === undefined) {
     return undefined;
   }
-  const seconds = Number(/^(\d+(?:\.\d+)?)s?$/.exec(text)?.[1] ?? Number.NaN);
+  const seconds = /^\d+(?:\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
   if (!(seconds >= 0 && seconds <= MAX_WAIT_S)) {
     throw invalid("wait", `must be a number of seconds from 0 to ${MAX_WAIT_S}`);
   }

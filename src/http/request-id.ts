@@ -3,18 +3,17 @@
  * caller's own `X-Request-Id` where that can stand in a log, else a new one.
  * Every answer carries it.
  */
-import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
+import { createDigitSource } from "../digits.ts";
 
 const HEADER = "x-request-id";
 
 /** What ids of others look like: UUIDs, hex, base64url, with a path or a prefix. */
 const WELL_FORMED = /^[\w.:/+=@~-]{1,128}$/;
 
-/** Drawn once: of 122 random bits, so that no two processes count under the same. */
-const PREFIX = `req-${randomUUID()}`;
-let count = 0;
+/** Of 128 random bits: no two requests have the same, and none tells of those before it. */
+const newId = createDigitSource(16);
 
 /** For Fastify's `genReqId`. */
 export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders }): string {
@@ -22,8 +21,7 @@ export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders
   if (typeof given === "string" && WELL_FORMED.test(given)) {
     return given;
   }
-  count += 1;
-  return `${PREFIX}-${count.toString(36)}`;
+  return newId();
 }
 
 /** Every answer says which request it is to, whichever face gives it. */

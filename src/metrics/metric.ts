@@ -113,6 +113,8 @@ export class Owned<Declared extends Declaration = Declaration> {
   readonly #options: OwnedOptions;
   readonly #root: Branch = new Map();
   readonly #series: AnySeries[] = [];
+  /** What was found last, which is often what is looked for next. */
+  #last: { readonly values: readonly string[]; readonly series: AnySeries } | undefined;
   #ended = false;
 
   constructor(declaration: Declared, owner: Owner, options: OwnedOptions) {
@@ -123,7 +125,12 @@ export class Owned<Declared extends Declaration = Declaration> {
 
   /** The series with these values of the declared labels; undefined when there are too many. */
   with(...values: ValuesOf<Declared>): SeriesOf<Declared> | undefined {
-    return this.#find(values as readonly string[]);
+    if (this.#last && isSame(this.#last.values, values)) {
+      return this.#last.series as SeriesOf<Declared>;
+    }
+    const series = this.#find(values);
+    this.#last = series && { values, series };
+    return series;
   }
 
   #find(values: readonly string[]): SeriesOf<Declared> | undefined {
@@ -149,6 +156,7 @@ export class Owned<Declared extends Declaration = Declaration> {
     budget?.giveBack(this.#series.reduce((sum, { parts }) => sum + parts.length, 0));
     group.remove(this.#series);
     this.#series.length = 0;
+    this.#last = undefined;
     this.#root.clear();
   }
 
@@ -189,6 +197,15 @@ export class Owned<Declared extends Declaration = Declaration> {
       parent.delete(values.at(-2) as string);
     }
   }
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  for (let index = 0; index < some.length; index += 1) {
+    if (some[index] !== others[index]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /** What Prometheus sees of one series: a histogram has its buckets, +Inf, its sum and its count. */

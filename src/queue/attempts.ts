@@ -4,6 +4,7 @@
  */
 import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { CallFailure } from "../sdk/protocol.ts";
+import { SlotMap } from "../sdk/slots.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
@@ -35,7 +36,7 @@ interface Running {
 export class Attempts {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
-  readonly #running = new Map<string, Running>();
+  readonly #running = new SlotMap<string, Running>();
   readonly #ends: Ends;
 
   constructor(options: AttemptsOptions) {
@@ -77,7 +78,7 @@ export class Attempts {
       {
         onEnd: (end) => {
           slot.release();
-          this.#running.delete(task.taskId);
+          this.#running.take(task.taskId);
           const runMs = performance.now() - startedMs;
           this.runTimes.add(endpoint.name, runMs);
           this.#options.onSlotFree();
@@ -129,7 +130,7 @@ export class Attempts {
 
   /** The leases under which attempts run here. */
   leaseIds(): string[] {
-    return [...new Set([...this.#running.values()].map(({ leaseId }) => leaseId))];
+    return [...new Set(this.#running.values().map(({ leaseId }) => leaseId))];
   }
 
   /** Aborts a task that runs here; false when it does not. */

@@ -1,11 +1,18 @@
 import { problem } from "../errors.ts";
+import { SlotMap } from "../sdk/slots.ts";
 import type { Task } from "../tasks/task.ts";
+import { Deadlines } from "./deadlines.ts";
+import { SmallSet } from "./small-set.ts";
 
 export interface ChangeListener {
   /** The task changed; it is given when it was at hand. */
   onChange(task: Task | undefined): void;
   /** The node is shutting down: no change will be told any more. */
   onClose(): void;
+  /** Until when it listens, by `performance.now()`. Default: until it stops. */
+  readonly deadlineMs?: number;
+  /** The deadline has been reached. */
+  onDeadline?(): void;
 }
 
 /**
@@ -14,7 +21,8 @@ export interface ChangeListener {
  * it when the one who made the change has it at hand.
  */
 export class Changes {
-  readonly #listeners = new Map<string, Set<ChangeListener>>();
+  readonly #listeners = new SlotMap<string, SmallSet<ChangeListener>>();
+  readonly #deadlines = new Deadlines((nowMs) => this.#reach(nowMs));
   readonly #limit: number;
   #count = 0;
   #announce: ((taskId: string) => void) | undefined;
@@ -47,8 +55,8 @@ export class Changes {
 
   /** Tells all who listen that there is nothing more to wait for. */
   close(): void {
-    for (const listener of [...this.#listeners.values()].flatMap((each) => [...each])) {
-      listener.onClose();
+    for (const listeners of this.#listeners.values()) {
+      listeners.each((listener) => listener.onClose());
     }
   }
 
@@ -62,21 +70,41 @@ export class Changes {
       );
     }
     this.#count += 1;
-    const listeners = this.#listeners.get(taskId) ?? new Set();
-    this.#listeners.set(taskId, listeners.add(listener));
+    let listeners = this.#listeners.get(taskId);
+    if (listeners === undefined) {
+      listeners = new SmallSet();
+      this.#listeners.set(taskId, listeners);
+    }
+    listeners.add(listener);
+    if (listener.deadlineMs !== undefined) {
+      this.#deadlines.expect(listener.deadlineMs);
+    }
     return () => {
       if (listeners.delete(listener)) {
         this.#count -= 1;
         if (listeners.size === 0) {
-          this.#listeners.delete(taskId);
+          this.#listeners.take(taskId);
         }
       }
     };
   }
 
   #tell(taskId: string, task: Task | undefined): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) {
-      listener.onChange(task);
+    this.#listeners.get(taskId)?.each((listener) => listener.onChange(task));
+  }
+
+  #reach(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const listeners of this.#listeners.values()) {
+      listeners.each((listener) => {
+        const { deadlineMs = Number.POSITIVE_INFINITY } = listener;
+        if (deadlineMs <= nowMs) {
+          listener.onDeadline?.();
+        } else {
+          nextMs = Math.min(nextMs, deadlineMs);
+        }
+      });
     }
+    return nextMs;
   }
 }

@@ -85,13 +85,12 @@ export class Dispatcher implements AsyncDisposable {
     const immediate =
       !this.#stopped && task.runAtMs <= task.createdAtMs && !this.#backlog.has(endpoint.name);
     const slot = immediate ? pool.reserve(endpoint) : undefined;
-    return slot
-      ? this.#orphans.during([slot.workerId], this.#store(task, endpoint, slot))
-      : this.#store(task, endpoint);
+    return this.#store(task, endpoint, slot);
   }
 
   async #store(task: NewTask, endpoint: EndpointManifest, slot?: Slot): Promise<SubmitOutcome> {
     const { storage, attempts } = this.#options;
+    const claiming = slot && this.#orphans.callBegins();
     try {
       const [outcome] = await storage.submitTasks({
         tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
@@ -113,8 +112,13 @@ export class Dispatcher implements AsyncDisposable {
       }
       return outcome;
     } catch (err) {
-      slot?.release();
+      if (slot) {
+        slot.release();
+        this.#orphans.suspect([slot.workerId]);
+      }
       throw err;
+    } finally {
+      claiming?.end();
     }
   }
 
@@ -215,14 +219,11 @@ export class Dispatcher implements AsyncDisposable {
       return;
     }
     this.#hinted.clear();
-    const claimAndStart = async () => {
+    const claiming = this.#orphans.callBegins();
+    try {
       for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
         this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
       }
-    };
-    try {
-      const leaseIds = claims.map(({ leaseId }) => leaseId);
-      await this.#orphans.during(leaseIds, claimAndStart());
       onStorage(true);
       for (const [endpoint, unused] of slots) {
         if (unused.length === 0) {
@@ -232,9 +233,11 @@ export class Dispatcher implements AsyncDisposable {
         }
       }
     } catch (err) {
+      this.#orphans.suspect(claims.map(({ leaseId }) => leaseId));
       onStorage(false);
       throw err;
     } finally {
+      claiming.end();
       for (const slot of [...slots.values()].flat()) {
         slot.release();
       }

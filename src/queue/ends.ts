@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../errors.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
 import type { MetricsOf } from "../metrics/metrics.ts";
+import { Slots } from "../sdk/slots.ts";
 import type { Attempt, AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
@@ -44,7 +45,7 @@ interface Ran {
 export class Ends {
   readonly #options: EndsOptions;
   /** Those that are being recorded. */
-  readonly #recording = new Map<string, Promise<void>>();
+  readonly #recording = new Slots<{ readonly attempt: Attempt; readonly ended: Promise<void> }>();
   /** Aborted when no end is recorded any more. */
   readonly #givenUp = new AbortController();
 
@@ -53,16 +54,18 @@ export class Ends {
   }
 
   isUnderWay(attempt: Attempt): boolean {
-    return this.#recording.has(keyOf(attempt));
+    const { taskId, attempt: number } = attempt;
+    return this.#recording
+      .values()
+      .some(({ attempt: one }) => one.taskId === taskId && one.attempt === number);
   }
 
   /** `ran`: undefined for one that never did. */
   record(attempt: Attempt, end: AttemptEnd, ran?: Ran): void {
-    const key = keyOf(attempt);
-    const recording = this.#tryToRecord(attempt, end, ran).then(() => {
-      this.#recording.delete(key);
+    const ended = this.#tryToRecord(attempt, end, ran).then(() => {
+      this.#recording.take(slot);
     });
-    this.#recording.set(key, recording);
+    const slot = this.#recording.add({ attempt, ended });
   }
 
   /**
@@ -72,14 +75,14 @@ export class Ends {
   async settled(withinMs: number): Promise<void> {
     const timer = setTimeout(() => this.#givenUp.abort(), withinMs);
     while (this.#recording.size > 0) {
-      await Promise.all(this.#recording.values());
+      await this.recorded();
     }
     clearTimeout(timer);
   }
 
   /** Resolves when the storage has every end that happened so far, or they are given up. */
   async recorded(): Promise<void> {
-    await Promise.all(this.#recording.values());
+    await Promise.all(this.#recording.values().map(({ ended }) => ended));
   }
 
   /** Until it is recorded or no longer ours to record: the work is done and must not be lost. Never rejects. */
@@ -148,10 +151,6 @@ function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
     return "failure";
   }
   return end.status === "queued" && end.failed ? "retried" : "returned";
-}
-
-function keyOf({ taskId, attempt }: Attempt): string {
-  return `${taskId}/${attempt}`;
 }
 
 /** What lines in the log say of an attempt that has ended. */

@@ -5,29 +5,25 @@
  * signal gets one listener, which tells those that are there.
  */
 
+import { SmallSet } from "./small-set.ts";
+
 /** Is told when the signal aborts. */
 export interface Leaver {
   onGone(): void;
 }
 
-const bySignal = new WeakMap<AbortSignal, Set<Leaver>>();
+const bySignal = new WeakMap<AbortSignal, SmallSet<Leaver>>();
 
 /** Those who are told when the signal aborts, to join and to leave. It must not have aborted yet. */
-export function leaversOf(signal: AbortSignal): Set<Leaver> {
+export function leaversOf(signal: AbortSignal): SmallSet<Leaver> {
   const known = bySignal.get(signal);
   if (known) {
     return known;
   }
-  const leavers = new Set<Leaver>();
+  const leavers = new SmallSet<Leaver>();
   bySignal.set(signal, leavers);
-  signal.addEventListener(
-    "abort",
-    () => {
-      for (const leaver of leavers) {
-        leaver.onGone();
-      }
-    },
-    { once: true },
-  );
+  signal.addEventListener("abort", () => leavers.each((leaver) => leaver.onGone()), {
+    once: true,
+  });
   return leavers;
 }

@@ -26,9 +26,37 @@ export interface OrphansOptions {
   readonly log: Log;
 }
 
+/** Calls that began between two looks. */
+class CallsUnderWay {
+  #count = 0;
+  #onEnd: (() => void) | undefined;
+
+  begin(): this {
+    this.#count += 1;
+    return this;
+  }
+
+  end(): void {
+    this.#count -= 1;
+    if (this.#count === 0) {
+      this.#onEnd?.();
+    }
+  }
+
+  /** Resolves when all have ended; from now on none may begin. */
+  ended(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onEnd = resolve;
+      if (this.#count === 0) {
+        resolve();
+      }
+    });
+  }
+}
+
 export class Orphans implements AsyncDisposable {
   readonly #options: OrphansOptions;
-  readonly #underWay = new Set<Promise<unknown>>();
+  #underWay = new CallsUnderWay();
   /** Leases to look at, and until when. */
   readonly #suspects = new Map<string, number>();
   readonly #stop = new AbortController();
@@ -38,31 +66,24 @@ export class Orphans implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Watches a call that may give attempts to these leases, and that starts those it was answered. */
-  during<Result>(leaseIds: readonly string[], underWay: Promise<Result>): Promise<Result> {
-    this.#underWay.add(underWay);
-    underWay.then(
-      () => this.#underWay.delete(underWay),
-      () => {
-        this.#underWay.delete(underWay);
-        this.#suspect(leaseIds);
-      },
-    );
-    return underWay;
+  /** A call begins that may claim tasks; it ends when those that it was answered have started. */
+  callBegins(): Pick<CallsUnderWay, "end"> {
+    return this.#underWay.begin();
+  }
+
+  /** A call that may have claimed tasks for these leases has failed. */
+  suspect(leaseIds: readonly string[]): void {
+    const untilMs = performance.now() + SUSPECT_MS;
+    for (const leaseId of leaseIds) {
+      this.#suspects.set(leaseId, untilMs);
+    }
+    this.#looking ??= this.#look();
   }
 
   /** Looks no more: the leases are about to be closed, which returns what is under them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     await this.#looking;
-  }
-
-  #suspect(leaseIds: readonly string[]): void {
-    const untilMs = performance.now() + SUSPECT_MS;
-    for (const leaseId of leaseIds) {
-      this.#suspects.set(leaseId, untilMs);
-    }
-    this.#looking ??= this.#look();
   }
 
   async #look(): Promise<void> {
@@ -94,7 +115,9 @@ export class Orphans implements AsyncDisposable {
     if (unknown.length === 0) {
       return;
     }
-    await Promise.allSettled(this.#underWay);
+    const underWay = this.#underWay;
+    this.#underWay = new CallsUnderWay();
+    await underWay.ended();
     for (const attempt of unknown.filter(isUnknown)) {
       log.warn({ ...attempt }, "a task was claimed by a call that failed; it goes back");
       attempts.giveBack(attempt);

@@ -1,4 +1,5 @@
 import type { Payload } from "../sdk/protocol.ts";
+import { SlotMap } from "../sdk/slots.ts";
 import type { Task } from "../tasks/task.ts";
 
 /** A finished task; `result` is there when it succeeded. */
@@ -19,7 +20,7 @@ const MAX_TASKS = 2_000;
  * here: it makes room, and dies young, which costs the garbage collector least.
  */
 export class RecentTasks {
-  readonly #tasks = new Map<string, FinishedTask>();
+  readonly #tasks = new SlotMap<string, FinishedTask>();
 
   add(task: Task, result: Payload | undefined): void {
     if (result && (result.files.length > 0 || result.text || result.json.length > MAX_CHARACTERS)) {
@@ -28,19 +29,20 @@ export class RecentTasks {
     this.#tasks.set(task.taskId, { task, result });
     if (this.#tasks.size > MAX_TASKS) {
       const oldest = this.#tasks.keys().next();
-      this.#tasks.delete(oldest.value ?? "");
+      this.#tasks.take(oldest.value ?? "");
     }
   }
 
   /** A task whose result is being fetched. */
   take(taskId: string, nowMs: number): FinishedTask | undefined {
-    const found = this.get(taskId, nowMs);
-    this.#tasks.delete(taskId);
-    return found;
+    return unexpired(this.#tasks.take(taskId), nowMs);
   }
 
   get(taskId: string, nowMs: number): FinishedTask | undefined {
-    const found = this.#tasks.get(taskId);
-    return found && found.task.expiresAtMs > nowMs ? found : undefined;
+    return unexpired(this.#tasks.get(taskId), nowMs);
   }
+}
+
+function unexpired(found: FinishedTask | undefined, nowMs: number): FinishedTask | undefined {
+  return found && found.task.expiresAtMs > nowMs ? found : undefined;
 }

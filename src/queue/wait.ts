@@ -2,6 +2,7 @@ import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
 import { type Leaver, leaversOf } from "./leaving.ts";
+import type { SmallSet } from "./small-set.ts";
 
 export interface WaitOptions {
   readonly changes: Changes;
@@ -28,15 +29,15 @@ class Wait implements ChangeListener, Leaver {
   readonly #options: WaitOptions;
   readonly #resolve: (task: Task) => void;
   readonly #reject: (err: unknown) => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly deadlineMs: number;
   #unlisten: (() => void) | undefined;
-  #leavers: Set<Leaver> | undefined;
+  #leavers: SmallSet<Leaver> | undefined;
 
   constructor(options: WaitOptions, resolve: (task: Task) => void, reject: (err: unknown) => void) {
     this.#options = options;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = setTimeout(() => this.#giveUp(), options.waitMs);
+    this.deadlineMs = performance.now() + options.waitMs;
   }
 
   begin(): void {
@@ -66,6 +67,10 @@ class Wait implements ChangeListener, Leaver {
 
   onClose(): void {
     this.#fail(shuttingDown());
+  }
+
+  onDeadline(): void {
+    this.#giveUp();
   }
 
   onGone(): void {
@@ -100,7 +105,6 @@ class Wait implements ChangeListener, Leaver {
   }
 
   #end(): void {
-    clearTimeout(this.#timer);
     this.#unlisten?.();
     this.#leavers?.delete(this);
   }

@@ -22,16 +22,17 @@ import {
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../errors.ts";
 import { LazyHeaders } from "./headers.ts";
+import { Scope } from "./scope.ts";
 
-/**
- * Carries the call's deadline past interceptors that hand on a changed copy
- * of the request.
- */
-export const deadlineKey = Symbol("deadline of the call");
+/** The scope goes with a request, also where interceptors hand on a changed copy of it. */
+export const scopeKey = Symbol("scope of the call");
 
-export type ScopedRequest<R extends UnaryRequest | StreamRequest> = R & {
-  readonly [deadlineKey]?: number | undefined;
-};
+type Request = UnaryRequest | StreamRequest;
+
+/** The scope of a call in process; those through the library's handlers have none. */
+export function scopeOf(req: Request): Scope | undefined {
+  return (req as Request & { readonly [scopeKey]?: Scope })[scopeKey];
+}
 
 type Next = ReturnType<Interceptor>;
 type Init = MessageInitShape<DescMessage>;
@@ -51,20 +52,32 @@ export function createInnermost(
     case "unary": {
       const call = (own as Unary).bind(implementation);
       return (req) => {
+        const scope = scopeOf(req) ?? new Scope(req.signal, undefined);
         const context = handlerContext(req);
-        const answered = (output: Init) =>
-          ({
+        const failed = (thrown: unknown): never => {
+          const found = scope.failure(thrown);
+          scope.onEnd?.(found);
+          throw found;
+        };
+        const answered = (output: Init) => {
+          const answer = {
             stream: false,
             message: complete(method.output, output),
             method,
             service: method.parent,
             header: context.responseHeader,
             trailer: context.responseTrailer,
-          }) as UnaryResponse;
+          } as UnaryResponse;
+          scope.onEnd?.(undefined);
+          return answer;
+        };
         const output = call((req as UnaryRequest).message, context);
-        return output instanceof Promise
-          ? output.then(answered)
-          : Promise.resolve(answered(output));
+        const answer =
+          output instanceof Promise
+            ? output.then(answered, failed)
+            : Promise.resolve(answered(output));
+        scope.answer = answer;
+        return answer;
       };
     }
     case "server_streaming": {
@@ -94,8 +107,8 @@ export function notImplemented(method: DescMethod): Problem {
   });
 }
 
-function handlerContext(req: ScopedRequest<UnaryRequest | StreamRequest>): HandlerContext {
-  const deadlineMs = req[deadlineKey];
+function handlerContext(req: Request): HandlerContext {
+  const deadlineMs = scopeOf(req)?.deadlineMs;
   return {
     method: req.method,
     service: req.service,

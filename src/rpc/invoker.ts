@@ -30,7 +30,7 @@ import type {
   UnaryRequest,
 } from "@connectrpc/connect";
 import { LazyHeaders } from "./headers.ts";
-import { createInnermost, deadlineKey, notImplemented, type ScopedRequest } from "./innermost.ts";
+import { createInnermost, notImplemented, scopeKey } from "./innermost.ts";
 import { Scope } from "./scope.ts";
 import { StreamCall } from "./streamcall.ts";
 import { CallValues } from "./values.ts";
@@ -139,12 +139,14 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
     try {
       const req = requestOf(method, options, { scope, stream: false, message });
       const call = chainOf(method)(req);
-      return scope.deadlineMs === undefined
-        ? call.catch(failed)
-        : scope
-            .race(call)
-            .catch(failed)
-            .finally(() => scope[Symbol.dispose]());
+      if (scope.deadlineMs !== undefined) {
+        return scope
+          .race(call)
+          .catch(failed)
+          .finally(() => scope[Symbol.dispose]());
+      }
+      // Another promise on top of this one would cost every call.
+      return call === scope.answer ? call : call.catch(failed);
     } catch (thrown) {
       scope[Symbol.dispose]();
       return Promise.reject(scope.failure(thrown));
@@ -186,8 +188,8 @@ function requestOf(
     header: header instanceof Headers ? header : new LazyHeaders(header),
     contextValues: options.contextValues ?? new CallValues(),
     signal: scope.signal,
-    [deadlineKey]: scope.deadlineMs,
-  } as ScopedRequest<UnaryRequest | StreamRequest>;
+    [scopeKey]: scope,
+  } as UnaryRequest | StreamRequest;
 }
 
 async function* once(message: Message): AsyncGenerator<Message, void, undefined> {

@@ -22,7 +22,6 @@ import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./interceptors/errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
-import { sendUnimplemented } from "./unimplemented.ts";
 
 export interface RpcOptions {
   readonly services: readonly ServiceRegistration[];
@@ -84,8 +83,6 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       app.get(url, { exposeHeadRoute: false }, viaLibrary);
     }
   }
-  // Any other path that has the form of an RPC: a package's name has a dot, an endpoint's has not.
-  app.post("/:service(^\\w+\\.[\\w.]+$)/:method", sendUnimplemented);
 }
 
 function createLibraryHandler(

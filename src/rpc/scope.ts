@@ -1,4 +1,7 @@
-/** How long a call may live: until its caller is gone or its time is up. */
+/**
+ * One call in process: how long it may live, which is until its caller is
+ * gone or its time is up, and who is told how it ended.
+ */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Problem, problem, toProblem } from "../errors.ts";
 
@@ -10,6 +13,10 @@ export class Scope implements Disposable {
   readonly signal: AbortSignal;
   /** When the time is up, in milliseconds since 1970; undefined: no limit. */
   readonly deadlineMs: number | undefined;
+  /** Set by an interceptor: told when the implementation has ended, with what it failed with. */
+  onEnd: ((found: Problem | undefined) => void) | undefined;
+  /** The answer of the implementation; what it rejects with is what the caller sees. */
+  answer: Promise<unknown> | undefined;
   readonly #release: (() => void) | undefined;
 
   constructor(caller: AbortSignal | undefined, timeoutMs: number | undefined) {

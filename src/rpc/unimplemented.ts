@@ -1,6 +1,6 @@
 /** "There is no such RPC", in whichever protocol the caller speaks. */
 import { Code } from "@connectrpc/connect";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../errors.ts";
 import { errorJson, sendProblem } from "../http/problem.ts";
 import { connectStatus } from "../http/status.ts";
@@ -8,8 +8,26 @@ import { connectStatus } from "../http/status.ts";
 /** Flag of the envelope that ends a Connect stream. */
 const END_STREAM = 2;
 
-/** Answers `unimplemented` to gRPC, gRPC-Web and Connect callers. */
-export function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** The path of an RPC: a package's name has a dot, an endpoint's has not. */
+const RPC_PATH = /^\/\w+\.[\w.]+\/[^/?]+(?:\?|$)/;
+
+/**
+ * Answers what a server has no route for: unknown RPCs with `unimplemented`,
+ * the rest with `other`. They have no route of their own, whose pattern would
+ * be tried for every call of an endpoint.
+ */
+export function answerUnknown(
+  app: FastifyInstance,
+  other: (req: FastifyRequest, reply: FastifyReply) => FastifyReply,
+): void {
+  app.setNotFoundHandler((req, reply) => {
+    const isRpc = req.method === "POST" && RPC_PATH.test(req.url);
+    return isRpc ? sendUnimplemented(req, reply) : other(req, reply);
+  });
+}
+
+/** For gRPC, gRPC-Web and Connect callers. */
+function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyReply {
   const [path = ""] = req.url.split("?");
   const message = `there is no RPC ${path.slice(1)}; ask the server's reflection for what there is`;
   const found = problem("ROUTE_NOT_FOUND", message, { code: Code.Unimplemented });

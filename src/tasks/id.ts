@@ -1,11 +1,12 @@
-import { randomBytes } from "node:crypto";
+import { createDigitSource } from "../digits.ts";
 
-/** Random digits are drawn for this many ids at once: one by one they cost a tenth of a submit. */
-const IDS_PER_DRAW = 512;
-const DIGITS_PER_ID = 19;
+/** 74 random bits, in digits of four. */
+const RANDOM_BYTES = 10;
 
-/** The digits whose two highest bits are 10, which is the variant. */
-const VARIANTS = "89ab";
+/** Each digit with its two highest bits made 10, which is the variant. */
+const VARIANTS: { readonly [digit: string]: string | undefined } = Object.fromEntries(
+  Array.from("0123456789abcdef", (digit, value) => [digit, "89ab"[value & 3]]),
+);
 
 /**
  * Makes UUIDv7 ids (RFC 9562, section 5.7): 48 bits of milliseconds since
@@ -14,28 +15,19 @@ const VARIANTS = "89ab";
  * a deployment is open.
  */
 export function createIdSource(now: () => number = Date.now): () => string {
-  /** Random hexadecimal digits, and how many of them are used. */
-  let digits = "";
-  let used = 0;
+  const newDigits = createDigitSource(RANDOM_BYTES);
   /** The first thirteen digits of ids of one millisecond, which is often that of the last id. */
   let prefix = "";
   let prefixMs = Number.NaN;
-  const draw = (count: number): string => {
-    used += count;
-    return digits.slice(used - count, used);
-  };
   return () => {
-    if (used === digits.length) {
-      digits = randomBytes((IDS_PER_DRAW * DIGITS_PER_ID) / 2).toString("hex");
-      used = 0;
-    }
     const nowMs = now();
     if (nowMs !== prefixMs) {
       prefixMs = nowMs;
       prefix = idBoundary(nowMs);
     }
-    const variant = VARIANTS[Number.parseInt(draw(1), 16) & 3];
-    return `${prefix}-7${draw(3)}-${variant}${draw(3)}-${draw(12)}`;
+    const digits = newDigits();
+    const variant = VARIANTS[digits.charAt(0)];
+    return `${prefix}-7${digits.slice(1, 4)}-${variant}${digits.slice(4, 7)}-${digits.slice(7, 19)}`;
   };
 }
 
@@ -46,9 +38,16 @@ export function isTaskId(text: string): boolean {
   return TASK_ID.test(text);
 }
 
+/** The last time that was read, which is often that of the next id, with its digits. */
+const last = { digits: idBoundary(0), timeMs: 0 };
+
 /** The time in a task's id, in milliseconds since 1970. */
 export function timeOfTaskId(taskId: string): number {
-  return Number.parseInt(taskId.slice(0, 8) + taskId.slice(9, 13), 16);
+  if (!taskId.startsWith(last.digits)) {
+    last.digits = taskId.slice(0, 13);
+    last.timeMs = Number.parseInt(last.digits.replace("-", ""), 16);
+  }
+  return last.timeMs;
 }
 
 /** Text that sorts before the ids of this time (milliseconds since 1970) and after those of earlier times. */

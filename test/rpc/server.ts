@@ -11,6 +11,7 @@ import { createValidateInterceptor } from "../../src/rpc/interceptors/validate.t
 import { createInvoker, register } from "../../src/rpc/invoker.ts";
 import { rpcPlugin } from "../../src/rpc/plugin.ts";
 import { createReflectionServices } from "../../src/rpc/reflection.ts";
+import { answerUnknown } from "../../src/rpc/unimplemented.ts";
 
 /** A health that a test changes by hand. */
 export class FakeHealth implements HealthSource {
@@ -60,6 +61,7 @@ export async function startServer(
     : fastify()) as unknown as FastifyInstance;
   const { readMaxBytes = 100_000 } = options;
   leaveBodies(app);
+  answerUnknown(app, (_req, reply) => reply.code(404).send());
   await app.register(rpcPlugin, { services, interceptors, invoker, readMaxBytes });
   await app.register(restPlugin, { services: [TaskService], invoke: invoker });
   app.post("/:endpoint/submit", async () => ({ submitted: true }));

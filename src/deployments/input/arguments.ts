@@ -16,6 +16,8 @@ import { readMultipart } from "./multipart.ts";
 import { createSchemaCheck, MAX_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
 import { storedViolation } from "./stored.ts";
 
+const JSON_TYPE = "application/json";
+
 /** What a caller sent: values, or the body of an HTTP request. */
 export type Input =
   | { readonly case: "arguments"; readonly value: JsonObject }
@@ -63,15 +65,15 @@ export class ArgumentsReader {
       return this.#fromObject({}, undefined, keeper);
     }
     const { contentType, data } = input.value;
-    const mediaType = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+    const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
     if (mediaType === "multipart/form-data") {
       return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
     }
-    if (mediaType === "application/json" || mediaType.endsWith("+json")) {
+    if (mediaType === JSON_TYPE || mediaType.endsWith("+json")) {
       if (!isUtf8(data)) {
         throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
       }
-      const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+      const text = bufferOf(data).toString();
       return this.#fromObject(parseObject(text), text, keeper);
     }
     throw problem(
@@ -166,6 +168,15 @@ export class ArgumentsReader {
       { violations: violations.slice(0, MAX_VIOLATIONS) },
     );
   }
+}
+
+function bufferOf(data: Uint8Array): Buffer {
+  return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** What comes before the parameters of a content type. */
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
 /** Files that came as text are in memory whole; the large ones among them go where large ones are kept. */

@@ -29,6 +29,8 @@ export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
 /** What an execution needs of the worker that it runs in. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
+  /** Calls `look` of its executions at this time, by `performance.now()`. */
+  expect(deadlineMs: number): void;
   /** Ends the process, and every other execution in it without its fault. */
   sacrifice(message: string): void;
 }
@@ -44,7 +46,9 @@ export class Execution {
   readonly #listener: ExecutionListener;
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
-  #timer: NodeJS.Timeout;
+  /** By `performance.now()`; Infinity while the function does not run. */
+  #deadlineMs = Number.POSITIVE_INFINITY;
+  #grace: NodeJS.Timeout | undefined;
   #abortedFor: AbortReason | undefined;
 
   constructor(
@@ -56,7 +60,15 @@ export class Execution {
     this.#listener = listener;
     this.#host = options.host;
     this.#graceMs = options.graceMs;
-    this.#timer = setTimeout(() => this.abort("timeout"), options.timeoutMs);
+    this.resume(options.timeoutMs);
+  }
+
+  /** Aborts it at its deadline; returns that until then. */
+  look(nowMs: number): number {
+    if (this.#deadlineMs <= nowMs) {
+      this.abort("timeout");
+    }
+    return this.#deadlineMs;
   }
 
   /** Asks the function to end; later reasons do not replace the first. */
@@ -65,8 +77,8 @@ export class Execution {
       return;
     }
     this.#abortedFor = reason;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(
+    this.pause();
+    this.#grace = setTimeout(
       () =>
         this.#host.sacrifice(
           `endpoint ${this.call.endpoint} went on ${this.#graceMs} ms after its abort (${reason})`,
@@ -83,16 +95,14 @@ export class Execution {
 
   /** The function does not run yet, or no more: what time its files take does not count. */
   pause(): void {
-    if (this.#abortedFor === undefined) {
-      clearTimeout(this.#timer);
-    }
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
   }
 
   /** The function begins, after a pause. */
   resume(timeoutMs: number): void {
-    this.pause();
     if (this.#abortedFor === undefined) {
-      this.#timer = setTimeout(() => this.abort("timeout"), timeoutMs);
+      this.#deadlineMs = performance.now() + timeoutMs;
+      this.#host.expect(this.#deadlineMs);
     }
   }
 
@@ -134,7 +144,7 @@ export class Execution {
    * finished while the node shuts down is not thrown away.
    */
   #end(end: ExecutionEnd): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#grace);
     const reason = this.#abortedFor;
     const stands = reason === undefined || (reason === "shutdown" && end.kind === "result");
     this.#listener.onEnd(stands ? end : { kind: "aborted", reason });

@@ -16,6 +16,8 @@ import {
   unpackPayload,
   type WorkerMessage,
 } from "../../sdk/protocol.ts";
+import { SlotMap } from "../../sdk/slots.ts";
+import { Deadlines } from "../deadlines.ts";
 import { CallOutbox } from "./call-outbox.ts";
 import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
@@ -36,7 +38,8 @@ export class WorkerProcess implements ExecutionHost {
   readonly capacity = new Capacity();
   readonly #options: WorkerOptions;
   readonly #process: ServiceProcess;
-  readonly #executions = new Map<number, Execution>();
+  readonly #executions = new SlotMap<number, Execution>();
+  readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: FileTransfers;
   readonly #pulse: Pulse;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
@@ -198,6 +201,10 @@ export class WorkerProcess implements ExecutionHost {
     this.#process.send({ type: "abort", id, reason });
   }
 
+  expect(deadlineMs: number): void {
+    this.#deadlines.expect(deadlineMs);
+  }
+
   /** Ends the process for the sake of one execution; what else runs in it is not to blame. */
   sacrifice(message: string): void {
     this.#sacrificed = true;
@@ -246,6 +253,14 @@ export class WorkerProcess implements ExecutionHost {
     if (this.#stopping && this.capacity.idle) {
       this.#process.send({ type: "stop" });
     }
+  }
+
+  #look(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const execution of this.#executions.values()) {
+      nextMs = Math.min(nextMs, execution.look(nowMs));
+    }
+    return nextMs;
   }
 
   #receive(message: WorkerMessage): void {
@@ -346,8 +361,7 @@ export class WorkerProcess implements ExecutionHost {
 
   /** Takes an execution out of those under way. */
   #settle(id: number): Execution | undefined {
-    const execution = this.#executions.get(id);
-    this.#executions.delete(id);
+    const execution = this.#executions.take(id);
     this.#transfers.ended(id);
     return execution;
   }

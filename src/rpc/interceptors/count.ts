@@ -17,6 +17,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { HostedDeployment } from "../../deployments/hosted.ts";
 import { toProblem } from "../../errors.ts";
 import { arrivalOf } from "../caller.ts";
+import { scopeOf } from "../innermost.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;
@@ -40,6 +41,11 @@ export function createCountInterceptor(): Interceptor {
       return countStream(next, req, { hosted, values, endpoint: "" });
     }
     const call = { hosted, values, endpoint: namedEndpoint(req.message) };
+    const scope = scopeOf(req);
+    if (scope) {
+      // To wait for the answer too would cost every call.
+      scope.onEnd = (found) => finished(call, found ? codeToString(found.code) : "ok");
+    }
     let answer: ReturnType<Next>;
     try {
       answer = next(req);
@@ -47,10 +53,12 @@ export function createCountInterceptor(): Interceptor {
       finished(call, codeOf(thrown));
       throw thrown;
     }
-    answer.then(
-      () => finished(call, "ok"),
-      (thrown: unknown) => finished(call, codeOf(thrown)),
-    );
+    if (scope === undefined) {
+      answer.then(
+        () => finished(call, "ok"),
+        (thrown: unknown) => finished(call, codeOf(thrown)),
+      );
+    }
     return answer;
   };
 }

@@ -2,6 +2,7 @@
  * Executes calls: read the arguments, validate, run, validate the result,
  * write it. Whatever goes wrong becomes the failure of that one call.
  */
+
 import type { Executable, ReadyService } from "../describe.ts";
 import {
   type AbortReason,
@@ -11,6 +12,7 @@ import {
   packPayload,
   type SentPayload,
 } from "../protocol.ts";
+import { SlotMap } from "../slots.ts";
 import { CallContext } from "./call-context.ts";
 import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
@@ -53,7 +55,7 @@ export class Executor {
   readonly #options: ExecutorOptions;
   /** Endpoints whose result is sent to callers as text, where it is a string. */
   #textEndpoints: ReadonlySet<string> = new Set();
-  readonly #running = new Map<number, CallContext>();
+  readonly #running = new SlotMap<number, CallContext>();
   #idle: (() => void) | undefined;
 
   constructor(service: ReadyService, options: ExecutorOptions) {
@@ -112,7 +114,7 @@ export class Executor {
     }
     callFiles.clear();
     ctx.end();
-    this.#running.delete(call.id);
+    this.#running.take(call.id);
     this.#outbox.add(
       "failure" in outcome
         ? { id: call.id, failure: outcome.failure }

@@ -293,15 +293,15 @@ export class SqliteStorage implements Storage {
     } catch (err) {
       outcomes = settled.map(() => ({ error: String(err), temporary: true }));
     }
-    for (const [index, outcome] of outcomes.entries()) {
-      const pending = settled[index];
+    settled.forEach((pending, index) => {
+      const outcome = outcomes[index] ?? { error: "it has no outcome", temporary: false };
       if ("value" in outcome) {
-        pending?.resolve(outcome.value);
+        pending.resolve(outcome.value);
       } else {
         const { error, temporary } = outcome;
-        pending?.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
+        pending.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
       }
-    }
+    });
   }
 }
 

@@ -1,0 +1,46 @@
+/** Deadlines closer together than this are looked at together. */
+const GRAIN_MS = 10;
+
+/** Node's timers count in 31 bits: a longer wait is taken in parts. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * One timer for all who have a deadline, of which few are ever reached: to
+ * begin and to end such a wait costs a comparison, where a timer of its own
+ * costs as much as the rest of it. Whoever reaches a deadline is told at most
+ * 10 ms late. Times are those of `performance.now()`.
+ */
+export class Deadlines {
+  readonly #look: (nowMs: number) => number;
+  #nextMs = Number.POSITIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `look` ends what is due and returns the earliest deadline of what is left; Infinity for none. */
+  constructor(look: (nowMs: number) => number) {
+    this.#look = look;
+  }
+
+  /** There is a deadline at this time. */
+  expect(deadlineMs: number): void {
+    if (deadlineMs < this.#nextMs) {
+      this.#schedule(deadlineMs);
+    }
+  }
+
+  #schedule(deadlineMs: number): void {
+    const nextMs = Math.ceil(deadlineMs / GRAIN_MS) * GRAIN_MS;
+    if (nextMs < this.#nextMs) {
+      this.#nextMs = nextMs;
+      clearTimeout(this.#timer);
+      const waitMs = Math.ceil(Math.max(nextMs - performance.now(), 0));
+      // Whatever has a deadline keeps the process alive by itself.
+      this.#timer = setTimeout(() => this.#wake(), Math.min(waitMs, MAX_TIMER_MS)).unref();
+    }
+  }
+
+  #wake(): void {
+    // What is added meanwhile is among what is looked at, or sets the timer again.
+    this.#nextMs = Number.POSITIVE_INFINITY;
+    this.expect(this.#look(performance.now()));
+  }
+}

@@ -15,7 +15,7 @@ import type { wordsFor } from "./words.ts";
 
 type Words = ReturnType<typeof wordsFor>;
 
-/** 202, or 200 for a task that is known already. */
+/** 202, also for a task that was known already. */
 export function sendSubmitted(
   reply: FastifyReply,
   task: Task,

@@ -25,7 +25,7 @@ import {
 } from "../../gen/tessera/v1/task_pb.js";
 import { type Problem, problem, toProblem } from "../errors.ts";
 import { cut, readBody } from "../http/body.ts";
-import { bodyMessage } from "../http/body-message.ts";
+import { bodyMessage, NO_BYTES } from "../http/body-message.ts";
 import { BodyStream, isForm } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
@@ -44,8 +44,6 @@ import {
 } from "./request.ts";
 import { readSchedule } from "./schedule.ts";
 import { wordsFor } from "./words.ts";
-
-const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
@@ -86,6 +84,11 @@ export async function dataPlanePlugin(
     // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
       const failed = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
+      // No endpoint's name has a dot, but that of a package has: this is an RPC that is not served.
+      if (req.method === "POST" && endpointOf(req).includes(".")) {
+        reply.callNotFound();
+        return;
+      }
       try {
         const values = options.contextValues(req);
         const answered =

@@ -2,11 +2,6 @@ import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { FileValue, Payload, StoredFile } from "../sdk/protocol.ts";
 import { resultIsText } from "./schema.ts";
 
-/** True when the result is a file rather than a JSON value. */
-export function isFile(result: Payload): boolean {
-  return result.files.length > 0;
-}
-
 /** A result that is no file. */
 export interface OutputText {
   readonly contentType: string;

@@ -55,6 +55,7 @@ export class Changes {
 
   /** Tells all who listen that there is nothing more to wait for. */
   close(): void {
+    this.#deadlines[Symbol.dispose]();
     for (const listeners of this.#listeners.values()) {
       listeners.each((listener) => listener.onClose());
     }

@@ -1,5 +1,5 @@
 /** Deadlines closer together than this are looked at together. */
-const GRAIN_MS = 10;
+const GRAIN_MS = 50;
 
 /** Node's timers count in 31 bits: a longer wait is taken in parts. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -8,12 +8,13 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * One timer for all who have a deadline, of which few are ever reached: to
  * begin and to end such a wait costs a comparison, where a timer of its own
  * costs as much as the rest of it. Whoever reaches a deadline is told at most
- * 10 ms late. Times are those of `performance.now()`.
+ * 50 ms late. Times are those of `performance.now()`.
  */
-export class Deadlines {
+export class Deadlines implements Disposable {
   readonly #look: (nowMs: number) => number;
   #nextMs = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
+  #ended = false;
 
   /** `look` ends what is due and returns the earliest deadline of what is left; Infinity for none. */
   constructor(look: (nowMs: number) => number) {
@@ -22,9 +23,15 @@ export class Deadlines {
 
   /** There is a deadline at this time. */
   expect(deadlineMs: number): void {
-    if (deadlineMs < this.#nextMs) {
+    if (deadlineMs < this.#nextMs && !this.#ended) {
       this.#schedule(deadlineMs);
     }
+  }
+
+  /** Looks no more. The timer would keep everything that `look` knows. */
+  [Symbol.dispose](): void {
+    this.#ended = true;
+    clearTimeout(this.#timer);
   }
 
   #schedule(deadlineMs: number): void {

@@ -55,9 +55,9 @@ export class Ends {
 
   isUnderWay(attempt: Attempt): boolean {
     const { taskId, attempt: number } = attempt;
-    return this.#recording
-      .values()
-      .some(({ attempt: one }) => one.taskId === taskId && one.attempt === number);
+    return this.#recording.some(
+      ({ attempt: one }) => one.taskId === taskId && one.attempt === number,
+    );
   }
 
   /** `ran`: undefined for one that never did. */

@@ -22,16 +22,16 @@ import {
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../errors.ts";
 import { LazyHeaders } from "./headers.ts";
-import { Scope } from "./scope.ts";
+import type { Scope } from "./scope.ts";
 
 /** The scope goes with a request, also where interceptors hand on a changed copy of it. */
 export const scopeKey = Symbol("scope of the call");
 
-type Request = UnaryRequest | StreamRequest;
+type AnyRequest = UnaryRequest | StreamRequest;
 
 /** The scope of a call in process; those through the library's handlers have none. */
-export function scopeOf(req: Request): Scope | undefined {
-  return (req as Request & { readonly [scopeKey]?: Scope })[scopeKey];
+export function scopeOf(req: AnyRequest): Scope | undefined {
+  return (req as AnyRequest & { readonly [scopeKey]?: Scope })[scopeKey];
 }
 
 type Next = ReturnType<Interceptor>;
@@ -52,24 +52,30 @@ export function createInnermost(
     case "unary": {
       const call = (own as Unary).bind(implementation);
       return (req) => {
-        const scope = scopeOf(req) ?? new Scope(req.signal, undefined);
+        // The invoker has made one, and interceptors hand it on.
+        const scope = scopeOf(req) as Scope;
         const context = handlerContext(req);
         const failed = (thrown: unknown): never => {
           const found = scope.failure(thrown);
-          scope.onEnd?.(found);
+          scope.ended(found);
           throw found;
         };
         const answered = (output: Init) => {
-          const answer = {
+          let message: Message;
+          try {
+            message = complete(method.output, output);
+          } catch (thrown) {
+            return failed(thrown);
+          }
+          scope.ended(undefined);
+          return {
             stream: false,
-            message: complete(method.output, output),
+            message,
             method,
             service: method.parent,
             header: context.responseHeader,
             trailer: context.responseTrailer,
           } as UnaryResponse;
-          scope.onEnd?.(undefined);
-          return answer;
         };
         const output = call((req as UnaryRequest).message, context);
         const answer =
@@ -107,7 +113,7 @@ export function notImplemented(method: DescMethod): Problem {
   });
 }
 
-function handlerContext(req: Request): HandlerContext {
+function handlerContext(req: AnyRequest): HandlerContext {
   const deadlineMs = scopeOf(req)?.deadlineMs;
   return {
     method: req.method,

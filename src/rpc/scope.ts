@@ -13,7 +13,7 @@ export class Scope implements Disposable {
   readonly signal: AbortSignal;
   /** When the time is up, in milliseconds since 1970; undefined: no limit. */
   readonly deadlineMs: number | undefined;
-  /** Set by an interceptor: told when the implementation has ended, with what it failed with. */
+  /** Set by an interceptor: told of the end of the call, and with what it failed. */
   onEnd: ((found: Problem | undefined) => void) | undefined;
   /** The answer of the implementation; what it rejects with is what the caller sees. */
   answer: Promise<unknown> | undefined;
@@ -68,6 +68,13 @@ export class Scope implements Disposable {
         ? reason
         : new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, reason),
     );
+  }
+
+  /** Tells of the end; who hears of it first tells, and once is enough. */
+  ended(found: Problem | undefined): void {
+    const tell = this.onEnd;
+    this.onEnd = undefined;
+    tell?.(found);
   }
 
   [Symbol.dispose](): void {

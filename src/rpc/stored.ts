@@ -8,15 +8,13 @@ import { Code } from "@connectrpc/connect";
 import { ResultFormat, type TaskResult, TaskResultSchema } from "../../gen/tessera/v1/task_pb.js";
 import { problem } from "../errors.ts";
 import type { FileKeeper } from "../files/keeper.ts";
-import { bodyMessage } from "../http/body-message.ts";
+import { bodyMessage, NO_BYTES } from "../http/body-message.ts";
 import type { StreamedBodies } from "../http/streamed.ts";
 import type { FileFacts, Payload, StoredFile } from "../sdk/protocol.ts";
 import { BlobMissing } from "../storage/blobs.ts";
 
 /** What gRPC clients read of one message unless they are told otherwise. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-
-const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /** How a result is answered. */
 export interface ResultOptions {

@@ -37,6 +37,10 @@ export class Slots<Value extends object> {
     return value;
   }
 
+  some(test: (value: Value) => boolean): boolean {
+    return this.#values.some((value) => value !== undefined && test(value));
+  }
+
   /** In no order. */
   values(): Value[] {
     return this.#values.filter((value) => value !== undefined);
@@ -61,7 +65,7 @@ export class SlotMap<Key extends string | number, Value extends object> {
     return slot === undefined ? undefined : this.#values.get(slot);
   }
 
-  /** Gives a value to a key, in the place of that which it had. */
+  /** Gives a value to a key, which is then the last one, also when it had another before. */
   set(key: Key, value: Value): void {
     this.take(key);
     this.#slots.set(key, this.#values.add(value));

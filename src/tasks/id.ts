@@ -43,8 +43,9 @@ const last = { digits: idBoundary(0), timeMs: 0 };
 
 /** The time in a task's id, in milliseconds since 1970. */
 export function timeOfTaskId(taskId: string): number {
-  if (!taskId.startsWith(last.digits)) {
-    last.digits = taskId.slice(0, 13);
+  const digits = taskId.slice(0, 13);
+  if (digits !== last.digits) {
+    last.digits = digits;
     last.timeMs = Number.parseInt(last.digits.replace("-", ""), 16);
   }
   return last.timeMs;

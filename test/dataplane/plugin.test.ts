@@ -2,7 +2,9 @@ import Fastify, { type FastifyReply } from "fastify";
 import { expect, test } from "vitest";
 import { dataPlanePlugin } from "../../src/dataplane/plugin.ts";
 import { problem } from "../../src/errors.ts";
+import { leaveBodies } from "../../src/http/body.ts";
 import { JSON_TYPE } from "../../src/http/problem.ts";
+import { answerUnknown } from "../../src/rpc/unimplemented.ts";
 
 test("cuts off an answer that had begun when its call failed, and goes on serving", async () => {
   await using app = Fastify();
@@ -33,4 +35,25 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
   const whole = await fetch(`${origin}/whole/status`);
   expect(whole.status).toBe(404);
   expect(await whole.json()).toMatchObject({ message: "no such task" });
+});
+
+test("leaves RPCs that nobody serves to whoever answers what is not found", async () => {
+  await using app = Fastify();
+  leaveBodies(app);
+  const neverAsked = () => {
+    throw new Error("not called");
+  };
+  await dataPlanePlugin(app, {
+    contextValues: neverAsked,
+    invoke: { unary: neverAsked, stream: neverAsked },
+    maxBodyBytes: neverAsked,
+    maxHeldBytes: 1_000,
+  });
+  answerUnknown(app, (_req, reply) => reply.code(404).send());
+  const payload = "{}";
+  const headers = { "content-type": "application/grpc" };
+  for (const url of ["/other.v1.Service/submit", "/other.v1.Service/cancel"]) {
+    const answer = await app.inject({ method: "POST", url, headers, payload });
+    expect([answer.statusCode, answer.headers["grpc-status"]]).toEqual([200, "12"]);
+  }
 });

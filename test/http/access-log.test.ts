@@ -70,7 +70,7 @@ it("a call is one line with method, path, status, milliseconds and the request's
   const [fine, nothing] = await server.logged(2);
   expect(fine).toMatchObject({ call: { method: "GET", path: "/fine", status: 200 } });
   expect(fine?.call.ms).toBeGreaterThanOrEqual(0);
-  expect(fine?.msg).toMatch(/^GET \/fine 200 [\d.]+ ms req-\S+$/);
+  expect(fine?.msg).toMatch(/^GET \/fine 200 [\d.]+ ms \S+$/);
   expect(fine?.msg).toContain(String(fine?.reqId));
   expect(nothing).toMatchObject({ call: { method: "POST", path: "/nothing", status: 404 } });
 });

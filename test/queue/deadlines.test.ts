@@ -26,13 +26,13 @@ function waits(...afterMs: number[]) {
   return { ended, open, deadlines, beganMs, looks: () => looks };
 }
 
-test("every wait ends at its deadline, at most 10 ms late, whatever the order", () => {
+test("every wait ends at its deadline, at most 50 ms late, whatever the order", () => {
   const { ended } = waits(500, 20, 20_000, 120);
   vi.advanceTimersByTime(30_000);
   expect(ended).toHaveLength(4);
   for (const [at, afterMs] of [20, 120, 500, 20_000].entries()) {
     expect(ended[at]).toBeGreaterThanOrEqual(afterMs);
-    expect(ended[at]).toBeLessThanOrEqual(afterMs + 10);
+    expect(ended[at]).toBeLessThanOrEqual(afterMs + 50);
   }
 });
 
@@ -40,11 +40,11 @@ test("an earlier deadline comes before one that was expected already", () => {
   const { ended, open, deadlines, beganMs } = waits(5_000);
   open.add(beganMs + 50);
   deadlines.expect(beganMs + 50);
-  vi.advanceTimersByTime(100);
+  vi.advanceTimersByTime(150);
   expect(ended).toHaveLength(1);
 });
 
-test("deadlines within 10 ms of each other cost one look", () => {
+test("deadlines within 50 ms of each other cost one look", () => {
   const { ended, looks } = waits(...Array.from({ length: 100 }, (_, at) => 1_000 + at / 50));
   vi.advanceTimersByTime(2_000);
   expect([ended.length, looks() <= 2]).toEqual([100, true]);
@@ -57,4 +57,12 @@ test("a deadline further away than a timer can count is reached in its time", ()
   expect(ended).toEqual([]);
   vi.advanceTimersByTime(6_000);
   expect(ended).toHaveLength(1);
+});
+
+test("once ended it looks no more, whatever is still expected", () => {
+  const { ended, deadlines, beganMs, looks } = waits(100);
+  deadlines[Symbol.dispose]();
+  deadlines.expect(beganMs + 10);
+  vi.advanceTimersByTime(1_000);
+  expect([ended, looks(), vi.getTimerCount()]).toEqual([[], 0, 0]);
 });

@@ -61,6 +61,15 @@ describe("task ids", () => {
     }
   });
 
+  test("tell their time whatever was asked before", () => {
+    const timeMs = 1_750_000_000_000;
+    const taskId = createIdSource(() => timeMs)();
+    for (const other of ["", "0", taskId.slice(0, 5), "not a task's id"]) {
+      timeOfTaskId(other);
+      expect(timeOfTaskId(taskId)).toBe(timeMs);
+    }
+  });
+
   test("sort around the boundary of a time as the times do", () => {
     const timeMs = 1_750_000_000_000;
     const boundary = idBoundary(timeMs);

@@ -87,7 +87,7 @@ describe("the log", () => {
     const asked = lines.find(
       ({ call, taskId }) => taskId === quiet_later && JSON.stringify({ call }).includes("/get"),
     );
-    expect(asked?.reqId).toMatch(/^req-/);
+    expect(asked?.reqId).toMatch(/^[\da-f]{32}$/);
   });
 
   it("says of a function's lines to which call or task they belong", () => {

@@ -69,7 +69,7 @@ describe("the trace of a task", () => {
       ...messaging,
       "messaging.operation.type": "send",
       "tessera.outcome": "stored",
-      "tessera.request.id": expect.stringMatching(/^req-/),
+      "tessera.request.id": expect.stringMatching(/^[\da-f]{32}$/),
     });
     expect(named(spans, "attempt seen_later").attributes).toMatchObject({
       ...messaging,

@@ -344,6 +344,7 @@ export class WorkerProcess implements ExecutionHost {
 
   #lost(reason: string): void {
     this.#pulse[Symbol.dispose]();
+    this.#deadlines[Symbol.dispose]();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {
       // Nobody may be loading it any more.

@@ -15,7 +15,7 @@ import type {
 } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { HostedDeployment } from "../../deployments/hosted.ts";
-import { toProblem } from "../../errors.ts";
+import { type Problem, toProblem } from "../../errors.ts";
 import { arrivalOf } from "../caller.ts";
 import { scopeOf } from "../innermost.ts";
 import { isLocated, locatedOf } from "../target.ts";
@@ -41,22 +41,25 @@ export function createCountInterceptor(): Interceptor {
       return countStream(next, req, { hosted, values, endpoint: "" });
     }
     const call = { hosted, values, endpoint: namedEndpoint(req.message) };
+    const end = (found: Problem | undefined) =>
+      finished(call, found ? codeToString(found.code) : "ok");
     const scope = scopeOf(req);
     if (scope) {
-      // To wait for the answer too would cost every call.
-      scope.onEnd = (found) => finished(call, found ? codeToString(found.code) : "ok");
+      scope.onEnd = end;
     }
+    const ended: typeof end = scope ? (found) => scope.ended(found) : end;
     let answer: ReturnType<Next>;
     try {
       answer = next(req);
     } catch (thrown) {
-      finished(call, codeOf(thrown));
+      ended(toProblem(thrown));
       throw thrown;
     }
-    if (scope === undefined) {
+    // The answer of the implementation tells by itself: to wait for it too would cost every call.
+    if (scope === undefined || answer !== scope.answer) {
       answer.then(
-        () => finished(call, "ok"),
-        (thrown: unknown) => finished(call, codeOf(thrown)),
+        () => ended(undefined),
+        (thrown: unknown) => ended(toProblem(thrown)),
       );
     }
     return answer;

@@ -2,7 +2,6 @@
  * Executes calls: read the arguments, validate, run, validate the result,
  * write it. Whatever goes wrong becomes the failure of that one call.
  */
-
 import type { Executable, ReadyService } from "../describe.ts";
 import {
   type AbortReason,

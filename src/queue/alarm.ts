@@ -5,7 +5,7 @@ const GRAIN_MS = 50;
 const MAX_TIMES = 10_000;
 
 /** Node's timers count in 31 bits: a longer wait is taken in parts. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Rings at the times it was set for, at most 50 ms later, so that what falls

@@ -55,10 +55,10 @@ export class Changes {
 
   /** Tells all who listen that there is nothing more to wait for. */
   close(): void {
-    this.#deadlines[Symbol.dispose]();
     for (const listeners of this.#listeners.values()) {
       listeners.each((listener) => listener.onClose());
     }
+    this.#deadlines.clear();
   }
 
   /** Begins listening; the returned function ends it. */

@@ -1,8 +1,7 @@
+import { MAX_TIMER_MS } from "./alarm.ts";
+
 /** Deadlines closer together than this are looked at together. */
 const GRAIN_MS = 50;
-
-/** Node's timers count in 31 bits: a longer wait is taken in parts. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * One timer for all who have a deadline, of which few are ever reached: to
@@ -10,11 +9,10 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * costs as much as the rest of it. Whoever reaches a deadline is told at most
  * 50 ms late. Times are those of `performance.now()`.
  */
-export class Deadlines implements Disposable {
+export class Deadlines {
   readonly #look: (nowMs: number) => number;
   #nextMs = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-  #ended = false;
 
   /** `look` ends what is due and returns the earliest deadline of what is left; Infinity for none. */
   constructor(look: (nowMs: number) => number) {
@@ -23,14 +21,14 @@ export class Deadlines implements Disposable {
 
   /** There is a deadline at this time. */
   expect(deadlineMs: number): void {
-    if (deadlineMs < this.#nextMs && !this.#ended) {
+    if (deadlineMs < this.#nextMs) {
       this.#schedule(deadlineMs);
     }
   }
 
-  /** Looks no more. The timer would keep everything that `look` knows. */
-  [Symbol.dispose](): void {
-    this.#ended = true;
+  /** Nobody has a deadline any more. Until the next, the timer would keep all that `look` knows. */
+  clear(): void {
+    this.#nextMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#timer);
   }
 

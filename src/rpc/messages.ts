@@ -1,6 +1,6 @@
 /** From the domain's types to the messages of `tessera.v1`. */
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type Duration, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   FailureReason,
   ResultFormat,
@@ -20,7 +20,6 @@ import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEvent, TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { type ResultOptions, resultMessage, toStoredResult, valueMessage } from "./stored.ts";
-import { toTimestamp } from "./timestamp.ts";
 
 export const STATUS = {
   queued: TaskStatus.QUEUED,
@@ -67,6 +66,18 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePlace
   };
 }
 
+/** A time in milliseconds since 1970; none for none. */
+function toTimestamp(timeMs: number): Timestamp;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined {
+  if (timeMs === undefined) {
+    return undefined;
+  }
+  const seconds = Math.floor(timeMs / 1000);
+  const nanos = Math.round((timeMs - seconds * 1000) * 1_000_000);
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
+}
+
 function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {
   return create(TaskFailureSchema, { reason: REASON[reason], code, message });
 }
@@ -74,7 +85,7 @@ function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMe
 export function toEventMessage({ sequence, timeMs, attempt, body }: TaskEvent): TaskEventMessage {
   return create(TaskEventSchema, {
     sequence: BigInt(sequence),
-    time: timestampFromMs(timeMs),
+    time: toTimestamp(timeMs),
     attempt,
     event: toEventBody(body),
   });

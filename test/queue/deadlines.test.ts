@@ -59,10 +59,14 @@ test("a deadline further away than a timer can count is reached in its time", ()
   expect(ended).toHaveLength(1);
 });
 
-test("once ended it looks no more, whatever is still expected", () => {
-  const { ended, deadlines, beganMs, looks } = waits(100);
-  deadlines[Symbol.dispose]();
-  deadlines.expect(beganMs + 10);
+test("what was cleared is looked at no more, and what is expected later is", () => {
+  const { ended, open, deadlines, beganMs, looks } = waits(100);
+  deadlines.clear();
   vi.advanceTimersByTime(1_000);
   expect([ended, looks(), vi.getTimerCount()]).toEqual([[], 0, 0]);
+  open.clear();
+  open.add(beganMs + 1_200);
+  deadlines.expect(beganMs + 1_200);
+  vi.advanceTimersByTime(1_000);
+  expect([ended.length, looks()]).toEqual([1, 1]);
 });

@@ -50,6 +50,16 @@ function isFree(changes: Changes): boolean {
 }
 
 describe("waiting for a task", () => {
+  test("ends when its time is over, also one that begins while the node shuts down", async () => {
+    const { task } = waiting({ waitMs: 1 });
+    expect(await task).toBe(QUEUED);
+    const changes = new Changes(1);
+    changes.close();
+    const enough = () => false;
+    const late = { changes, taskId: "t", waitMs: 1, signal: undefined, read: () => QUEUED, enough };
+    expect(await waitFor(late)).toBe(QUEUED);
+  });
+
   test("ends with the change that was waited for", async () => {
     const { changes, task } = waiting({});
     changes.publish("t", QUEUED);

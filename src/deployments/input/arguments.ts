@@ -73,7 +73,7 @@ export class ArgumentsReader {
       if (!isUtf8(data)) {
         throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
       }
-      const text = bufferOf(data).toString();
+      const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
       return this.#fromObject(parseObject(text), text, keeper);
     }
     throw problem(
@@ -168,10 +168,6 @@ export class ArgumentsReader {
       { violations: violations.slice(0, MAX_VIOLATIONS) },
     );
   }
-}
-
-function bufferOf(data: Uint8Array): Buffer {
-  return Buffer.isBuffer(data) ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
 }
 
 /** What comes before the parameters of a content type. */

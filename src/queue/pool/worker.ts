@@ -202,7 +202,10 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   expect(deadlineMs: number): void {
-    this.#deadlines.expect(deadlineMs);
+    // What begins in a worker that has ended is displaced at once.
+    if (!this.ended) {
+      this.#deadlines.expect(deadlineMs);
+    }
   }
 
   /** Ends the process for the sake of one execution; what else runs in it is not to blame. */
@@ -344,7 +347,7 @@ export class WorkerProcess implements ExecutionHost {
 
   #lost(reason: string): void {
     this.#pulse[Symbol.dispose]();
-    this.#deadlines[Symbol.dispose]();
+    this.#deadlines.clear();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {
       // Nobody may be loading it any more.

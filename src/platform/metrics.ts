@@ -21,12 +21,18 @@ export function nodeMetrics(port: number, now: () => number): Metrics {
   return new Metrics({ node: port === 0 ? hostname() : `${hostname()}:${port}`, now });
 }
 
-/** The storage, with the time that its operations take. */
+/** The storage, with the time that its operations take: as it tells itself, or else as seen from outside. */
 export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
-  return measured(storage, metrics, {
-    parts: ["accounts", "hosting"],
-    blame: (err) => (toProblem(err).reason === "STORAGE_UNAVAILABLE" ? "unavailable" : "error"),
+  const blame = (err: unknown) =>
+    toProblem(err).reason === "STORAGE_UNAVAILABLE" ? "unavailable" : "error";
+  if (storage.observe === undefined) {
+    return measured(storage, metrics, { parts: ["accounts", "hosting"], blame });
+  }
+  storage.observe((operation, tookMs, err) => {
+    const result = err === undefined ? "ok" : blame(err);
+    metrics.storageOperationFinished({ operation, result, seconds: tookMs / 1_000 });
   });
+  return storage;
 }
 
 export interface FederationOptions {

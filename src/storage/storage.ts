@@ -100,6 +100,9 @@ export type CancelOutcome =
   /** It was not queued; nothing changed. */
   | { readonly outcome: "not_queued"; readonly task: Task };
 
+/** Told of a question to the database: how long it took, and what it failed with, if it did. */
+export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
+
 export interface Storage extends AsyncDisposable {
   readonly capabilities: {
     /** Other nodes may use the same database: only expired leases are rescued at start. */
@@ -116,6 +119,13 @@ export interface Storage extends AsyncDisposable {
 
   /** What nodes have counted, for each other. */
   readonly metrics: MetricsStorage;
+
+  /**
+   * From now on, tells of each of its operations, those of `accounts` and
+   * `hosting` with that before their names, and not of those of `metrics`.
+   * Absent where whoever wants to know has to look on from outside.
+   */
+  observe?(observer: OperationObserver): void;
 
   /** Opens the database and brings its schema up to date. Rejects with a message that says what to do. */
   start(): Promise<void>;

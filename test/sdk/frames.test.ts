@@ -30,18 +30,24 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 describe("frames", () => {
-  test("arrive as they were sent, wherever the stream is cut", () => {
-    const message = fc.record({
-      text: fc.string(),
-      bytes: fc.uint8Array(),
-      list: fc.array(fc.nat()),
-    });
+  test("arrive as they were sent, as JSON or not, wherever the stream is cut", () => {
+    const text = fc.string({ unit: "binary" });
+    const message = fc.oneof(
+      fc.record({ text, bytes: fc.uint8Array(), list: fc.array(fc.nat()) }),
+      fc.record({ text, json: fc.constant(true), list: fc.array(text) }),
+    );
     fc.assert(
       fc.property(fc.array(message), fc.array(fc.nat()), (sent, places) => {
-        const stream = Buffer.concat(sent.map(encodeFrame));
+        const stream = Buffer.concat(sent.map((one) => encodeFrame(one, "json" in one)));
         expect(read(cut(stream, places))).toEqual({ messages: sent, broken: [] });
       }),
     );
+  });
+
+  test("of JSON that cannot be read break the stream too", () => {
+    const { messages, broken } = read([Buffer.from([2, 0, 0, 0]), Buffer.from("{]")]);
+    expect(messages).toEqual([]);
+    expect(broken).toEqual([expect.stringContaining("cannot be read")]);
   });
 
   test("that are too large break the stream before they have arrived", () => {

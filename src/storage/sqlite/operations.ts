@@ -24,7 +24,13 @@ import { survey } from "./survey.ts";
 /** The methods of the queue's port that are questions to the database. */
 type QueueOperationName = Exclude<
   keyof Storage,
-  "accounts" | "hosting" | "metrics" | "capabilities" | "start" | typeof Symbol.asyncDispose
+  | "accounts"
+  | "hosting"
+  | "metrics"
+  | "capabilities"
+  | "start"
+  | "observe"
+  | typeof Symbol.asyncDispose
 >;
 
 export type OperationName =

@@ -1,7 +1,7 @@
 /** Tasks, attempts and payloads as values one after the other; what writes and what reads go together. */
 import type { Payload } from "../../sdk/protocol.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd, NewTask } from "../storage.ts";
+import type { Attempt, AttemptEnd, NewTask, TaskKey } from "../storage.ts";
 import type { ValueReader } from "./values.ts";
 
 export function packNewTask(out: unknown[], task: NewTask): void {
@@ -46,9 +46,17 @@ export function unpackNewTask(values: ValueReader): NewTask {
 }
 
 export function packTask(out: unknown[], task: Task): void {
+  out.push(task.deploymentId, task.taskId);
+  packState(out, task);
+}
+
+export function unpackTask(values: ValueReader): Task {
+  return unpackState(values, { deploymentId: values.next(), taskId: values.next() });
+}
+
+/** All of a task but its key. */
+export function packState(out: unknown[], task: Task): void {
   out.push(
-    task.deploymentId,
-    task.taskId,
     task.endpoint,
     task.status,
     task.createdAtMs,
@@ -68,10 +76,11 @@ export function packTask(out: unknown[], task: Task): void {
   );
 }
 
-export function unpackTask(values: ValueReader): Task {
+/** @param key the texts with which it was asked for: who compares them with themselves does so at once. */
+export function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Task {
   return {
-    deploymentId: values.next(),
-    taskId: values.next(),
+    deploymentId,
+    taskId,
     endpoint: values.next(),
     status: values.next(),
     createdAtMs: values.next(),

@@ -6,17 +6,19 @@
  * end, is written value by value, everything else as one value.
  */
 import type { Payload } from "../../sdk/protocol.ts";
-import type { NewTask, SubmitOutcome } from "../storage.ts";
+import type { NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import {
   packEnd,
   packNewTask,
+  packState,
   packTask,
   toPayload,
   toValue,
   unpackEnd,
   unpackNewTask,
+  unpackState,
   unpackTask,
 } from "./packed-tasks.ts";
 import { ValueReader } from "./values.ts";
@@ -93,19 +95,19 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
         packFound(out, task);
       }
     },
-    unpackResult: (values, { ends }) => ends.map(() => unpackFound(values)),
+    unpackResult: (values, { ends }) => ends.map(({ attempt }) => unpackFound(values, attempt)),
   },
 };
 
 function packFound(out: unknown[], task: OperationResult<"getTask">): void {
   out.push(task !== undefined);
   if (task) {
-    packTask(out, task);
+    packState(out, task);
   }
 }
 
-function unpackFound(values: ValueReader): OperationResult<"getTask"> {
-  return values.next<boolean>() ? unpackTask(values) : undefined;
+function unpackFound(values: ValueReader, key: TaskKey): OperationResult<"getTask"> {
+  return values.next<boolean>() ? unpackState(values, key) : undefined;
 }
 
 /** Who asked for a task to be stored knows what it then is, but for whether it was claimed. */

@@ -1,13 +1,6 @@
 /**
- * SQLite behind the storage port, off the event loop.
- *
- * A thread owns the connection (`thread.ts`). On this side every call joins
- * the next batch: while one batch is being committed, all that arrives forms
- * the following one, so the cost of waiting for the disk is shared by as many
- * calls as there are (group commit), without a timer and without a delay when
- * there is only one. Batches of a certain size do not wait: this side and the
- * thread then work at the same time rather than in turns, which is worth more
- * than what a batch costs.
+ * SQLite behind the storage port, off the event loop: a thread owns the
+ * connection (`thread.ts`), and calls go to it in batches (`batches.ts`).
  *
  * When the thread dies (out of memory, or the file under it was deleted), the
  * calls under way fail and another thread takes its place as soon as the file
@@ -22,24 +15,11 @@ import { portOver } from "../accounts/operation.ts";
 import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
 import { HOSTING_OPERATIONS } from "../hosting/operations.ts";
 import { METRICS_OPERATIONS } from "../metrics/operations.ts";
-import type { Storage } from "../storage.ts";
-import { unavailable } from "../unavailable.ts";
+import type { OperationObserver, Storage } from "../storage.ts";
+import { Batches } from "./batches.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import { type Operation, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
 import type { ThreadMessage, ThreadOptions } from "./thread.ts";
-
-/** Calls that may wait for the database; more are refused rather than kept in memory. */
-const MAX_PENDING = 50_000;
-
-/** Calls in one transaction: bounds how long a single one can take. */
-const MAX_BATCH = 2_000;
-
-/** So many calls go at once: the thread stores them while the rest of the turn is computed. */
-const EAGER_BATCH = 32;
-
-/** One that is being stored, and one that the thread can begin with when it has. */
-const MAX_BATCHES_UNDER_WAY = 2;
 
 /**
  * For what the thread makes and drops with each batch. Without a limit that
@@ -49,11 +29,6 @@ const YOUNG_MIB = 24;
 
 /** Pause before a thread that has ended is replaced. */
 const RESTART_MS = 500;
-
-interface Pending extends Operation {
-  resolve(value: unknown): void;
-  reject(err: unknown): void;
-}
 
 export interface SqliteOptions {
   /**
@@ -71,14 +46,9 @@ export class SqliteStorage implements Storage {
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
   #restarting: Promise<void> | undefined;
-  /** Why there is no thread. */
-  #lostFor: unknown;
+  readonly #batches = new Batches();
   readonly #closing = new AbortController();
   #releaseLock: (() => void) | undefined;
-  #waiting: Pending[] = [];
-  /** Batches, in the order in which they were sent and will be answered. */
-  #underWay: Pending[][] = [];
-  #scheduled = false;
 
   /** `path` is a file, or `:memory:`. */
   constructor(path: string, { ownsQueue = true }: SqliteOptions = {}) {
@@ -102,6 +72,10 @@ export class SqliteStorage implements Storage {
         : message;
       throw new Error(`cannot open the database ${this.#path}: ${reason}`, { cause: err });
     }
+  }
+
+  observe(observer: OperationObserver): void {
+    this.#batches.observer = observer;
   }
 
   submitTasks = this.#operation("submitTasks");
@@ -135,16 +109,19 @@ export class SqliteStorage implements Storage {
   oldestWaiting = this.#operation("oldestWaiting");
   nextRunAt = this.#operation("nextRunAt");
 
-  readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) => this.#operation(name));
-  readonly hosting = portOver(HOSTING_OPERATIONS, (name) => this.#operation(name));
-
-  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name));
+  readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) =>
+    this.#operation(name, `accounts.${name}`),
+  );
+  readonly hosting = portOver(HOSTING_OPERATIONS, (name) =>
+    this.#operation(name, `hosting.${name}`),
+  );
+  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name, ""));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#restarting;
     this.#thread?.postMessage("close");
-    this.#thread = undefined;
+    this.#use(undefined);
     await this.#ended;
     this.#releaseLock?.();
     this.#releaseLock = undefined;
@@ -168,7 +145,7 @@ export class SqliteStorage implements Storage {
     });
     thread.on("message", (message: ThreadMessage) => {
       if (!("type" in message)) {
-        this.#settle(message);
+        this.#batches.settle(message);
       }
     });
     let cause: unknown = new Error("the storage thread has ended");
@@ -176,19 +153,18 @@ export class SqliteStorage implements Storage {
       cause = err;
     });
     thread.on("exit", () => this.#lose(cause));
+    this.#use(thread);
+  }
+
+  #use(thread: Worker | undefined): void {
     this.#thread = thread;
+    this.#batches.thread = thread;
   }
 
   /** The thread has ended: by itself, unless the storage is closing. */
   #lose(cause: unknown): void {
-    this.#thread = undefined;
-    this.#lostFor = cause;
-    const pending = [...this.#underWay.flat(), ...this.#waiting];
-    this.#underWay = [];
-    this.#waiting = [];
-    for (const { reject } of pending) {
-      reject(unavailable(cause));
-    }
+    this.#use(undefined);
+    this.#batches.lose(cause);
     if (this.#closing.signal.aborted) {
       return;
     }
@@ -212,96 +188,15 @@ export class SqliteStorage implements Storage {
         if (signal.aborted) {
           break;
         }
-        this.#lostFor = err;
+        this.#batches.lose(err);
       }
     }
     this.#restarting = undefined;
   }
 
-  #operation<Name extends OperationName>(name: Name) {
-    return (parameters: OperationParameters<Name>): Promise<OperationResult<Name>> =>
-      new Promise((resolve, reject) => {
-        if (this.#thread === undefined || this.#waiting.length >= MAX_PENDING) {
-          const waiting = `${this.#waiting.length} calls are waiting for the database`;
-          reject(unavailable(this.#thread ? waiting : this.#lostFor));
-          return;
-        }
-        this.#waiting.push({
-          name,
-          parameters,
-          resolve: resolve as (value: unknown) => void,
-          reject,
-        });
-        this.#schedule();
-      });
-  }
-
-  /** Calls of one turn share a transaction; they leave at the end of it, or before when they are many. */
-  #schedule(): void {
-    if (this.#isDue) {
-      this.#send();
-    } else if (this.#underWay.length === 0 && !this.#scheduled) {
-      this.#scheduled = true;
-      setImmediate(() => {
-        this.#scheduled = false;
-        this.#sendIfIdle();
-      });
-    }
-  }
-
-  /** What waits is worth a batch of its own, also beside another. */
-  get #isDue(): boolean {
-    return this.#waiting.length >= EAGER_BATCH && this.#underWay.length < MAX_BATCHES_UNDER_WAY;
-  }
-
-  #sendIfIdle(): void {
-    if (this.#underWay.length === 0 && this.#waiting.length > 0) {
-      this.#send();
-    }
-  }
-
-  #send(): void {
-    this.#post(this.#waiting.splice(0, MAX_BATCH));
-  }
-
-  /** A call that cannot be copied to the thread fails alone. */
-  #post(batch: Pending[]): void {
-    try {
-      this.#thread?.postMessage(packOperations(batch));
-    } catch (err) {
-      if (batch.length === 1) {
-        batch[0]?.reject(err);
-      } else {
-        for (const one of batch) {
-          this.#post([one]);
-        }
-      }
-      return;
-    }
-    this.#underWay.push(batch);
-  }
-
-  #settle(packed: readonly unknown[]): void {
-    const settled = this.#underWay.shift() ?? [];
-    if (this.#isDue) {
-      this.#send();
-    }
-    this.#sendIfIdle();
-    let outcomes: Outcome[];
-    try {
-      outcomes = unpackOutcomes(settled, packed);
-    } catch (err) {
-      outcomes = settled.map(() => ({ error: String(err), temporary: true }));
-    }
-    settled.forEach((pending, index) => {
-      const outcome = outcomes[index] ?? { error: "it has no outcome", temporary: false };
-      if ("value" in outcome) {
-        pending.resolve(outcome.value);
-      } else {
-        const { error, temporary } = outcome;
-        pending.reject(temporary ? unavailable(error) : new Error(`${pending.name}: ${error}`));
-      }
-    });
+  #operation<Name extends OperationName>(name: Name, toldAs: string = name) {
+    return (parameters: OperationParameters<Name>) =>
+      this.#batches.call(name, parameters, toldAs) as Promise<OperationResult<Name>>;
   }
 }
 

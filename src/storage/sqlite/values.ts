@@ -23,6 +23,10 @@ export class ValueReader {
 
   /** A count, and then so many. */
   list<One>(readOne: (values: ValueReader) => One): One[] {
-    return Array.from({ length: this.next<number>() }, () => readOne(this));
+    const list: One[] = [];
+    for (let left = this.next<number>(); left > 0; left -= 1) {
+      list.push(readOne(this));
+    }
+    return list;
   }
 }

@@ -67,6 +67,8 @@ export function createListener(
       requestTimeout: requestMs,
       connectionsCheckingInterval: checkEveryMs,
       maxHeaderSize: MAX_HEADER_BYTES,
+      // A request without a body, as nearly every GET is, has ended when it comes: no events tell of that.
+      optimizeEmptyRequests: true,
     },
     handler,
   );

@@ -33,6 +33,10 @@ export function readBody(
   maxBytes: number,
   deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
 ): Promise<Buffer> {
+  if (raw.readableEnded) {
+    // It has none, and nothing will tell so (`listener.ts`).
+    return Promise.resolve(Buffer.alloc(0));
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -127,7 +131,8 @@ export function bodyTooLarge(maxBytes: number): Error {
 export function cut(raw: FastifyRequest["raw"]): void {
   const { stream } = raw as { readonly stream?: ServerHttp2Stream };
   if (stream === undefined) {
-    raw.destroy();
+    // A request without a body is destroyed already, and its connection is not.
+    raw.socket.destroy();
   } else {
     stream.close(constants.NGHTTP2_CANCEL);
   }

@@ -200,7 +200,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/get",
       methods: ["GET", "HEAD"],
-      async handle(req, reply, from) {
+      handle(req, reply, from) {
         const message: GetTaskResultRequest = {
           ...asked(req),
           $typeName: "tessera.v1.GetTaskResultRequest",
@@ -208,9 +208,11 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
           resultFormat: ResultFormat.BODY,
         };
         const bodies = bodiesOf(from);
-        const answer = await invoke.unary(getTaskResult, message, from);
-        const { taskId } = message;
-        return sendResult(reply, answer.message as TaskResult, { bodies, asked: { req, taskId } });
+        return invoke.unary(getTaskResult, message, from).then((answer) => {
+          const { taskId } = message;
+          const result = answer.message as TaskResult;
+          return sendResult(reply, result, { bodies, asked: { req, taskId } });
+        });
       },
     },
     {

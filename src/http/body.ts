@@ -2,6 +2,7 @@
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { problem } from "../errors.ts";
+import type { BodyShare } from "./budget.ts";
 
 /**
  * How much of a body that is refused is thrown away so that its sender gets
@@ -37,64 +38,102 @@ export function readBody(
     // It has none, and nothing will tell so (`listener.ts`).
     return Promise.resolve(Buffer.alloc(0));
   }
+  const announcedBytes = Number(headers["content-length"] ?? 0);
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let refused = false;
-    const refuse = (err: unknown) => {
-      refused = true;
-      chunks.length = 0;
-      reject(err);
-    };
-    /** Counts what is held from now on, or refuses it. */
-    const hold = (bytes: number) => {
-      if (bytes > maxBytes) {
-        refuse(bodyTooLarge(maxBytes));
-        return;
-      }
-      try {
-        bodyShare?.hold(bytes);
-      } catch (err) {
-        refuse(err);
-      }
-    };
-    hold(Number(headers["content-length"] ?? 0));
-    raw.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > DISCARD_BYTES) {
-        cut(raw);
-      } else if (!refused) {
-        chunks.push(chunk);
-        hold(size);
-      }
-    });
-    const late = (limitMs: number): void => {
-      const message = `the body did not arrive in time: it may take ${limitMs / 1000} s`;
-      refuse(problem("BODY_MALFORMED", message));
-      setTimeout(() => cut(raw), ANSWER_MS).unref();
-    };
-    const deadline =
-      deadlineMs === undefined ? undefined : setTimeout(late, deadlineMs, deadlineMs);
+    const reading = new BodyReading({ raw, share: bodyShare, maxBytes, resolve, reject });
+    reading.begin(announcedBytes, deadlineMs);
+  });
+}
+
+type RawRequest = FastifyRequest["raw"];
+
+interface BodyReadingOptions {
+  readonly raw: RawRequest;
+  readonly share: BodyShare | undefined;
+  readonly maxBytes: number;
+  readonly resolve: (body: Buffer) => void;
+  readonly reject: (err: unknown) => void;
+}
+
+/** The reading of one body: one object, because every call with a body has one. */
+class BodyReading {
+  readonly #options: BodyReadingOptions;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #refused = false;
+  #ended = false;
+  #deadline: NodeJS.Timeout | undefined;
+
+  constructor(options: BodyReadingOptions) {
+    this.#options = options;
+  }
+
+  begin(announcedBytes: number, deadlineMs: number | undefined): void {
+    const { raw } = this.#options;
+    this.#hold(announcedBytes);
+    if (deadlineMs !== undefined) {
+      this.#deadline = setTimeout(() => this.#late(deadlineMs), deadlineMs);
+    }
     // What is told once needs no listener that takes itself away, which costs twice as much.
-    let ended = false;
-    const broken = () => {
-      // Every request is closed after its end, and an error is costly to make.
-      if (!ended) {
-        clearTimeout(deadline);
-        reject(problem("BODY_MALFORMED", "the body ended before its end"));
-      }
-    };
-    raw.on("end", () => {
-      ended = true;
-      clearTimeout(deadline);
-      resolve(only(chunks) ?? Buffer.concat(chunks));
-    });
+    raw.on("data", (chunk: Buffer) => this.#take(chunk));
+    raw.on("end", () => this.#end());
+    const broken = () => this.#break();
     raw.on("error", broken);
     raw.on("close", broken);
     if (raw.destroyed) {
-      broken();
+      this.#break();
     }
-  });
+  }
+
+  #take(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > DISCARD_BYTES) {
+      cut(this.#options.raw);
+    } else if (!this.#refused) {
+      this.#chunks.push(chunk);
+      this.#hold(this.#size);
+    }
+  }
+
+  #end(): void {
+    this.#ended = true;
+    clearTimeout(this.#deadline);
+    this.#options.resolve(only(this.#chunks) ?? Buffer.concat(this.#chunks));
+  }
+
+  #break(): void {
+    // Every request is closed after its end, and an error is costly to make.
+    if (!this.#ended) {
+      clearTimeout(this.#deadline);
+      this.#options.reject(problem("BODY_MALFORMED", "the body ended before its end"));
+    }
+  }
+
+  #late(limitMs: number): void {
+    const message = `the body did not arrive in time: it may take ${limitMs / 1000} s`;
+    this.#refuse(problem("BODY_MALFORMED", message));
+    setTimeout(() => cut(this.#options.raw), ANSWER_MS).unref();
+  }
+
+  /** Counts what is held from now on, or refuses it. */
+  #hold(bytes: number): void {
+    const { share, maxBytes } = this.#options;
+    if (bytes > maxBytes) {
+      this.#refuse(bodyTooLarge(maxBytes));
+      return;
+    }
+    try {
+      share?.hold(bytes);
+    } catch (err) {
+      this.#refuse(err);
+    }
+  }
+
+  #refuse(err: unknown): void {
+    this.#refused = true;
+    this.#chunks.length = 0;
+    this.#options.reject(err);
+  }
 }
 
 /**

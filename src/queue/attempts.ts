@@ -12,11 +12,11 @@ import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Ends, type EndsOptions } from "./ends.ts";
 import { RunTimes } from "./estimate.ts";
-import { EventPace } from "./event-pace.ts";
-import { failureFields, logLine } from "./log.ts";
+import { failureFields, logLine, type ServiceLine } from "./log.ts";
 import { outcomeOf } from "./outcome.ts";
-import type { Execution, ExecutionEnd } from "./pool/execution.ts";
+import type { ExecutionEnd } from "./pool/execution.ts";
 import type { Slot } from "./pool/pool.ts";
+import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
 import { attemptEnd, waited } from "./traced.ts";
 
 export interface AttemptsOptions extends EndsOptions {
@@ -27,16 +27,10 @@ export interface AttemptsOptions extends EndsOptions {
   onSlotFree(): void;
 }
 
-interface Running {
-  readonly task: Task;
-  readonly leaseId: string;
-  readonly execution: Execution;
-}
-
-export class Attempts {
+export class Attempts implements AttemptListener {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
-  readonly #running = new SlotMap<string, Running>();
+  readonly #running = new SlotMap<string, RunningAttempt>();
   readonly #ends: Ends;
 
   constructor(options: AttemptsOptions) {
@@ -46,22 +40,18 @@ export class Attempts {
 
   /** A task that runs here, as it was claimed. */
   get(taskId: string): Task | undefined {
-    return this.#running.get(taskId)?.task;
+    return this.#running.get(taskId)?.begun.claimed.task;
   }
 
   /** True while an attempt runs here, and until its end is recorded. */
   knows(attempt: Attempt): boolean {
-    return (
-      this.#running.get(attempt.taskId)?.task.attempt === attempt.attempt ||
-      this.#ends.isUnderWay(attempt)
-    );
+    return this.get(attempt.taskId)?.attempt === attempt.attempt || this.#ends.isUnderWay(attempt);
   }
 
   /** Runs a claimed task in a slot, and gives the slot back at its end. */
   start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
     const { task } = claimed;
-    const { now, tracing } = this.#options;
-    const attempt = attemptOf(claimed);
+    const { tracing } = this.#options;
     if (tracing) {
       this.#traceWait(tracing, task);
     }
@@ -69,52 +59,41 @@ export class Attempts {
       ...{ endpoint: endpoint.name, kind: "task", parent: task.trace },
       ...{ taskId: task.taskId, attempt: task.attempt },
     });
-    const trace = (span ?? task).trace;
-    // Few tasks tell anything of themselves.
-    let pace: EventPace | undefined;
-    const startedMs = performance.now();
-    const execution = slot.execute(
-      { arguments: claimed.arguments, taskId: task.taskId, attempt: task.attempt, trace },
-      {
-        onEnd: (end) => {
-          slot.release();
-          this.#running.take(task.taskId);
-          const runMs = performance.now() - startedMs;
-          this.runTimes.add(endpoint.name, runMs);
-          this.#options.onSlotFree();
-          if (end.kind === "failure") {
-            this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
-          }
-          if (end.kind === "lost") {
-            this.#event(attempt, {
-              kind: "log",
-              level: "error",
-              message: lostMessage(end.message),
-            });
-          }
-          const outcome = this.#outcome(end, task, endpoint);
-          span?.end(attemptEnd(end, outcome));
-          this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
-        },
-        onProgress: (fraction, message) => {
-          pace ??= new EventPace();
-          if (pace.admitProgress(fraction, now())) {
-            this.#event(attempt, { kind: "progress", fraction, message });
-          }
-        },
-        onLog: (line) => {
-          logLine(this.#options.log, line, { ...logged(task), ...slot.ranIn });
-          pace ??= new EventPace();
-          if (pace.admitLog()) {
-            this.#event(attempt, { kind: "log", ...line });
-          }
-        },
-      },
-    );
-    this.#running.set(task.taskId, { task, leaseId: claimed.leaseId, execution });
+    const running = new RunningAttempt({ claimed, endpoint, slot, span }, this);
+    running.begin();
+    this.#running.set(task.taskId, running);
     this.#options.changes.publish(task.taskId, task);
     const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
     this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);
+  }
+
+  ended({ begun, startedMs }: RunningAttempt, end: ExecutionEnd): void {
+    const { claimed, endpoint, slot, span } = begun;
+    const { task } = claimed;
+    slot.release();
+    this.#running.take(task.taskId);
+    const runMs = performance.now() - startedMs;
+    this.runTimes.add(endpoint.name, runMs);
+    this.#options.onSlotFree();
+    const attempt = attemptOf(claimed);
+    if (end.kind === "failure") {
+      this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
+    }
+    if (end.kind === "lost") {
+      this.#event(attempt, { kind: "log", level: "error", message: lostMessage(end.message) });
+    }
+    const outcome = this.#outcome(end, task, endpoint);
+    span?.end(attemptEnd(end, outcome));
+    this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
+  }
+
+  logged({ begun }: RunningAttempt, line: ServiceLine): void {
+    const { claimed, slot } = begun;
+    logLine(this.#options.log, line, { ...logged(claimed.task), ...slot.ranIn });
+  }
+
+  told({ begun }: RunningAttempt, body: TaskEventBody): void {
+    this.#event(attemptOf(begun.claimed), body);
   }
 
   /** Returns a claimed task to the queue without having run it. */
@@ -130,13 +109,13 @@ export class Attempts {
 
   /** The leases under which attempts run here. */
   leaseIds(): string[] {
-    return [...new Set(this.#running.values().map(({ leaseId }) => leaseId))];
+    return [...new Set(this.#running.values().map(({ begun }) => begun.claimed.leaseId))];
   }
 
   /** Aborts a task that runs here; false when it does not. */
   abort(taskId: string): boolean {
     const running = this.#running.get(taskId);
-    running?.execution.abort("cancelled");
+    running?.cancel();
     return running !== undefined;
   }
 
@@ -171,7 +150,7 @@ export class Attempts {
       .recordEvents({ events: [{ attempt, timeMs: now(), body }] })
       .then(() => changes.publish(attempt.taskId))
       .catch((err: unknown) => {
-        const { trace } = this.#running.get(attempt.taskId)?.task ?? {};
+        const { trace } = this.get(attempt.taskId) ?? {};
         const about = { err, ...attempt, ...loggedTrace(trace) };
         log.warn(about, "progress or log line was dropped");
       });

@@ -134,27 +134,15 @@ export class Queue {
    * A task and what it returned, waiting for its end when asked. The task is
    * not final when the time was not enough.
    */
-  async result(question: TaskQuestion): Promise<FinishedTask> {
+  result(question: TaskQuestion): Promise<FinishedTask> {
     const recent = this.#takeRecent(question);
     if (recent) {
-      return recent;
+      return Promise.resolve(recent);
     }
-    const task = question.waitMs
-      ? await this.#waitUntil(
-          question,
-          ({ status }) => isFinal(status),
-          () => this.#findState(question),
-        )
-      : await this.#find(question);
-    const { deploymentId, storage } = this.#options;
-    const { taskId } = task;
-    return (
-      this.#takeRecent(question) ?? {
-        task,
-        result:
-          task.status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined,
-      }
-    );
+    const finding = question.waitMs
+      ? this.#waitUntil(question, hasEnded, () => this.#findState(question))
+      : this.#find(question);
+    return finding.then((task) => this.#takeRecent(question) ?? this.#readResult(task));
   }
 
   /** Cancels a task that is queued, or, with `abort`, one that runs. */
@@ -197,6 +185,14 @@ export class Queue {
     const { taskId } = await this.#find(question);
     const key = { deploymentId, taskId };
     yield* watchEvents({ storage, changes, key, afterSequence, signal: question.signal });
+  }
+
+  async #readResult(task: Task): Promise<FinishedTask> {
+    const { deploymentId, storage } = this.#options;
+    const { taskId, status } = task;
+    const result =
+      status === "success" ? await storage.getResult({ deploymentId, taskId }) : undefined;
+    return { task, result };
   }
 
   #count({ endpoint }: Submission, { outcome }: SubmitOutcome): void {
@@ -270,6 +266,10 @@ export class Queue {
       enough,
     });
   }
+}
+
+function hasEnded({ status }: Task): boolean {
+  return isFinal(status);
 }
 
 /** It is to be deleted, and may be gone at any moment. */

@@ -18,10 +18,9 @@ import {
   type StreamRequest,
   type StreamResponse,
   type UnaryRequest,
-  type UnaryResponse,
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../errors.ts";
-import { LazyHeaders } from "./headers.ts";
+import { CallContext, UnaryAnswer } from "./call-context.ts";
 import type { Scope } from "./scope.ts";
 
 /** The scope goes with a request, also where interceptors hand on a changed copy of it. */
@@ -54,7 +53,7 @@ export function createInnermost(
       return (req) => {
         // The invoker has made one, and interceptors hand it on.
         const scope = scopeOf(req) as Scope;
-        const context = handlerContext(req);
+        const context = new CallContext(req, scope.deadlineMs);
         const failed = (thrown: unknown): never => {
           const found = scope.failure(thrown);
           scope.ended(found);
@@ -68,14 +67,7 @@ export function createInnermost(
             return failed(thrown);
           }
           scope.ended(undefined);
-          return {
-            stream: false,
-            message,
-            method,
-            service: method.parent,
-            header: context.responseHeader,
-            trailer: context.responseTrailer,
-          } as UnaryResponse;
+          return new UnaryAnswer(message, context);
         };
         const output = call((req as UnaryRequest).message, context);
         const answer =
@@ -89,7 +81,7 @@ export function createInnermost(
     case "server_streaming": {
       const call = (own as ServerStreaming).bind(implementation);
       return async (req) => {
-        const context = handlerContext(req);
+        const context = new CallContext(req, scopeOf(req)?.deadlineMs);
         const input = await single((req as StreamRequest).message);
         return {
           stream: true,
@@ -111,23 +103,6 @@ export function notImplemented(method: DescMethod): Problem {
   return problem("ROUTE_NOT_FOUND", `${method.parent.typeName}.${method.name} is not served here`, {
     code: Code.Unimplemented,
   });
-}
-
-function handlerContext(req: AnyRequest): HandlerContext {
-  const deadlineMs = scopeOf(req)?.deadlineMs;
-  return {
-    method: req.method,
-    service: req.service,
-    signal: req.signal,
-    timeoutMs: () => (deadlineMs === undefined ? undefined : deadlineMs - Date.now()),
-    requestMethod: req.requestMethod,
-    requestHeader: req.header,
-    responseHeader: new LazyHeaders(),
-    responseTrailer: new LazyHeaders(),
-    protocolName: "connect",
-    values: req.contextValues,
-    url: req.url,
-  };
 }
 
 function complete(desc: DescMessage, init: Init): Message {

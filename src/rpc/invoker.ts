@@ -133,20 +133,11 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
 
   function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
     const scope = new Scope(options.signal, options.timeoutMs);
-    const failed = (thrown: unknown): never => {
-      throw scope.failure(thrown);
-    };
     try {
       const req = requestOf(method, options, { scope, stream: false, message });
       const call = chainOf(method)(req);
-      if (scope.deadlineMs !== undefined) {
-        return scope
-          .race(call)
-          .catch(failed)
-          .finally(() => scope[Symbol.dispose]());
-      }
       // Another promise on top of this one would cost every call.
-      return call === scope.answer ? call : call.catch(failed);
+      return call === scope.answer && scope.deadlineMs === undefined ? call : limited(call, scope);
     } catch (thrown) {
       scope[Symbol.dispose]();
       return Promise.reject(scope.failure(thrown));
@@ -162,6 +153,20 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
   }
 
   return { unary, stream } as Invoker;
+}
+
+/** A call that may take longer than its caller allows, or fail with what is no `Problem` yet. */
+function limited<Answer>(call: Promise<Answer>, scope: Scope): Promise<Answer> {
+  const failed = (thrown: unknown): never => {
+    throw scope.failure(thrown);
+  };
+  if (scope.deadlineMs === undefined) {
+    return call.catch(failed);
+  }
+  return scope
+    .race(call)
+    .catch(failed)
+    .finally(() => scope[Symbol.dispose]());
 }
 
 /** What the interceptors see. */

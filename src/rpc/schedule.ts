@@ -16,12 +16,18 @@ export interface ScheduleFields {
   readonly startWithin?: Duration;
 }
 
+/** What nearly every request asks for. */
+const AT_ONCE = {};
+
 /** The schedule that a request asks for; throws REQUEST_INVALID for one that cannot be kept. */
 export function scheduleOf(
   fields: ScheduleFields,
   nowMs: number,
 ): Pick<SubmitOptions, "priority" | "runAtMs" | "startByMs"> {
   const { priority, runAt, delay, startBy, startWithin } = fields;
+  if ((priority ?? runAt ?? delay ?? startBy ?? startWithin) === undefined) {
+    return AT_ONCE;
+  }
   if (priority !== undefined && Math.abs(priority) > MAX_PRIORITY) {
     throw invalid("priority", `must be from -${MAX_PRIORITY} to ${MAX_PRIORITY}`);
   }

@@ -8,13 +8,18 @@ import { type Problem, problem, toProblem } from "../errors.ts";
 /** Node's timers count in 31 bits; more than this (24.8 days) is no limit at all. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export class Scope implements Disposable {
+/** Told of the end of a call, and with what it failed. */
+export interface EndListener {
+  ended(found: Problem | undefined): void;
+}
+
+export class Scope implements Disposable, EndListener {
   /** Aborts when the caller is gone or the time is up. */
   readonly signal: AbortSignal;
   /** When the time is up, in milliseconds since 1970; undefined: no limit. */
   readonly deadlineMs: number | undefined;
-  /** Set by an interceptor: told of the end of the call, and with what it failed. */
-  onEnd: ((found: Problem | undefined) => void) | undefined;
+  /** Set by an interceptor: told of the end of the call, once. */
+  listener: EndListener | undefined;
   /** The answer of the implementation; what it rejects with is what the caller sees. */
   answer: Promise<unknown> | undefined;
   readonly #release: (() => void) | undefined;
@@ -72,9 +77,9 @@ export class Scope implements Disposable {
 
   /** Tells of the end; who hears of it first tells, and once is enough. */
   ended(found: Problem | undefined): void {
-    const tell = this.onEnd;
-    this.onEnd = undefined;
-    tell?.(found);
+    const { listener } = this;
+    this.listener = undefined;
+    listener?.ended(found);
   }
 
   [Symbol.dispose](): void {

@@ -21,11 +21,12 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
     return toTaskMessage(task, name, await queue.place(task));
   },
 
-  async getTaskResult(req, ctx) {
+  getTaskResult(req, ctx) {
     const deployment = deploymentOf(ctx);
-    const finished = await deployment.queue.result(question(req, ctx));
     const bodies = ctx.values.get(streamedBodies);
-    return answer(finished, deployment, { format: req.resultFormat, bodies });
+    return deployment.queue
+      .result(question(req, ctx))
+      .then((finished) => answer(finished, deployment, { format: req.resultFormat, bodies }));
   },
 
   async cancelTask(req, ctx) {

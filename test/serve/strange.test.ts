@@ -160,13 +160,16 @@ describe("without a body, and without a word of its length", () => {
     ["an RPC of bytes", "POST /tessera.v1.TaskService/ListTasks", 200, "application/proto"],
     ["a form", "POST /keys", 400, "multipart/form-data; boundary=XX"],
     ["something that is not there", "DELETE /nothing/there/is", 404],
-  ])("%s is answered, and what follows on its connection", async (_, line, status, type) => {
-    const head = `${line} HTTP/1.1\r\nhost: x\r\n${type ? `content-type: ${type}\r\n` : ""}`;
-    const answers = await served.bytes(
-      `${head}\r\nGET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
-    );
-    expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`, "HTTP/1.1 200"]);
-  });
+  ])(
+    "%s is answered, and what follows on its connection",
+    async (_, line, status, type?: string) => {
+      const head = `${line} HTTP/1.1\r\nhost: x\r\n${type ? `content-type: ${type}\r\n` : ""}`;
+      const answers = await served.bytes(
+        `${head}\r\nGET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+      );
+      expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`, "HTTP/1.1 200"]);
+    },
+  );
 });
 
 describe("what is not HTTP", () => {

@@ -6,7 +6,7 @@
  * itself.
  */
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { authorize } from "../../auth/permissions.ts";
@@ -22,6 +22,8 @@ import {
   setMember,
 } from "../caller.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
+
+type AnyRequest = UnaryRequest | StreamRequest;
 
 export interface AuthorizeOptions {
   /** See `Situation`. */
@@ -50,18 +52,13 @@ export function createAuthorizeInterceptor(
       authorize(caller.principal, access, { standalone });
     }
     refuseForeignHost(caller);
-    let admit: Admit;
-    if (isOfDeployment) {
-      const header = req.header.get(DEPLOYMENT_HEADER) ?? "";
-      admit = (message) => admitToDeployment(message, { header, contextValues, locate });
-    } else if (isInOrganization(access)) {
-      admit = (message) => {
-        const member = memberIn(caller, namedOrganization(message));
-        authorize(caller.principal, access, member);
-        setMember(contextValues, member);
-        return undefined;
-      };
-    } else {
+    if (isOfDeployment && !req.stream && isAdmitted(req.message, contextValues)) {
+      return next(req);
+    }
+    const admit = isOfDeployment
+      ? toDeployment(req, locate)
+      : isInOrganization(access) && toOrganization(contextValues, caller, access);
+    if (!admit) {
       return next(req);
     }
     if (req.stream) {
@@ -75,20 +72,31 @@ export function createAuthorizeInterceptor(
 /** Throws, or rejects where it has to ask, when the caller may not send this. */
 type Admit = (message: Message) => Promise<void> | undefined;
 
+function toDeployment({ header: headers, contextValues }: AnyRequest, locate: Locate): Admit {
+  const header = headers.get(DEPLOYMENT_HEADER) ?? "";
+  return (message) =>
+    isAdmitted(message, contextValues)
+      ? undefined
+      : locate(contextValues, { named: namedDeployment(message), header });
+}
+
+function toOrganization(contextValues: ContextValues, caller: Caller, access: Access): Admit {
+  return (message) => {
+    const member = memberIn(caller, namedOrganization(message));
+    authorize(caller.principal, access, member);
+    setMember(contextValues, member);
+    return undefined;
+  };
+}
+
 /** A face that had to know the deployment before it read the body has found it already. */
-function admitToDeployment(
-  message: Message,
-  {
-    header,
-    contextValues,
-    locate,
-  }: { readonly header: string; readonly contextValues: ContextValues; readonly locate: Locate },
-): Promise<void> | undefined {
+function isAdmitted(message: Message, contextValues: ContextValues): boolean {
+  return namedDeployment(message) === "" && isLocated(contextValues);
+}
+
+function namedDeployment(message: Message): string {
   const { deployment } = message as { readonly deployment?: unknown };
-  const named = typeof deployment === "string" ? deployment : "";
-  return named === "" && isLocated(contextValues)
-    ? undefined
-    : locate(contextValues, { named, header });
+  return typeof deployment === "string" ? deployment : "";
 }
 
 /** A stream names its organization or deployment in its first message, which is waited for. */

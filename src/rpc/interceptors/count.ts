@@ -18,15 +18,34 @@ import type { HostedDeployment } from "../../deployments/hosted.ts";
 import { type Problem, toProblem } from "../../errors.ts";
 import { arrivalOf } from "../caller.ts";
 import { scopeOf } from "../innermost.ts";
+import type { EndListener } from "../scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;
 
-interface CountedCall {
-  readonly hosted: HostedDeployment;
-  readonly values: ContextValues;
+/** A call until it is counted. */
+class CountedCall implements EndListener {
+  readonly #hosted: HostedDeployment;
+  readonly #values: ContextValues;
   /** As the caller wrote it. */
   endpoint: string;
+
+  constructor(hosted: HostedDeployment, values: ContextValues, endpoint: string) {
+    this.#hosted = hosted;
+    this.#values = values;
+    this.endpoint = endpoint;
+  }
+
+  ended(found: Problem | undefined): void {
+    this.count(found ? codeToString(found.code) : "ok");
+  }
+
+  count(code: string): void {
+    const { protocol, atMs } = arrivalOf(this.#values);
+    const seconds = (performance.now() - atMs) / 1_000;
+    const endpoint = this.#hosted.find(this.endpoint)?.name ?? "";
+    this.#hosted.metrics?.requestFinished(endpoint, { protocol, code, seconds });
+  }
 }
 
 /** To stand behind what finds the deployment and lets the caller in. */
@@ -38,32 +57,34 @@ export function createCountInterceptor(): Interceptor {
     }
     const values = req.contextValues;
     if (req.stream) {
-      return countStream(next, req, { hosted, values, endpoint: "" });
+      return countStream(next, req, new CountedCall(hosted, values, ""));
     }
-    const call = { hosted, values, endpoint: namedEndpoint(req.message) };
-    const end = (found: Problem | undefined) =>
-      finished(call, found ? codeToString(found.code) : "ok");
+    const call = new CountedCall(hosted, values, namedEndpoint(req.message));
     const scope = scopeOf(req);
     if (scope) {
-      scope.onEnd = end;
+      scope.listener = call;
     }
-    const ended: typeof end = scope ? (found) => scope.ended(found) : end;
+    const listener = scope ?? call;
     let answer: ReturnType<Next>;
     try {
       answer = next(req);
     } catch (thrown) {
-      ended(toProblem(thrown));
+      listener.ended(toProblem(thrown));
       throw thrown;
     }
     // The answer of the implementation tells by itself: to wait for it too would cost every call.
     if (scope === undefined || answer !== scope.answer) {
-      answer.then(
-        () => ended(undefined),
-        (thrown: unknown) => ended(toProblem(thrown)),
-      );
+      tellOf(answer, listener);
     }
     return answer;
   };
+}
+
+function tellOf(answer: ReturnType<Next>, listener: EndListener): void {
+  answer.then(
+    () => listener.ended(undefined),
+    (thrown: unknown) => listener.ended(toProblem(thrown)),
+  );
 }
 
 /** Undefined where there is none, or none that runs here, which the method itself will say. */
@@ -93,7 +114,7 @@ async function countStream(
     const answer = (await next({ ...req, message })) as StreamResponse;
     return { ...answer, message: countedToItsEnd(answer.message, call) };
   } catch (thrown) {
-    finished(call, codeOf(thrown));
+    call.count(codeOf(thrown));
     throw thrown;
   }
 }
@@ -110,19 +131,13 @@ async function* countedToItsEnd(
     code = codeOf(thrown);
     throw thrown;
   } finally {
-    finished(call, code);
+    call.count(code);
   }
 }
 
 function namedEndpoint(message: Message): string {
   const { endpoint } = message as { readonly endpoint?: unknown };
   return typeof endpoint === "string" ? endpoint : "";
-}
-
-function finished({ hosted, values, endpoint }: CountedCall, code: string): void {
-  const { protocol, atMs } = arrivalOf(values);
-  const seconds = (performance.now() - atMs) / 1_000;
-  hosted.metrics?.requestFinished(hosted.find(endpoint)?.name ?? "", { protocol, code, seconds });
 }
 
 function codeOf(thrown: unknown): string {

@@ -1,0 +1,73 @@
+import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { ClaimedTask } from "../storage/storage.ts";
+import type { TaskEventBody } from "../tasks/event.ts";
+import type { OpenSpan } from "../tracing/tracing.ts";
+import { EventPace } from "./event-pace.ts";
+import type { ServiceLine } from "./log.ts";
+import type { Execution, ExecutionEnd, ExecutionListener } from "./pool/execution.ts";
+import type { Slot } from "./pool/pool.ts";
+
+/** What is known of an attempt when it begins. */
+export interface BegunAttempt {
+  readonly claimed: ClaimedTask;
+  readonly endpoint: EndpointManifest;
+  readonly slot: Slot;
+  /** Undefined where nothing is traced. */
+  readonly span: OpenSpan | undefined;
+}
+
+/** Who is told what becomes of attempts. */
+export interface AttemptListener {
+  ended(running: RunningAttempt, end: ExecutionEnd): void;
+  /** The function logged a line. */
+  logged(running: RunningAttempt, line: ServiceLine): void;
+  /** Something to be kept with the task, and not too often. */
+  told(running: RunningAttempt, body: TaskEventBody): void;
+}
+
+/** An attempt that runs here. One object for all that is told of it, because there are as many as tasks. */
+export class RunningAttempt implements ExecutionListener {
+  readonly begun: BegunAttempt;
+  readonly startedMs = performance.now();
+  readonly #listener: AttemptListener;
+  #execution: Execution | undefined;
+  /** Few functions tell anything. */
+  #pace: EventPace | undefined;
+
+  constructor(begun: BegunAttempt, listener: AttemptListener) {
+    this.begun = begun;
+    this.#listener = listener;
+  }
+
+  /** Runs it in its slot. */
+  begin(): void {
+    const { claimed, slot, span } = this.begun;
+    const { task } = claimed;
+    const { taskId, attempt } = task;
+    const { trace } = span ?? task;
+    this.#execution = slot.execute({ arguments: claimed.arguments, taskId, attempt, trace }, this);
+  }
+
+  cancel(): void {
+    this.#execution?.abort("cancelled");
+  }
+
+  onEnd(end: ExecutionEnd): void {
+    this.#listener.ended(this, end);
+  }
+
+  onProgress(fraction: number, message: string): void {
+    this.#pace ??= new EventPace();
+    if (this.#pace.admitProgress(fraction, performance.now())) {
+      this.#listener.told(this, { kind: "progress", fraction, message });
+    }
+  }
+
+  onLog(line: ServiceLine): void {
+    this.#listener.logged(this, line);
+    this.#pace ??= new EventPace();
+    if (this.#pace.admitLog()) {
+      this.#listener.told(this, { kind: "log", ...line });
+    }
+  }
+}

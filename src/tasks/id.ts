@@ -1,11 +1,16 @@
-import { createDigitSource } from "../digits.ts";
+import { randomDigits } from "../digits.ts";
 
-/** 74 random bits, in digits of four. */
-const RANDOM_BYTES = 10;
+const TAILS_PER_DRAW = 512;
 
-/** Each digit with its two highest bits made 10, which is the variant. */
-const VARIANTS: { readonly [digit: string]: string | undefined } = Object.fromEntries(
-  Array.from("0123456789abcdef", (digit, value) => [digit, "89ab"[value & 3]]),
+/** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits, and one digit more. */
+const TAIL_DIGITS = 24;
+
+/** Codes of each digit with its two highest bits made 10, which is the variant, by codes of digits. */
+const VARIANTS = new Map(
+  Array.from("0123456789abcdef", (digit, value) => [
+    digit.charCodeAt(0),
+    "89ab".charCodeAt(value & 3),
+  ]),
 );
 
 /**
@@ -15,7 +20,8 @@ const VARIANTS: { readonly [digit: string]: string | undefined } = Object.fromEn
  * a deployment is open.
  */
 export function createIdSource(now: () => number = Date.now): () => string {
-  const newDigits = createDigitSource(RANDOM_BYTES);
+  let tails = "";
+  let used = 0;
   /** The first thirteen digits of ids of one millisecond, which is often that of the last id. */
   let prefix = "";
   let prefixMs = Number.NaN;
@@ -25,10 +31,25 @@ export function createIdSource(now: () => number = Date.now): () => string {
       prefixMs = nowMs;
       prefix = idBoundary(nowMs);
     }
-    const digits = newDigits();
-    const variant = VARIANTS[digits.charAt(0)];
-    return `${prefix}-7${digits.slice(1, 4)}-${variant}${digits.slice(4, 7)}-${digits.slice(7, 19)}`;
+    if (used === tails.length) {
+      tails = drawTails();
+      used = 0;
+    }
+    used += TAIL_DIGITS;
+    return prefix + tails.slice(used - TAIL_DIGITS, used - 1);
   };
+}
+
+/** What follows the time in ids, one after the other. Each is a piece of one text: put together it would be ten. */
+function drawTails(): string {
+  const digits = Buffer.from(randomDigits(TAILS_PER_DRAW * TAIL_DIGITS));
+  for (let at = 0; at < digits.length; at += TAIL_DIGITS) {
+    digits.write("-7", at);
+    digits.write("-", at + 5);
+    digits.writeUInt8(VARIANTS.get(digits.readUInt8(at + 6)) as number, at + 6);
+    digits.write("-", at + 10);
+  }
+  return digits.toString("latin1");
 }
 
 const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

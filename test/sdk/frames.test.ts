@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeFrame, FrameReader } from "../../src/sdk/frames.ts";
+import { type CallResult, isJson, type NodeMessage } from "../../src/sdk/protocol.ts";
 
 function read(chunks: readonly Buffer[], maxBytes = 1_000_000) {
   const messages: unknown[] = [];
@@ -42,6 +43,37 @@ describe("frames", () => {
         expect(read(cut(stream, places))).toEqual({ messages: sent, broken: [] });
       }),
     );
+  });
+
+  test("of calls and results arrive as they were sent, with texts of any length and with bytes", () => {
+    const text = fc.oneof(fc.string({ unit: "binary" }), fc.constant("x".repeat(1_000)));
+    const files = fc.array(fc.record({ contentType: fc.constant("a/b"), data: fc.uint8Array() }));
+    const payload = fc.oneof(text, fc.record({ json: text, files }));
+    const id = fc.nat();
+    const call = fc.record({
+      ...{ id, endpoint: text, arguments: payload, taskId: text, attempt: id, deadlineMs: id },
+    });
+    const failure = fc.record({
+      ...{ code: text, reason: fc.constant("CALL_FAILED" as const), message: text },
+    });
+    const result: fc.Arbitrary<CallResult> = fc.oneof(
+      fc.record({ id, result: payload }),
+      fc.record({ id, failure }),
+    );
+    const message = fc.oneof(
+      fc.array(call).map((calls): NodeMessage => ({ type: "calls", calls })),
+      fc.array(result).map((results) => ({ type: "results" as const, results })),
+    );
+    fc.assert(
+      fc.property(message, (sent) => {
+        const { messages, broken } = read([encodeFrame(sent, isJson(sent))]);
+        expect(broken).toEqual([]);
+        expect(messages).toEqual([sent]);
+      }),
+    );
+    const short = { type: "results" as const, results: [{ id: 1, result: "1" }] };
+    expect(isJson(short)).toBe(true);
+    expect(isJson({ ...short, results: [{ id: 1, result: "1".repeat(1_000) }] })).toBe(false);
   });
 
   test("of JSON that cannot be read break the stream too", () => {

@@ -67,7 +67,8 @@ export function createListener(
       requestTimeout: requestMs,
       connectionsCheckingInterval: checkEveryMs,
       maxHeaderSize: MAX_HEADER_BYTES,
-      // A request without a body, as nearly every GET is, has ended when it comes: no events tell of that.
+      // A request without a body, as nearly every GET is, has ended when it comes, and no events tell of that.
+      // (Node before 24.12 does not know of it, and tells.)
       optimizeEmptyRequests: true,
     },
     handler,

@@ -34,8 +34,8 @@ export function readBody(
   maxBytes: number,
   deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
 ): Promise<Buffer> {
-  if (raw.readableEnded) {
-    // It has none, and nothing will tell so (`listener.ts`).
+  if (raw.readableEnded && !announcesBody(headers)) {
+    // Nothing will tell of its end (`listener.ts`).
     return Promise.resolve(Buffer.alloc(0));
   }
   const announcedBytes = Number(headers["content-length"] ?? 0);
@@ -43,6 +43,11 @@ export function readBody(
     const reading = new BodyReading({ raw, share: bodyShare, maxBytes, resolve, reject });
     reading.begin(announcedBytes, deadlineMs);
   });
+}
+
+/** Of a request of HTTP/1.1, by RFC 9112, section 6.3. */
+function announcesBody(headers: FastifyRequest["headers"]): boolean {
+  return headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
 }
 
 type RawRequest = FastifyRequest["raw"];

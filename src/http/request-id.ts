@@ -3,10 +3,9 @@
  * caller's own `X-Request-Id` where that can stand in a log, else a new one.
  * Every answer carries it.
  */
-
 import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { randomDigits } from "../digits.ts";
+import { createDigitSource } from "../digits.ts";
 
 const HEADER = "x-request-id";
 
@@ -14,21 +13,7 @@ const HEADER = "x-request-id";
 const WELL_FORMED = /^[\w.:/+=@~-]{1,128}$/;
 
 /** Of 128 random bits: no two requests have the same, and none tells of those before it. */
-const ID_DIGITS = 32;
-
-const IDS_PER_DRAW = 512;
-
-/** Ids one after the other, and how much of them has been given out. */
-const drawn = { digits: "", used: 0 };
-
-function newId(): string {
-  if (drawn.used === drawn.digits.length) {
-    drawn.digits = randomDigits(IDS_PER_DRAW * ID_DIGITS);
-    drawn.used = 0;
-  }
-  drawn.used += ID_DIGITS;
-  return drawn.digits.slice(drawn.used - ID_DIGITS, drawn.used);
-}
+const newId = createDigitSource(32);
 
 /** For Fastify's `genReqId`. */
 export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders }): string {

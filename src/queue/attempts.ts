@@ -27,11 +27,16 @@ export interface AttemptsOptions extends EndsOptions {
   onSlotFree(): void;
 }
 
-export class Attempts implements AttemptListener {
+export class Attempts {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
   readonly #running = new SlotMap<string, RunningAttempt>();
   readonly #ends: Ends;
+  readonly #listener: AttemptListener = {
+    ended: (running, end) => this.#ended(running, end),
+    logged: (running, line) => this.#logged(running, line),
+    told: ({ begun }, body) => this.#event(attemptOf(begun), body),
+  };
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
@@ -40,7 +45,7 @@ export class Attempts implements AttemptListener {
 
   /** A task that runs here, as it was claimed. */
   get(taskId: string): Task | undefined {
-    return this.#running.get(taskId)?.begun.claimed.task;
+    return this.#running.get(taskId)?.begun.task;
   }
 
   /** True while an attempt runs here, and until its end is recorded. */
@@ -50,7 +55,7 @@ export class Attempts implements AttemptListener {
 
   /** Runs a claimed task in a slot, and gives the slot back at its end. */
   start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
-    const { task } = claimed;
+    const { task, leaseId } = claimed;
     const { tracing } = this.#options;
     if (tracing) {
       this.#traceWait(tracing, task);
@@ -59,41 +64,13 @@ export class Attempts implements AttemptListener {
       ...{ endpoint: endpoint.name, kind: "task", parent: task.trace },
       ...{ taskId: task.taskId, attempt: task.attempt },
     });
-    const running = new RunningAttempt({ claimed, endpoint, slot, span }, this);
-    running.begin();
+    const begun = { task, leaseId, endpoint, slot, span };
+    const running = new RunningAttempt(begun, this.#listener);
+    running.begin(claimed.arguments);
     this.#running.set(task.taskId, running);
     this.#options.changes.publish(task.taskId, task);
     const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
     this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);
-  }
-
-  ended({ begun, startedMs }: RunningAttempt, end: ExecutionEnd): void {
-    const { claimed, endpoint, slot, span } = begun;
-    const { task } = claimed;
-    slot.release();
-    this.#running.take(task.taskId);
-    const runMs = performance.now() - startedMs;
-    this.runTimes.add(endpoint.name, runMs);
-    this.#options.onSlotFree();
-    const attempt = attemptOf(claimed);
-    if (end.kind === "failure") {
-      this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
-    }
-    if (end.kind === "lost") {
-      this.#event(attempt, { kind: "log", level: "error", message: lostMessage(end.message) });
-    }
-    const outcome = this.#outcome(end, task, endpoint);
-    span?.end(attemptEnd(end, outcome));
-    this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
-  }
-
-  logged({ begun }: RunningAttempt, line: ServiceLine): void {
-    const { claimed, slot } = begun;
-    logLine(this.#options.log, line, { ...logged(claimed.task), ...slot.ranIn });
-  }
-
-  told({ begun }: RunningAttempt, body: TaskEventBody): void {
-    this.#event(attemptOf(begun.claimed), body);
   }
 
   /** Returns a claimed task to the queue without having run it. */
@@ -109,7 +86,7 @@ export class Attempts implements AttemptListener {
 
   /** The leases under which attempts run here. */
   leaseIds(): string[] {
-    return [...new Set(this.#running.values().map(({ begun }) => begun.claimed.leaseId))];
+    return [...new Set(this.#running.values().map(({ begun }) => begun.leaseId))];
   }
 
   /** Aborts a task that runs here; false when it does not. */
@@ -127,6 +104,30 @@ export class Attempts implements AttemptListener {
   /** See `Ends`. */
   recorded(): Promise<void> {
     return this.#ends.recorded();
+  }
+
+  #ended({ begun, startedMs }: RunningAttempt, end: ExecutionEnd): void {
+    const { task, endpoint, slot, span } = begun;
+    slot.release();
+    this.#running.take(task.taskId);
+    const runMs = performance.now() - startedMs;
+    this.runTimes.add(endpoint.name, runMs);
+    this.#options.onSlotFree();
+    const attempt = attemptOf(begun);
+    if (end.kind === "failure") {
+      this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
+    }
+    if (end.kind === "lost") {
+      this.#event(attempt, { kind: "log", level: "error", message: lostMessage(end.message) });
+    }
+    const outcome = this.#outcome(end, task, endpoint);
+    span?.end(attemptEnd(end, outcome));
+    this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
+  }
+
+  #logged({ begun }: RunningAttempt, line: ServiceLine): void {
+    const { task, slot } = begun;
+    logLine(this.#options.log, line, { ...logged(task), ...slot.ranIn });
   }
 
   #outcome(end: ExecutionEnd, task: Task, endpoint: EndpointManifest): AttemptEnd {
@@ -157,7 +158,7 @@ export class Attempts implements AttemptListener {
   }
 }
 
-export function attemptOf({ task, leaseId }: ClaimedTask): Attempt {
+export function attemptOf({ task, leaseId }: Pick<ClaimedTask, "task" | "leaseId">): Attempt {
   const { deploymentId, taskId, attempt } = task;
   return { deploymentId, taskId, leaseId, attempt };
 }

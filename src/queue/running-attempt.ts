@@ -1,15 +1,17 @@
 import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { ClaimedTask } from "../storage/storage.ts";
+import type { Payload } from "../sdk/protocol.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
+import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { EventPace } from "./event-pace.ts";
 import type { ServiceLine } from "./log.ts";
 import type { Execution, ExecutionEnd, ExecutionListener } from "./pool/execution.ts";
 import type { Slot } from "./pool/pool.ts";
 
-/** What is known of an attempt when it begins. */
+/** What is known of an attempt while it runs. Not its arguments, which may be large and are the worker's now. */
 export interface BegunAttempt {
-  readonly claimed: ClaimedTask;
+  readonly task: Task;
+  readonly leaseId: string;
   readonly endpoint: EndpointManifest;
   readonly slot: Slot;
   /** Undefined where nothing is traced. */
@@ -40,12 +42,11 @@ export class RunningAttempt implements ExecutionListener {
   }
 
   /** Runs it in its slot. */
-  begin(): void {
-    const { claimed, slot, span } = this.begun;
-    const { task } = claimed;
+  begin(payload: Payload): void {
+    const { task, slot, span } = this.begun;
     const { taskId, attempt } = task;
     const { trace } = span ?? task;
-    this.#execution = slot.execute({ arguments: claimed.arguments, taskId, attempt, trace }, this);
+    this.#execution = slot.execute({ arguments: payload, taskId, attempt, trace }, this);
   }
 
   cancel(): void {

@@ -11,7 +11,11 @@ import { LazyHeaders } from "./headers.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
 
-/** One object for all of it, because each call has one: what is asked for seldom is made when it is. */
+/**
+ * One object for all of it, because each call has one: what is asked for
+ * seldom is made when it is. It keeps the request with its message, and its
+ * members cannot be spread into another object.
+ */
 export class CallContext implements HandlerContext {
   readonly #req: AnyRequest;
   readonly #deadlineMs: number | undefined;
@@ -73,7 +77,7 @@ export class CallContext implements HandlerContext {
   }
 }
 
-/** The answer to a unary call, with the headers of its context. */
+/** The answer to a unary call, with the headers of its context; not to be spread, either. */
 export class UnaryAnswer implements UnaryResponse {
   readonly stream = false;
   readonly message: Message;

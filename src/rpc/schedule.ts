@@ -17,7 +17,7 @@ export interface ScheduleFields {
 }
 
 /** What nearly every request asks for. */
-const AT_ONCE = {};
+const AT_ONCE = Object.freeze({});
 
 /** The schedule that a request asks for; throws REQUEST_INVALID for one that cannot be kept. */
 export function scheduleOf(

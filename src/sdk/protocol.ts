@@ -170,13 +170,13 @@ export interface DroppedEvents {
 /** Of longer texts JSON costs more than it saves: it looks at each character for what has to be escaped. */
 const MAX_JSON_TEXT = 256;
 
-/** Whether a message is one of those that come in numbers, and JSON can carry it as well: it has no bytes. */
-export function isJson(message: NodeMessage | WorkerMessage): boolean {
+/** Whether JSON carries a message as well, and at less cost: it is of those that come in numbers, and all of it is short text. */
+export function goesAsJson(message: NodeMessage | WorkerMessage): boolean {
   switch (message.type) {
     case "calls":
       return message.calls.every((call) => isShortText(call.arguments));
     case "results":
-      return message.results.every((one) => "failure" in one || isShortText(one.result));
+      return message.results.every((one) => "result" in one && isShortText(one.result));
     default:
       return false;
   }

@@ -100,7 +100,7 @@ export type CancelOutcome =
   /** It was not queued; nothing changed. */
   | { readonly outcome: "not_queued"; readonly task: Task };
 
-/** Told of a question to the database: how long it took, and what it failed with, if it did. */
+/** Told of a question to the database: how long it took, and what it failed with, if it did. Does not throw. */
 export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
 
 export interface Storage extends AsyncDisposable {
@@ -121,9 +121,9 @@ export interface Storage extends AsyncDisposable {
   readonly metrics: MetricsStorage;
 
   /**
-   * From now on, tells of each of its operations, those of `accounts` and
-   * `hosting` with that before their names, and not of those of `metrics`.
-   * Absent where whoever wants to know has to look on from outside.
+   * From now on, tells of each of its operations, whoever asks: those of
+   * `accounts` and `hosting` with that before their names, and not of those of
+   * `metrics`. One observer at a time. Absent where whoever wants to know has to look on from outside.
    */
   observe?(observer: OperationObserver): void;
 

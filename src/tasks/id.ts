@@ -1,9 +1,7 @@
-import { randomDigits } from "../digits.ts";
+import { createDigitSource } from "../digits.ts";
 
-const TAILS_PER_DRAW = 512;
-
-/** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits, and one digit more. */
-const TAIL_DIGITS = 24;
+/** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
+const TAIL_LENGTH = 23;
 
 /** Codes of each digit with its two highest bits made 10, which is the variant, by codes of digits. */
 const VARIANTS = new Map(
@@ -20,8 +18,7 @@ const VARIANTS = new Map(
  * a deployment is open.
  */
 export function createIdSource(now: () => number = Date.now): () => string {
-  let tails = "";
-  let used = 0;
+  const newTail = createDigitSource(TAIL_LENGTH, toTails);
   /** The first thirteen digits of ids of one millisecond, which is often that of the last id. */
   let prefix = "";
   let prefixMs = Number.NaN;
@@ -31,25 +28,20 @@ export function createIdSource(now: () => number = Date.now): () => string {
       prefixMs = nowMs;
       prefix = idBoundary(nowMs);
     }
-    if (used === tails.length) {
-      tails = drawTails();
-      used = 0;
-    }
-    used += TAIL_DIGITS;
-    return prefix + tails.slice(used - TAIL_DIGITS, used - 1);
+    return prefix + newTail();
   };
 }
 
-/** What follows the time in ids, one after the other. Each is a piece of one text: put together it would be ten. */
-function drawTails(): string {
-  const digits = Buffer.from(randomDigits(TAILS_PER_DRAW * TAIL_DIGITS));
-  for (let at = 0; at < digits.length; at += TAIL_DIGITS) {
-    digits.write("-7", at);
-    digits.write("-", at + 5);
-    digits.writeUInt8(VARIANTS.get(digits.readUInt8(at + 6)) as number, at + 6);
-    digits.write("-", at + 10);
+/** What follows the time in ids, of so many digits. Each is a piece of one text: put together it would be ten. */
+function toTails(digits: string): string {
+  const tails = Buffer.from(digits);
+  for (let at = 0; at < tails.length; at += TAIL_LENGTH) {
+    tails.write("-7", at);
+    tails.write("-", at + 5);
+    tails.writeUInt8(VARIANTS.get(tails.readUInt8(at + 6)) as number, at + 6);
+    tails.write("-", at + 10);
   }
-  return digits.toString("latin1");
+  return tails.toString("latin1");
 }
 
 const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

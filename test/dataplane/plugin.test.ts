@@ -1,13 +1,23 @@
+import type { Server } from "node:http";
 import Fastify, { type FastifyReply } from "fastify";
 import { expect, test } from "vitest";
 import { dataPlanePlugin } from "../../src/dataplane/plugin.ts";
 import { problem } from "../../src/errors.ts";
 import { leaveBodies } from "../../src/http/body.ts";
 import { JSON_TYPE } from "../../src/http/problem.ts";
+import { createListener, type Listener } from "../../src/listener.ts";
 import { answerUnknown } from "../../src/rpc/unimplemented.ts";
 
 test("cuts off an answer that had begun when its call failed, and goes on serving", async () => {
-  await using app = Fastify();
+  // The server's own listener: there, a request without a body is destroyed from the start.
+  const opened: Listener[] = [];
+  await using app = Fastify({
+    serverFactory(handler) {
+      const listener = createListener(handler);
+      opened.push(listener);
+      return listener.server as unknown as Server;
+    },
+  });
   const begun = new WeakMap<object, FastifyReply>();
   app.addHook("onRequest", (req, reply, done) => {
     begun.set(req, reply);
@@ -35,6 +45,7 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
   const whole = await fetch(`${origin}/whole/status`);
   expect(whole.status).toBe(404);
   expect(await whole.json()).toMatchObject({ message: "no such task" });
+  await opened[0]?.close(0);
 });
 
 test("leaves RPCs that nobody serves to whoever answers what is not found", async () => {

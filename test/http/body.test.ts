@@ -52,6 +52,21 @@ async function start(http2: boolean): Promise<number> {
 /** Read whole, and read as it arrives. */
 const WAYS = ["/", "/stream"];
 
+it("a body that was read already is refused, not taken for none", async () => {
+  app = fastify() as unknown as FastifyInstance;
+  leaveBodies(app);
+  app.post("/", async (req, reply) => {
+    const first = await readBody(req, 10);
+    const second = await readBody(req, 10).catch((err: unknown) => err);
+    return reply.send([String(first), second instanceof Error]);
+  });
+  const answer = await fetch(`${await app.listen({ host: "127.0.0.1", port: 0 })}/`, {
+    method: "POST",
+    body: "abc",
+  });
+  expect(await answer.json()).toEqual(["abc", true]);
+});
+
 it.each(WAYS)("a body over HTTP/1.1 or 2 is read to its end: %s", async (path) => {
   const init = { method: "POST", body: "nine char" };
   expect(await (await fetch(`http://127.0.0.1:${await start(false)}${path}`, init)).text()).toBe(

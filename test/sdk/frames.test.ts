@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeFrame, FrameReader } from "../../src/sdk/frames.ts";
-import { type CallResult, isJson, type NodeMessage } from "../../src/sdk/protocol.ts";
+import { type CallResult, goesAsJson, type NodeMessage } from "../../src/sdk/protocol.ts";
 
 function read(chunks: readonly Buffer[], maxBytes = 1_000_000) {
   const messages: unknown[] = [];
@@ -46,7 +46,8 @@ describe("frames", () => {
   });
 
   test("of calls and results arrive as they were sent, with texts of any length and with bytes", () => {
-    const text = fc.oneof(fc.string({ unit: "binary" }), fc.constant("x".repeat(1_000)));
+    const strange = fc.constantFrom("x".repeat(1_000), "half of a pair: \ud800", "\0");
+    const text = fc.oneof(fc.string({ unit: "binary" }), strange);
     const files = fc.array(fc.record({ contentType: fc.constant("a/b"), data: fc.uint8Array() }));
     const payload = fc.oneof(text, fc.record({ json: text, files }));
     const id = fc.nat();
@@ -66,14 +67,14 @@ describe("frames", () => {
     );
     fc.assert(
       fc.property(message, (sent) => {
-        const { messages, broken } = read([encodeFrame(sent, isJson(sent))]);
+        const { messages, broken } = read([encodeFrame(sent, goesAsJson(sent))]);
         expect(broken).toEqual([]);
         expect(messages).toEqual([sent]);
       }),
     );
     const short = { type: "results" as const, results: [{ id: 1, result: "1" }] };
-    expect(isJson(short)).toBe(true);
-    expect(isJson({ ...short, results: [{ id: 1, result: "1".repeat(1_000) }] })).toBe(false);
+    expect(goesAsJson(short)).toBe(true);
+    expect(goesAsJson({ ...short, results: [{ id: 1, result: "1".repeat(1_000) }] })).toBe(false);
   });
 
   test("of JSON that cannot be read break the stream too", () => {
@@ -83,7 +84,7 @@ describe("frames", () => {
   });
 
   test("that are too large break the stream before they have arrived", () => {
-    const stream = Buffer.concat([encodeFrame("small"), encodeFrame("x".repeat(100))]);
+    const stream = Buffer.concat([encodeFrame("small", false), encodeFrame("x".repeat(100), true)]);
     const { messages, broken } = read([stream.subarray(0, stream.length - 50)], 50);
     expect(messages).toEqual(["small"]);
     expect(broken).toEqual([expect.stringContaining("the limit is 50")]);
@@ -91,7 +92,7 @@ describe("frames", () => {
 
   test("that cannot be read break the stream once, and nothing after them is read", () => {
     const rubbish = Buffer.concat([Buffer.from([3, 0, 0, 0]), Buffer.from("abc")]);
-    const { messages, broken } = read([rubbish, encodeFrame("after"), rubbish]);
+    const { messages, broken } = read([rubbish, encodeFrame("after", false), rubbish]);
     expect(messages).toEqual([]);
     expect(broken).toHaveLength(1);
   });

@@ -98,7 +98,7 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   send(message: NodeMessage): void {
-    this.channel.write(encodeFrame(message));
+    this.channel.write(encodeFrame(message, false));
   }
 
   /** The first message, come or to come, of which something is found. */

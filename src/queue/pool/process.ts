@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { encodeFrame, FrameReader } from "../../sdk/frames.ts";
 import {
   CHANNEL_DESCRIPTOR,
-  isJson,
+  goesAsJson,
   type NodeMessage,
   type WorkerMessage,
 } from "../../sdk/protocol.ts";
@@ -153,7 +153,7 @@ export class ServiceProcess {
 
   send(message: NodeMessage): void {
     if (this.#channel.writable) {
-      this.#channel.write(encodeFrame(message, isJson(message)));
+      this.#channel.write(encodeFrame(message, goesAsJson(message)));
     }
   }
 

@@ -1,10 +1,10 @@
 /**
- * Values that may be forged, as they come out of a structured clone: lists may
- * have holes, which `every`, `map` and `find` do not see, and a length of four
- * thousand million that cost a few bytes to send; one object may stand in a
- * thousand places. So a list is measured before it is walked, is walked by its
- * iterator, which gives `undefined` for a hole, and what is read is a copy that
- * holds nothing else of what was sent.
+ * Values that may be forged, as they come out of a structured clone or of
+ * JSON: lists may have holes, which `every`, `map` and `find` do not see, and a
+ * length of four thousand million that cost a few bytes to send; one object may
+ * stand in a thousand places. So a list is measured before it is walked, is
+ * walked by its iterator, which gives `undefined` for a hole, and what is read
+ * is a copy that holds nothing else of what was sent.
  */
 
 export interface Fields {

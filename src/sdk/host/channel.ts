@@ -5,7 +5,12 @@
  */
 import { Socket } from "node:net";
 import { encodeFrame, FrameReader } from "../frames.ts";
-import { CHANNEL_DESCRIPTOR, isJson, type NodeMessage, type WorkerMessage } from "../protocol.ts";
+import {
+  CHANNEL_DESCRIPTOR,
+  goesAsJson,
+  type NodeMessage,
+  type WorkerMessage,
+} from "../protocol.ts";
 import { isolate, keepSignalsToItself } from "./restrict.ts";
 
 export interface Channel {
@@ -41,7 +46,7 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   return {
     isolate: () => isolate(socket),
     send(outgoing, sent) {
-      socket.write(encodeFrame(outgoing, isJson(outgoing)), () => sent?.());
+      socket.write(encodeFrame(outgoing, goesAsJson(outgoing)), () => sent?.());
     },
   };
 }

@@ -8,6 +8,7 @@
  * and the thread then work at the same time rather than in turns, which is worth
  * more than what a batch costs.
  */
+import type { Worker } from "node:worker_threads";
 import type { OperationObserver } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { type Operation, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
@@ -25,8 +26,8 @@ const EAGER_BATCH = 32;
 const MAX_BATCHES_UNDER_WAY = 2;
 
 interface Call extends Operation {
-  /** As the observer knows it; empty where it is not told. */
-  readonly toldAs: string;
+  /** As the observer knows it; undefined where it is not told. */
+  readonly toldAs: string | undefined;
   /** By `performance.now()`. */
   readonly begunMs: number;
   resolve(value: unknown): void;
@@ -35,7 +36,7 @@ interface Call extends Operation {
 
 export class Batches {
   /** Where batches go; without, calls are refused. */
-  thread: { postMessage(packed: readonly unknown[]): void } | undefined;
+  thread: Pick<Worker, "postMessage"> | undefined;
   observer: OperationObserver | undefined;
   /** Why there is no thread. */
   #lostFor: unknown;
@@ -44,11 +45,11 @@ export class Batches {
   #underWay: Call[][] = [];
   #scheduled = false;
 
-  /** @param toldAs its name for the observer; empty: it is not told. */
+  /** @param toldAs its name for the observer; undefined: it is not told. */
   call(
     name: Operation["name"],
     parameters: Operation["parameters"],
-    toldAs: string,
+    toldAs: string | undefined,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const call = { name, parameters, toldAs, begunMs: performance.now(), resolve, reject };
@@ -79,8 +80,8 @@ export class Batches {
     settled.forEach((call, index) => {
       const outcome = outcomes[index] ?? { error: "it has no outcome", temporary: false };
       if ("value" in outcome) {
-        this.#tell(call, nowMs);
         call.resolve(outcome.value);
+        this.#tell(call, nowMs);
       } else {
         const { error, temporary } = outcome;
         this.#reject(call, temporary ? unavailable(error) : new Error(`${call.name}: ${error}`));
@@ -146,12 +147,12 @@ export class Batches {
   }
 
   #reject(call: Call, err: unknown): void {
-    this.#tell(call, performance.now(), err);
     call.reject(err);
+    this.#tell(call, performance.now(), err);
   }
 
   #tell({ toldAs, begunMs }: Call, nowMs: number, err?: unknown): void {
-    if (toldAs !== "") {
+    if (toldAs !== undefined) {
       this.observer?.(toldAs, nowMs - begunMs, err);
     }
   }

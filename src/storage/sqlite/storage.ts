@@ -42,7 +42,6 @@ export class SqliteStorage implements Storage {
   readonly capabilities;
   readonly #path: string;
   readonly #ownsQueue: boolean;
-  #thread: Worker | undefined;
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
   #restarting: Promise<void> | undefined;
@@ -78,36 +77,36 @@ export class SqliteStorage implements Storage {
     this.#batches.observer = observer;
   }
 
-  submitTasks = this.#operation("submitTasks");
-  getTask = this.#operation("getTask");
-  getArguments = this.#operation("getArguments");
-  getResult = this.#operation("getResult");
-  getHistory = this.#operation("getHistory");
-  claimTasks = this.#operation("claimTasks");
-  endAttempts = this.#operation("endAttempts");
-  recordEvents = this.#operation("recordEvents");
-  listAttempts = this.#operation("listAttempts");
-  cancelTask = this.#operation("cancelTask");
-  requestAbort = this.#operation("requestAbort");
-  listAborts = this.#operation("listAborts");
-  expireTasks = this.#operation("expireTasks");
-  openLease = this.#operation("openLease");
-  renewLeases = this.#operation("renewLeases");
-  survey = this.#operation("survey");
-  closeLease = this.#operation("closeLease");
-  rescueExpired = this.#operation("rescueExpired");
-  pruneFinished = this.#operation("pruneFinished");
-  pruneDeleted = this.#operation("pruneDeleted");
-  registerBlobs = this.#operation("registerBlobs");
-  releaseBlobs = this.#operation("releaseBlobs");
-  takeDeadBlobs = this.#operation("takeDeadBlobs");
-  forgetBlobs = this.#operation("forgetBlobs");
-  listTasks = this.#operation("listTasks");
-  queuePosition = this.#operation("queuePosition");
-  countTasks = this.#operation("countTasks");
-  countDue = this.#operation("countDue");
-  oldestWaiting = this.#operation("oldestWaiting");
-  nextRunAt = this.#operation("nextRunAt");
+  submitTasks = this.#operation("submitTasks", "submitTasks");
+  getTask = this.#operation("getTask", "getTask");
+  getArguments = this.#operation("getArguments", "getArguments");
+  getResult = this.#operation("getResult", "getResult");
+  getHistory = this.#operation("getHistory", "getHistory");
+  claimTasks = this.#operation("claimTasks", "claimTasks");
+  endAttempts = this.#operation("endAttempts", "endAttempts");
+  recordEvents = this.#operation("recordEvents", "recordEvents");
+  listAttempts = this.#operation("listAttempts", "listAttempts");
+  cancelTask = this.#operation("cancelTask", "cancelTask");
+  requestAbort = this.#operation("requestAbort", "requestAbort");
+  listAborts = this.#operation("listAborts", "listAborts");
+  expireTasks = this.#operation("expireTasks", "expireTasks");
+  openLease = this.#operation("openLease", "openLease");
+  renewLeases = this.#operation("renewLeases", "renewLeases");
+  survey = this.#operation("survey", "survey");
+  closeLease = this.#operation("closeLease", "closeLease");
+  rescueExpired = this.#operation("rescueExpired", "rescueExpired");
+  pruneFinished = this.#operation("pruneFinished", "pruneFinished");
+  pruneDeleted = this.#operation("pruneDeleted", "pruneDeleted");
+  registerBlobs = this.#operation("registerBlobs", "registerBlobs");
+  releaseBlobs = this.#operation("releaseBlobs", "releaseBlobs");
+  takeDeadBlobs = this.#operation("takeDeadBlobs", "takeDeadBlobs");
+  forgetBlobs = this.#operation("forgetBlobs", "forgetBlobs");
+  listTasks = this.#operation("listTasks", "listTasks");
+  queuePosition = this.#operation("queuePosition", "queuePosition");
+  countTasks = this.#operation("countTasks", "countTasks");
+  countDue = this.#operation("countDue", "countDue");
+  oldestWaiting = this.#operation("oldestWaiting", "oldestWaiting");
+  nextRunAt = this.#operation("nextRunAt", "nextRunAt");
 
   readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) =>
     this.#operation(name, `accounts.${name}`),
@@ -115,13 +114,13 @@ export class SqliteStorage implements Storage {
   readonly hosting = portOver(HOSTING_OPERATIONS, (name) =>
     this.#operation(name, `hosting.${name}`),
   );
-  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name, ""));
+  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name, undefined));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#restarting;
-    this.#thread?.postMessage("close");
-    this.#use(undefined);
+    this.#batches.thread?.postMessage("close");
+    this.#batches.thread = undefined;
     await this.#ended;
     this.#releaseLock?.();
     this.#releaseLock = undefined;
@@ -153,17 +152,12 @@ export class SqliteStorage implements Storage {
       cause = err;
     });
     thread.on("exit", () => this.#lose(cause));
-    this.#use(thread);
-  }
-
-  #use(thread: Worker | undefined): void {
-    this.#thread = thread;
     this.#batches.thread = thread;
   }
 
   /** The thread has ended: by itself, unless the storage is closing. */
   #lose(cause: unknown): void {
-    this.#use(undefined);
+    this.#batches.thread = undefined;
     this.#batches.lose(cause);
     if (this.#closing.signal.aborted) {
       return;
@@ -180,7 +174,7 @@ export class SqliteStorage implements Storage {
 
   async #restart(): Promise<void> {
     const { signal } = this.#closing;
-    while (this.#thread === undefined) {
+    while (this.#batches.thread === undefined) {
       try {
         await sleep(RESTART_MS, undefined, { signal });
         await this.#open({ mustExist: true });
@@ -194,7 +188,7 @@ export class SqliteStorage implements Storage {
     this.#restarting = undefined;
   }
 
-  #operation<Name extends OperationName>(name: Name, toldAs: string = name) {
+  #operation<Name extends OperationName>(name: Name, toldAs: string | undefined) {
     return (parameters: OperationParameters<Name>) =>
       this.#batches.call(name, parameters, toldAs) as Promise<OperationResult<Name>>;
   }

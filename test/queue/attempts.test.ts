@@ -1,0 +1,40 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { Attempts } from "../../src/queue/attempts.ts";
+import { Changes } from "../../src/queue/changes.ts";
+import type { Slot } from "../../src/queue/pool/pool.ts";
+import { RecentTasks } from "../../src/queue/recent.ts";
+import type { EndpointManifest } from "../../src/sdk/manifest.ts";
+import { asStored } from "../../src/storage/stored.ts";
+import { newTask } from "../storage/fixtures.ts";
+import { openSqlite } from "../storage/sqlite/databases.ts";
+
+/** Collects garbage, all of it. */
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+it("does not keep the arguments of a task while it runs", async () => {
+  await using storage = await openSqlite(":memory:");
+  const attempts = new Attempts({
+    ...{ storage, now: Date.now, log: { debug() {}, info() {}, warn() {}, error() {} } },
+    ...{ changes: new Changes(10), recent: new RecentTasks() },
+    onSlotFree() {},
+    onQueued() {},
+  });
+  const listeners: unknown[] = [];
+  const slot = { execute: (_call: unknown, listener: unknown) => listeners.push(listener) };
+  const started = () => {
+    const payload = { json: "{}", files: [] };
+    const task = asStored({ ...newTask("a"), arguments: payload }, true);
+    const claimed = { task, leaseId: "lease", arguments: payload };
+    attempts.start(claimed, { name: "work" } as EndpointManifest, slot as unknown as Slot);
+    return new WeakRef(payload);
+  };
+  const payload = started();
+  // What a WeakRef was made for stays until the end of the turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  expect(payload.deref()).toBeUndefined();
+  expect([listeners.length, attempts.get("a")?.taskId]).toEqual([1, "a"]);
+});

@@ -45,11 +45,11 @@ export class Batches {
   #underWay: Call[][] = [];
   #scheduled = false;
 
-  /** @param toldAs its name for the observer; undefined: it is not told. */
+  /** @param toldAs its name for the observer; absent: it is not told. */
   call(
     name: Operation["name"],
     parameters: Operation["parameters"],
-    toldAs: string | undefined,
+    toldAs?: string,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const call = { name, parameters, toldAs, begunMs: performance.now(), resolve, reject };

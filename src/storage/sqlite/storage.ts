@@ -77,36 +77,36 @@ export class SqliteStorage implements Storage {
     this.#batches.observer = observer;
   }
 
-  submitTasks = this.#operation("submitTasks", "submitTasks");
-  getTask = this.#operation("getTask", "getTask");
-  getArguments = this.#operation("getArguments", "getArguments");
-  getResult = this.#operation("getResult", "getResult");
-  getHistory = this.#operation("getHistory", "getHistory");
-  claimTasks = this.#operation("claimTasks", "claimTasks");
-  endAttempts = this.#operation("endAttempts", "endAttempts");
-  recordEvents = this.#operation("recordEvents", "recordEvents");
-  listAttempts = this.#operation("listAttempts", "listAttempts");
-  cancelTask = this.#operation("cancelTask", "cancelTask");
-  requestAbort = this.#operation("requestAbort", "requestAbort");
-  listAborts = this.#operation("listAborts", "listAborts");
-  expireTasks = this.#operation("expireTasks", "expireTasks");
-  openLease = this.#operation("openLease", "openLease");
-  renewLeases = this.#operation("renewLeases", "renewLeases");
-  survey = this.#operation("survey", "survey");
-  closeLease = this.#operation("closeLease", "closeLease");
-  rescueExpired = this.#operation("rescueExpired", "rescueExpired");
-  pruneFinished = this.#operation("pruneFinished", "pruneFinished");
-  pruneDeleted = this.#operation("pruneDeleted", "pruneDeleted");
-  registerBlobs = this.#operation("registerBlobs", "registerBlobs");
-  releaseBlobs = this.#operation("releaseBlobs", "releaseBlobs");
-  takeDeadBlobs = this.#operation("takeDeadBlobs", "takeDeadBlobs");
-  forgetBlobs = this.#operation("forgetBlobs", "forgetBlobs");
-  listTasks = this.#operation("listTasks", "listTasks");
-  queuePosition = this.#operation("queuePosition", "queuePosition");
-  countTasks = this.#operation("countTasks", "countTasks");
-  countDue = this.#operation("countDue", "countDue");
-  oldestWaiting = this.#operation("oldestWaiting", "oldestWaiting");
-  nextRunAt = this.#operation("nextRunAt", "nextRunAt");
+  submitTasks = this.#operation("submitTasks");
+  getTask = this.#operation("getTask");
+  getArguments = this.#operation("getArguments");
+  getResult = this.#operation("getResult");
+  getHistory = this.#operation("getHistory");
+  claimTasks = this.#operation("claimTasks");
+  endAttempts = this.#operation("endAttempts");
+  recordEvents = this.#operation("recordEvents");
+  listAttempts = this.#operation("listAttempts");
+  cancelTask = this.#operation("cancelTask");
+  requestAbort = this.#operation("requestAbort");
+  listAborts = this.#operation("listAborts");
+  expireTasks = this.#operation("expireTasks");
+  openLease = this.#operation("openLease");
+  renewLeases = this.#operation("renewLeases");
+  survey = this.#operation("survey");
+  closeLease = this.#operation("closeLease");
+  rescueExpired = this.#operation("rescueExpired");
+  pruneFinished = this.#operation("pruneFinished");
+  pruneDeleted = this.#operation("pruneDeleted");
+  registerBlobs = this.#operation("registerBlobs");
+  releaseBlobs = this.#operation("releaseBlobs");
+  takeDeadBlobs = this.#operation("takeDeadBlobs");
+  forgetBlobs = this.#operation("forgetBlobs");
+  listTasks = this.#operation("listTasks");
+  queuePosition = this.#operation("queuePosition");
+  countTasks = this.#operation("countTasks");
+  countDue = this.#operation("countDue");
+  oldestWaiting = this.#operation("oldestWaiting");
+  nextRunAt = this.#operation("nextRunAt");
 
   readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) =>
     this.#operation(name, `accounts.${name}`),
@@ -114,7 +114,7 @@ export class SqliteStorage implements Storage {
   readonly hosting = portOver(HOSTING_OPERATIONS, (name) =>
     this.#operation(name, `hosting.${name}`),
   );
-  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#operation(name, undefined));
+  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#untold(name));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
@@ -188,9 +188,14 @@ export class SqliteStorage implements Storage {
     this.#restarting = undefined;
   }
 
-  #operation<Name extends OperationName>(name: Name, toldAs: string | undefined) {
+  #operation<Name extends OperationName>(name: Name, toldAs: string = name) {
     return (parameters: OperationParameters<Name>) =>
       this.#batches.call(name, parameters, toldAs) as Promise<OperationResult<Name>>;
+  }
+
+  #untold<Name extends OperationName>(name: Name) {
+    return (parameters: OperationParameters<Name>) =>
+      this.#batches.call(name, parameters) as Promise<OperationResult<Name>>;
   }
 }
 

@@ -15,8 +15,7 @@ import type { HostedDeployment } from "../deployments/hosted.ts";
 import type { Input } from "../deployments/input/arguments.ts";
 import { Problem, toProblem } from "../errors.ts";
 import { type StreamedBodies, streamedBodies } from "../http/streamed.ts";
-import type { Submission, SubmitOptions, Submitted } from "../queue/submission.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Submission, Submitted } from "../queue/submission.ts";
 import type { Payload } from "../sdk/protocol.ts";
 import { isFinal } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
@@ -98,25 +97,16 @@ function read(
   { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
 ): Submission | Promise<Submission> {
   const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
-  const schedule = scheduleOf(call, Date.now());
-  checkKey(call.idempotencyKey);
-  const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
-  const options = { ...schedule, origin };
-  return payload instanceof Promise
-    ? payload.then((read) => toSubmission(manifest, call, read, options))
-    : toSubmission(manifest, call, payload, options);
-}
-
-function toSubmission(
-  endpoint: EndpointManifest,
-  call: CallFields,
-  payload: Payload,
-  options: SubmitOptions,
-): Submission {
   const { idempotencyKey: key } = call;
-  const idempotency =
-    key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
-  return { endpoint, payload, options: { ...options, idempotency } };
+  const schedule = scheduleOf(call, Date.now());
+  checkKey(key);
+  const toSubmission = (payload: Payload): Submission => {
+    const idempotency =
+      key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
+    return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
+  };
+  const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
+  return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);
 }
 
 /** Checks calls, each by itself. */

@@ -34,19 +34,17 @@ export function createLocate(
 ): Locate {
   return (values, { named, header }) => {
     const { principal } = callerOf({ values });
+    const admit = (located: Located): void => {
+      authorize(principal, Access.ENDPOINT, { standalone, deployment: located.facts });
+      values.set(locatedKey, located);
+    };
     const found = directory.find({ named, header, host: hostOf(values) }, principal);
     if (found instanceof Promise) {
-      return found.then((located) => admit(values, located, standalone));
+      return found.then(admit);
     }
-    admit(values, found, standalone);
+    admit(found);
     return undefined;
   };
-}
-
-function admit(values: ContextValues, located: Located, standalone: boolean): void {
-  const { principal } = callerOf({ values });
-  authorize(principal, Access.ENDPOINT, { standalone, deployment: located.facts });
-  values.set(locatedKey, located);
 }
 
 /** Whether the deployment of a call has been found already. */

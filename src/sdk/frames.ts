@@ -11,6 +11,7 @@
  * is known before any of it is kept.
  */
 import { deserialize, serialize } from "node:v8";
+import { goesAsJson, type NodeMessage, type WorkerMessage } from "./protocol.ts";
 
 const HEADER_BYTES = 4;
 const HEADER_SPACE = "\0".repeat(HEADER_BYTES);
@@ -21,7 +22,7 @@ const V8_TAG = 0xff;
 // Taken while no user code has run: what that puts in their place is not for frames.
 const { parse, stringify } = JSON;
 
-/** @param asJson where JSON can say the same; see `goesAsJson` in `protocol.ts`. */
+/** @param asJson where JSON can say the same. */
 export function encodeFrame(message: unknown, asJson: boolean): Buffer {
   if (asJson) {
     const frame = Buffer.from(HEADER_SPACE + stringify(message));
@@ -33,6 +34,10 @@ export function encodeFrame(message: unknown, asJson: boolean): Buffer {
   frame.writeUInt32LE(body.length, 0);
   body.copy(frame, HEADER_BYTES);
   return frame;
+}
+
+export function encodeMessage(message: NodeMessage | WorkerMessage): Buffer {
+  return encodeFrame(message, goesAsJson(message));
 }
 
 export interface FrameReaderOptions {

@@ -8,13 +8,8 @@ import type { Socket } from "node:net";
 import { extname } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { encodeFrame, FrameReader } from "../../sdk/frames.ts";
-import {
-  CHANNEL_DESCRIPTOR,
-  goesAsJson,
-  type NodeMessage,
-  type WorkerMessage,
-} from "../../sdk/protocol.ts";
+import { encodeMessage, FrameReader } from "../../sdk/frames.ts";
+import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../../sdk/protocol.ts";
 import { readWorkerMessage } from "./check.ts";
 import { heapExhausted, heapFlags, LimitWatch, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
@@ -153,7 +148,7 @@ export class ServiceProcess {
 
   send(message: NodeMessage): void {
     if (this.#channel.writable) {
-      this.#channel.write(encodeFrame(message, goesAsJson(message)));
+      this.#channel.write(encodeMessage(message));
     }
   }
 

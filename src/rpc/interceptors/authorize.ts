@@ -6,7 +6,7 @@
  * itself.
  */
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
+import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { authorize } from "../../auth/permissions.ts";
@@ -22,8 +22,6 @@ import {
   setMember,
 } from "../caller.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
-
-type AnyRequest = UnaryRequest | StreamRequest;
 
 export interface AuthorizeOptions {
   /** See `Situation`. */
@@ -47,69 +45,63 @@ export function createAuthorizeInterceptor(
       refuseOtherSites(req.header, hostOf(contextValues));
     }
     const access = accessOf(method);
-    const isOfDeployment = access === Access.ENDPOINT && locate !== undefined;
-    if (!isOfDeployment) {
+    const locateCalled = access === Access.ENDPOINT ? locate : undefined;
+    if (locateCalled === undefined) {
       authorize(caller.principal, access, { standalone });
     }
     refuseForeignHost(caller);
-    if (isOfDeployment && !req.stream && isAdmitted(req.message, contextValues)) {
+    if (locateCalled === undefined && !isInOrganization(access)) {
       return next(req);
     }
-    const admit = isOfDeployment
-      ? toDeployment(req, locate)
-      : isInOrganization(access) && toOrganization(contextValues, caller, access);
-    if (!admit) {
-      return next(req);
-    }
+    const entry = { req, caller, access, locate: locateCalled };
     if (req.stream) {
-      return admitted(req.message, admit).then((message) => next({ ...req, message }));
+      return admitted(req.message, entry).then((message) => next({ ...req, message }));
     }
-    const pending = admit(req.message);
+    const pending = admit(req.message, entry);
     return pending === undefined ? next(req) : pending.then(() => next(req));
   };
 }
 
-/** Throws, or rejects where it has to ask, when the caller may not send this. */
-type Admit = (message: Message) => Promise<void> | undefined;
-
-function toDeployment({ header: headers, contextValues }: AnyRequest, locate: Locate): Admit {
-  const header = headers.get(DEPLOYMENT_HEADER) ?? "";
-  return (message) =>
-    isAdmitted(message, contextValues)
-      ? undefined
-      : locate(contextValues, { named: namedDeployment(message), header });
+/** A call of a deployment, or of an organization's own method. */
+interface Entry {
+  readonly req: UnaryRequest | StreamRequest;
+  readonly caller: Caller;
+  readonly access: Access;
+  /** Undefined for what is no deployment's. */
+  readonly locate: Locate | undefined;
 }
 
-function toOrganization(contextValues: ContextValues, caller: Caller, access: Access): Admit {
-  return (message) => {
+/** Throws, or rejects where it has to ask, when the caller may not send this. */
+function admit(
+  message: Message,
+  { req, caller, access, locate }: Entry,
+): Promise<void> | undefined {
+  const { contextValues } = req;
+  if (locate === undefined) {
     const member = memberIn(caller, namedOrganization(message));
     authorize(caller.principal, access, member);
     setMember(contextValues, member);
     return undefined;
-  };
-}
-
-/** A face that had to know the deployment before it read the body has found it already. */
-function isAdmitted(message: Message, contextValues: ContextValues): boolean {
-  return namedDeployment(message) === "" && isLocated(contextValues);
-}
-
-function namedDeployment(message: Message): string {
+  }
   const { deployment } = message as { readonly deployment?: unknown };
-  return typeof deployment === "string" ? deployment : "";
+  const named = typeof deployment === "string" ? deployment : "";
+  // A face that had to know the deployment before it read the body has found it already.
+  return named === "" && isLocated(contextValues)
+    ? undefined
+    : locate(contextValues, { named, header: req.header.get(DEPLOYMENT_HEADER) ?? "" });
 }
 
 /** A stream names its organization or deployment in its first message, which is waited for. */
 async function admitted(
   messages: AsyncIterable<Message>,
-  admit: Admit,
+  entry: Entry,
 ): Promise<AsyncIterable<Message>> {
   const iterator = messages[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done) {
     throw problem("REQUEST_INVALID", "the call carries no message");
   }
-  await admit(first.value);
+  await admit(first.value, entry);
   return (async function* () {
     yield first.value;
     yield* { [Symbol.asyncIterator]: () => iterator };

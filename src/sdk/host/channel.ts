@@ -4,13 +4,8 @@
  * its own worker and nothing else, because the node trusts nothing it reads.)
  */
 import { Socket } from "node:net";
-import { encodeFrame, FrameReader } from "../frames.ts";
-import {
-  CHANNEL_DESCRIPTOR,
-  goesAsJson,
-  type NodeMessage,
-  type WorkerMessage,
-} from "../protocol.ts";
+import { encodeMessage, FrameReader } from "../frames.ts";
+import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol.ts";
 import { isolate, keepSignalsToItself } from "./restrict.ts";
 
 export interface Channel {
@@ -46,7 +41,7 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   return {
     isolate: () => isolate(socket),
     send(outgoing, sent) {
-      socket.write(encodeFrame(outgoing, goesAsJson(outgoing)), () => sent?.());
+      socket.write(encodeMessage(outgoing), () => sent?.());
     },
   };
 }

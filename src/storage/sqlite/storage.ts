@@ -1,6 +1,6 @@
 /**
  * SQLite behind the storage port, off the event loop: a thread owns the
- * connection (`thread.ts`), and calls go to it in batches (`batches.ts`).
+ * connection (`thread.ts`), and calls go to it in batches (`batch.ts`).
  *
  * When the thread dies (out of memory, or the file under it was deleted), the
  * calls under way fail and another thread takes its place as soon as the file
@@ -16,7 +16,7 @@ import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
 import { HOSTING_OPERATIONS } from "../hosting/operations.ts";
 import { METRICS_OPERATIONS } from "../metrics/operations.ts";
 import type { OperationObserver, Storage } from "../storage.ts";
-import { Batches } from "./batches.ts";
+import { Batches } from "./batch.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import type { ThreadMessage, ThreadOptions } from "./thread.ts";
@@ -157,7 +157,6 @@ export class SqliteStorage implements Storage {
 
   /** The thread has ended: by itself, unless the storage is closing. */
   #lose(cause: unknown): void {
-    this.#batches.thread = undefined;
     this.#batches.lose(cause);
     if (this.#closing.signal.aborted) {
       return;

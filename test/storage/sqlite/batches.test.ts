@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Batches } from "../../../src/storage/sqlite/batches.ts";
+import { Batches } from "../../../src/storage/sqlite/batch.ts";
 
 /** Batches to a thread that answers nothing by itself, and what the observer is told. */
 function open() {
@@ -31,7 +31,6 @@ it("tells once of each call that is answered, refused or lost with the thread", 
   batches.settle([null, "first", { error: "broken", temporary: false }, null, "silent"]);
   await turn();
   const late = [ask()];
-  batches.thread = undefined;
   batches.lose(new Error("the thread died"));
   late.push(ask());
   const lost = {

@@ -89,8 +89,9 @@ export class Batches {
     });
   }
 
-  /** There is no thread, for this reason: rejects all calls. */
+  /** There is no thread any more, or still none, for this reason: rejects all calls. */
   lose(cause: unknown): void {
+    this.thread = undefined;
     this.#lostFor = cause;
     const calls = [...this.#underWay.flat(), ...this.#waiting];
     this.#underWay = [];

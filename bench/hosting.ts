@@ -3,12 +3,12 @@
  * third argument says, on the database and the data folder of the first two.
  */
 import { fileURLToPath } from "node:url";
-import { startPlatform } from "../src/app.ts";
+import { startPlatform } from "../src/app/app.ts";
 import { buildArtifact } from "../src/artifacts/build.ts";
 import { writeIndex } from "../src/artifacts/index-file.ts";
 import { openFile } from "../src/artifacts/pack.ts";
 import { createTesseraClient, DeploymentStatus } from "../src/client/index.ts";
-import { readStartConfig } from "../src/config.ts";
+import { readStartConfig } from "../src/config/config.ts";
 
 const [database = "", data = "", deployments = "1"] = process.argv.slice(2);
 const { config, secrets } = readStartConfig(

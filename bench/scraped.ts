@@ -5,13 +5,13 @@
  */
 import { fileURLToPath } from "node:url";
 import Fastify from "fastify";
-import { serveService } from "../src/app.ts";
-import { readServeConfig } from "../src/config.ts";
+import { serveService } from "../src/app/app.ts";
+import { readServeConfig } from "../src/config/config.ts";
 import { AddedLabels } from "../src/metrics/added.ts";
 import { ownSamples } from "../src/metrics/families.ts";
 import { federate } from "../src/metrics/federate.ts";
 import { parseSelectors } from "../src/metrics/selector/list.ts";
-import { sendText } from "../src/monitoring/send.ts";
+import { sendText } from "../src/server/monitoring/send.ts";
 import { filled, ORGANIZATION_ID } from "./filled.ts";
 
 const [database = "", series = "100000"] = process.argv.slice(2);

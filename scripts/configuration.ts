@@ -1,7 +1,7 @@
 /** Writes docs/configuration.md from the table of settings; a test holds the two together. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { START_SETTINGS } from "../src/config.ts";
+import { START_SETTINGS } from "../src/config/config.ts";
 
 export const CONFIGURATION_PATH = fileURLToPath(
   new URL("../docs/configuration.md", import.meta.url),

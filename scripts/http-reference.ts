@@ -6,11 +6,11 @@
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
-import { serveService } from "../src/app.ts";
-import { readServeConfig } from "../src/config.ts";
+import { serveService } from "../src/app/app.ts";
+import { readServeConfig } from "../src/config/config.ts";
 import { problem, type Reason } from "../src/errors.ts";
-import { httpStatus } from "../src/http/status.ts";
-import type { JsonSchema } from "../src/sdk/manifest.ts";
+import type { JsonSchema } from "../src/protocol/manifest.ts";
+import { httpStatus } from "../src/server/http/status.ts";
 import { enumComments } from "./reference/comments.ts";
 import { type Document, operations, schemas } from "./reference/page.ts";
 import { platformDocument, readFiles } from "./reference/platform.ts";

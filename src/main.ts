@@ -7,7 +7,7 @@ import { openFile } from "./artifacts/pack.ts";
 import { adminCommand } from "./cli/admin.ts";
 import { buildCommand } from "./cli/build.ts";
 import type { Clock } from "./cli/command.ts";
-import { deployCommand } from "./cli/deploy.ts";
+import { deployCommand } from "./cli/deploy/deploy.ts";
 import { describeFailure, ExitCode, withoutTokens } from "./cli/failure.ts";
 import { platformCommands } from "./cli/platform.ts";
 import { serveCommand } from "./cli/serve.ts";
@@ -20,8 +20,8 @@ import {
   readServeConfig,
   readStartConfig,
   START_SETTINGS,
-} from "./config.ts";
-import { exampleOf } from "./deployments/openapi/example.ts";
+} from "./config/config.ts";
+import { exampleOf } from "./service/openapi/example.ts";
 import { version } from "./version.ts";
 
 const EXAMPLES = `
@@ -118,7 +118,7 @@ export async function main(
 
 /** Loaded by the commands that run it: the others are done before it would be there. */
 function app() {
-  return import("./app.ts");
+  return import("./app/app.ts");
 }
 
 const CLOCK: Clock = {

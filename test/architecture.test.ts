@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 interface Import {
-  /** From the repository's root, such as `src/rest/query.ts`. */
+  /** From the repository's root, such as `src/server/rest/query.ts`. */
   readonly from: string;
   /** The same, or the name of a package. */
   readonly to: string;
@@ -84,19 +84,34 @@ const ADAPTERS_SHARE = [
   "src/storage/accounts/",
   "src/storage/hosting/",
   "src/storage/metrics/",
+  "src/storage/sql/",
   "src/tasks/",
   "src/errors.ts",
 ];
 
+/** Types that the storage port and its adapters take from what node and worker say to each other. */
+const isProtocolType = (it: Import): boolean => it.to.startsWith("src/protocol/") && it.typeOnly;
+
 const RULES: readonly Rule[] = [
   {
-    // The host's channel is a socket that it was started with, not a network.
-    rule: "sdk imports only gen and packages",
+    rule: "protocol, collections and time import only packages, and no transport",
+    of: ["src/protocol/", "src/collections/", "src/time/"],
+    allows: (it) => isPackage(it) && !TRANSPORT.test(it.to),
+  },
+  {
+    rule: "sdk imports only the protocol, gen and packages",
     of: ["src/sdk/"],
     allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) || startsWithAny("gen/", "src/protocol/")(it),
+  },
+  {
+    // The worker's channel is a socket that it was started with, not a network.
+    rule: "worker imports only what its process may read",
+    of: ["src/worker/"],
+    allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      startsWithAny("gen/")(it) ||
-      (it.from === "src/sdk/host/channel.ts" && it.to === "node:net"),
+      startsWithAny("src/sdk/", "src/protocol/", "src/collections/")(it) ||
+      (it.from === "src/worker/channel.ts" && it.to === "node:net"),
   },
   {
     rule: "client imports only gen and packages",
@@ -109,11 +124,17 @@ const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) || startsWithAny("src/client/")(it) || it.typeOnly,
   },
   {
-    rule: "cli knows the types of app, config, artifacts and sdk, and no others",
+    rule: "cli knows the types of app, config, artifacts and protocol, and no others",
     of: ["src/cli/"],
     allows: (it) =>
       isPackage(it) ||
-      startsWithAny("src/client/", "src/app.ts", "src/config.ts", "src/artifacts/", "src/sdk/")(it),
+      startsWithAny(
+        "src/client/",
+        "src/app/",
+        "src/config/",
+        "src/artifacts/",
+        "src/protocol/",
+      )(it),
   },
   {
     rule: "console speaks only the public API",
@@ -121,19 +142,21 @@ const RULES: readonly Rule[] = [
     allows: (it) => isPackage(it) || startsWithAny("src/client/")(it),
   },
   {
-    rule: "http knows no face and nothing behind the faces",
-    of: ["src/http/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/digits.ts")(it),
+    rule: "http knows no protocol above it and nothing behind the protocols",
+    of: ["src/server/http/"],
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny("gen/", "src/errors.ts", "src/collections/random-digits.ts")(it),
   },
   {
     rule: "rest imports neither rpc nor storage nor what they work on",
-    of: ["src/rest/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/http/")(it),
+    of: ["src/server/rest/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
   },
   {
     rule: "the data plane imports neither rpc nor storage nor what they work on",
-    of: ["src/dataplane/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/http/")(it),
+    of: ["src/server/dataplane/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
   },
   {
     rule: "the storage port knows only the domain",
@@ -141,7 +164,7 @@ const RULES: readonly Rule[] = [
     allows: (it) =>
       startsWithAny(
         "src/tasks/",
-        "src/sdk/",
+        "src/protocol/",
         "src/storage/accounts/",
         "src/storage/hosting/",
         "src/storage/metrics/",
@@ -158,12 +181,17 @@ const RULES: readonly Rule[] = [
     allows: startsWithAny("src/storage/accounts/"),
   },
   {
+    rule: "the SQL that both databases share knows the ports and neither adapter",
+    of: ["src/storage/sql/"],
+    allows: startsWithAny("src/storage/accounts/", "src/storage/hosting/", "src/storage/metrics/"),
+  },
+  {
     rule: "the SQLite adapter imports the port and the domain, no other adapter",
     of: ["src/storage/sqlite/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      startsWithAny(...ADAPTERS_SHARE, "src/lock.ts")(it) ||
-      (it.to.startsWith("src/sdk/") && it.typeOnly),
+      startsWithAny(...ADAPTERS_SHARE, "src/storage/lock-file.ts")(it) ||
+      isProtocolType(it),
   },
   {
     rule: "the Postgres adapter imports the port and the domain, no other adapter",
@@ -171,12 +199,13 @@ const RULES: readonly Rule[] = [
     allows: (it) =>
       isPackage(it) ||
       startsWithAny(...ADAPTERS_SHARE)(it) ||
-      (startsWithAny("src/sdk/", "src/queue/notifier.ts")(it) && it.typeOnly),
+      isProtocolType(it) ||
+      (it.to === "src/storage/notifier.ts" && it.typeOnly),
   },
   {
     rule: "tasks are pure: the only thing from outside are random numbers",
     of: ["src/tasks/"],
-    allows: (it) => it.to === "src/digits.ts" || (it.to.startsWith("src/sdk/") && it.typeOnly),
+    allows: (it) => it.to === "src/collections/random-digits.ts" || isProtocolType(it),
   },
   {
     // ContextValues, by which interceptors hand on who is calling, is a typed map, not a transport;
@@ -186,7 +215,12 @@ const RULES: readonly Rule[] = [
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
       startsWithAny("gen/", "src/errors.ts", "src/tasks/id.ts")(it) ||
-      (startsWithAny("src/storage/accounts/", "src/storage/hosting/", "src/queue/")(it) &&
+      (startsWithAny(
+        "src/storage/accounts/",
+        "src/storage/hosting/",
+        "src/storage/notifier.ts",
+        "src/log/log.ts",
+      )(it) &&
         it.typeOnly) ||
       (it.from === "src/auth/principal.ts" && it.to === "@connectrpc/connect") ||
       (it.from === "src/auth/networks.ts" && it.to === "node:net"),
@@ -204,21 +238,31 @@ const RULES: readonly Rule[] = [
     allows: (it) => !it.to.startsWith("@opentelemetry/") || it.from.startsWith("src/tracing/otlp/"),
   },
   {
+    rule: "only its adapter knows pino",
+    of: ["src/"],
+    allows: (it) => !/^pino(?:-|$)/.test(it.to) || it.from === "src/log/pino.ts",
+  },
+  {
     rule: "tracing knows no transport, no storage and nothing that is traced",
     of: ["src/tracing/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      it.to === "src/time/log-throttle.ts" ||
       (it.to === "src/metrics/deployment.ts" && it.typeOnly),
   },
   {
-    rule: "queue, deployments, artifacts and hosting know neither faces nor adapters",
-    of: ["src/queue/", "src/deployments/", "src/artifacts/", "src/hosting/"],
+    rule: "what runs behind the protocols knows neither them nor adapters",
+    of: [
+      "src/queue/",
+      "src/pool/",
+      "src/service/",
+      "src/deployments/",
+      "src/artifacts/",
+      "src/hosting/",
+    ],
     allows: (it) =>
       !startsWithAny(
-        "src/rpc/",
-        "src/http/",
-        "src/rest/",
-        "src/dataplane/",
+        "src/server/",
         "src/cli/",
         "src/console/",
         "src/client/",
@@ -243,17 +287,19 @@ describe("imports", () => {
   });
 
   it("name storage adapters only in app.ts", () => {
-    const adapter = /^src\/storage\/(?!storage\.ts|accounts\/|hosting\/|metrics\/)[^/]+\//;
+    const adapter = /^src\/storage\/(?:sqlite|postgres|blobs)\//;
     const outside = imports.filter(({ from, to }) => adapter.test(to) && !adapter.test(from));
-    expect([...new Set(outside.map(({ from }) => from))]).toEqual(["src/app.ts"]);
+    expect([...new Set(outside.map(({ from }) => from))]).toEqual(["src/app/app.ts"]);
   });
 
   it("show the types of accounts, hosting and metrics to everybody, and their SQL to storage adapters", () => {
     const outside = imports.filter(
       ({ from, to, typeOnly }) =>
-        /^src\/storage\/(?:accounts|hosting|metrics)\//.test(to) &&
-        !from.startsWith("src/storage/") &&
-        !typeOnly,
+        (/^src\/storage\/(?:accounts|hosting|metrics)\//.test(to) &&
+          !from.startsWith("src/storage/") &&
+          !typeOnly) ||
+        (to.startsWith("src/storage/sql/") &&
+          !/^src\/storage\/(?:sql|sqlite|postgres)\//.test(from)),
     );
     expect(outside.map(describeImport)).toEqual([]);
   });
@@ -262,14 +308,14 @@ describe("imports", () => {
     const adapter = imports.filter(
       ({ from, to }) => /^src\/tracing\/otlp\//.test(to) && !/^src\/tracing\//.test(from),
     );
-    expect(adapter.map(({ from }) => from)).toEqual(["src/app.ts"]);
-    expect(read("src/app.ts")).toContain('await import("./tracing/otlp/otlp.ts")');
+    expect(adapter.map(({ from }) => from)).toEqual(["src/app/app.ts"]);
+    expect(read("src/app/app.ts")).toContain('await import("../tracing/otlp/otlp.ts")');
   });
 
   it("lead to the process edge from nowhere", () => {
     const edge = imports.filter(({ to }) => to === "src/main.ts");
     expect(edge.map(describeImport)).toEqual([]);
-    const root = imports.filter((it) => it.to === "src/app.ts" && !it.typeOnly);
+    const root = imports.filter((it) => it.to === "src/app/app.ts" && !it.typeOnly);
     expect(root.map(({ from }) => from)).toEqual(["src/main.ts"]);
   });
 });
@@ -277,7 +323,7 @@ describe("imports", () => {
 describe("source files", () => {
   it("read the environment only in config.ts", () => {
     const readers = modules.filter((path) => /\bprocess\.env\b|\bprocess\[/.test(code(path)));
-    expect(readers).toEqual(["src/config.ts"]);
+    expect(readers).toEqual(["src/config/config.ts"]);
   });
 
   it("have no any", () => {

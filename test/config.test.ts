@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ConfigError, readServeConfig, type ServeFlags } from "../src/config.ts";
+import { ConfigError, readServeConfig, type ServeFlags } from "../src/config/config.ts";
 
 function read(flags: ServeFlags = {}, env: NodeJS.ProcessEnv = {}) {
   return readServeConfig("service.ts", flags, env);

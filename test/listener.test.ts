@@ -4,7 +4,7 @@ import { type ClientHttp2Session, connect as connectHttp2, type Settings } from 
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createListener, type Listener, type ListenerTimeouts } from "../src/listener.ts";
+import { createListener, type Listener, type ListenerTimeouts } from "../src/server/listener.ts";
 
 const GRACE_MS = 200;
 

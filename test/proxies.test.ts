@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { remembering, trustedAddresses } from "../src/proxies.ts";
+import { remembering, trustedAddresses } from "../src/server/proxies.ts";
 
 describe("trusted addresses", () => {
   it("are those of the proxies' networks, however they are written", () => {

@@ -1,6 +1,7 @@
 /** A call of an operation by curl, with values that fit. */
-import { exampleOf } from "../../src/deployments/openapi/example.ts";
-import type { JsonSchema } from "../../src/sdk/manifest.ts";
+
+import type { JsonSchema } from "../../src/protocol/manifest.ts";
+import { exampleOf } from "../../src/service/openapi/example.ts";
 import type { Content, Place } from "./page.ts";
 import { resolve } from "./types.ts";
 

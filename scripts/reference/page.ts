@@ -1,5 +1,5 @@
 /** An OpenAPI document as Markdown: each operation with what it takes and answers, and a call by curl. */
-import type { JsonSchema } from "../../src/sdk/manifest.ts";
+import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { curlOf } from "./curl.ts";
 import { anchorOf, resolve, typeOf } from "./types.ts";
 

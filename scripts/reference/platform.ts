@@ -16,11 +16,11 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Access, access } from "../../gen/tessera/v1/access_pb.js";
 import { problem, type Reason } from "../../src/errors.ts";
-import { httpStatus } from "../../src/http/status.ts";
-import { type Binding, compileBindings } from "../../src/rest/binding.ts";
-import { hasTextForm } from "../../src/rest/fields.ts";
-import type { Route } from "../../src/rest/routes.ts";
-import type { JsonSchema } from "../../src/sdk/manifest.ts";
+import type { JsonSchema } from "../../src/protocol/manifest.ts";
+import { httpStatus } from "../../src/server/http/status.ts";
+import { type Binding, compileBindings } from "../../src/server/rest/binding.ts";
+import { hasTextForm } from "../../src/server/rest/fields.ts";
+import type { Route } from "../../src/server/rest/routes.ts";
 import { version } from "../../src/version.ts";
 import { commentOf, descriptionOf, errorsOf } from "./comments.ts";
 import { MessageSchemas } from "./schemas.ts";

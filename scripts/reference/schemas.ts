@@ -1,7 +1,7 @@
 /** JSON Schemas of messages as REST writes them. */
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { enumWord } from "../../src/rest/spelling.ts";
-import type { JsonSchema } from "../../src/sdk/manifest.ts";
+import type { JsonSchema } from "../../src/protocol/manifest.ts";
+import { enumWord } from "../../src/server/rest/spelling.ts";
 import { commentOf } from "./comments.ts";
 
 /** Messages that have a JSON of their own (https://protobuf.dev/programming-guides/json/). */

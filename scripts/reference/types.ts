@@ -1,5 +1,5 @@
 /** Schemas in the few words that a table has room for. */
-import type { JsonSchema } from "../../src/sdk/manifest.ts";
+import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import type { Document } from "./page.ts";
 
 /** What a reference means; anything else is itself. */

@@ -14,7 +14,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { Readable } from "node:stream";
-import { findService } from "../deployments/bundle.ts";
+import { findService } from "./bundle.ts";
 import { type Compiled, commonFolder, compileService, MAP_NAME } from "./compile.ts";
 import {
   type FileSource,

@@ -21,7 +21,7 @@ import {
   refuseDuplicates,
   sdkStaysOutside,
   withFirst,
-} from "../deployments/bundle.ts";
+} from "./bundle.ts";
 import { ENTRY_NAME } from "./index-file.ts";
 import { type FindPackage, staysFile } from "./packages.ts";
 

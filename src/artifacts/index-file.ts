@@ -11,8 +11,8 @@
  */
 import { createHash } from "node:crypto";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { readWorkerMessage } from "../queue/pool/check.ts";
-import type { ServiceManifest } from "../sdk/manifest.ts";
+import { readWorkerMessage } from "../pool/check.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
 import { version } from "../version.ts";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import { checkPath, checkTogether } from "./paths.ts";

@@ -6,9 +6,9 @@
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { workerPermissions } from "../deployments/permissions.ts";
-import { ServiceProcess } from "../queue/pool/process.ts";
-import type { ServiceManifest } from "../sdk/manifest.ts";
-import type { WorkerMessage } from "../sdk/protocol.ts";
+import { ServiceProcess } from "../pool/process.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { WorkerMessage } from "../protocol/messages.ts";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME } from "./index-file.ts";
 

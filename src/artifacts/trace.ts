@@ -9,7 +9,7 @@ import { readFile, realpath } from "node:fs/promises";
 import { dirname, extname, join, parse, relative, resolve, sep } from "node:path";
 import { nodeFileTrace, resolve as resolveDependency } from "@vercel/nft";
 import { transform } from "esbuild";
-import { LOADERS } from "../deployments/bundle.ts";
+import { LOADERS } from "./bundle.ts";
 import { type FindPackage, type InstalledPackage, packageNameOf } from "./packages.ts";
 
 export interface TraceOptions {

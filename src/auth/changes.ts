@@ -16,9 +16,9 @@
  *     read that began after the change has ended: this node has forgotten
  *     before it answers. `announceChanges` does so for every deed.
  */
-import type { Log } from "../queue/log.ts";
-import type { Notifier } from "../queue/notifier.ts";
+import type { Log } from "../log/log.ts";
 import type { Accounts, Change } from "../storage/accounts/accounts.ts";
+import type { Notifier } from "../storage/notifier.ts";
 
 const READ_EVERY_MS = 750;
 const READ_EVERY_IDLE_MS = 20_000;

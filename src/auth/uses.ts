@@ -1,4 +1,4 @@
-import type { Log } from "../queue/log.ts";
+import type { Log } from "../log/log.ts";
 import type { Tokens } from "../storage/accounts/tokens.ts";
 
 /** Uses are written together this long after the first of them. */

@@ -21,7 +21,7 @@
  */
 import { hash, randomBytes } from "node:crypto";
 import { type Problem, problem, toProblem } from "../errors.ts";
-import type { Log } from "../queue/log.ts";
+import type { Log } from "../log/log.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { ChangeFeed, Forgotten } from "./changes.ts";
 import { digestCode } from "./codes.ts";

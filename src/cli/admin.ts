@@ -1,7 +1,7 @@
 /** `tessera admin`: what the operator of a platform does on its machine, on its data. */
 import { Command, Option } from "commander";
-import type { AdminCredentials, Administration, PasswordReset } from "../app.ts";
-import type { DataConfig, DataSecrets, Flags, Settings } from "../config.ts";
+import type { AdminCredentials, Administration, PasswordReset } from "../app/app.ts";
+import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
 import { usageError } from "./failure.ts";
 import { type OutputFormat, table } from "./output.ts";
 import { plain } from "./plain.ts";

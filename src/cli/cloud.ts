@@ -12,7 +12,7 @@ import {
   removeContext,
 } from "./context.ts";
 import { CliError, describeFailure, usageError } from "./failure.ts";
-import { type LoginFlags, logIn } from "./login.ts";
+import { type LoginFlags, logIn } from "./login/login.ts";
 import { plain } from "./plain.ts";
 import { Terminal } from "./terminal.ts";
 

@@ -5,7 +5,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { createTesseraClient, type Principal, type TesseraClient } from "../client/index.ts";
-import type { CloudEnvironment } from "../config.ts";
+import type { CloudEnvironment } from "../config/config.ts";
 import { type Context, currentContext } from "./context.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { EXIT_CODES } from "./failure.ts";

@@ -1,5 +1,5 @@
 /** Lines with which an endpoint can be tried from a POSIX shell. */
-import type { EndpointManifest, JsonSchema } from "../sdk/manifest.ts";
+import type { EndpointManifest, JsonSchema } from "../protocol/manifest.ts";
 
 /** A value that fits a schema. */
 export type ExampleOf = (schema: JsonSchema) => unknown;

@@ -1,7 +1,7 @@
 /** What a server says when it has started: where everything is, and lines to try it with. */
-import type { ServedService } from "../app.ts";
-import type { ServeConfig } from "../config.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { ServedService } from "../app/app.ts";
+import type { ServeConfig } from "../config/config.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl.ts";
 
 export interface GreetingOptions {

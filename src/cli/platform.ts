@@ -5,11 +5,11 @@ import { endpointCallCommand } from "./call.ts";
 import { clientCommand } from "./client.ts";
 import { cloudCommand } from "./cloud.ts";
 import type { CloudActions } from "./command.ts";
-import { deploymentCommand } from "./deployment.ts";
+import { deploymentCommand } from "./deployment/deployment.ts";
 import { memberCommand } from "./member.ts";
 import { orgCommand } from "./org.ts";
-import { taskCommand } from "./task.ts";
-import { tokenCommand } from "./token.ts";
+import { taskCommand } from "./task/task.ts";
+import { tokenCommand } from "./token/token.ts";
 
 export function platformCommands(actions: CloudActions): Command[] {
   return [

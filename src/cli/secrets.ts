@@ -4,7 +4,7 @@
  * process of the machine can see, and are never shown.
  */
 import { readFile, stat } from "node:fs/promises";
-import { MAX_VALUE_BYTES, NAME_PATTERN } from "./deploy-settings.ts";
+import { MAX_VALUE_BYTES, NAME_PATTERN } from "./deploy/settings.ts";
 import { CliError, usageError } from "./failure.ts";
 import { plain } from "./plain.ts";
 import type { Terminal } from "./terminal.ts";

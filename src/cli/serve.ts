@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import type { ServedService } from "../app.ts";
-import type { Secrets, ServeConfig, ServeFlags } from "../config.ts";
+import type { ServedService } from "../app/app.ts";
+import type { Secrets, ServeConfig, ServeFlags } from "../config/config.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 

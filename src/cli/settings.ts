@@ -1,6 +1,6 @@
 /** Options of the command line from a table of settings. */
 import { type Command, Option } from "commander";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../config/config.ts";
 
 /** Adds an option for every setting that has a flag, and one for the file of settings. */
 export function addSettings(command: Command, settings: Settings): Command {

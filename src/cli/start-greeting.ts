@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import type { StartedPlatform } from "../app.ts";
+import type { StartedPlatform } from "../app/app.ts";
 
 /** What a platform says when it has started: where everything is, and how to set it up. */
 export function platformGreeting(platform: StartedPlatform): string {

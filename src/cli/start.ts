@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import type { StartedPlatform } from "../app.ts";
-import type { Flags, Settings, StartConfig, StartSecrets } from "../config.ts";
+import type { StartedPlatform } from "../app/app.ts";
+import type { Flags, Settings, StartConfig, StartSecrets } from "../config/config.ts";
 import { addSettings } from "./settings.ts";
 import { platformGreeting } from "./start-greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";

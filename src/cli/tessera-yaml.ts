@@ -13,7 +13,7 @@ import {
   type Parsed,
   parseCpu,
   parseMemory,
-} from "./deploy-settings.ts";
+} from "./deploy/settings.ts";
 import { CliError, ExitCode, usageError } from "./failure.ts";
 import { plain } from "./plain.ts";
 

@@ -1,6 +1,6 @@
 /** What a setting's text may be, and what is said when it is something else. */
 import { isIP } from "node:net";
-import { formatDuration, parseDuration } from "../sdk/duration.ts";
+import { formatDuration, parseDuration } from "../protocol/duration.ts";
 
 /** A setting that cannot be; the message names it and says what would do. */
 export class ConfigError extends Error {

@@ -7,10 +7,10 @@
  * kept until theirs serves, and gone with them when it never does.
  */
 import type { CustomMetrics } from "../metrics/custom-metrics.ts";
-import type { CountsReceiver } from "../queue/pool/options.ts";
-import type { MetricManifest, ServiceManifest } from "../sdk/manifest.ts";
+import type { CountsReceiver } from "../pool/options.ts";
+import type { MetricManifest, ServiceManifest } from "../protocol/manifest.ts";
+import type { MetricChange, WorkerMessage } from "../protocol/messages.ts";
 import { MAX_LABEL_VALUE_LENGTH } from "../sdk/metric-rules.ts";
-import type { MetricChange, WorkerMessage } from "../sdk/protocol.ts";
 
 type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 

@@ -1,6 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
-import type { HostedDeployment } from "./hosted.ts";
+import type { HostedDeployment } from "./deployment.ts";
 
 /** What a request says of the deployment that it is for. */
 export interface Target {

@@ -1,7 +1,7 @@
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Notifier } from "../queue/notifier.ts";
-import type { StartGate } from "../queue/pool/start-gate.ts";
-import type { Rounds } from "../queue/rounds.ts";
+import type { StartGate } from "../pool/start-gate.ts";
+import type { Rounds } from "../queue/maintenance.ts";
+import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import type { RolloutPolicy } from "./rollout.ts";

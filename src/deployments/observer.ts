@@ -5,14 +5,15 @@
  * can answer them together; at their workers each when its turn comes, because
  * that is work for this process.
  */
+
+import type { Log } from "../log/log.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
-import type { Log } from "../queue/log.ts";
-import type { Pool } from "../queue/pool/pool.ts";
-import { cpuTimeMs, residentBytes } from "../queue/pool/usage.ts";
-import type { WorkerProcess } from "../queue/pool/worker.ts";
-import { Timer } from "../queue/timer.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Pool } from "../pool/pool.ts";
+import { cpuTimeMs, residentBytes } from "../pool/usage.ts";
+import type { WorkerProcess } from "../pool/worker.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { OldestWaiting, Storage } from "../storage/storage.ts";
+import { Timer } from "../time/timer.ts";
 
 const LOOK_EVERY_MS = 5_000;
 

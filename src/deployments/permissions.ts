@@ -17,13 +17,16 @@ export interface WorkerAccess {
   readonly env: { readonly [name: string]: string };
 }
 
+/** The folders of source that a worker loads: its program, the SDK and what both stand on. */
+const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
+
 /** Packages looked through for links to elsewhere, in one `node_modules`. */
 const MAX_PACKAGES = 5000;
 
 /**
  * The `execArgv` for a worker: the permission model, with reading allowed of
- * - the SDK's own folder, with the host in it, and the `package.json` that
- *   says that its files are ES modules;
+ * - the worker's own program with the SDK, and the `package.json` that says
+ *   that its files are ES modules;
  * - the service's folder;
  * - every `node_modules` and `package.json` from there up, for resolution, and
  *   where packages of these are links, as in a workspace, what they point to;
@@ -41,8 +44,9 @@ export function workerPermissions(
   }: { readonly servicePath: string; readonly selfContained?: boolean },
   access?: WorkerAccess,
 ): string[] {
-  const sdkFolder = realpathSync(fileURLToPath(new URL("../sdk", import.meta.url)));
-  const allowed = [sdkFolder, ...nearestPackage(sdkFolder)];
+  const source = realpathSync(fileURLToPath(new URL("../", import.meta.url)));
+  const own = WORKER_FOLDERS.map((name) => join(source, name));
+  const allowed = [...own, ...nearestPackage(source)];
   const serviceFolder = dirname(servicePath);
   allowed.push(serviceFolder);
   for (const folder of selfContained ? [] : upwards(serviceFolder)) {

@@ -1,10 +1,10 @@
 /** A revision of a service that this node runs: its endpoints, and what becomes of older tasks. */
 import { problem } from "../errors.ts";
-import type { ServiceCode } from "../queue/pool/options.ts";
-import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
+import type { ServiceCode } from "../pool/options.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { ArgumentsReader } from "../service/input/arguments.ts";
 import type { ClaimedTask } from "../storage/storage.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
-import { ArgumentsReader } from "./input/arguments.ts";
 
 /** An endpoint with the reader of its arguments. */
 export interface FoundEndpoint {

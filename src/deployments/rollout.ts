@@ -3,9 +3,10 @@
  * their way, which one failed, and what has to be right before workers are
  * started with one.
  */
-import type { ServiceCode } from "../queue/pool/options.ts";
-import type { Pool } from "../queue/pool/pool.ts";
-import type { ServiceManifest } from "../sdk/manifest.ts";
+
+import type { ServiceCode } from "../pool/options.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ClaimedTask } from "../storage/storage.ts";
 import type { TaskFailure } from "../tasks/task.ts";
 import { variableFault } from "./environment.ts";

@@ -1,17 +1,18 @@
 /**
  * Watches the load of one deployment on this node and has its pool grow and
- * shrink (`queue/pool/scaler.ts` decides). It looks every second, and at once
+ * shrink (`pool/scaler.ts` decides). It looks every second, and at once
  * when a call or a task waits for which there is no slot. The storage is asked
  * only when tasks may be waiting for workers.
  */
+
+import type { Log } from "../log/log.ts";
+import type { Pool } from "../pool/pool.ts";
+import { type Bounds, decide, type EndpointLoad, firstState } from "../pool/scaler.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
-import type { Log } from "../queue/log.ts";
-import type { Pool } from "../queue/pool/pool.ts";
-import { type Bounds, decide, type EndpointLoad, firstState } from "../queue/pool/scaler.ts";
-import { Timer } from "../queue/timer.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
 import type { DueCount, Storage } from "../storage/storage.ts";
+import { Timer } from "../time/timer.ts";
 
 const LOOK_EVERY_MS = 1_000;
 /** Between looks that were asked for: many tasks come at once. */

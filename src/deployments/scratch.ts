@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeLock } from "../lock.ts";
+import { takeLock } from "../storage/lock-file.ts";
 
 const NODE_FOLDER = "tessera-node-";
 /** A folder so young may belong to a node that is just starting. */
@@ -97,7 +97,7 @@ function sweepFolder(folder: string): void {
 /** Kills the process if it is a worker: its number may have been given to another by now. */
 function endWorker(pid: number): void {
   try {
-    if (pid > 0 && /sdk\/host\/main\.[jt]s/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) {
+    if (pid > 0 && /worker\/main\.[jt]s/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) {
       process.kill(pid, "SIGKILL");
     }
   } catch {

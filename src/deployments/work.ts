@@ -1,16 +1,17 @@
 /** What works on the queue of one deployment, and how many workers it asks for. */
+
+import type { Log } from "../log/log.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MetricsOf } from "../metrics/metrics.ts";
-import { AbandonedTasks } from "../queue/abandoned.ts";
+import type { Pool } from "../pool/pool.ts";
 import type { Attempts } from "../queue/attempts.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { Changes } from "../queue/changes.ts";
-import type { Log } from "../queue/log.ts";
-import type { Notifier } from "../queue/notifier.ts";
+import type { Rounds } from "../queue/maintenance.ts";
 import { type OpenQueue, openQueue } from "../queue/open.ts";
-import type { Pool } from "../queue/pool/pool.ts";
 import type { RecentTasks } from "../queue/recent.ts";
-import type { Rounds } from "../queue/rounds.ts";
+import { AbandonedTasks } from "../queue/unserved-tasks.ts";
+import type { Notifier } from "../storage/notifier.ts";
 import type { ClaimedTask, Storage } from "../storage/storage.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Observer } from "./observer.ts";

@@ -1,9 +1,9 @@
 /** With what each worker of a deployment is started. */
 import type { FileKeeper } from "../files/keeper.ts";
-import type { Log } from "../queue/log.ts";
-import type { ServiceCode, WorkerOptions } from "../queue/pool/options.ts";
-import type { OutputStream } from "../queue/pool/process.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
+import type { Log } from "../log/log.ts";
+import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
+import type { OutputStream } from "../pool/process.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import { type WorkerAccess, workerPermissions } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
 import { OutputTail } from "./tail.ts";

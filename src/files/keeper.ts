@@ -9,8 +9,14 @@
  */
 import { createHash } from "node:crypto";
 import { toProblem } from "../errors.ts";
-import type { BlobReference, FileFacts, FileValue, Payload, StoredFile } from "../sdk/protocol.ts";
-import { INLINE_FILE_BYTES } from "../sdk/protocol.ts";
+import type {
+  BlobReference,
+  FileFacts,
+  FileValue,
+  Payload,
+  StoredFile,
+} from "../protocol/messages.ts";
+import { INLINE_FILE_BYTES } from "../protocol/messages.ts";
 import type { BlobStore, ByteRange } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";
 import { storedFiles } from "../storage/stored.ts";

@@ -4,10 +4,10 @@
  * node may do it for all: a blob that one has taken is another's only when
  * that one has not finished in time.
  */
-import type { Log } from "../queue/log.ts";
-import { Timer } from "../queue/timer.ts";
+import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";
+import { Timer } from "../time/timer.ts";
 
 /** Blobs deleted at once. */
 const LIMIT = 100;

@@ -5,15 +5,15 @@
  */
 import type { ChangeFeed } from "../auth/changes.ts";
 import type { Principal } from "../auth/principal.ts";
+import type { HostedDeployment } from "../deployments/deployment.ts";
 import type { Directory, Located, Target } from "../deployments/directory.ts";
-import type { HostedDeployment } from "../deployments/hosted.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
-import { Records } from "./records.ts";
+import { Records } from "./desired-state.ts";
+import { openTenant, type Tenant, type TenantOptions } from "./node-deployment.ts";
 import { empty, starting } from "./refusals.ts";
-import { Reports } from "./reports.ts";
 import type { Routing } from "./routing.ts";
-import { openTenant, type Tenant, type TenantOptions } from "./tenant.ts";
+import { Reports } from "./status-reporter.ts";
 
 /** How long a node that starts waits for artifacts to be there; the others are there later. */
 const RESUME_MS = 15_000;

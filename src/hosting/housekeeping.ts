@@ -3,11 +3,11 @@
  * files of artifacts that no revision has, and on this node's disk artifacts
  * that it does not run any more. Any node may do the first two for all.
  */
-import type { Log } from "../queue/log.ts";
-import { Timer } from "../queue/timer.ts";
+import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Hosting } from "../storage/hosting/hosting.ts";
-import type { UnpackedArtifacts } from "./unpacked.ts";
+import { Timer } from "../time/timer.ts";
+import type { UnpackedArtifacts } from "./artifact-cache.ts";
 
 const EVERY_MS = 60_000;
 

@@ -3,7 +3,7 @@
  * batches, in order, and never waited for. While the storage does not answer,
  * lines are held up to a limit, and those that come then are counted instead.
  */
-import type { Log } from "../queue/log.ts";
+import type { Log } from "../log/log.ts";
 import type { DeploymentKey } from "../storage/hosting/hosting.ts";
 import type { Logs, NewLogLine } from "../storage/hosting/logs.ts";
 

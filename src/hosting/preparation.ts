@@ -1,10 +1,10 @@
 /** What has to be there before workers of a revision can be started. */
 import { readFile } from "node:fs/promises";
-import { DEFAULT_LIMITS } from "../queue/pool/limits.ts";
-import type { ServiceCode } from "../queue/pool/options.ts";
+import { DEFAULT_LIMITS } from "../pool/limits.ts";
+import type { ServiceCode } from "../pool/options.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
-import type { ServedRevision } from "./served.ts";
-import type { HeldArtifact } from "./unpacked.ts";
+import type { HeldArtifact } from "./artifact-cache.ts";
+import type { ServedRevision } from "./last-served.ts";
 
 const MEBIBYTE = 1024 ** 2;
 

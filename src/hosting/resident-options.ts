@@ -1,9 +1,9 @@
 /** What a deployment on a node works with. */
-import type { HostedDeployment } from "../deployments/hosted.ts";
-import type { Log } from "../queue/log.ts";
+import type { HostedDeployment } from "../deployments/deployment.ts";
+import type { Log } from "../log/log.ts";
 import type { HostedRecord } from "../storage/hosting/revisions.ts";
+import type { ServedRevision, ServedRevisions } from "./last-served.ts";
 import type { PreparationOptions } from "./preparation.ts";
-import type { ServedRevision, ServedRevisions } from "./served.ts";
 
 export interface ResidentOptions extends PreparationOptions {
   /** Makes what runs a deployment, with its number of workers within these bounds. */

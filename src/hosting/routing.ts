@@ -18,7 +18,7 @@ import type { Principal } from "../auth/principal.ts";
 import { agreed, contradiction, type Target } from "../deployments/directory.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
-import { appOf } from "../surface.ts";
+import { appOf } from "./hosts.ts";
 
 /** How many names a refusal lists. */
 const MAX_LISTED = 20;

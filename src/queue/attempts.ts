@@ -2,20 +2,21 @@
  * The attempts that run on this node: each begins with a claimed task and a
  * slot, and ends with what the storage records of it.
  */
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { CallFailure } from "../sdk/protocol.ts";
-import { SlotMap } from "../sdk/slots.ts";
+
+import { SlotMap } from "../collections/slots.ts";
+import { failureFields, logLine, type ServiceLine } from "../log/log.ts";
+import type { ExecutionEnd } from "../pool/execution.ts";
+import type { Slot } from "../pool/pool.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { CallFailure } from "../protocol/messages.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
-import { Ends, type EndsOptions } from "./ends.ts";
+import { Ends, type EndsOptions } from "./completer.ts";
 import { RunTimes } from "./estimate.ts";
-import { failureFields, logLine, type ServiceLine } from "./log.ts";
 import { outcomeOf } from "./outcome.ts";
-import type { ExecutionEnd } from "./pool/execution.ts";
-import type { Slot } from "./pool/pool.ts";
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
 import { attemptEnd, waited } from "./traced.ts";
 

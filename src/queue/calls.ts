@@ -7,13 +7,13 @@
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../errors.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { Payload } from "../sdk/protocol.ts";
+import { failureFields, type Log, logLine } from "../log/log.ts";
+import type { ExecutionEnd } from "../pool/execution.ts";
+import type { Pool, Slot } from "../pool/pool.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { Payload } from "../protocol/messages.ts";
 import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
-import { failureFields, type Log, logLine } from "./log.ts";
-import type { ExecutionEnd } from "./pool/execution.ts";
-import type { Pool, Slot } from "./pool/pool.ts";
 import { callEnd } from "./traced.ts";
 
 /** Calls that may wait for a slot, over all endpoints. */

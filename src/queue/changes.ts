@@ -1,8 +1,8 @@
+import { SlotMap } from "../collections/slots.ts";
+import { SmallSet } from "../collections/small-set.ts";
 import { problem } from "../errors.ts";
-import { SlotMap } from "../sdk/slots.ts";
 import type { Task } from "../tasks/task.ts";
-import { Deadlines } from "./deadlines.ts";
-import { SmallSet } from "./small-set.ts";
+import { Deadlines } from "../time/deadlines.ts";
 
 export interface ChangeListener {
   /** The task changed; it is given when it was at hand. */

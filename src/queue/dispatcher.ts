@@ -13,14 +13,15 @@
  * safe side: an endpoint leaves it only when a claim came back with less than
  * was asked for, so a submit never overtakes a task that waits.
  */
-import type { EndpointManifest, ServiceManifest } from "../sdk/manifest.ts";
+
+import type { Log } from "../log/log.ts";
+import type { Pool, Slot } from "../pool/pool.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
+import { Orphans } from "./claim-recovery.ts";
 import { DueTasks } from "./due.ts";
-import type { Log } from "./log.ts";
-import { Orphans } from "./orphans.ts";
-import type { Pool, Slot } from "./pool/pool.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIM = 200;

@@ -1,6 +1,6 @@
+import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
-import { Alarm } from "./alarm.ts";
-import type { Log } from "./log.ts";
+import { Alarm } from "../time/alarm.ts";
 
 export interface DueTasksOptions {
   readonly deploymentId: string;

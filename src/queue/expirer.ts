@@ -7,11 +7,12 @@
  * node find, because an idle node should ask little. However late a deadline
  * is noticed, no task is started after it: claims pass those tasks by.
  */
+
+import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import { Alarm } from "./alarm.ts";
-import { Errand } from "./errand.ts";
-import type { Log } from "./log.ts";
+import { Alarm } from "../time/alarm.ts";
+import { Errand } from "../time/single-flight.ts";
 
 /** Tasks failed at once: bounds how long the database is busy with it. */
 const LIMIT = 500;

@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../errors.ts";
+import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Log } from "./log.ts";
 
 export const LEASE_MS = 20_000;
 /** Pause before a storage that does not answer is asked for a lease again. */

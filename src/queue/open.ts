@@ -1,12 +1,12 @@
-import type { AbandonedTasks } from "./abandoned.ts";
+import type { Notifier } from "../storage/notifier.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
-import type { Notifier } from "./notifier.ts";
-import { OthersFirst } from "./others-first.ts";
+import { type VisitedParts, visited } from "./maintained-queue.ts";
+import type { Rounds } from "./maintenance.ts";
 import { Peers } from "./peers.ts";
 import { Queue } from "./queue.ts";
 import type { QueueOptions } from "./queue-options.ts";
-import type { Rounds } from "./rounds.ts";
-import { type VisitedParts, visited } from "./visited.ts";
+import { OthersFirst } from "./remote-hints.ts";
+import type { AbandonedTasks } from "./unserved-tasks.ts";
 
 /** The queue of one deployment with what works on it. */
 export interface OpenQueue extends Disposable {

@@ -1,10 +1,11 @@
 /** What the end of an execution means for the task that it was an attempt of. */
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { CallFailure } from "../sdk/protocol.ts";
+
+import type { ExecutionEnd } from "../pool/execution.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { CallFailure } from "../protocol/messages.ts";
 import type { AttemptEnd } from "../storage/storage.ts";
 import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
-import type { ExecutionEnd } from "./pool/execution.ts";
 
 /** Before a task is tried again whose files could not be moved: the blob store is away or full. */
 const UNAVAILABLE_MS = 5_000;

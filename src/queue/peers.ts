@@ -4,12 +4,13 @@
  * what makes them happen at all is that everyone also looks by itself, in the
  * rounds of the node.
  */
+
+import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Hint, Notifier } from "./notifier.ts";
-import type { OthersFirst } from "./others-first.ts";
+import type { OthersFirst } from "./remote-hints.ts";
 
 export interface PeersOptions {
   readonly deploymentId: string;

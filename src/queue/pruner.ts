@@ -1,6 +1,6 @@
+import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
-import type { Log } from "./log.ts";
-import { Timer } from "./timer.ts";
+import { Timer } from "../time/timer.ts";
 
 /** Tasks deleted at once: bounds how long the database is busy with it. */
 const LIMIT = 1_000;

@@ -3,8 +3,8 @@
  * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
  */
 import { Problem } from "../errors.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { Payload } from "../sdk/protocol.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { NewTask, Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
@@ -12,7 +12,7 @@ import { isFinal, type Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { cancelTask } from "./cancel.ts";
 import { retryAfter } from "./estimate.ts";
-import { Places, type QueuePlace } from "./places.ts";
+import { Places, type QueuePlace } from "./position.ts";
 import type { QueueOptions } from "./queue-options.ts";
 import type { FinishedTask } from "./recent.ts";
 import { notFinished, notFound } from "./refusals.ts";

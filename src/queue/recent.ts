@@ -1,5 +1,5 @@
-import type { Payload } from "../sdk/protocol.ts";
-import { SlotMap } from "../sdk/slots.ts";
+import { SlotMap } from "../collections/slots.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { Task } from "../tasks/task.ts";
 
 /** A finished task; `result` is there when it succeeded. */

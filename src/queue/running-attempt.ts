@@ -1,12 +1,12 @@
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { Payload } from "../sdk/protocol.ts";
+import type { ServiceLine } from "../log/log.ts";
+import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
+import type { Slot } from "../pool/pool.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
-import { EventPace } from "./event-pace.ts";
-import type { ServiceLine } from "./log.ts";
-import type { Execution, ExecutionEnd, ExecutionListener } from "./pool/execution.ts";
-import type { Slot } from "./pool/pool.ts";
+import { EventPace } from "./event-rate.ts";
 
 /** What is known of an attempt while it runs. Not its arguments, which may be large and are the worker's now. */
 export interface BegunAttempt {

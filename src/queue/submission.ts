@@ -1,7 +1,7 @@
 /** From a call that should be queued to the task that is stored, and what is told of it. */
 import { type Problem, problem } from "../errors.ts";
-import type { EndpointManifest } from "../sdk/manifest.ts";
-import type { Payload } from "../sdk/protocol.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { NewTask, SubmitOutcome } from "../storage/storage.ts";
 import { timeOfTaskId } from "../tasks/id.ts";
 import type { Task } from "../tasks/task.ts";

@@ -1,10 +1,10 @@
 /** What becomes of tasks, as their traces are told of it. Nothing here runs where tracing is off. */
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { Problem, toProblem } from "../errors.ts";
+import type { ExecutionEnd } from "../pool/execution.ts";
 import type { AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan, SpanEnd } from "../tracing/tracing.ts";
-import type { ExecutionEnd } from "./pool/execution.ts";
 import type { Submission, Submitted } from "./submission.ts";
 
 /** Tells of a submit; `store` gets the span that the task belongs to. */

@@ -1,8 +1,8 @@
+import type { SmallSet } from "../collections/small-set.ts";
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
+import { type Leaver, leaversOf } from "./abort-listeners.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
-import { type Leaver, leaversOf } from "./leaving.ts";
-import type { SmallSet } from "./small-set.ts";
 
 export interface WaitOptions {
   readonly changes: Changes;

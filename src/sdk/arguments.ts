@@ -4,8 +4,8 @@
  * object, a record of schemas, or absent.
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { FileArgument, JsonSchema } from "../protocol/manifest.ts";
 import { containsFile, filePropertyOf, isObject } from "./file-json-schema.ts";
-import type { FileArgument, JsonSchema } from "./manifest.ts";
 import { type ArgumentRecord, type InputSchema, isStandardSchema, jsonSchemaOf } from "./schema.ts";
 
 type Result = StandardSchemaV1.Result<unknown>;

@@ -1,9 +1,10 @@
 /** From what a module exports to the manifest, and to the functions that the host runs. */
+
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { type Arguments, describeArguments } from "./arguments.ts";
 import type { SetupContext } from "./context.ts";
 import type { EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
-import type { EndpointManifest, ServiceManifest } from "./manifest.ts";
 import { describeResult, type ResultDescription } from "./result.ts";
 import {
   endpointFunction,

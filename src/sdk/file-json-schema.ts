@@ -1,5 +1,5 @@
 /** How files are known in a JSON Schema: `{type: "string", format: "binary"}`, as in OpenAPI. */
-import type { FileArgument, FileSpec, JsonSchema } from "./manifest.ts";
+import type { FileArgument, FileSpec, JsonSchema } from "../protocol/manifest.ts";
 
 /** A property that is a file or a list of files: how it is described, and what it is. */
 export interface FileProperty {

@@ -5,8 +5,8 @@
  * says the same of itself and is a file for the same reason.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { sharePlace } from "./file-place.ts";
-import type { FileSpec, JsonSchema } from "./manifest.ts";
+import { sharePlace } from "../protocol/file-place.ts";
+import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
 
 /** What a function may return for a file: anything that holds bytes. */
 export type Bytes = Blob | Uint8Array;

@@ -1,6 +1,14 @@
 /** What the author of a service imports: `import { service, api, task, file } from "tessera"`. */
+
+export type { Duration } from "../protocol/duration.ts";
+export {
+  type FileDescription,
+  fileFromPath,
+  fileFromStream,
+  filePath,
+} from "../protocol/file-place.ts";
+export type { JsonSchema } from "../protocol/manifest.ts";
 export type { LogFields, SetupContext, TaskContext, TaskLog } from "./context.ts";
-export type { Duration } from "./duration.ts";
 export {
   type ArgumentsOf,
   api,
@@ -23,8 +31,6 @@ export {
   file,
   type OptionalSchema,
 } from "./file.ts";
-export { type FileDescription, fileFromPath, fileFromStream, filePath } from "./file-place.ts";
-export type { JsonSchema } from "./manifest.ts";
 export {
   type Aggregator,
   type Counter,

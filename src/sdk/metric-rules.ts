@@ -4,8 +4,9 @@
  * sends, because these texts become lines of Prometheus' format.
  * Source: the data model and the metric and label naming pages of Prometheus.
  */
+
+import type { MetricManifest } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
-import type { MetricManifest } from "./manifest.ts";
 
 export const MAX_METRICS = 50;
 export const MAX_LABELS = 5;

@@ -1,7 +1,7 @@
 /** The options of an endpoint: what they mean, their defaults and their bounds. */
-import { type Duration, formatDuration, parseDuration } from "./duration.ts";
+import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
+import type { RetryPolicy } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
-import type { RetryPolicy } from "./manifest.ts";
 
 /** `api` answers in the call, `task` is queued. */
 export type EndpointKind = "api" | "task";

@@ -1,8 +1,8 @@
 /** The result of an endpoint, made ready to run: its JSON Schema, and whether it is a file. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
 import { acceptsUndefined } from "./arguments.ts";
 import { containsFile, fileJsonSchema, fileSpecOf } from "./file-json-schema.ts";
-import type { FileSpec, JsonSchema } from "./manifest.ts";
 import { isStandardSchema, jsonSchemaOf, type OutputSchema } from "./schema.ts";
 
 export interface ResultDescription {

@@ -4,7 +4,7 @@
  * JSON Schema.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import type { JsonSchema } from "./manifest.ts";
+import type { JsonSchema } from "../protocol/manifest.ts";
 
 /** Arguments by name, each with a schema of its own. */
 export type ArgumentRecord = { readonly [argument: string]: StandardSchemaV1 };

@@ -3,9 +3,10 @@
  * the decorator of a service class. Either way it checks all that can be
  * checked before any schema is asked.
  */
+
+import type { MetricManifest } from "../protocol/manifest.ts";
 import type { CallTypes, Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
-import type { MetricManifest } from "./manifest.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import { checkDescription, type ResolvedOptions, resolveOptions } from "./options.ts";

@@ -17,7 +17,7 @@
  * milliseconds since 1970.
  */
 
-import type { Payload } from "../sdk/protocol.ts";
+import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";

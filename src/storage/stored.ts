@@ -1,4 +1,4 @@
-import type { Payload, StoredFile } from "../sdk/protocol.ts";
+import type { Payload, StoredFile } from "../protocol/messages.ts";
 import type { Task } from "../tasks/task.ts";
 import type { NewTask } from "./storage.ts";
 

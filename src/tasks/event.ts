@@ -8,7 +8,7 @@
  * What columns cannot tell is stored: progress, log lines, and, when an
  * attempt goes back to the queue, its beginning and the return.
  */
-import type { LogLevel } from "../sdk/protocol.ts";
+import type { LogLevel } from "../protocol/messages.ts";
 import {
   isFinal,
   type Task,

@@ -1,4 +1,4 @@
-import { createDigitSource } from "../digits.ts";
+import { createDigitSource } from "../collections/random-digits.ts";
 
 /** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
 const TAIL_LENGTH = 23;

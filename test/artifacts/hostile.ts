@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { Header } from "tar";
 import { createIndex, writeIndex } from "../../src/artifacts/index-file.ts";
-import type { ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 
 export const SERVICE: ServiceManifest = { name: "tried", endpoints: [] };
 

@@ -6,13 +6,13 @@ import { type BuildOptions, buildArtifact } from "../../src/artifacts/build.ts";
 import { packArtifact } from "../../src/artifacts/pack.ts";
 import { unpackArtifact } from "../../src/artifacts/unpack.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
-import { ServiceProcess } from "../../src/queue/pool/process.ts";
+import { ServiceProcess } from "../../src/pool/process.ts";
 import {
   type CallResult,
   type FileValue,
   unpackPayload,
   type WorkerMessage,
-} from "../../src/sdk/protocol.ts";
+} from "../../src/protocol/messages.ts";
 
 const LIMITS = { maxResultBytes: 1e6, maxFileBytes: 1e6 };
 

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ChangeFeed, type Forgotten } from "../../src/auth/changes.ts";
-import type { Hint, Notifier } from "../../src/queue/notifier.ts";
 import type { Change } from "../../src/storage/accounts/accounts.ts";
+import type { Hint, Notifier } from "../../src/storage/notifier.ts";
 
 const EVERYTHING: Forgotten = { kind: "everything" };
 

@@ -1,7 +1,7 @@
 /** Several nodes on one database: what one changes, the others forget. */
 import { describe, expect, it, vi } from "vitest";
 import { toProblem } from "../../src/errors.ts";
-import type { Hint } from "../../src/queue/notifier.ts";
+import type { Hint } from "../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../src/storage/postgres/notifier.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 import { databaseUrl, newSchema, openPostgres } from "../storage/postgres/databases.ts";

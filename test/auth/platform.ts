@@ -9,9 +9,9 @@ import { createTokenValue, parseTokenValue } from "../../src/auth/token-format.t
 import { UseRecorder } from "../../src/auth/uses.ts";
 import { Verifier } from "../../src/auth/verifier.ts";
 import { type Problem, toProblem } from "../../src/errors.ts";
-import type { Notifier } from "../../src/queue/notifier.ts";
 import type { Accounts, Deed } from "../../src/storage/accounts/accounts.ts";
 import type { TokenFields, TokenKind } from "../../src/storage/accounts/tokens.ts";
+import type { Notifier } from "../../src/storage/notifier.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import { createIdSource } from "../../src/tasks/id.ts";

@@ -6,7 +6,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DeploymentStatus } from "../../gen/tessera/v1/deployment_pb.js";
 import { problem } from "../../src/errors.ts";
-import { notOpenable } from "../../src/rpc/deployment-refusals.ts";
+import { notOpenable } from "../../src/server/rpc/deployment/refusals.ts";
 import { Receiver } from "./deploying.ts";
 
 const DIGITS = fileURLToPath(new URL("../../examples/digits/service.ts", import.meta.url));

@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { greeting } from "../../src/cli/greeting.ts";
-import { readServeConfig } from "../../src/config.ts";
-import { exampleOf } from "../../src/deployments/openapi/example.ts";
-import type { EndpointManifest } from "../../src/sdk/manifest.ts";
+import { readServeConfig } from "../../src/config/config.ts";
+import type { EndpointManifest } from "../../src/protocol/manifest.ts";
+import { exampleOf } from "../../src/service/openapi/example.ts";
 import { get } from "./calling.ts";
 import { Program } from "./program.ts";
 

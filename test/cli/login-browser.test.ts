@@ -3,7 +3,7 @@ import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { challengeOf } from "../../src/cli/login-browser.ts";
+import { challengeOf } from "../../src/cli/login/browser.ts";
 import { AuthService, LoginService, PrincipalKind, TokenAccess } from "../../src/client/index.ts";
 import { problem } from "../../src/errors.ts";
 import { type Answering, answeringCalls } from "./answering.ts";

@@ -17,7 +17,7 @@ import {
   UnreachableError,
 } from "../../src/client/index.ts";
 import { problem, type Reason } from "../../src/errors.ts";
-import { errorJson } from "../../src/http/problem.ts";
+import { errorJson } from "../../src/server/http/problem.ts";
 import { type Clients, type ServedClients, serveClients } from "./served.ts";
 
 const TOKEN = "a-token-for-clients";

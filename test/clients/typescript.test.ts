@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { serveService } from "../../src/app.ts";
+import { serveService } from "../../src/app/app.ts";
 import {
   type AnyService,
   createClient,
@@ -13,7 +13,7 @@ import {
   type RemoteTask,
   type SubmitOptions,
 } from "../../src/client/index.ts";
-import { readServeConfig } from "../../src/config.ts";
+import { readServeConfig } from "../../src/config/config.ts";
 
 interface Raised {
   readonly kind: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readServeConfig, readStartConfig } from "../../src/config.ts";
+import { readServeConfig, readStartConfig } from "../../src/config/config.ts";
 import { fixture } from "../serve/served.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };

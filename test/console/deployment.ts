@@ -4,8 +4,8 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { playground } from "../../src/console/playground.ts";
-import { openApiDocument } from "../../src/deployments/openapi.ts";
-import { schemaDocument } from "../../src/deployments/schema.ts";
+import { openApiDocument } from "../../src/service/openapi/document.ts";
+import { schemaDocument } from "../../src/service/schema.ts";
 import { gradientPng } from "./pixels.ts";
 import { SERVICE } from "./service.ts";
 

@@ -1,4 +1,4 @@
-import type { ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import { endpoint } from "../deployments/manifests.ts";
 
 const texts = {

@@ -1,12 +1,12 @@
 import type { Server } from "node:http";
 import Fastify, { type FastifyReply } from "fastify";
 import { expect, test } from "vitest";
-import { dataPlanePlugin } from "../../src/dataplane/plugin.ts";
 import { problem } from "../../src/errors.ts";
-import { leaveBodies } from "../../src/http/body.ts";
-import { JSON_TYPE } from "../../src/http/problem.ts";
-import { createListener, type Listener } from "../../src/listener.ts";
-import { answerUnknown } from "../../src/rpc/unimplemented.ts";
+import { dataPlanePlugin } from "../../src/server/dataplane/plugin.ts";
+import { leaveBodies } from "../../src/server/http/body.ts";
+import { JSON_TYPE } from "../../src/server/http/problem.ts";
+import { createListener, type Listener } from "../../src/server/listener.ts";
+import { answerUnknown } from "../../src/server/rpc/engine/unimplemented.ts";
 
 test("cuts off an answer that had begun when its call failed, and goes on serving", async () => {
   // The server's own listener: there, a request without a body is destroyed from the start.

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { utc } from "../../src/dataplane/time.ts";
+import { utc } from "../../src/server/dataplane/time.ts";
 
 /** What a Date can be (ECMA-262, section 21.4.1.1). */
 const MAX_TIME_MS = 8.64e15;

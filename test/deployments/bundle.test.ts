@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { bundleService, ServiceFileError } from "../../src/deployments/bundle.ts";
+import { bundleService, ServiceFileError } from "../../src/artifacts/bundle.ts";
 
 const SERVICES = fileURLToPath(new URL("../fixtures/services", import.meta.url));
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { cpuTimeMs } from "../../src/queue/pool/usage.ts";
+import { cpuTimeMs } from "../../src/pool/usage.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import { bundled, Hosting, type RevisionSettings, source } from "./hosting.ts";
 

@@ -1,4 +1,4 @@
-import type { EndpointManifest, JsonSchema, ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { EndpointManifest, JsonSchema, ServiceManifest } from "../../src/protocol/manifest.ts";
 
 /** An endpoint as a worker would report it, with what a test does not care about filled in. */
 export function endpoint(given: Partial<EndpointManifest> & { name: string }): EndpointManifest {

@@ -1,11 +1,11 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
-import { exampleOf } from "../../src/deployments/openapi/example.ts";
-import { reasonsByStatus } from "../../src/deployments/openapi/failures.ts";
-import { openApiDocument } from "../../src/deployments/openapi.ts";
 import { problem } from "../../src/errors.ts";
-import { httpStatus } from "../../src/http/status.ts";
-import type { JsonSchema, ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { JsonSchema, ServiceManifest } from "../../src/protocol/manifest.ts";
+import { httpStatus } from "../../src/server/http/status.ts";
+import { openApiDocument } from "../../src/service/openapi/document.ts";
+import { exampleOf } from "../../src/service/openapi/example.ts";
+import { reasonsByStatus } from "../../src/service/openapi/failures.ts";
 import { endpoint, manifestOf, takes } from "./manifests.ts";
 
 const text = { type: "string" };

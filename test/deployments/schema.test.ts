@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { resultIsText, schemaDocument } from "../../src/deployments/schema.ts";
-import type { JsonSchema, ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { JsonSchema, ServiceManifest } from "../../src/protocol/manifest.ts";
+import { resultIsText, schemaDocument } from "../../src/service/schema.ts";
 import { endpoint, manifestOf, takes } from "./manifests.ts";
 
 const FORBIDDEN = ["$ref", "$defs", "anyOf", "allOf", "oneOf"];

@@ -54,7 +54,7 @@ describe("scratch folders", () => {
   });
 
   test("of a node that is gone are removed by the next, with the worker that it left behind", async () => {
-    const orphan = await endless("sdk/host/main.js");
+    const orphan = await endless("worker/main.js");
     const left = leftFolder();
     mkdirSync(join(left, "worker-1"));
     writeFileSync(join(left, `${orphan.pid}.pid`), "");

@@ -77,7 +77,7 @@ const SOURCES = [
   ),
   ...["endpoint", "remote-task", "state", "connection"].map((name) => `src/client/${name}.ts`),
   ...["sync_client", "settings", "status", "errors"].map((name) => `${PYTHON}/${name}.py`),
-  ...["src/dataplane/words.ts", "src/tasks/failure.ts", "src/tasks/task.ts"],
+  ...["src/server/dataplane/words.ts", "src/tasks/failure.ts", "src/tasks/task.ts"],
   ...["src/cli/tessera-yaml.ts", "docs/openapi.json"],
 ];
 

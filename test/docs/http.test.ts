@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { HTTP_PATH, httpReference, OPENAPI_PATH } from "../../scripts/http-reference.ts";
-import { serveService } from "../../src/app.ts";
-import { readServeConfig } from "../../src/config.ts";
+import { serveService } from "../../src/app/app.ts";
+import { readServeConfig } from "../../src/config/config.ts";
 import { run } from "../clients/python-environment.ts";
 
 const SERVICE = fileURLToPath(new URL("../../examples/summarizer/service.ts", import.meta.url));

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { serveService } from "../../src/app.ts";
-import { readServeConfig } from "../../src/config.ts";
+import { serveService } from "../../src/app/app.ts";
+import { readServeConfig } from "../../src/config/config.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PAGE = readFileSync(join(ROOT, "docs/metrics.md"), "utf8");

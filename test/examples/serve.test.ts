@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { PNG } from "pngjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ServedService, serveService } from "../../src/app.ts";
-import { readServeConfig } from "../../src/config.ts";
+import { type ServedService, serveService } from "../../src/app/app.ts";
+import { readServeConfig } from "../../src/config/config.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
 const SERVE_MS = 30_000;

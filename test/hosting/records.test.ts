@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ChangeFeed } from "../../src/auth/changes.ts";
-import { Records } from "../../src/hosting/records.ts";
+import { Records } from "../../src/hosting/desired-state.ts";
 import type { Change } from "../../src/storage/accounts/accounts.ts";
 import type { HostedRecord } from "../../src/storage/hosting/revisions.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { Resident } from "../../src/hosting/resident.ts";
-import { ServedRevisions } from "../../src/hosting/served.ts";
-import type { HeldArtifact } from "../../src/hosting/unpacked.ts";
+import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
+import { ServedRevisions } from "../../src/hosting/last-served.ts";
+import { Resident } from "../../src/hosting/reconciler.ts";
 import type { HostedRecord } from "../../src/storage/hosting/revisions.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
 

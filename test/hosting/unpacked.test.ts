@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { BuiltArtifact } from "../../src/artifacts/build.ts";
 import { writeIndex } from "../../src/artifacts/index-file.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
-import { UnpackedArtifacts } from "../../src/hosting/unpacked.ts";
+import { UnpackedArtifacts } from "../../src/hosting/artifact-cache.ts";
 import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { Folder } from "../start/platform.ts";

@@ -7,11 +7,11 @@ import { type FastifyBaseLogger, fastify, LogController } from "fastify";
 import { pino } from "pino";
 import { expect, it } from "vitest";
 import { Health } from "../../gen/grpc/health/v1/health_pb.js";
-import { logAccess } from "../../src/http/access-log.ts";
-import { leaveBodies } from "../../src/http/body.ts";
-import { createHealthService } from "../../src/rpc/health.ts";
-import { createInvoker } from "../../src/rpc/invoker.ts";
-import { rpcPlugin } from "../../src/rpc/plugin.ts";
+import { logAccess } from "../../src/server/http/access-log.ts";
+import { leaveBodies } from "../../src/server/http/body.ts";
+import { createInvoker } from "../../src/server/rpc/engine/invoker.ts";
+import { rpcPlugin } from "../../src/server/rpc/engine/plugin.ts";
+import { createHealthService } from "../../src/server/rpc/health.ts";
 
 interface Line {
   readonly msg: string;

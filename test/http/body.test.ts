@@ -5,9 +5,9 @@ import { text } from "node:stream/consumers";
 import { type FastifyInstance, fastify } from "fastify";
 import { afterEach, expect, it } from "vitest";
 import { toProblem } from "../../src/errors.ts";
-import { boundedChunks, leaveBodies, readBody } from "../../src/http/body.ts";
-import { BodyStream } from "../../src/http/body-stream.ts";
-import { sendProblem } from "../../src/http/problem.ts";
+import { boundedChunks, leaveBodies, readBody } from "../../src/server/http/body.ts";
+import { BodyStream } from "../../src/server/http/body-stream.ts";
+import { sendProblem } from "../../src/server/http/problem.ts";
 
 const DEADLINE_MS = 50;
 

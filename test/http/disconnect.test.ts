@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import { afterEach, expect, it } from "vitest";
-import { disconnectSignal } from "../../src/http/disconnect.ts";
+import { disconnectSignal } from "../../src/server/http/disconnect.ts";
 
 let app: FastifyInstance;
 let client: Socket | ClientHttp2Session | undefined;

@@ -3,9 +3,9 @@ import { type FastifyBaseLogger, fastify } from "fastify";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { toProblem } from "../../src/errors.ts";
-import { sendProblem } from "../../src/http/problem.ts";
-import { answerRequestIds, requestIdOf } from "../../src/http/request-id.ts";
-import { requestLog, writeTo } from "../../src/http/request-log.ts";
+import { sendProblem } from "../../src/server/http/problem.ts";
+import { answerRequestIds, requestIdOf } from "../../src/server/http/request-id.ts";
+import { requestLog, writeTo } from "../../src/server/http/request-log.ts";
 
 test("a line about a request bears the id that its answer has, and so do lines of children", async () => {
   const lines: { readonly msg: string; readonly reqId: string; readonly part?: string }[] = [];

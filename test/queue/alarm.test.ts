@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Alarm } from "../../src/queue/alarm.ts";
+import { Alarm } from "../../src/time/alarm.ts";
 
 const NOW_MS = 1_750_000_000_000;
 const DAY_MS = 86_400_000;

@@ -1,11 +1,11 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
+import type { Slot } from "../../src/pool/pool.ts";
+import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
-import type { Slot } from "../../src/queue/pool/pool.ts";
 import { RecentTasks } from "../../src/queue/recent.ts";
-import type { EndpointManifest } from "../../src/sdk/manifest.ts";
 import { asStored } from "../../src/storage/stored.ts";
 import { newTask } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Budget } from "../../src/queue/budget.ts";
+import { Budget } from "../../src/time/token-bucket.ts";
 
 function budgetAt(perSecond: number) {
   const clock = { nowMs: 1_750_000_000_000 };

@@ -1,7 +1,7 @@
 import { deserialize, serialize } from "node:v8";
 import { describe, expect, test } from "vitest";
-import { readWorkerMessage } from "../../src/queue/pool/check.ts";
-import { unpackPayload } from "../../src/sdk/protocol.ts";
+import { readWorkerMessage } from "../../src/pool/check.ts";
+import { unpackPayload } from "../../src/protocol/messages.ts";
 
 /** As the node has it from a worker. */
 const read = (message: unknown) => readWorkerMessage(deserialize(serialize(message)));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EventPace } from "../../src/queue/event-pace.ts";
+import { EventPace } from "../../src/queue/event-rate.ts";
 
 describe("what an attempt reports", () => {
   test("is kept whole at first, and thinned out when it goes on for long", () => {

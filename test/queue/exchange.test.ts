@@ -15,8 +15,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FileKeeper } from "../../src/files/keeper.ts";
 import { once } from "../../src/files/keeper.ts";
-import { Exchange } from "../../src/queue/pool/exchange.ts";
-import type { FileOnDisk, FileValue, SentPayload, StoredFile } from "../../src/sdk/protocol.ts";
+import { Exchange } from "../../src/pool/messages.ts";
+import type {
+  FileOnDisk,
+  FileValue,
+  SentPayload,
+  StoredFile,
+} from "../../src/protocol/messages.ts";
 import { localFiles } from "../files/local.ts";
 
 const LIMIT = 2_000_000;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { OthersFirst } from "../../src/queue/others-first.ts";
+import { OthersFirst } from "../../src/queue/remote-hints.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

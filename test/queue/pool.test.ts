@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { bundleService } from "../../src/deployments/bundle.ts";
+import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
-import { Pool } from "../../src/queue/pool/pool.ts";
-import type { EndpointManifest } from "../../src/sdk/manifest.ts";
+import { Pool } from "../../src/pool/pool.ts";
+import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { localFiles } from "../files/local.ts";
 

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
-import { ServiceProcess } from "../../src/queue/pool/process.ts";
-import type { WorkerMessage } from "../../src/sdk/protocol.ts";
+import { ServiceProcess } from "../../src/pool/process.ts";
+import type { WorkerMessage } from "../../src/protocol/messages.ts";
 
 let scratchFolder: string;
 beforeEach(() => {

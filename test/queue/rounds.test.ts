@@ -1,9 +1,9 @@
 import pg from "pg";
 import { expect, it } from "vitest";
 import { LEASE_MS } from "../../src/queue/leases.ts";
-import type { Hint, Notifier } from "../../src/queue/notifier.ts";
-import { Rounds } from "../../src/queue/rounds.ts";
-import type { Visited } from "../../src/queue/visited.ts";
+import type { Visited } from "../../src/queue/maintained-queue.ts";
+import { Rounds } from "../../src/queue/maintenance.ts";
+import type { Hint, Notifier } from "../../src/storage/notifier.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import type { Task } from "../../src/tasks/task.ts";
 import { newTask, openLease, submit } from "../storage/fixtures.ts";

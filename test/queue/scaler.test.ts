@@ -1,10 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  decide,
-  type EndpointLoad,
-  firstState,
-  type ScalerState,
-} from "../../src/queue/pool/scaler.ts";
+import { decide, type EndpointLoad, firstState, type ScalerState } from "../../src/pool/scaler.ts";
 
 const idle: EndpointLoad = {
   ...{

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SmallSet } from "../../src/queue/small-set.ts";
+import { SmallSet } from "../../src/collections/small-set.ts";
 
 test("visits every member once, and none that has gone", () => {
   const [a, b, c] = [{ name: "a" }, { name: "b" }, { name: "c" }];

@@ -14,10 +14,10 @@ import {
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { fastify } from "fastify";
-import { leaveBodies } from "../../src/http/body.ts";
-import { sendFrameworkError } from "../../src/http/framework.ts";
-import type { CallOrigin, Invoke } from "../../src/http/invoke.ts";
-import { restPlugin } from "../../src/rest/plugin.ts";
+import { leaveBodies } from "../../src/server/http/body.ts";
+import { sendFrameworkError } from "../../src/server/http/framework.ts";
+import type { CallOrigin, Invoke } from "../../src/server/http/invoke.ts";
+import { restPlugin } from "../../src/server/rest/plugin.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const config = JSON.stringify({

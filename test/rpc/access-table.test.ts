@@ -13,8 +13,8 @@ import {
 import { expect, it } from "vitest";
 import { Access, access } from "../../gen/tessera/v1/access_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
-import { accessTable } from "../../src/rpc/access.ts";
-import { register } from "../../src/rpc/invoker.ts";
+import { accessTable } from "../../src/server/rpc/engine/access.ts";
+import { register } from "../../src/server/rpc/engine/invoker.ts";
 
 /** A service with one method. */
 function serviceWith(found?: Access): DescService {

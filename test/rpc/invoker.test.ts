@@ -9,9 +9,9 @@ import {
   WatchTaskRequestSchema,
 } from "../../gen/tessera/v1/task_pb.js";
 import { Problem } from "../../src/errors.ts";
-import { compilePrecheck } from "../../src/rpc/interceptors/precheck.ts";
-import { createRequestCheck } from "../../src/rpc/interceptors/validate.ts";
-import { createInvoker, register } from "../../src/rpc/invoker.ts";
+import { createInvoker, register } from "../../src/server/rpc/engine/invoker.ts";
+import { compilePrecheck } from "../../src/server/rpc/interceptors/precheck.ts";
+import { createRequestCheck } from "../../src/server/rpc/interceptors/validate.ts";
 
 const { getTask, watchTask, cancelTask } = TaskService.method;
 const request = create(GetTaskRequestSchema, { taskId: "a" });

@@ -4,14 +4,14 @@ import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { type FastifyInstance, fastify } from "fastify";
 import { Health } from "../../gen/grpc/health/v1/health_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
-import { leaveBodies } from "../../src/http/body.ts";
-import { restPlugin } from "../../src/rest/plugin.ts";
-import { createHealthService, type HealthSource } from "../../src/rpc/health.ts";
-import { createValidateInterceptor } from "../../src/rpc/interceptors/validate.ts";
-import { createInvoker, register } from "../../src/rpc/invoker.ts";
-import { rpcPlugin } from "../../src/rpc/plugin.ts";
-import { createReflectionServices } from "../../src/rpc/reflection.ts";
-import { answerUnknown } from "../../src/rpc/unimplemented.ts";
+import { leaveBodies } from "../../src/server/http/body.ts";
+import { restPlugin } from "../../src/server/rest/plugin.ts";
+import { createInvoker, register } from "../../src/server/rpc/engine/invoker.ts";
+import { rpcPlugin } from "../../src/server/rpc/engine/plugin.ts";
+import { answerUnknown } from "../../src/server/rpc/engine/unimplemented.ts";
+import { createHealthService, type HealthSource } from "../../src/server/rpc/health.ts";
+import { createValidateInterceptor } from "../../src/server/rpc/interceptors/validate.ts";
+import { createReflectionServices } from "../../src/server/rpc/reflection.ts";
 
 /** A health that a test changes by hand. */
 export class FakeHealth implements HealthSource {

@@ -1,8 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { createContextValues } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { setMember } from "../../src/rpc/caller.ts";
-import { uploadFile } from "../../src/rpc/upload.ts";
+import { setMember } from "../../src/server/rpc/caller.ts";
+import { uploadFile } from "../../src/server/rpc/upload.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,6 @@
 import { createContextKey } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { CallValues } from "../../src/rpc/values.ts";
+import { CallValues } from "../../src/server/rpc/engine/values.ts";
 
 test("the values of a call are those that were set last, or the defaults of their keys", () => {
   const [name, count] = [createContextKey("nobody"), createContextKey<number | undefined>(7)];

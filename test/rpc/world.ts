@@ -1,7 +1,7 @@
 /** Two organizations that know nothing of each other, their people, and every kind of credential. */
 import { hashPassword } from "../../src/auth/passwords.ts";
 import { newSession } from "../../src/auth/sessions.ts";
-import { newSecret } from "../../src/rpc/token-secret.ts";
+import { newSecret } from "../../src/server/rpc/token/secret.ts";
 import type { NewSecret, TokenFields, TokenKind } from "../../src/storage/accounts/tokens.ts";
 import type { TestPlatform } from "./platform.ts";
 

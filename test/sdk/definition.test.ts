@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
+import { parseDuration } from "../../src/protocol/duration.ts";
+import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { readyService } from "../../src/sdk/describe.ts";
-import { parseDuration } from "../../src/sdk/duration.ts";
 import {
   api,
   BadInput,
@@ -13,7 +14,6 @@ import {
   task,
   withJsonSchema,
 } from "../../src/sdk/index.ts";
-import type { EndpointManifest } from "../../src/sdk/manifest.ts";
 import { serviceDefinitionOf } from "../../src/sdk/service.ts";
 
 async function describeOne<In extends InputSchema, Out extends OutputSchema>(

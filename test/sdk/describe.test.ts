@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ServiceManifest } from "../../src/sdk/manifest.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 describe("a worker", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { encodeFrame, encodeMessage, FrameReader } from "../../src/sdk/frames.ts";
-import { type CallResult, goesAsJson, type NodeMessage } from "../../src/sdk/protocol.ts";
+import { encodeFrame, encodeMessage, FrameReader } from "../../src/protocol/frames.ts";
+import { type CallResult, goesAsJson, type NodeMessage } from "../../src/protocol/messages.ts";
 
 function read(chunks: readonly Buffer[], maxBytes = 1_000_000) {
   const messages: unknown[] = [];

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { array as arrayOf, assert, integer, property, tuple } from "fast-check";
 import { expect, test } from "vitest";
-import { SlotMap, Slots } from "../../src/sdk/slots.ts";
+import { SlotMap, Slots } from "../../src/collections/slots.ts";
 
 test("a slot map answers as a Map does, whatever comes and goes", () => {
   const steps = arrayOf(tuple(integer({ min: 0, max: 2 }), integer({ min: 0, max: 7 })));
@@ -67,7 +67,7 @@ const CHURN = `
 `;
 
 async function oldBytes(kind: "Map" | "SlotMap"): Promise<number> {
-  const module = new URL("../../src/sdk/slots.ts", import.meta.url).href;
+  const module = new URL("../../src/collections/slots.ts", import.meta.url).href;
   const args = ["--max-semi-space-size=1", "--input-type=module", "-e", CHURN, module, kind];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return Number(stdout);

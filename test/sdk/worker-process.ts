@@ -4,10 +4,10 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { bundleService } from "../../src/deployments/bundle.ts";
+import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
-import { encodeFrame, FrameReader } from "../../src/sdk/frames.ts";
-import type { ServiceManifest } from "../../src/sdk/manifest.ts";
+import { encodeFrame, FrameReader } from "../../src/protocol/frames.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import {
   type Call,
   type CallFailure,
@@ -18,9 +18,9 @@ import {
   type SentPayload,
   unpackPayload,
   type WorkerMessage,
-} from "../../src/sdk/protocol.ts";
+} from "../../src/protocol/messages.ts";
 
-const HOST = fileURLToPath(new URL("../../src/sdk/host/main.ts", import.meta.url));
+const HOST = fileURLToPath(new URL("../../src/worker/main.ts", import.meta.url));
 const SERVICES = new URL("../fixtures/services/", import.meta.url);
 
 export function servicePath(name: string): string {

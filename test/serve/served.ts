@@ -4,8 +4,8 @@ import { connect } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { serveService } from "../../src/app.ts";
-import { readServeConfig, type ServeConfig } from "../../src/config.ts";
+import { serveService } from "../../src/app/app.ts";
+import { readServeConfig, type ServeConfig } from "../../src/config/config.ts";
 
 export interface ServedOptions extends Partial<ServeConfig> {
   readonly token?: string;

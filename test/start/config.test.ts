@@ -3,8 +3,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { CONFIGURATION_PATH, configurationDocument } from "../../scripts/configuration.ts";
+import {
+  ConfigError,
+  type Flags,
+  readDataConfig,
+  readStartConfig,
+} from "../../src/config/config.ts";
 import { SERVICE_LIMITS } from "../../src/config/limits.ts";
-import { ConfigError, type Flags, readDataConfig, readStartConfig } from "../../src/config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tessera-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

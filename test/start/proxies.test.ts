@@ -1,6 +1,6 @@
 /** Whose word is taken for where a request comes from, on a machine that runs the code of others. */
 import { describe, expect, it } from "vitest";
-import { ConfigError, readStartConfig } from "../../src/config.ts";
+import { ConfigError, readStartConfig } from "../../src/config/config.ts";
 import { bearer, cookieOf, Folder, PASSWORD, type Platform, start } from "./platform.ts";
 
 const SECRET = "a secret of the proxy's";

@@ -1,5 +1,5 @@
 /** What the tests of the storage port are made of: one deployment, one endpoint, one clock. */
-import type { Payload } from "../../src/sdk/protocol.ts";
+import type { Payload } from "../../src/protocol/messages.ts";
 import type {
   Attempt,
   AttemptEnd,

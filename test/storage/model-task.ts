@@ -1,5 +1,5 @@
 /** One task of the reference model, and what can happen to it. */
-import type { Payload } from "../../src/sdk/protocol.ts";
+import type { Payload } from "../../src/protocol/messages.ts";
 import type { AttemptEnd, NewTask } from "../../src/storage/storage.ts";
 import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
 import type { Task } from "../../src/tasks/task.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { Seldom } from "../../src/time/log-throttle.ts";
 import { loggedTrace, readTrace, traceHeaders } from "../../src/tracing/context.ts";
-import { Seldom } from "../../src/tracing/seldom.ts";
 import { CALLER, CALLER_SPAN, TRACED } from "./traced.ts";
 
 const PARENT = TRACED.traceparent;

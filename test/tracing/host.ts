@@ -16,8 +16,8 @@ registerHooks({
   },
 });
 
-const { serveService } = await import("../../src/app.ts");
-const { readServeConfig } = await import("../../src/config.ts");
+const { serveService } = await import("../../src/app/app.ts");
+const { readServeConfig } = await import("../../src/config/config.ts");
 const flags = { port: "0", workers: "1", env: ["TRACED_SECRET"] };
 const { config, secrets } = readServeConfig(process.argv[2] ?? "", flags);
 const service = await serveService({ ...config, graceMs: 300, drainMs: 300 }, secrets);

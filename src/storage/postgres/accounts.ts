@@ -1,6 +1,6 @@
 import type { Accounts } from "../accounts/accounts.ts";
-import { type Operation, portOver } from "../accounts/operation.ts";
-import { ACCOUNT_OPERATIONS, READS } from "../accounts/operations.ts";
+import { ACCOUNT_OPERATIONS, READS } from "../sql/accounts/operations.ts";
+import { type Operation, portOver } from "../sql/operation.ts";
 import type { Database } from "./database.ts";
 import { run } from "./run.ts";
 

@@ -8,7 +8,7 @@
  * the row is what two transactions that attach and detach it wait for each
  * other on: neither could see the parts that the other has not committed.
  */
-import type { Payload } from "../../sdk/protocol.ts";
+import type { Payload } from "../../protocol/messages.ts";
 import type { Storage } from "../storage.ts";
 import { storedFiles } from "../stored.ts";
 import { prepared, type Session } from "./session.ts";

@@ -2,7 +2,7 @@
  * Hints as they travel in a notification: JSON of at most 7,900 bytes, since
  * Postgres takes less than 8,000. What does not fit becomes one general hint.
  */
-import type { Hint } from "../../queue/notifier.ts";
+import type { Hint } from "../notifier.ts";
 
 const MAX_BYTES = 7_900;
 

@@ -1,6 +1,6 @@
-import { type Operation, portOver } from "../accounts/operation.ts";
 import type { Hosting } from "../hosting/hosting.ts";
-import { BY_ONE_CLOCK, HOSTING_OPERATIONS, SINGLE } from "../hosting/operations.ts";
+import { BY_ONE_CLOCK, HOSTING_OPERATIONS, SINGLE } from "../sql/hosting/operations.ts";
+import { type Operation, portOver } from "../sql/operation.ts";
 import { DatabaseClock } from "./clock.ts";
 import type { Database } from "./database.ts";
 import type { LeaseClock } from "./leases.ts";

@@ -1,6 +1,6 @@
-import { type Operation, portOver } from "../accounts/operation.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
-import { METRICS_OPERATIONS, TIMED } from "../metrics/operations.ts";
+import { METRICS_OPERATIONS, TIMED } from "../sql/metrics/operations.ts";
+import { type Operation, portOver } from "../sql/operation.ts";
 import type { Database } from "./database.ts";
 import { timed } from "./hosting.ts";
 import type { LeaseClock } from "./leases.ts";

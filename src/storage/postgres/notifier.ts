@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import type { Hint, Notifier } from "../../queue/notifier.ts";
+import type { Hint, Notifier } from "../notifier.ts";
 import { connectionConfig } from "./database.ts";
 import { HintBatch, LOOK, readHints } from "./hints.ts";
 

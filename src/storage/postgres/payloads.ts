@@ -1,4 +1,4 @@
-import type { FileFacts, FileValue, Payload, StoredFile } from "../../sdk/protocol.ts";
+import type { FileFacts, FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
 import type { TaskKey } from "../storage.ts";
 import { attachBlob } from "./blobs.ts";
 import { prepared, type Row, type Session } from "./session.ts";

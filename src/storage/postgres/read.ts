@@ -1,4 +1,4 @@
-import type { Payload } from "../../sdk/protocol.ts";
+import type { Payload } from "../../protocol/messages.ts";
 import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";

@@ -1,4 +1,4 @@
-import type { Asked, Operation } from "../accounts/operation.ts";
+import type { Asked, Operation } from "../sql/operation.ts";
 import type { Session, Statement } from "./session.ts";
 
 /** Texts as Postgres takes them, by those of the operations, of which there are not many. */

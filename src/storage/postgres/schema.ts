@@ -14,9 +14,9 @@
  * platform. JSON is kept as text: `jsonb` would not give back what was stored,
  * and neither type takes U+0000.
  */
-import { accountsSchema } from "../accounts/schema.ts";
-import { hostingSchema } from "../hosting/schema.ts";
-import { metricsSchema } from "../metrics/schema.ts";
+import { accountsSchema } from "../sql/accounts/schema.ts";
+import { hostingSchema } from "../sql/hosting/schema.ts";
+import { metricsSchema } from "../sql/metrics/schema.ts";
 import type { Database } from "./database.ts";
 import type { Session } from "./session.ts";
 import { statement } from "./session.ts";

@@ -1,5 +1,5 @@
 import type { Accounts } from "../accounts/accounts.ts";
-import { ACCOUNT_OPERATIONS } from "../accounts/operations.ts";
+import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
 import { type Runnable, runnable } from "./run.ts";
 
 /** The operations of the accounts, as the storage thread runs them beside the queue's. */

@@ -1,5 +1,5 @@
 import type { Hosting } from "../hosting/hosting.ts";
-import { HOSTING_OPERATIONS } from "../hosting/operations.ts";
+import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
 import { type Runnable, runnable } from "./run.ts";
 
 /** The operations of hosting, as the storage thread runs them beside the queue's. */

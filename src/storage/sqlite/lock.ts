@@ -1,4 +1,4 @@
-import { takeLock } from "../../lock.ts";
+import { takeLock } from "../lock-file.ts";
 
 /**
  * Makes sure that one process at a time serves a database file: a second one

@@ -1,5 +1,5 @@
 /** Tasks, attempts and payloads as values one after the other; what writes and what reads go together. */
-import type { Payload } from "../../sdk/protocol.ts";
+import type { Payload } from "../../protocol/messages.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewTask, TaskKey } from "../storage.ts";
 import type { ValueReader } from "./values.ts";

@@ -5,7 +5,7 @@
  * answers: what every task goes through, its submission, its claim and its
  * end, is written value by value, everything else as one value.
  */
-import type { Payload } from "../../sdk/protocol.ts";
+import type { Payload } from "../../protocol/messages.ts";
 import type { NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";

@@ -1,4 +1,4 @@
-import type { FileValue, Payload, StoredFile } from "../../sdk/protocol.ts";
+import type { FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
 import type { TaskKey } from "../storage.ts";
 import { storedFiles } from "../stored.ts";
 import { attachBlob, isAttachable } from "./blobs.ts";

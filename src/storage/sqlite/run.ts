@@ -1,4 +1,4 @@
-import type { Operation, OperationsOf, ParametersOf, ResultOf } from "../accounts/operation.ts";
+import type { Operation, OperationsOf, ParametersOf, ResultOf } from "../sql/operation.ts";
 import type { Database } from "./database.ts";
 
 /** Carries out an operation that is written for both databases at once, inside the transaction that is open. */

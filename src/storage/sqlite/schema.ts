@@ -9,9 +9,9 @@
  * another statement per task.)
  */
 import type { DatabaseSync } from "node:sqlite";
-import { accountsSchema } from "../accounts/schema.ts";
-import { hostingSchema } from "../hosting/schema.ts";
-import { metricsSchema } from "../metrics/schema.ts";
+import { accountsSchema } from "../sql/accounts/schema.ts";
+import { hostingSchema } from "../sql/hosting/schema.ts";
+import { metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {

@@ -18,8 +18,8 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import { Seldom } from "../../time/log-throttle.ts";
 import { ATTRIBUTES } from "../attributes.ts";
-import { Seldom } from "../seldom.ts";
 import type { DeploymentTracing, Tracing } from "../tracing.ts";
 import { OtlpSender, SEND_TIMEOUT_MS } from "./sender.ts";
 import { DeploymentSpans } from "./spans.ts";

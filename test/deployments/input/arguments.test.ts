@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ArgumentsReader } from "../../../src/deployments/input/arguments.ts";
+import { ArgumentsReader } from "../../../src/service/input/arguments.ts";
 import { localFiles } from "../../files/local.ts";
 import { endpoint } from "../manifests.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSchemaCheck } from "../../../src/deployments/input/schema-check.ts";
+import { createSchemaCheck } from "../../../src/service/input/schema-check.ts";
 import { endpoint } from "../manifests.ts";
 
 const check = createSchemaCheck(

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { WorkerMessage } from "../../../src/sdk/protocol.ts";
+import type { WorkerMessage } from "../../../src/protocol/messages.ts";
 import { servicePath, WorkerProcess } from "../worker-process.ts";
 
 function of<Type extends WorkerMessage["type"]>(worker: WorkerProcess, type: Type, id: number) {

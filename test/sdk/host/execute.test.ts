@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FileValue } from "../../../src/sdk/protocol.ts";
+import type { FileValue } from "../../../src/protocol/messages.ts";
 import { WorkerProcess } from "../worker-process.ts";
 
 function fileValue(text: string, contentType: string, filename?: string): FileValue {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { MetricChange, WorkerMessage } from "../../../src/sdk/protocol.ts";
+import type { MetricChange, WorkerMessage } from "../../../src/protocol/messages.ts";
 import { WorkerProcess } from "../worker-process.ts";
 
 type Metrics = Extract<WorkerMessage, { type: "metrics" }>;

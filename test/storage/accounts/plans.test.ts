@@ -1,9 +1,9 @@
 /** What the accounts and hosting ask Postgres, and how it goes about it: by an index, whatever the table's size. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { READS } from "../../../src/storage/accounts/operations.ts";
-import { SINGLE } from "../../../src/storage/hosting/operations.ts";
 import { connectionConfig } from "../../../src/storage/postgres/database.ts";
+import { READS } from "../../../src/storage/sql/accounts/operations.ts";
+import { SINGLE } from "../../../src/storage/sql/hosting/operations.ts";
 import { databaseUrl, newSchema, openPostgres } from "../postgres/databases.ts";
 
 interface Plan {

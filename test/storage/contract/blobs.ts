@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { BlobReference, Payload, StoredFile } from "../../../src/sdk/protocol.ts";
+import type { BlobReference, Payload, StoredFile } from "../../../src/protocol/messages.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import type { Contract } from "../contract.ts";
 import {

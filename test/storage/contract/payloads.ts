@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { FileValue, Payload } from "../../../src/sdk/protocol.ts";
+import type { FileValue, Payload } from "../../../src/protocol/messages.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,

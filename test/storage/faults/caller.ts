@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { HostedDeployment } from "../../../src/deployments/hosted.ts";
+import type { HostedDeployment } from "../../../src/deployments/deployment.ts";
 import { isFinal } from "../../../src/tasks/task.ts";
 import type { Random } from "../../chaos/random.ts";
 import { reasonOf, type Told } from "./queue.ts";

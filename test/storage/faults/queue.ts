@@ -1,10 +1,10 @@
 /** A queue with real workers over a storage that fails, and the callers that use it. */
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
-import { bundleService } from "../../../src/deployments/bundle.ts";
-import { HostedDeployment } from "../../../src/deployments/hosted.ts";
+import { bundleService } from "../../../src/artifacts/bundle.ts";
+import { HostedDeployment } from "../../../src/deployments/deployment.ts";
 import { toProblem } from "../../../src/errors.ts";
-import { Rounds } from "../../../src/queue/rounds.ts";
+import { Rounds } from "../../../src/queue/maintenance.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";

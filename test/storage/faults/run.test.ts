@@ -1,6 +1,6 @@
 import { setInterval as every } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { HostedDeployment } from "../../../src/deployments/hosted.ts";
+import type { HostedDeployment } from "../../../src/deployments/deployment.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { violations } from "../../chaos/history.ts";
 import { Ledger } from "../../chaos/ledger.ts";

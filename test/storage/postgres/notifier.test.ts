@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import type { Hint } from "../../../src/queue/notifier.ts";
+import type { Hint } from "../../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../../src/storage/postgres/notifier.ts";
 import { ask, databaseUrl, newSchema } from "./databases.ts";
 

@@ -1,0 +1,64 @@
+/** The services of the platform, on its accounts. */
+import type { FastifyBaseLogger } from "fastify";
+import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
+import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
+import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { currentPlatform } from "../artifacts/platform.ts";
+import type { FailureLimiter } from "../auth/failures.ts";
+import type { KeyRing } from "../auth/keys.ts";
+import { SignInThrottle } from "../auth/sign-in-throttle.ts";
+import type { Ceilings } from "../deployments/ceilings.ts";
+import type { Federation } from "../metrics/federation.ts";
+import { authService } from "../server/rpc/auth/auth.ts";
+import { type DeploymentOptions, deploymentService } from "../server/rpc/deployment/deployment.ts";
+import { register, type ServiceRegistration } from "../server/rpc/engine/invoker.ts";
+import { federationService } from "../server/rpc/federation.ts";
+import { loginService } from "../server/rpc/login/login.ts";
+import { organizationService } from "../server/rpc/organization/organization.ts";
+import { tokenService } from "../server/rpc/token/token.ts";
+import type { Accounts } from "../storage/accounts/accounts.ts";
+import type { BlobStore } from "../storage/blobs.ts";
+import type { Hosting } from "../storage/hosting/hosting.ts";
+
+export interface PlatformApiOptions {
+  readonly accounts: Accounts;
+  readonly keys: KeyRing;
+  readonly now: () => number;
+  readonly newId: () => string;
+  readonly sessionLifetimeMs: number;
+  readonly publicUrl: string;
+  readonly secureCookies: boolean;
+  /** Of sign-ins and codes. */
+  readonly failures: FailureLimiter;
+  /** Of device logins that are begun, which anyone may. */
+  readonly deviceLogins: FailureLimiter;
+  readonly log: FastifyBaseLogger;
+  readonly federation: Federation;
+  readonly hosting: Hosting;
+  readonly blobs: BlobStore;
+  /** Where a deployment is called. */
+  readonly urlOf: DeploymentOptions["urlOf"];
+  /** Whether deployments may bring native code. */
+  readonly allowsNativeCode: boolean;
+  readonly ceilings: Ceilings;
+}
+
+/** The index of an artifact, in base64 and with all that is sent beside it. */
+const INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+export function platformApi(options: PlatformApiOptions): ServiceRegistration[] {
+  const { failures: limiter, deviceLogins: startLimiter } = options;
+  return [
+    register(AuthService, authService({ ...options, limiter, throttle: new SignInThrottle() })),
+    register(OrganizationService, organizationService(options)),
+    register(TokenService, tokenService(options)),
+    register(LoginService, loginService({ ...options, limiter, startLimiter })),
+    register(FederationService, federationService(options.federation)),
+    register(DeploymentService, deploymentService({ ...options, platform: currentPlatform() }), {
+      maxMessageBytes: INDEX_MESSAGE_BYTES,
+    }),
+  ];
+}

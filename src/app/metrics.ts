@@ -1,0 +1,94 @@
+/** What a node counts, and how organizations and the operator read it. */
+import { hostname } from "node:os";
+import type { FastifyBaseLogger } from "fastify";
+import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
+import type { StartConfig, StartSecrets } from "../config/config.ts";
+import { toProblem } from "../errors.ts";
+import { Federation } from "../metrics/federation.ts";
+import { ForeignMetrics } from "../metrics/foreign.ts";
+import { measured } from "../metrics/measured.ts";
+import { Metrics } from "../metrics/metrics.ts";
+import { Publisher } from "../metrics/publish.ts";
+import { Upstream } from "../metrics/upstream.ts";
+import { monitoringPlugin } from "../server/monitoring/plugin.ts";
+import type { FacePlugin } from "../server/protocols.ts";
+import { monitoredBy } from "../server/rpc/federation.ts";
+import type { HealthSource } from "../server/rpc/health.ts";
+import type { Storage } from "../storage/storage.ts";
+
+/** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */
+export function nodeMetrics(port: number, now: () => number): Metrics {
+  return new Metrics({ node: port === 0 ? hostname() : `${hostname()}:${port}`, now });
+}
+
+/** The storage, with the time that its operations take: as it tells itself, or else as seen from outside. */
+export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
+  const blame = (err: unknown) =>
+    toProblem(err).reason === "STORAGE_UNAVAILABLE" ? "unavailable" : "error";
+  if (storage.observe === undefined) {
+    return measured(storage, metrics, { parts: ["accounts", "hosting"], blame });
+  }
+  storage.observe((operation, tookMs, err) => {
+    const result = err === undefined ? "ok" : blame(err);
+    metrics.storageOperationFinished({ operation, result, seconds: tookMs / 1_000 });
+  });
+  return storage;
+}
+
+export interface FederationOptions {
+  readonly config: Pick<StartConfig, "externalLabels">;
+  readonly secrets: Pick<StartSecrets, "prometheusUrl">;
+  readonly metrics: Metrics;
+  /** Not measured: nodes that show each other their numbers should not change them by it. */
+  readonly storage: Storage;
+  readonly log: FastifyBaseLogger;
+  readonly now: () => number;
+  readonly isAlone: () => boolean;
+  /** What is started here ends with them. */
+  readonly resources: AsyncDisposableStack;
+}
+
+/** Begins to show other nodes what this one counts, where there are others. */
+export function startFederation(options: FederationOptions): Federation {
+  const { config, secrets, metrics, storage, log, now, isAlone, resources } = options;
+  const sharing = { storage: storage.metrics, nodeId: metrics.node, now, isAlone };
+  if (storage.capabilities.shared) {
+    const onError = (err: unknown): void =>
+      log.warn({ err }, "the metrics of this node could not be shown to the others");
+    resources.use(new Publisher({ ...sharing, metrics, onError })).start();
+  }
+  const onError = (err: unknown): void =>
+    log.warn({ err }, "the metrics of another node cannot be read");
+  return new Federation({
+    metrics,
+    now,
+    externalLabels: config.externalLabels,
+    ...(storage.capabilities.shared && { foreign: new ForeignMetrics({ ...sharing, onError }) }),
+    ...(secrets.prometheusUrl !== undefined && {
+      upstream: new Upstream(secrets.prometheusUrl),
+    }),
+  });
+}
+
+/** `/federate` and the node's `/metrics`. */
+export function monitoring({
+  metrics,
+  federation,
+  readiness,
+  operatorToken,
+}: {
+  readonly metrics: Metrics;
+  readonly federation: Federation;
+  readonly readiness: HealthSource;
+  readonly operatorToken: string | undefined;
+}): FacePlugin {
+  return (app, { contextValues }) =>
+    monitoringPlugin(app, {
+      metrics,
+      federation,
+      contextValues: (req) => contextValues(req, FederationService.method.federate),
+      monitored: monitoredBy,
+      isReady: () => readiness.status("") === "SERVING",
+      ...(operatorToken !== undefined && { operatorToken }),
+    });
+}

@@ -1,0 +1,141 @@
+import { type FSWatcher, watch } from "node:fs";
+import { dirname, join } from "node:path";
+import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
+import type { HostedDeployment } from "../deployments/deployment.ts";
+import type { Log } from "../log/log.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import { whenLong } from "./when-long.ts";
+
+/** Editors write a file in several steps; the reload waits until they are through. */
+const SETTLE_MS = 100;
+
+/** Files, and folders with them, that a service could be waiting for. */
+const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json))$/;
+
+export interface WatchOptions {
+  readonly hosted: HostedDeployment;
+  readonly log: Log;
+}
+
+export interface WatchedService extends AsyncDisposable {
+  /**
+   * Resolves when the first code has been loaded: that of the bundle, or of a
+   * change that came meanwhile. Rejects when the bundle cannot be loaded.
+   */
+  readonly loaded: Promise<ServiceManifest>;
+}
+
+/**
+ * Deploys the service, and again whenever one of its source files changes. The
+ * queue stays; running tasks finish on the code that began them; a change that
+ * cannot be loaded is reported and leaves the last good code serving. A change
+ * while code is loading, the first included, ends that and begins anew: code
+ * that never finishes loading must not hold up the code that mends it.
+ */
+export function watchService(bundle: ServiceBundle, options: WatchOptions): WatchedService {
+  const { hosted, log } = options;
+  const loaded = Promise.withResolvers<ServiceManifest>();
+  let watchers: FSWatcher[] = [];
+  let known = new Set<string>();
+  let serves = false;
+  let failed = false;
+  let settle: NodeJS.Timeout | undefined;
+  let loading: AbortController | undefined;
+  let underWay: Promise<void> | undefined;
+  let given: ServiceBundle | undefined = bundle;
+  let changed = false;
+  let ended = false;
+
+  const concerns = (folder: string, name: string | null): boolean =>
+    name === null ||
+    known.has(join(folder, name)) ||
+    // What could not be loaded may lack a file that is not there yet.
+    (failed && SOURCE.test(name));
+  const watchFolder = (folder: string): FSWatcher => {
+    const watcher = watch(folder, (_event, name) => {
+      if (concerns(folder, name)) {
+        clearTimeout(settle);
+        settle = setTimeout(onChange, SETTLE_MS);
+      }
+    });
+    return watcher.on("error", (err) =>
+      log.warn({ err, folder }, "a folder is not watched any more"),
+    );
+  };
+  const observe = (files: readonly string[]): void => {
+    known = new Set(files);
+    // Folders, not files: an editor that saves by renaming replaces the file that was watched.
+    // Always anew, for folders that were replaced; the old end last, so that nothing is missed.
+    const before = watchers;
+    watchers = [...new Set(files.map((file) => dirname(file)))].map(watchFolder);
+    close(before);
+  };
+  const onChange = (): void => {
+    changed = true;
+    loading?.abort(new Error("the source has changed"));
+    underWay ??= loadAll();
+  };
+  const loadAll = async (): Promise<void> => {
+    while ((given || changed) && !ended) {
+      changed = false;
+      loading = new AbortController();
+      await load(loading.signal);
+      loading = undefined;
+    }
+    underWay = undefined;
+  };
+  const load = async (signal: AbortSignal): Promise<void> => {
+    const first = given;
+    given = undefined;
+    try {
+      const next = first ?? (await bundleService(bundle.servicePath));
+      observe(next.watchFiles);
+      const manifest = await whenLong(hosted.deploy(next, signal), (seconds) =>
+        log.warn({ seconds }, `the service takes long to load; ${meanwhile()}`),
+      );
+      failed = false;
+      if (serves) {
+        const endpoints = manifest.endpoints.map(({ name }) => name);
+        log.info({ endpoints }, "the service was reloaded");
+      }
+      serves = true;
+      loaded.resolve(manifest);
+    } catch (err) {
+      if (signal.aborted) {
+        return;
+      }
+      if (first) {
+        loaded.reject(err);
+        return;
+      }
+      failed = true;
+      const message = err instanceof Error ? err.message : String(err);
+      log.error({ reason: message }, unloadable());
+    }
+  };
+  const meanwhile = (): string =>
+    serves
+      ? "the code before it goes on meanwhile, and the next change begins anew"
+      : "it is served when it has, and the next change of a source file begins anew";
+  const unloadable = (): string =>
+    serves
+      ? "the service could not be reloaded; the code before it goes on"
+      : "the service could not be loaded; the next change begins anew";
+  underWay = loadAll();
+  return {
+    loaded: loaded.promise,
+    async [Symbol.asyncDispose]() {
+      ended = true;
+      clearTimeout(settle);
+      loading?.abort(new Error("the server is shutting down"));
+      await underWay;
+      close(watchers);
+    },
+  };
+}
+
+function close(watchers: readonly FSWatcher[]): void {
+  for (const watcher of watchers) {
+    watcher.close();
+  }
+}

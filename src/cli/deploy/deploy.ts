@@ -1,0 +1,41 @@
+/**
+ * `tessera deploy`: a service becomes the next revision of a deployment. It is
+ * built, of its files those are uploaded that the platform does not have, and
+ * then one call stores the revision; until that call, nothing has changed.
+ */
+import type { Command } from "commander";
+import { callCommand, option, repeatable } from "../command.ts";
+import { type DeployFlags, deployPlan } from "./plan.ts";
+import { type DeployActions, Deploying } from "./run.ts";
+import { SETTINGS_OPTIONS } from "./settings.ts";
+
+const DESCRIPTION = `Deploy a service: build it, upload what is missing, and wait until it is ready.
+Give the file of a service, an artifact that tessera build made, or a folder
+with a tessera.yaml. What is not given stays as it is, or has its default in a
+new deployment. Calls and tasks go on meanwhile.`;
+
+export function deployCommand(actions: DeployActions): Command {
+  return callCommand<DeployFlags>("deploy", actions, {
+    description: DESCRIPTION,
+    arguments: [["[service]", "service, artifact or folder (default: what ./tessera.yaml says)"]],
+    options: [
+      option("--name <name>", "the deployment's name, a DNS label (default: the service's own)"),
+      ...SETTINGS_OPTIONS,
+      repeatable("--secret <NAME>", "a secret for the workers: asked for, or NAME=@file"),
+      repeatable("--remove-secret <NAME>", "forget a secret"),
+      repeatable("--include <glob>", "add files or folders, from the service's folder"),
+      option("-f, --file <path>", "file of settings (default: tessera.yaml of the folder)"),
+      option("--no-wait", "do not wait until it is ready"),
+    ],
+    examples: [
+      "tessera deploy service.ts --name summarizer",
+      "tessera deploy service.ts --authorization --workers 1..4 --memory 1Gi",
+      "tessera deploy service.ts --env MODEL=small --secret API_KEY=@key.txt",
+      "tessera deploy .                      what ./tessera.yaml says",
+    ],
+    run: async (call, flags, [path]) => {
+      const plan = await deployPlan(path, flags);
+      await new Deploying(call, plan, actions).run({ wait: flags.wait });
+    },
+  });
+}

@@ -1,0 +1,150 @@
+/** What `tessera deploy` was asked for, by flags and `tessera.yaml` together. */
+import { open, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { usageError } from "../failure.ts";
+import { type SecretSource, secretSources } from "../secrets.ts";
+import { FILE_NAME, readTesseraFile, type TesseraFile } from "../tessera-yaml.ts";
+import { type GivenSettings, NAME_PATTERN, type SettingsFlags, settingsOf } from "./settings.ts";
+
+export interface DeployFlags extends SettingsFlags {
+  readonly name?: string;
+  readonly file?: string;
+  readonly include?: readonly string[];
+  readonly secret?: readonly string[];
+  readonly removeSecret?: readonly string[];
+  /** False with `--no-wait`. */
+  readonly wait: boolean;
+}
+
+export interface DeployPlan {
+  /** A service's module, or the file of an artifact. */
+  readonly source: { readonly kind: "service" | "artifact"; readonly path: string };
+  /** Undefined: the service's own. */
+  readonly name: string | undefined;
+  readonly authorization: boolean | undefined;
+  readonly settings: GivenSettings;
+  readonly include: readonly string[];
+  /** Given now. */
+  readonly secrets: readonly SecretSource[];
+  /** Which the service needs, given now or before. */
+  readonly neededSecrets: readonly string[];
+  readonly removedSecrets: readonly string[];
+  /** A file of settings that lies beside the service and was not asked for. */
+  readonly unread: string | undefined;
+}
+
+/** RFC 1123, section 2.1, in lower case: names stand in hosts. */
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Throws a usage error for what cannot be meant. Flags come before the file. */
+export async function deployPlan(
+  path: string | undefined,
+  flags: DeployFlags,
+): Promise<DeployPlan> {
+  const { file, from } = await settingsFile(path, flags.file);
+  const servicePath = await serviceOf(path, { file, from });
+  const source = { kind: await kindOf(servicePath), path: servicePath } as const;
+  const include = flags.include ?? file.include;
+  if (source.kind === "artifact" && flags.include !== undefined) {
+    throw usageError(`--include is for building, and ${servicePath} is built already`);
+  }
+  const settings = { ...file.settings, ...settingsOf(flags) };
+  const { minWorkers, maxWorkers } = settings;
+  if (minWorkers !== undefined && maxWorkers !== undefined && minWorkers > maxWorkers) {
+    throw usageError("there would be more workers at least than at most");
+  }
+  const removedSecrets = flags.removeSecret ?? [];
+  if (!removedSecrets.every((name) => NAME_PATTERN.test(name))) {
+    throw usageError("--remove-secret takes the name of a secret");
+  }
+  const name = flags.name ?? file.name;
+  return {
+    source,
+    name: name === undefined ? undefined : checkedName(name),
+    authorization: flags.authorization ?? file.authorization,
+    settings,
+    include,
+    secrets: secretSources(flags.secret ?? []),
+    neededSecrets: file.secrets,
+    removedSecrets,
+    unread: from === undefined ? await besides(servicePath) : undefined,
+  };
+}
+
+/** A deployment's name, checked before anything is built or uploaded. */
+export function checkedName(name: string): string {
+  if (!DNS_LABEL.test(name)) {
+    throw usageError(
+      `the name ${JSON.stringify(name)} must be 1 to 63 lower case letters, digits and hyphens, with a letter or digit at both ends`,
+      "give the deployment another name than the service's: --name",
+    );
+  }
+  return name;
+}
+
+interface Settings {
+  readonly file: TesseraFile;
+  /** Undefined: there is none. */
+  readonly from: string | undefined;
+}
+
+async function settingsFile(
+  path: string | undefined,
+  given: string | undefined,
+): Promise<Settings> {
+  const isFolder = path !== undefined && (await kindOfPlace(path)) === "folder";
+  const from =
+    given ?? (path === undefined ? FILE_NAME : isFolder ? join(path, FILE_NAME) : undefined);
+  if (from === undefined) {
+    return { file: { settings: {}, secrets: [], include: [] }, from };
+  }
+  if (given === undefined && (await kindOfPlace(from)) !== "file") {
+    throw usageError(
+      `there is no ${from}`,
+      "name the service, such as tessera deploy service.ts, or write that file",
+    );
+  }
+  return { file: await readTesseraFile(from), from };
+}
+
+async function serviceOf(path: string | undefined, { file, from }: Settings): Promise<string> {
+  if (path !== undefined && (await kindOfPlace(path)) !== "folder") {
+    return path;
+  }
+  if (file.service === undefined) {
+    throw usageError(
+      `${from} does not say which file the service is`,
+      "add a line such as service: service.ts",
+    );
+  }
+  return resolve(dirname(from ?? "."), file.service);
+}
+
+async function besides(servicePath: string): Promise<string | undefined> {
+  const path = join(dirname(servicePath), FILE_NAME);
+  return (await kindOfPlace(path)) === "file" ? path : undefined;
+}
+
+async function kindOfPlace(path: string): Promise<"file" | "folder" | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? "folder" : "file";
+  } catch {
+    // Whoever opens it says what is wrong.
+    return undefined;
+  }
+}
+
+/** An artifact is known by what it begins with, whatever it is called: it is compressed by gzip. */
+async function kindOf(path: string): Promise<"service" | "artifact"> {
+  if (path.endsWith(".tessera")) {
+    return "artifact";
+  }
+  try {
+    await using file = await open(path);
+    const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
+    return buffer.readUInt16BE() === 0x1f8b ? "artifact" : "service";
+  } catch {
+    // The build says what is wrong.
+    return "service";
+  }
+}

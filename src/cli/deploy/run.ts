@@ -1,0 +1,296 @@
+/** One run of `tessera deploy`. */
+import { create, type MessageShape } from "@bufbuild/protobuf";
+import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build.ts";
+import type { IndexedFile } from "../../artifacts/index-file.ts";
+import type { LoadedArtifact } from "../../artifacts/load.ts";
+import {
+  CreateRevisionRequestSchema,
+  type Deployment,
+  DeploymentSchema,
+  DeploymentStatus,
+  errorFacts,
+} from "../../client/index.ts";
+import type { Call, CloudActions } from "../command.ts";
+import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
+import { statusText } from "../deployment/view.ts";
+import { CliError, describeFailure, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import { ProgressLine } from "../progress.ts";
+import { waitForRollout } from "../rollout.ts";
+import { readSecrets } from "../secrets.ts";
+import { inUnits } from "../sizes.ts";
+import { uploadMissing } from "../upload.ts";
+import { checkedName, type DeployPlan } from "./plan.ts";
+
+/** What the command needs; the process edge brings it. */
+export interface DeployActions extends CloudActions {
+  build(path: string, options: BuildOptions): Promise<BuiltArtifact>;
+  /** Reads an artifact from its file. */
+  load(path: string): Promise<LoadedArtifact>;
+  openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array>;
+  /** The text of an index. */
+  writeIndex(index: BuiltArtifact["index"]): string;
+  readonly exampleOf: ExampleOf;
+}
+
+const STEPS: Readonly<Record<BuildStep, string>> = {
+  compile: "compiling",
+  trace: "looking for the files that it reads",
+  load: "loading it in a worker",
+};
+
+export class Deploying {
+  readonly #call: Call;
+  readonly #plan: DeployPlan;
+  readonly #actions: DeployActions;
+  readonly #progress: ProgressLine;
+
+  constructor(call: Call, plan: DeployPlan, actions: DeployActions) {
+    this.#call = call;
+    this.#plan = plan;
+    this.#actions = actions;
+    this.#progress = new ProgressLine(call.terminal.streams, { quiet: call.output === "json" });
+  }
+
+  async run({ wait }: { readonly wait: boolean }): Promise<void> {
+    const { terminal } = this.#call;
+    using interruption = terminal.streams.interruption();
+    const { signal } = interruption;
+    try {
+      // Before the work of a build: whoever is not logged in learns it at once.
+      await this.#call.principal();
+      const given = await this.#givenSecrets();
+      await using resources = new AsyncDisposableStack();
+      const built = await this.#artifact({ given, signal, resources });
+      const name = this.#plan.name ?? checkedName(built.index.name);
+      const secrets = { ...given, ...(await this.#neededSecrets(name, given)) };
+      const stored = await this.#upload(built, { name, secrets, signal });
+      await this.#finish(stored, { built, wait, signal });
+    } finally {
+      this.#progress.end();
+    }
+  }
+
+  /** What is known before the build; all of it where the deployment's name is. */
+  async #givenSecrets(): Promise<Record<string, string>> {
+    const { name, secrets } = this.#plan;
+    const given = await readSecrets(secrets, this.#call.terminal);
+    return name === undefined ? given : { ...given, ...(await this.#neededSecrets(name, given)) };
+  }
+
+  async #artifact(options: {
+    readonly given: Readonly<Record<string, string>>;
+    readonly signal: AbortSignal;
+    readonly resources: AsyncDisposableStack;
+  }): Promise<BuiltArtifact> {
+    const { source, include, settings, unread } = this.#plan;
+    const { given, signal, resources } = options;
+    if (unread !== undefined) {
+      this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
+    }
+    if (source.kind === "artifact") {
+      this.#progress.step("reading the artifact");
+      return resources.use(await this.#actions.load(source.path));
+    }
+    const built = await this.#actions.build(source.path, {
+      include,
+      // What the workers will find, as far as it is known here.
+      env: { ...settings.env, ...given },
+      onStep: (step) => this.#progress.step(`${STEPS[step]} …`),
+      signal,
+    });
+    this.#progress.end();
+    for (const warning of built.warnings) {
+      this.#call.terminal.say(`warning: ${warning}`);
+    }
+    return built;
+  }
+
+  /** Those that the file names and the deployment does not have yet. */
+  async #neededSecrets(
+    name: string,
+    given: Readonly<Record<string, string>>,
+  ): Promise<Record<string, string>> {
+    const { neededSecrets, removedSecrets } = this.#plan;
+    const wanted = neededSecrets.filter((secret) => !(secret in given));
+    if (wanted.length === 0) {
+      return {};
+    }
+    const there = await this.#existingSecrets(name);
+    const missing = wanted.filter(
+      (secret) => !there.includes(secret) || removedSecrets.includes(secret),
+    );
+    const { terminal } = this.#call;
+    if (missing.length > 0 && !terminal.interactive) {
+      throw usageError(
+        `the service needs ${missing.length === 1 ? "the secret" : "the secrets"} ${missing.join(", ")}`,
+        `add --secret ${missing[0]}=@file`,
+      );
+    }
+    this.#progress.end();
+    return await readSecrets(
+      missing.map((secret) => ({ name: secret, file: undefined })),
+      terminal,
+    );
+  }
+
+  async #existingSecrets(name: string): Promise<readonly string[]> {
+    const { client, organization } = this.#call;
+    try {
+      const { settings } = await client.deployments.getDeployment({ organization, name });
+      return settings?.secretNames ?? [];
+    } catch (err) {
+      if (errorFacts(err).reason === "DEPLOYMENT_NOT_FOUND") {
+        return [];
+      }
+      throw err;
+    }
+  }
+
+  async #upload(
+    built: BuiltArtifact,
+    options: {
+      readonly name: string;
+      readonly secrets: Readonly<Record<string, string>>;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Deployment> {
+    const { organization, terminal } = this.#call;
+    const { name, secrets, signal } = options;
+    const { settings, authorization, removedSecrets } = this.#plan;
+    const request = create(CreateRevisionRequestSchema, {
+      organization,
+      deployment: name,
+      index: Buffer.from(this.#actions.writeIndex(built.index)),
+      settings,
+      secrets,
+      removeSecrets: removedSecrets.filter((secret) => !(secret in secrets)),
+      ...(authorization !== undefined && { authorization }),
+    });
+    try {
+      await this.#uploadFiles(built, signal);
+      signal.throwIfAborted();
+      return await this.#createRevision(request, built, signal);
+    } catch (err) {
+      if (signal.aborted) {
+        this.#progress.end();
+        terminal.say(
+          "Nothing was deployed. What has been uploaded is kept for an hour: the same command goes on from there.",
+        );
+      }
+      throw err;
+    }
+  }
+
+  /**
+   * Not broken off by Ctrl-C, which would leave it open whether it is stored.
+   * Uploads again what was swept meanwhile: an upload can take longer than
+   * files are kept.
+   */
+  async #createRevision(
+    request: MessageShape<typeof CreateRevisionRequestSchema>,
+    built: BuiltArtifact,
+    signal: AbortSignal,
+  ): Promise<Deployment> {
+    const { deployments } = this.#call.client;
+    try {
+      return await deployments.createRevision(request);
+    } catch (err) {
+      const { reason, metadata } = errorFacts(err);
+      if (reason === "ACCESS_DENIED" && metadata.field === "authorization") {
+        throw new CliError(describeFailure(err).message ?? "the token may not open it", {
+          hint: `nothing was deployed; with your password, you may: tessera deployment update ${request.deployment} --no-authorization, and then deploy`,
+          cause: err,
+        });
+      }
+      if (reason !== "FILES_MISSING") {
+        throw err;
+      }
+      await this.#uploadFiles(built, signal);
+      return await deployments.createRevision(request);
+    }
+  }
+
+  async #uploadFiles(built: BuiltArtifact, signal: AbortSignal): Promise<void> {
+    const { client, organization, clock } = this.#call;
+    const { index } = built;
+    const progress = this.#progress;
+    const done = await uploadMissing({
+      client,
+      organization,
+      index,
+      open: (file) => this.#actions.openFile(built, file),
+      onProgress: (state) => progress.bar(state),
+      wait: (ms, until) => clock.wait(ms, until),
+      signal,
+    });
+    progress.end();
+    progress.step(
+      done.files === 0
+        ? "nothing to upload: the platform has all files"
+        : `uploaded ${done.files} of ${index.files.length} files, ${inUnits(done.totalBytes)}`,
+    );
+  }
+
+  async #finish(
+    stored: Deployment,
+    options: {
+      readonly built: BuiltArtifact;
+      readonly wait: boolean;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<void> {
+    const { built, wait, signal } = options;
+    const { name, targetRevision: revision } = stored;
+    const { terminal } = this.#call;
+    const goesOn = `The roll-out of revision ${revision} goes on: tessera deployment get ${name}`;
+    if (!wait) {
+      this.#progress.end();
+      this.#show(stored, built);
+      this.#call.done(goesOn);
+      return;
+    }
+    try {
+      const onState = ({ status, statusReason }: Deployment): void => {
+        const [why = ""] = statusReason.split("\n");
+        const state = `revision ${revision}: ${statusText(status)}`;
+        this.#progress.step(why === "" ? state : `${state}, ${why}`);
+      };
+      const ready = await waitForRollout(this.#call, { name, revision, onState, signal });
+      this.#progress.end();
+      this.#show(ready, built);
+      if (ready.status === DeploymentStatus.DEGRADED) {
+        terminal.say(`warning: it serves, but is degraded: ${plain(ready.statusReason)}`);
+      }
+      if (ready.status === DeploymentStatus.STOPPED) {
+        this.#call.done(`It is stopped, and stays so: tessera deployment start ${name}`);
+      }
+    } catch (err) {
+      this.#progress.end();
+      if (signal.aborted) {
+        terminal.say(goesOn);
+      }
+      throw err;
+    }
+  }
+
+  #show(deployment: Deployment, { index, digest }: BuiltArtifact): void {
+    const { name, url, authorization, targetRevision } = deployment;
+    const call = this.#call;
+    call.done(
+      plain(`Deployed revision ${targetRevision} of ${name}, artifact ${digest.slice(0, 12)}`),
+    );
+    call.show(DeploymentSchema, deployment, () => {
+      const [first] = index.service.endpoints;
+      const header = authorization ? CURL_AUTHORIZATION : "";
+      const line =
+        first && `  curl ${url}/${first.name}${header} ${curlBody(first, this.#actions.exampleOf)}`;
+      return [url, ...(line === undefined ? [] : ["", line, ""])].join("\n");
+    });
+    call.done(
+      authorization
+        ? `TESSERA_TOKEN is a token for it: tessera token create caller --deployment ${name}`
+        : `Anyone who can reach it may call it: tessera deployment update ${name} --authorization asks them for a token`,
+    );
+  }
+}

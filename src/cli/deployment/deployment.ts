@@ -1,0 +1,123 @@
+/** `tessera deployment`: deployments by name, how they fare and how they run. */
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { ListDeploymentsResponseSchema } from "../../client/index.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  LIST_OPTIONS,
+  type ListFlags,
+  mentionMore,
+  option,
+  readPages,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { logsCommand } from "./logs.ts";
+import { revisionsCommand, rollbackCommand } from "./revisions.ts";
+import { startCommand, stopCommand } from "./state.ts";
+import { updateCommand } from "./update.ts";
+import { deploymentTable, NAME, showDeployment } from "./view.ts";
+
+export function deploymentCommand(actions: CloudActions): Command {
+  return group(
+    "deployment",
+    "See, change, stop and delete deployments; tessera deploy makes them.",
+    [
+      createCommand(actions),
+      listCommand(actions),
+      getCommand(actions),
+      updateCommand(actions),
+      revisionsCommand(actions),
+      rollbackCommand(actions),
+      stopCommand(actions),
+      startCommand(actions),
+      logsCommand(actions),
+      deleteCommand(actions),
+    ],
+  );
+}
+
+interface CreateFlags extends CallFlags {
+  readonly authorization?: boolean;
+}
+
+function createCommand(actions: CloudActions): Command {
+  return callCommand<CreateFlags>("create", actions, {
+    description: "Register a deployment under a name, before anything is deployed to it.",
+    arguments: [["<name>", "a DNS label: lower case letters, digits and hyphens"]],
+    options: [
+      option("--authorization", "callers need a token with protected endpoint access for it"),
+    ],
+    examples: ["tessera deployment create summarizer --authorization"],
+    run: async (call, { authorization = false }, [name = ""]) => {
+      const { organization } = call;
+      const made = await call.client.deployments.createDeployment({
+        organization,
+        name,
+        authorization,
+      });
+      showDeployment(call, made);
+      if (!authorization) {
+        call.done(
+          `Anyone who can reach it may call it: tessera deployment update ${made.name} --authorization asks them for a token`,
+        );
+      }
+    },
+  });
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<ListFlags>("list", actions, {
+    description: "List the deployments, by name.",
+    options: LIST_OPTIONS,
+    examples: ["tessera deployment list"],
+    run: async (call, flags) => {
+      const { organization } = call;
+      const { items, nextPageToken } = await readPages(flags, async (page) => {
+        const read = await call.client.deployments.listDeployments({ organization, ...page });
+        return { items: read.deployments, nextPageToken: read.nextPageToken };
+      });
+      const list = create(ListDeploymentsResponseSchema, {
+        deployments: [...items],
+        nextPageToken,
+      });
+      call.show(ListDeploymentsResponseSchema, list, (shown) => deploymentTable(shown.deployments));
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+function getCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("get", actions, {
+    description: "Show how a deployment fares, how it runs and where it is called.",
+    arguments: [NAME],
+    examples: ["tessera deployment get summarizer"],
+    run: async (call, _flags, [name = ""]) => {
+      const { organization } = call;
+      showDeployment(call, await call.client.deployments.getDeployment({ organization, name }));
+    },
+  });
+}
+
+interface DeleteFlags extends YesFlags {
+  readonly force?: boolean;
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return callCommand<DeleteFlags>("delete", actions, {
+    description: "Delete a deployment with its revisions, secrets, logs and tasks.",
+    arguments: [NAME],
+    options: [option("--force", "also while tasks are queued or running, which are lost"), YES],
+    examples: ["tessera deployment delete summarizer"],
+    run: async (call, { yes, force = false }, [name = ""]) => {
+      const { organization } = call;
+      const lost = force ? ", and lose the tasks that are queued or running" : "";
+      await call.terminal.insist(`Delete deployment ${name}${lost}?`, yes);
+      await call.client.deployments.deleteDeployment({ organization, name, force });
+      call.done(`Deleted deployment ${name}`);
+    },
+  });
+}

@@ -1,0 +1,70 @@
+/** `tessera deployment revisions` and `rollback`. */
+import { create } from "@bufbuild/protobuf";
+import { type Command, InvalidArgumentError } from "commander";
+import { ListRevisionsResponseSchema } from "../../client/index.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  LIST_OPTIONS,
+  type ListFlags,
+  mentionMore,
+  option,
+  readPages,
+} from "../command.ts";
+import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";
+import { NAME, revisionTable } from "./view.ts";
+
+export function revisionsCommand(actions: CloudActions): Command {
+  return callCommand<ListFlags>("revisions", actions, {
+    description: "List what was deployed, newest first.",
+    arguments: [NAME],
+    options: LIST_OPTIONS,
+    examples: ["tessera deployment revisions summarizer"],
+    run: async (call, flags, [name = ""]) => {
+      const { organization, client } = call;
+      const { items, nextPageToken } = await readPages(flags, async (page) => {
+        const request = { organization, deployment: name, ...page };
+        const read = await client.deployments.listRevisions(request);
+        return { items: read.revisions, nextPageToken: read.nextPageToken };
+      });
+      const { revision } = await client.deployments.getDeployment({ organization, name });
+      const list = create(ListRevisionsResponseSchema, { revisions: [...items], nextPageToken });
+      call.show(ListRevisionsResponseSchema, list, (shown) =>
+        revisionTable(shown.revisions, revision),
+      );
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+interface RollbackFlags extends CallFlags, WaitFlags {
+  readonly to?: number;
+}
+
+export function rollbackCommand(actions: CloudActions): Command {
+  return callCommand<RollbackFlags>("rollback", actions, {
+    description: "Bring an earlier revision back, as a new one of the same artifact.",
+    arguments: [NAME],
+    options: [
+      option("--to <revision>", "which one (default: the one before)").argParser((text: string) => {
+        if (!/^[1-9]\d{0,8}$/.test(text)) {
+          throw new InvalidArgumentError("Give the number of a revision.");
+        }
+        return Number(text);
+      }),
+      NO_WAIT,
+    ],
+    examples: [
+      "tessera deployment rollback summarizer",
+      "tessera deployment rollback summarizer --to 3",
+    ],
+    run: async (call, { to: revision = 0, wait }, [name = ""]) => {
+      const { organization } = call;
+      const request = { organization, name, revision };
+      const changed = await call.client.deployments.rollBackDeployment(request);
+      call.done(`Revision ${changed.targetRevision} brings it back`);
+      await finishRollout(call, changed, { wait });
+    },
+  });
+}

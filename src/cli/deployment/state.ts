@@ -1,0 +1,72 @@
+/** `tessera deployment stop` and `start`, and waiting for what they begin. */
+import type { Command } from "commander";
+import type { Deployment } from "../../client/index.ts";
+import { type Call, type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
+import { ProgressLine } from "../progress.ts";
+import { waitForRollout } from "../rollout.ts";
+import { NAME, showDeployment, statusText } from "./view.ts";
+
+export interface WaitFlags extends CallFlags {
+  /** False with `--no-wait`. */
+  readonly wait: boolean;
+}
+
+export const NO_WAIT = option("--no-wait", "do not wait until it is ready");
+
+export function stopCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("stop", actions, {
+    description:
+      "Stop a deployment once what runs is finished. Tasks stay queued; calls are refused.",
+    arguments: [NAME],
+    examples: ["tessera deployment stop summarizer"],
+    run: async (call, _flags, [name = ""]) => {
+      const { organization } = call;
+      const stopped = await call.client.deployments.stopDeployment({ organization, name });
+      showDeployment(call, stopped);
+    },
+  });
+}
+
+export function startCommand(actions: CloudActions): Command {
+  return callCommand<WaitFlags>("start", actions, {
+    description: "Start a deployment that was stopped.",
+    arguments: [NAME],
+    options: [NO_WAIT],
+    examples: ["tessera deployment start summarizer"],
+    run: async (call, { wait }, [name = ""]) => {
+      const { organization } = call;
+      const started = await call.client.deployments.startDeployment({ organization, name });
+      await finishRollout(call, started, { wait });
+    },
+  });
+}
+
+/** Waits until the target revision serves, unless told not to, and shows the deployment. */
+export async function finishRollout(
+  call: Call,
+  changed: Deployment,
+  { wait }: { readonly wait: boolean },
+): Promise<void> {
+  if (!wait) {
+    showDeployment(call, changed);
+    return;
+  }
+  const { streams } = call.terminal;
+  const { name, targetRevision: revision } = changed;
+  using interruption = streams.interruption();
+  const { signal } = interruption;
+  const progress = new ProgressLine(streams, { quiet: call.output === "json" });
+  try {
+    const onState = ({ status }: Deployment): void =>
+      progress.step(`revision ${revision}: ${statusText(status)}`);
+    const ready = await waitForRollout(call, { name, revision, onState, signal });
+    progress.end();
+    showDeployment(call, ready);
+  } catch (err) {
+    progress.end();
+    if (signal.aborted) {
+      call.terminal.say(`The roll-out goes on: tessera deployment get ${name}`);
+    }
+    throw err;
+  }
+}

@@ -1,0 +1,74 @@
+/** `tessera deployment update`: how a deployment runs, and who may call it. */
+import type { Command } from "commander";
+import { type CloudActions, callCommand, option } from "../command.ts";
+import {
+  type GivenSettings,
+  SETTINGS_OPTIONS,
+  type SettingsFlags,
+  settingsOf,
+} from "../deploy/settings.ts";
+import { usageError } from "../failure.ts";
+import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
+import { NAME, showDeployment } from "./view.ts";
+
+interface UpdateFlags extends SettingsFlags, SessionFlags {
+  readonly clearEnv?: boolean;
+}
+
+/** The fields of the settings, as masks name them. */
+const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
+  minWorkers: "settings.min_workers",
+  maxWorkers: "settings.max_workers",
+  memoryMib: "settings.memory_mib",
+  cpu: "settings.cpu",
+  env: "settings.env",
+};
+
+export function updateCommand(actions: CloudActions): Command {
+  return callCommand<UpdateFlags>("update", actions, {
+    description:
+      "Change how a deployment runs, and whether callers need a token. Secrets are set by tessera deploy. --no-authorization asks for your password where the login's token may not call the deployment itself.",
+    arguments: [NAME],
+    options: [
+      ...SETTINGS_OPTIONS,
+      option("--clear-env", "the workers have no variables"),
+      ...SESSION_OPTIONS,
+    ],
+    examples: [
+      "tessera deployment update summarizer --authorization",
+      "tessera deployment update summarizer --workers 0..4 --memory 1Gi",
+    ],
+    run: async (call, flags, [name = ""]) => {
+      const { deployment, paths } = changeOf(flags);
+      const changed = await withTokenOrSession(call, flags, (client, organization, options) =>
+        client.deployments.updateDeployment(
+          { organization, deployment: { name, ...deployment }, updateMask: { paths } },
+          options,
+        ),
+      );
+      showDeployment(call, changed);
+    },
+  });
+}
+
+function changeOf({ authorization, clearEnv = false, ...flags }: UpdateFlags) {
+  if (clearEnv && flags.env !== undefined) {
+    throw usageError("--env and --clear-env contradict each other: give one");
+  }
+  const settings: GivenSettings = { ...settingsOf(flags), ...(clearEnv && { env: {} }) };
+  const given = Object.keys(settings) as (keyof GivenSettings)[];
+  const paths = [
+    ...(authorization === undefined ? [] : ["authorization"]),
+    ...given.map((key) => PATHS[key]),
+  ];
+  if (paths.length === 0) {
+    throw usageError("say what to change, such as --authorization or --workers 1..4");
+  }
+  return {
+    paths,
+    deployment: {
+      ...(authorization !== undefined && { authorization }),
+      ...(given.length > 0 && { settings }),
+    },
+  };
+}

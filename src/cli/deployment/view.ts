@@ -1,0 +1,111 @@
+/** Deployments as people see them. */
+import {
+  type Deployment,
+  DeploymentSchema,
+  DeploymentStatus,
+  EndpointKind,
+  type Revision,
+} from "../../client/index.ts";
+import type { Call } from "../command.ts";
+import { fields, moment, table } from "../output.ts";
+import { plain } from "../plain.ts";
+
+/** What commands call the deployment that they are given. */
+export const NAME = ["<name>", "the deployment's name"] as const;
+
+export function statusText(status: DeploymentStatus): string {
+  return status === DeploymentStatus.UNSPECIFIED ? "" : DeploymentStatus[status].toLowerCase();
+}
+
+export function onOff(value: boolean): string {
+  return value ? "on" : "off";
+}
+
+export function deploymentTable(deployments: readonly Deployment[]): string {
+  return table(
+    ["NAME", "STATUS", "REVISION", "WORKERS", "AUTHORIZATION", "CHANGED", "URL"],
+    deployments.map((one) => [
+      one.name,
+      statusText(one.status),
+      revisionText(one),
+      workersText(one),
+      onOff(one.authorization),
+      moment(one.updatedAt),
+      one.url,
+    ]),
+  );
+}
+
+export function showDeployment(call: Call, deployment: Deployment): void {
+  call.show(DeploymentSchema, deployment, (shown) => {
+    const { settings, endpoints, createdAt, createdBy } = shown;
+    const [status = "", ...reason] = statusLines(shown);
+    const facts = fields([
+      ["name", shown.name],
+      ["organization", shown.organization],
+      ["status", status],
+      ["url", shown.url],
+      ["authorization", onOff(shown.authorization)],
+      ["revision", revisionText(shown)],
+      ["workers", `${workersText(shown)}${shown.nodes > 1 ? ` on ${shown.nodes} nodes` : ""}`],
+      ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
+      ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
+      // Their values may be secrets of those who know no better.
+      ["env", Object.keys(settings?.env ?? {}).join(", ")],
+      ["secrets", settings?.secretNames.join(", ") ?? ""],
+      ["endpoints", endpoints.map(({ name, kind }) => `${name} (${kindText(kind)})`).join(", ")],
+      ["created", `${moment(createdAt)} by ${createdBy}`],
+      ["changed", moment(shown.updatedAt)],
+      ["id", shown.deploymentId],
+    ]);
+    return [facts, ...reason.map((line) => `  ${line}`)].join("\n");
+  });
+}
+
+/** The status with its reason, which may have what the worker wrote below it. */
+function statusLines({ status, statusReason }: Deployment): string[] {
+  const [why = "", ...more] = statusReason.split("\n").map(plain);
+  return [why === "" ? statusText(status) : `${statusText(status)}: ${why}`, ...more];
+}
+
+export function revisionTable(revisions: readonly Revision[], serving: number): string {
+  return table(
+    ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", ""],
+    revisions.map((one) => [
+      String(one.revision),
+      one.digest.slice(0, 12),
+      String(one.files),
+      `${(Number(one.sizeBytes) / 1024).toFixed(0)} KiB`,
+      moment(one.createdAt),
+      one.createdBy,
+      noteOf(one, serving),
+    ]),
+  ).replaceAll(/ +-$/gm, "");
+}
+
+function noteOf({ revision, rolledBackTo }: Revision, serving: number): string {
+  const notes = [
+    ...(revision === serving ? ["serving"] : []),
+    ...(rolledBackTo > 0 ? [`back to ${rolledBackTo}`] : []),
+  ];
+  return notes.join(", ");
+}
+
+function revisionText({ revision, targetRevision }: Deployment): string {
+  if (targetRevision === 0) {
+    return "none";
+  }
+  return revision === targetRevision
+    ? String(revision)
+    : `${revision === 0 ? "none" : revision}, then ${targetRevision}`;
+}
+
+function workersText({ workers, settings }: Deployment): string {
+  const { minWorkers, maxWorkers } = settings ?? {};
+  const range = minWorkers === maxWorkers ? `${maxWorkers}` : `${minWorkers}..${maxWorkers}`;
+  return maxWorkers === undefined ? String(workers) : `${workers} of ${range}`;
+}
+
+function kindText(kind: EndpointKind): string {
+  return EndpointKind[kind]?.toLowerCase() ?? "";
+}

@@ -1,0 +1,74 @@
+/**
+ * Logging in from a machine without a browser (RFC 8628): it shows a code,
+ * the person types it into a browser anywhere, and meanwhile it asks again
+ * and again whether they have said yes.
+ */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { errorFacts, type LoginResponse } from "../../client/index.ts";
+import type { Clock } from "../command.ts";
+import { CliError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import type { LoginOptions } from "./browser.ts";
+
+/** What RFC 8628 says to use where the server says nothing. */
+const DEFAULT_INTERVAL_MS = 5_000;
+/** How much longer to wait from now on when the server says so (section 3.5). */
+const SLOW_DOWN_MS = 5_000;
+/** The server ends the code after 10 minutes; this is for one that never says so. */
+const LIMIT_MS = 15 * 60_000;
+
+/** Shows the code and waits for the answer. */
+export async function logInByDevice(options: LoginOptions, clock: Clock): Promise<LoginResponse> {
+  const { client, terminal, hostName } = options;
+  using interruption = terminal.streams.interruption();
+  const { signal } = interruption;
+  const started = await client.login.startDeviceLogin({ hostName }, { signal });
+  terminal.say(
+    `Open this page in any browser, sign in, and type the code:\n\n  ${plain(started.verificationUrl)}\n  ${plain(started.userCode)}\n\nWaiting for your answer there (Ctrl-C gives up) …`,
+  );
+  const { interval } = started;
+  let waitMs =
+    interval === undefined
+      ? DEFAULT_INTERVAL_MS
+      : Number(interval.seconds) * 1000 + interval.nanos / 1_000_000;
+  const endMs = clock.now() + LIMIT_MS;
+  while (clock.now() < endMs) {
+    await clock.wait(waitMs, signal);
+    try {
+      const { deviceCode } = started;
+      return await client.login.redeemDeviceLogin({ deviceCode }, { signal });
+    } catch (err) {
+      waitMs = nextWait(err, waitMs);
+    }
+  }
+  throw expired();
+}
+
+/** How long to wait after an answer that was no yes; throws when waiting is no use. */
+function nextWait(err: unknown, waitMs: number): number {
+  switch (errorFacts(err).reason) {
+    case "LOGIN_PENDING":
+      return waitMs;
+    case "LOGIN_SLOW_DOWN":
+      return waitMs + SLOW_DOWN_MS;
+    case "LOGIN_DENIED":
+      throw new CliError("the login was refused in the browser");
+    case "LOGIN_INVALID":
+      throw expired();
+    default:
+      // A server that restarts, or a network that is away for a moment.
+      if (
+        err instanceof ConnectError &&
+        [Code.Unavailable, Code.Aborted, Code.DeadlineExceeded].includes(err.code)
+      ) {
+        return Math.min(waitMs * 2, 60_000);
+      }
+      throw err;
+  }
+}
+
+function expired(): CliError {
+  return new CliError("the code has expired: nobody answered in time", {
+    hint: "start again: tessera cloud login --device",
+  });
+}

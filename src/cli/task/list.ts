@@ -1,0 +1,91 @@
+/** `tessera task list`: tasks of a deployment, newest first. */
+
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import {
+  createTesseraClient,
+  ListTasksResponseSchema,
+  type Task,
+  TaskStatus,
+} from "../../client/index.ts";
+import {
+  CALL_TIMEOUT_MS,
+  type CloudActions,
+  LIST_OPTIONS,
+  type ListFlags,
+  option,
+  readPages,
+} from "../command.ts";
+import { jsonText, moment, table } from "../output.ts";
+import { type Target, type TargetFlags, targetCommand } from "../target.ts";
+
+interface TaskListFlags extends TargetFlags, Pick<ListFlags, "limit" | "pageToken"> {
+  readonly status?: string;
+}
+
+const STATUSES = ["queued", "running", "success", "failure", "cancelled"];
+
+export function listCommand(actions: CloudActions): Command {
+  return targetCommand<TaskListFlags>("list", actions, {
+    description: "List tasks, the newest first.",
+    arguments: [["[endpoint]", "only of this one"]],
+    options: [option("--status <status>", "only in this state").choices(STATUSES), ...LIST_OPTIONS],
+    examples: [
+      "tessera task list summarize_batch --status failure --deployment summarizer",
+      "tessera task list --url http://localhost:3000 -o json | jq -r '.tasks[].task_id'",
+    ],
+    run: async (target, flags, [endpoint = ""]) => {
+      const { items, nextPageToken } = await readPages(flags, (page) =>
+        read(target, { ...flags, endpoint }, page),
+      );
+      const { terminal, output } = target;
+      if (output === "json") {
+        const all = create(ListTasksResponseSchema, { tasks: [...items], nextPageToken });
+        terminal.answer(jsonText(ListTasksResponseSchema, all));
+        return;
+      }
+      terminal.answer(
+        table(["TASK", "ENDPOINT", "STATUS", "CREATED", "FINISHED", ""], items.map(row)),
+      );
+      if (nextPageToken !== "") {
+        terminal.say("There are more: raise --limit.");
+      }
+    },
+  });
+}
+
+async function read(
+  { options, signal }: Target,
+  { endpoint, status }: TaskListFlags & { readonly endpoint: string },
+  page: { readonly pageSize: number; readonly pageToken: string },
+) {
+  const { url, deployment = "", token } = options;
+  const { tasks } = createTesseraClient({
+    url,
+    timeoutMs: CALL_TIMEOUT_MS,
+    ...(typeof token === "string" && { token }),
+  });
+  const answer = await tasks.listTasks(
+    {
+      ...{ deployment, endpoint, ...page },
+      ...(status !== undefined && { status: statusOf(status) }),
+    },
+    { signal },
+  );
+  return { items: answer.tasks, nextPageToken: answer.nextPageToken };
+}
+
+function statusOf(word: string): TaskStatus {
+  return TaskStatus[word.toUpperCase() as keyof typeof TaskStatus];
+}
+
+function row({ taskId, endpoint, status, createdAt, finishedAt, failure }: Task): string[] {
+  return [
+    taskId,
+    endpoint,
+    (TaskStatus[status] ?? "").toLowerCase(),
+    moment(createdAt),
+    moment(finishedAt),
+    failure?.message ?? " ",
+  ];
+}

@@ -1,0 +1,59 @@
+/** `tessera task submit`: queues a task and writes its id. */
+import type { Command } from "commander";
+import { createEndpoint, type SubmitOptions } from "../../client/index.ts";
+import { ENDPOINT } from "../call.ts";
+import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "../call-arguments.ts";
+import { type CloudActions, option } from "../command.ts";
+import { usageError } from "../failure.ts";
+import { show, type TargetFlags, targetCommand } from "../target.ts";
+import { parseDuration } from "../times.ts";
+
+interface SubmitFlags extends TargetFlags {
+  readonly idempotencyKey?: string;
+  readonly priority?: string;
+  readonly delay?: string;
+  readonly startWithin?: string;
+}
+
+export function submitCommand(actions: CloudActions): Command {
+  return targetCommand<SubmitFlags>("submit", actions, {
+    description: "Queue a task; writes its id.",
+    arguments: [ENDPOINT, ARGUMENTS],
+    options: [
+      option("--idempotency-key <key>", "the same key and arguments give the same task again"),
+      option("--priority <number>", "from -1000 to 1000; higher ones run first"),
+      option("--delay <duration>", "start no sooner than so long from now, such as 10m"),
+      option("--start-within <duration>", "fail unless it has started within so long"),
+    ],
+    examples: [
+      "tessera task submit summarize_batch @texts.json --deployment summarizer",
+      "tessera task submit summarize_batch texts='[\"…\"]' --delay 10m --url http://localhost:3000",
+    ],
+    note: ARGUMENTS_NOTE,
+    run: async (target, flags, [endpoint = "", ...given]) => {
+      const args = await readArguments(given, target.terminal.streams.stdin);
+      const options = { ...submitOptions(flags), signal: target.signal };
+      const task = await createEndpoint(target.connection, endpoint).submit(args, options);
+      show(target, { task_id: task.id, endpoint }, () => task.id);
+    },
+  });
+}
+
+function submitOptions({
+  idempotencyKey,
+  priority,
+  delay,
+  startWithin,
+}: SubmitFlags): SubmitOptions {
+  if (priority !== undefined && !/^-?\d{1,4}$/.test(priority)) {
+    throw usageError("--priority must be a whole number from -1000 to 1000");
+  }
+  return {
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(priority !== undefined && { priority: Number(priority) }),
+    ...(delay !== undefined && { delay: parseDuration("--delay", delay) }),
+    ...(startWithin !== undefined && {
+      startWithin: parseDuration("--start-within", startWithin),
+    }),
+  };
+}

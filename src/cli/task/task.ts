@@ -1,0 +1,133 @@
+/** `tessera task`: tasks of a deployment, one by one. */
+import type { Command } from "commander";
+import { createEndpoint, type RemoteTask } from "../../client/index.ts";
+import { ENDPOINT } from "../call.ts";
+import { type CloudActions, group, option } from "../command.ts";
+import { OUTPUT_FILE, type ResultFlags, writeResult } from "../result.ts";
+import { show, type Target, type TargetFlags, targetCommand } from "../target.ts";
+import { waitFor } from "../waiting.ts";
+import { listCommand } from "./list.ts";
+import { submitCommand } from "./submit.ts";
+import { eventText, stateJson, stateText } from "./view.ts";
+
+const TASK = ["<task>", "its id"] as const;
+
+export function taskCommand(actions: CloudActions): Command {
+  return group(
+    "task",
+    "Submit tasks to a deployment, and see to them.",
+    [
+      submitCommand,
+      statusCommand,
+      getCommand,
+      waitCommand,
+      watchCommand,
+      cancelCommand,
+      retryCommand,
+      listCommand,
+    ].map((make) => make(actions)),
+  );
+}
+
+function taskOf({ connection }: Target, [endpoint = "", id = ""]: readonly string[]): RemoteTask {
+  return createEndpoint(connection, endpoint).task(id);
+}
+
+function statusCommand(actions: CloudActions): Command {
+  return targetCommand("status", actions, {
+    description: "Show where a task stands.",
+    arguments: [ENDPOINT, TASK],
+    examples: ["tessera task status summarize_batch 0199… --deployment summarizer"],
+    run: async (target, _flags, args) => {
+      const state = await taskOf(target, args).getStatus({ signal: target.signal });
+      show(target, stateJson(state), () => stateText(state));
+    },
+  });
+}
+
+interface GetFlags extends TargetFlags, ResultFlags {}
+
+function getCommand(actions: CloudActions): Command {
+  return targetCommand<GetFlags>("get", actions, {
+    description: "Write the result of a task that has ended.",
+    arguments: [ENDPOINT, TASK],
+    options: [OUTPUT_FILE],
+    formats: false,
+    examples: ["tessera task get summarize_batch 0199… --deployment summarizer"],
+    run: async (target, flags, args) => {
+      const result = await taskOf(target, args).open({ signal: target.signal });
+      await writeResult(target, result, flags);
+    },
+  });
+}
+
+function waitCommand(actions: CloudActions): Command {
+  return targetCommand<GetFlags>("wait", actions, {
+    description: "Wait until a task has ended, show how far it is, and write its result.",
+    arguments: [ENDPOINT, TASK],
+    options: [OUTPUT_FILE],
+    formats: false,
+    examples: [
+      "tessera task wait summarize_batch 0199… --deployment summarizer",
+      "tessera task wait summarize_batch 0199… --timeout 30s --url http://localhost:3000",
+    ],
+    run: async (target, flags, args) => {
+      const task = taskOf(target, args);
+      await waitFor({ ...target, output: "table" }, task);
+      await writeResult(target, await task.open({ signal: target.signal }), flags);
+    },
+  });
+}
+
+interface WatchFlags extends TargetFlags {
+  readonly after: string;
+}
+
+function watchCommand(actions: CloudActions): Command {
+  return targetCommand<WatchFlags>("watch", actions, {
+    description: "Follow the log of a task, from its beginning until it has ended.",
+    arguments: [ENDPOINT, TASK],
+    options: [option("--after <sequence>", "only what comes after this event").default("0")],
+    examples: [
+      "tessera task watch summarize_batch 0199… --deployment summarizer",
+      "tessera task watch summarize_batch 0199… -o json --url http://localhost:3000",
+    ],
+    run: async (target, { after }, args) => {
+      const { terminal, output, signal } = target;
+      const events = taskOf(target, args).watch({ signal, after: Number(after) || 0 });
+      for await (const event of events) {
+        terminal.answer(output === "json" ? JSON.stringify(event) : eventText(event));
+      }
+    },
+  });
+}
+
+interface CancelFlags extends TargetFlags {
+  readonly abort?: boolean;
+}
+
+function cancelCommand(actions: CloudActions): Command {
+  return targetCommand<CancelFlags>("cancel", actions, {
+    description: "Cancel a task that has not started.",
+    arguments: [ENDPOINT, TASK],
+    options: [option("--abort", "also stop one that runs already")],
+    examples: ["tessera task cancel summarize_batch 0199… --abort --deployment summarizer"],
+    run: async (target, { abort = false }, args) => {
+      const task = taskOf(target, args);
+      await task.cancel({ abort, signal: target.signal });
+      show(target, { task_id: task.id, status: "cancelled" }, () => "cancelled");
+    },
+  });
+}
+
+function retryCommand(actions: CloudActions): Command {
+  return targetCommand("retry", actions, {
+    description: "Queue a new task with the arguments of one that has ended; writes its id.",
+    arguments: [ENDPOINT, TASK],
+    examples: ["tessera task retry summarize_batch 0199… --deployment summarizer"],
+    run: async (target, _flags, args) => {
+      const task = await taskOf(target, args).retry({ signal: target.signal });
+      show(target, { task_id: task.id, retry_of: args[1] }, () => task.id);
+    },
+  });
+}

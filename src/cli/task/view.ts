@@ -1,0 +1,73 @@
+/** Tasks and their events as people read them, and as programs do. */
+import type { TaskLogEvent, TaskState } from "../../client/index.ts";
+import { fields } from "../output.ts";
+import { plain } from "../plain.ts";
+
+/** In the words of the HTTP interface. */
+export function stateJson(state: TaskState): object {
+  return {
+    task_id: state.id,
+    status: state.value,
+    created_at: state.createdAt,
+    started_at: state.startedAt ?? null,
+    finished_at: state.finishedAt ?? null,
+    expires_at: state.expiresAt ?? null,
+    attempt: state.attempt,
+    priority: state.priority,
+    run_at: state.runAt ?? null,
+    start_by: state.startBy ?? null,
+    progress: state.progress ?? null,
+    retry_of: state.retryOf ?? null,
+    failure: state.failure ?? null,
+    ...(state.queuePosition !== undefined && { queue_position: state.queuePosition }),
+    ...(state.estimatedStart !== undefined && { estimated_start: state.estimatedStart }),
+  };
+}
+
+export function stateText(state: TaskState): string {
+  const { progress, failure, queuePosition, runAt, createdAt } = state;
+  return fields([
+    ["task", state.id],
+    ["status", state.value],
+    ["progress", progress ? `${percent(progress.fraction)} ${progress.message}`.trimEnd() : ""],
+    ["failure", failure ? `${failure.message} (${failure.reason})` : ""],
+    ["place in the queue", queuePosition === undefined ? "" : String(queuePosition)],
+    ["starts about", time(state.estimatedStart)],
+    ["attempt", state.attempt > 1 ? String(state.attempt) : ""],
+    ["retry of", state.retryOf ?? ""],
+    ["created", time(createdAt)],
+    ["starts after", runAt !== undefined && runAt > createdAt ? time(runAt) : ""],
+    ["starts before", time(state.startBy)],
+    ["started", time(state.startedAt)],
+    ["finished", time(state.finishedAt)],
+    ["kept until", time(state.expiresAt)],
+  ]);
+}
+
+/** One line. */
+export function eventText(event: TaskLogEvent): string {
+  return `${event.time.toISOString()}  ${plain(whatHappened(event))}`;
+}
+
+function whatHappened(event: TaskLogEvent): string {
+  switch (event.type) {
+    case "state": {
+      const why = event.failure ? `: ${event.failure.message} (${event.failure.reason})` : "";
+      return event.status + why;
+    }
+    case "progress":
+      return `${percent(event.fraction).padStart(5)} ${event.message}`.trimEnd();
+    case "log": {
+      const given = Object.keys(event.fields).length > 0 ? ` ${JSON.stringify(event.fields)}` : "";
+      return `${event.level}: ${event.message}${given}`;
+    }
+  }
+}
+
+function percent(fraction: number): string {
+  return `${Math.floor(fraction * 100)} %`;
+}
+
+function time(date: Date | undefined): string {
+  return date === undefined ? "" : `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+}

@@ -1,0 +1,140 @@
+/** `tessera token create` and `update`. */
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Command } from "commander";
+import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../../client/index.ts";
+import { type Call, type CloudActions, callCommand, option } from "../command.ts";
+import { usageError } from "../failure.ts";
+import { scrapeConfig } from "../scrape.ts";
+import {
+  ELEVATED_NOTE,
+  SESSION_OPTIONS,
+  type SessionFlags,
+  withTokenOrSession,
+} from "../session.ts";
+import { parseMoment } from "../times.ts";
+import { findToken, TOKEN } from "./find.ts";
+import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./flags.ts";
+import { showToken, showValue } from "./view.ts";
+
+/** Long enough not to be in the way, short enough to be noticed. */
+const USUAL_LIFE = "90d";
+
+interface CreateFlags extends TokenFlags, SessionFlags {
+  readonly kind: string;
+}
+
+export function createCommand(actions: CloudActions): Command {
+  return callCommand<CreateFlags>("create", actions, {
+    description: `Make a token. Its value is shown once, on standard output. ${ELEVATED_NOTE}`,
+    arguments: [["<name>", "1 to 100 characters"]],
+    options: [
+      option("--kind <kind>", "personal: yours; organization: made by admins, outlives them")
+        .choices(Object.keys(KINDS))
+        .default("personal"),
+      ...TOKEN_OPTIONS,
+      option(
+        "--expires <when>",
+        "so long from now (90d, 12h), or a time (2027-01-31) (default: 90d, or with the login's token, if that ends sooner)",
+      ),
+      option("--not-before <when>", "usable from then on (default: at once)"),
+      option(
+        "--endpoint <url>",
+        "the platform, for who is not logged in: asks for your e-mail address and password",
+      ),
+      ...SESSION_OPTIONS,
+    ],
+    examples: [
+      "tessera token create laptop --developer-operations",
+      "tessera token create laptop --developer-operations --endpoint http://localhost:3000 --email you@example.com",
+      "tessera token create ci --kind organization --developer-operations --expires 365d",
+      "tessera token create shop --deployment summarizer --allow-network 203.0.113.0/24",
+    ],
+    run: createToken,
+  });
+}
+
+async function createToken(
+  call: Call,
+  flags: CreateFlags,
+  [name = ""]: readonly string[],
+): Promise<void> {
+  // To name deployments is to ask for access to them.
+  const named = flags.deployment !== undefined || flags.allDeployments === true;
+  const meant = named ? { ...flags, protectedEndpoint: true } : flags;
+  if (accessOf(meant).length === 0) {
+    throw usageError(
+      "say what the token is for: --developer-operations, --deployment <name>, --all-deployments or --monitoring",
+    );
+  }
+  const { token } = tokenChange(meant, call.clock.now());
+  const kind = KINDS[flags.kind] ?? TokenKind.UNSPECIFIED;
+  const created = await withTokenOrSession(call, flags, async (client, organization, options) => {
+    const expiresAt =
+      token.expiresAt ?? (await usualEnd(call, { byToken: client === call.client }));
+    const fields = { ...token, ...(expiresAt && { expiresAt }) };
+    return client.tokens.createToken({ ...fields, organization, kind, name }, options);
+  });
+  if (call.output === "json") {
+    call.show(CreateTokenResponseSchema, created, () => "");
+    return;
+  }
+  showValue(call, {
+    token: created.token,
+    value: created.value,
+    intro: `Made token ${name} (${created.token?.tokenId}).`,
+    login: created.loginCommand,
+  });
+  if (created.token?.access.includes(TokenAccess.MONITORING)) {
+    const { terminal, context } = call;
+    const value = terminal.interactive ? created.value : undefined;
+    terminal.say(`\nFor the configuration of your Prometheus:\n`);
+    terminal.say(scrapeConfig(context.endpoint, value));
+  }
+}
+
+/** Undefined: with the token that makes it, which ends sooner than is usual. */
+async function usualEnd(
+  call: Call,
+  { byToken }: { readonly byToken: boolean },
+): Promise<Timestamp | undefined> {
+  const usual = parseMoment("--expires", USUAL_LIFE, call.clock.now());
+  const ofToken = byToken ? (await call.principal()).expiresAt : undefined;
+  return ofToken !== undefined && timestampMs(ofToken) < timestampMs(usual) ? undefined : usual;
+}
+
+interface UpdateFlags extends TokenFlags, SessionFlags {
+  readonly name?: string;
+}
+
+export function updateCommand(actions: CloudActions): Command {
+  return callCommand<UpdateFlags>("update", actions, {
+    description: `Change a token. Access, deployments and networks replace what it has. ${ELEVATED_NOTE}`,
+    arguments: [TOKEN],
+    options: [
+      option("--name <name>", "1 to 100 characters"),
+      ...TOKEN_OPTIONS,
+      option("--expires <when>", "so long from now (90d, 12h), or a time (2027-01-31)"),
+      option("--not-before <when>", "usable from then on; now lifts it"),
+      ...SESSION_OPTIONS,
+    ],
+    examples: [
+      "tessera token update ci --expires 365d",
+      "tessera token update shop --deployment summarizer --deployment digits",
+      "tessera token update shop --allow-network any",
+    ],
+    run: async (call, flags, [token = ""]) => {
+      const { token: change, paths } = tokenChange(flags, call.clock.now());
+      if (paths.length === 0) {
+        throw usageError("say what to change: tessera token update --help shows what can be");
+      }
+      const { tokenId } = await findToken(call, token);
+      const changed = await withTokenOrSession(call, flags, (client, organization, options) =>
+        client.tokens.updateToken(
+          { organization, token: { ...change, tokenId }, updateMask: { paths } },
+          options,
+        ),
+      );
+      showToken(call, changed);
+    },
+  });
+}

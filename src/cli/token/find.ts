@@ -1,0 +1,52 @@
+/** Finding tokens: all of them in pages, or the one that is meant. */
+import { type Token, TokenKind } from "../../client/index.ts";
+import { type Call, type ListFlags, type Page, readPages } from "../command.ts";
+import { CliError, ExitCode, usageError } from "../failure.ts";
+import { KINDS } from "./flags.ts";
+
+/** The argument of commands about one token. */
+export const TOKEN = ["<token>", "its id, or its name where only one has it"] as const;
+
+export interface ListTokensFlags extends ListFlags {
+  readonly kind?: string;
+}
+
+export async function readTokens(
+  { client, organization }: Call,
+  flags: Pick<ListTokensFlags, "limit" | "pageToken" | "kind">,
+): Promise<Page<Token>> {
+  const kind = KINDS[flags.kind ?? ""] ?? TokenKind.UNSPECIFIED;
+  return await readPages(flags, async (page) => {
+    const { tokens, nextPageToken } = await client.tokens.listTokens({
+      organization,
+      kind,
+      ...page,
+    });
+    return { items: tokens, nextPageToken };
+  });
+}
+
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Whoever has more tokens names one by its id. */
+const MAX_SEARCHED = 10_000;
+
+/** The token of an id, or the only one of a name. */
+export async function findToken(call: Call, text: string): Promise<Token> {
+  const { client, organization } = call;
+  if (ID.test(text)) {
+    return await client.tokens.getToken({ organization, tokenId: text });
+  }
+  const { items } = await readTokens(call, { limit: MAX_SEARCHED });
+  const [found, ...others] = items.filter(({ name }) => name === text);
+  if (found === undefined) {
+    throw new CliError(`no token has the id or name ${JSON.stringify(text)}`, {
+      exitCode: ExitCode.notFound,
+      hint: "tessera token list shows those that you may see",
+    });
+  }
+  if (others.length > 0) {
+    const ids = [found, ...others].map(({ tokenId }) => tokenId).join(", ");
+    throw usageError(`${others.length + 1} tokens have this name: give the id of one`, ids);
+  }
+  return found;
+}

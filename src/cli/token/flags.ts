@@ -1,0 +1,124 @@
+/** What tokens are made of, on the command line. */
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { TokenAccess, TokenKind } from "../../client/index.ts";
+import { type CallFlags, option, repeatable } from "../command.ts";
+import { parseMoment } from "../times.ts";
+
+/** What `token create` and `token update` have in common. */
+export interface TokenFlags extends CallFlags {
+  readonly description?: string;
+  readonly developerOperations?: boolean;
+  readonly protectedEndpoint?: boolean;
+  readonly monitoring?: boolean;
+  readonly deployment?: readonly string[];
+  readonly allDeployments?: boolean;
+  readonly expires?: string;
+  readonly notBefore?: string;
+  readonly allowNetwork?: readonly string[];
+}
+
+export const TOKEN_OPTIONS = [
+  option("--description <text>", "what it is for"),
+  option("--developer-operations", "access: log in and manage resources"),
+  option("--protected-endpoint", "access: call deployments that ask for a token"),
+  option("--monitoring", "access: read metrics; stands alone, on organization tokens"),
+  repeatable("--deployment <name>", "a deployment that protected endpoint access is for"),
+  option("--all-deployments", "protected endpoint access is for all of them, also future ones"),
+  repeatable("--allow-network <cidr>", "usable from this network only, such as 10.0.0.0/8"),
+];
+
+/** The kinds of token, as they are typed. */
+export const KINDS: Readonly<Record<string, TokenKind>> = {
+  personal: TokenKind.PERSONAL,
+  organization: TokenKind.ORGANIZATION,
+};
+
+const ACCESS_WORDS: ReadonlyMap<TokenAccess, string> = new Map([
+  [TokenAccess.DEVELOPER_OPERATIONS, "developer operations"],
+  [TokenAccess.PROTECTED_ENDPOINT, "protected endpoint"],
+  [TokenAccess.MONITORING, "monitoring"],
+]);
+
+/** As people read it. */
+export function accessText(access: readonly TokenAccess[]): string {
+  return access.map((one) => ACCESS_WORDS.get(one) ?? TokenAccess[one]).join(", ");
+}
+
+/** As people read it. */
+export function kindText(kind: TokenKind): string {
+  return TokenKind[kind]?.toLowerCase() ?? "";
+}
+
+/** The access that the flags name. */
+export function accessOf(flags: TokenFlags): TokenAccess[] {
+  const access: TokenAccess[] = [];
+  if (flags.developerOperations === true) {
+    access.push(TokenAccess.DEVELOPER_OPERATIONS);
+  }
+  if (flags.protectedEndpoint === true) {
+    access.push(TokenAccess.PROTECTED_ENDPOINT);
+  }
+  if (flags.monitoring === true) {
+    access.push(TokenAccess.MONITORING);
+  }
+  return access;
+}
+
+export interface TokenChange {
+  readonly token: {
+    name?: string;
+    description?: string;
+    access?: TokenAccess[];
+    allDeployments?: boolean;
+    deployments?: string[];
+    expiresAt?: Timestamp;
+    notBefore?: Timestamp;
+    allowedNetworks?: string[];
+  };
+  /** The fields that change, by their proto names. */
+  readonly paths: string[];
+}
+
+/** The fields of a token that flags change; a list is replaced as a whole. */
+export function tokenChange(
+  flags: TokenFlags & { readonly name?: string },
+  nowMs: number,
+): TokenChange {
+  const token: TokenChange["token"] = {};
+  const paths: string[] = [];
+  if (flags.name !== undefined) {
+    token.name = flags.name;
+    paths.push("name");
+  }
+  if (flags.description !== undefined) {
+    token.description = flags.description;
+    paths.push("description");
+  }
+  const access = accessOf(flags);
+  if (access.length > 0) {
+    token.access = access;
+    paths.push("access");
+  }
+  if (flags.deployment !== undefined || flags.allDeployments === true) {
+    token.deployments = [...(flags.deployment ?? [])];
+    token.allDeployments = flags.allDeployments ?? false;
+    paths.push("deployments", "all_deployments");
+  }
+  if (flags.expires !== undefined) {
+    token.expiresAt = parseMoment("--expires", flags.expires, nowMs);
+    paths.push("expires_at");
+  }
+  if (flags.notBefore !== undefined) {
+    // Left out of the message, the field is cleared.
+    if (flags.notBefore !== "now") {
+      token.notBefore = parseMoment("--not-before", flags.notBefore, nowMs);
+    }
+    paths.push("not_before");
+  }
+  if (flags.allowNetwork !== undefined) {
+    const anywhere = flags.allowNetwork.includes("any");
+    token.allowedNetworks = anywhere ? [] : [...flags.allowNetwork];
+    paths.push("allowed_networks");
+  }
+  return { token, paths };
+}

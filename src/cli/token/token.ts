@@ -1,0 +1,82 @@
+/** `tessera token`: API tokens. */
+import { create } from "@bufbuild/protobuf";
+import type { Command } from "commander";
+import { ListTokensResponseSchema } from "../../client/index.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  callCommand,
+  group,
+  LIST_OPTIONS,
+  mentionMore,
+  option,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { contextPath, environmentContext, removeContext } from "../context.ts";
+import { createCommand, updateCommand } from "./edit.ts";
+import { findToken, type ListTokensFlags, readTokens, TOKEN } from "./find.ts";
+import { KINDS } from "./flags.ts";
+import { revealCommand, rotateCommand } from "./value.ts";
+import { showToken, tokenTable } from "./view.ts";
+
+export function tokenCommand(actions: CloudActions): Command {
+  return group("token", "Make, see, change and delete API tokens.", [
+    createCommand(actions),
+    listCommand(actions),
+    getCommand(actions),
+    updateCommand(actions),
+    rotateCommand(actions),
+    revealCommand(actions),
+    deleteCommand(actions),
+  ]);
+}
+
+function listCommand(actions: CloudActions): Command {
+  return callCommand<ListTokensFlags>("list", actions, {
+    description: "List the tokens that you may see, newest first.",
+    options: [
+      option("--kind <kind>", "only tokens of this kind").choices(Object.keys(KINDS)),
+      ...LIST_OPTIONS,
+    ],
+    examples: ["tessera token list --kind organization", "tessera token list --output json"],
+    run: async (call, flags) => {
+      const { items, nextPageToken } = await readTokens(call, flags);
+      const list = create(ListTokensResponseSchema, { tokens: [...items], nextPageToken });
+      call.show(ListTokensResponseSchema, list, ({ tokens }) =>
+        tokenTable(tokens, call.clock.now()),
+      );
+      mentionMore(call, nextPageToken);
+    },
+  });
+}
+
+function getCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("get", actions, {
+    description: "Show one token, without its value.",
+    arguments: [TOKEN],
+    examples: ["tessera token get laptop"],
+    run: async (call, _flags, [token = ""]) => showToken(call, await findToken(call, token)),
+  });
+}
+
+function deleteCommand(actions: CloudActions): Command {
+  return callCommand<YesFlags>("delete", actions, {
+    description: "Delete a token; its value stops at once.",
+    arguments: [TOKEN],
+    options: [YES],
+    examples: ["tessera token delete laptop", "tessera token delete laptop --yes"],
+    run: async (call, { yes }, [token = ""]) => {
+      const { tokenId, name } = await findToken(call, token);
+      const own = (await call.principal()).tokenId === tokenId;
+      const what = own ? "the token of your own login" : `token ${name} (${tokenId})`;
+      await call.terminal.insist(`Delete ${what}?`, yes);
+      await call.client.tokens.deleteToken({ organization: call.organization, tokenId });
+      call.done(`Deleted token ${name} (${tokenId})`);
+      if (own && environmentContext(call.environment) === undefined) {
+        await removeContext(contextPath(call.environment));
+        call.terminal.say("You are logged out: your login was by this token.");
+      }
+    },
+  });
+}

@@ -1,0 +1,35 @@
+import type { CallFailure, LogLevel } from "../protocol/messages.ts";
+
+/** The part of a pino logger that the platform's mechanisms use. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** A line that a function logged. */
+export interface ServiceLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  /** JSON text of an object. */
+  readonly fieldsJson?: string;
+}
+
+/**
+ * What a line says of a failure. Of arguments that were refused it says no
+ * more, because what is wrong with them may tell what they were.
+ */
+export function failureFields({ reason, message, stack }: CallFailure): object {
+  return reason === "ARGUMENTS_INVALID" ? { reason } : { err: { message, stack } };
+}
+
+/** Writes a function's line into the node's log, with what it belongs to. */
+export function logLine(
+  log: Log,
+  { level, message, fieldsJson }: ServiceLine,
+  facts: object,
+): void {
+  const fields: unknown = fieldsJson === undefined ? undefined : JSON.parse(fieldsJson);
+  log[level]({ ...facts, ...(fields !== undefined && { fields }) }, message);
+}

@@ -1,0 +1,46 @@
+import { type Logger, pino } from "pino";
+import pretty from "pino-pretty";
+import { Problem } from "../errors.ts";
+
+/**
+ * The log of a node, on stderr: lines for people on a terminal, JSON
+ * otherwise. Synchronous, so that nothing of it is lost when the process ends.
+ */
+export function createLog(level: string): Logger {
+  const stream = process.stderr.isTTY
+    ? pretty({
+        destination: 2,
+        sync: true,
+        // What the message of a logged call says already.
+        ignore: "pid,hostname,reqId,call",
+        translateTime: "HH:MM:ss",
+      })
+    : pino.destination({ dest: 2, sync: true });
+  return pino(
+    { level, base: null, serializers: { err: (err: unknown) => serializeError(err) } },
+    stream,
+  );
+}
+
+/** Causes of causes; a chain may be a ring. */
+const MAX_CAUSES = 5;
+
+/**
+ * An error by what it always has. What drivers and libraries add to theirs may
+ * be what callers sent: Postgres, for one, adds whole rows.
+ */
+function serializeError(err: unknown, depth = 0): object {
+  if (!(err instanceof Error)) {
+    // The failure of a function, as the queue has written it down.
+    const { message = String(err), stack } = (err ?? {}) as { message?: string; stack?: string };
+    return { message, ...(stack !== undefined && { stack }) };
+  }
+  const { cause } = err;
+  const further =
+    cause === undefined || depth === MAX_CAUSES ? {} : { cause: serializeError(cause, depth + 1) };
+  if (err instanceof Problem) {
+    return { type: "Problem", reason: err.reason, message: err.rawMessage, ...further };
+  }
+  const { name, message, stack, code } = err as NodeJS.ErrnoException;
+  return { type: name, message, stack, ...(code !== undefined && { code }), ...further };
+}

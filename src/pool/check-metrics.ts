@@ -1,0 +1,55 @@
+/** What a service counts, as its worker sends it, read. Whether it declared it is checked later. */
+
+import {
+  type DroppedEvents,
+  MAX_CHANGES_PER_MESSAGE,
+  type MetricChange,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
+import { MAX_BUCKETS, MAX_LABELS, MAX_METRICS } from "../sdk/metric-rules.ts";
+import { type Fields, isFields, listOf, textOf } from "./untrusted.ts";
+
+type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
+
+export function readMetrics(message: Fields): MetricsMessage | undefined {
+  const changes = listOf(message.changes, MAX_CHANGES_PER_MESSAGE, readChange);
+  const dropped = listOf(message.dropped, MAX_METRICS, readDrop);
+  return changes && dropped && { type: "metrics", changes, dropped };
+}
+
+function readChange(change: unknown): MetricChange | undefined {
+  if (!isFields(change)) {
+    return undefined;
+  }
+  const { metric, endpoint, value } = change;
+  const labels = listOf(change.labels, MAX_LABELS, textOf);
+  const counts = listOf(change.counts, MAX_BUCKETS + 1, countOf);
+  if (
+    typeof metric !== "string" ||
+    (endpoint !== undefined && typeof endpoint !== "string") ||
+    labels === undefined ||
+    typeof value !== "number" ||
+    !Number.isFinite(value) ||
+    (change.counts !== undefined && counts === undefined)
+  ) {
+    return undefined;
+  }
+  return {
+    ...{ metric, labels, value },
+    ...(endpoint !== undefined && { endpoint }),
+    ...(counts && { counts }),
+  };
+}
+
+function readDrop(drop: unknown): DroppedEvents | undefined {
+  if (!isFields(drop)) {
+    return undefined;
+  }
+  const metric = textOf(drop.metric);
+  const events = countOf(drop.events);
+  return metric === undefined || events === undefined ? undefined : { metric, events };
+}
+
+function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}

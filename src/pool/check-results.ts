@@ -1,0 +1,122 @@
+/** What a worker sends at the end of calls, read. */
+import {
+  type CallFailure,
+  type CallResult,
+  type FileFacts,
+  type FileOnDisk,
+  type FileValue,
+  INLINE_FILE_BYTES,
+  MAX_RESULTS_PER_MESSAGE,
+  MAX_VIOLATIONS,
+  type SentPayload,
+} from "../protocol/messages.ts";
+import { isFields, listOf, textOf } from "./untrusted.ts";
+
+const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
+  "ARGUMENTS_INVALID",
+  "CALL_FAILED",
+  "OUTPUT_INVALID",
+  "RESULT_TOO_LARGE",
+  "ENDPOINT_NOT_FOUND",
+]);
+
+/** A result is a file, or has none. */
+const MAX_FILES = 1;
+
+export function readResults(results: unknown): CallResult[] | undefined {
+  return listOf(results, MAX_RESULTS_PER_MESSAGE, readResult);
+}
+
+function readResult(value: unknown): CallResult | undefined {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  const id = integerOf(value.id);
+  if (id === undefined) {
+    return undefined;
+  }
+  if (value.result === undefined) {
+    const failure = readFailure(value.failure);
+    return failure && { id, failure };
+  }
+  const result = typeof value.result === "string" ? value.result : readPayload(value.result);
+  return result === undefined ? undefined : { id, result };
+}
+
+function readPayload(payload: unknown): SentPayload | undefined {
+  if (!isFields(payload)) {
+    return undefined;
+  }
+  const json = textOf(payload.json);
+  const files = listOf(payload.files, MAX_FILES, (file) => readInline(file) ?? readOnDisk(file));
+  const text = readOnDisk(payload.text);
+  if (
+    json === undefined ||
+    files === undefined ||
+    (payload.text !== undefined && text === undefined)
+  ) {
+    return undefined;
+  }
+  return { json, files, ...(text && { text }) };
+}
+
+function readInline(file: unknown): FileValue | undefined {
+  const facts = readFacts(file);
+  const data = isFields(file) ? file.data : undefined;
+  return facts && data instanceof Uint8Array && data.byteLength <= INLINE_FILE_BYTES
+    ? // The bytes that came are a part of the whole message, which would be kept with them.
+      { ...facts, data: new Uint8Array(data) }
+    : undefined;
+}
+
+/** Whether it has that size is another matter. */
+function readOnDisk(file: unknown): FileOnDisk | undefined {
+  const facts = readFacts(file);
+  const size = isFields(file) ? integerOf(file.size) : undefined;
+  return facts && size !== undefined ? { ...facts, size } : undefined;
+}
+
+function readFacts(file: unknown): FileFacts | undefined {
+  if (!isFields(file) || typeof file.contentType !== "string") {
+    return undefined;
+  }
+  const { contentType, filename } = file;
+  if (filename === undefined) {
+    return { contentType };
+  }
+  return typeof filename === "string" ? { contentType, filename } : undefined;
+}
+
+function readFailure(failure: unknown): CallFailure | undefined {
+  if (!isFields(failure)) {
+    return undefined;
+  }
+  const { code, reason, message, stack } = failure;
+  const violations = listOf(failure.violations, MAX_VIOLATIONS, readViolation);
+  if (
+    typeof code !== "string" ||
+    !REASONS.has(reason) ||
+    typeof message !== "string" ||
+    (stack !== undefined && typeof stack !== "string") ||
+    (failure.violations !== undefined && violations === undefined)
+  ) {
+    return undefined;
+  }
+  return {
+    ...{ code, reason: reason as CallFailure["reason"], message },
+    ...(violations && { violations }),
+    ...(stack !== undefined && { stack }),
+  };
+}
+
+function readViolation(violation: unknown): { path: string; message: string } | undefined {
+  if (!isFields(violation)) {
+    return undefined;
+  }
+  const { path, message } = violation;
+  return typeof path === "string" && typeof message === "string" ? { path, message } : undefined;
+}
+
+function integerOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
+}

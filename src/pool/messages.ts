@@ -1,0 +1,181 @@
+/**
+ * Large files between the node and a worker. They cross on disk, in a folder
+ * of the call inside the worker's scratch folder: the node writes arguments
+ * there before the call begins, the worker its result, and the node removes
+ * the folder when the call has ended. In memory is a chunk of them at a time.
+ *
+ * The worker is not trusted: of the result it says only that it is there. The
+ * node knows its path itself, follows no link, and reads regular files only,
+ * as many bytes as they had when it opened them.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, mkdir, open, readlink, realpath, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { problem } from "../errors.ts";
+import type { FileKeeper } from "../files/keeper.ts";
+import {
+  argumentName,
+  callFolder,
+  type FileOnDisk,
+  type FileValue,
+  type Payload,
+  RESULT_NAME,
+  type SentPayload,
+  type StoredFile,
+} from "../protocol/messages.ts";
+import { blobsUnavailable } from "../storage/blobs.ts";
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** Of UTF-8, for a character as JavaScript counts them. */
+const MAX_BYTES_PER_CHARACTER = 3;
+
+export interface ExchangeOptions {
+  readonly scratchFolder: string;
+  /** Largest result that is a file. */
+  readonly maxFileBytes: number;
+  /** Largest result of any other kind, in characters. */
+  readonly maxResultBytes: number;
+}
+
+export class Exchange {
+  readonly #options: ExchangeOptions;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Brings the large files of arguments to the worker. Rejects with
+   * STORAGE_UNAVAILABLE, or with a `BlobMissing`.
+   */
+  async stage(callId: number, payload: Payload, keeper: FileKeeper): Promise<SentPayload> {
+    const folder = this.#folderOf(callId);
+    await mkdir(folder, { mode: 0o700 }).catch(cannotWrite);
+    const files: (FileValue | FileOnDisk)[] = [];
+    for (const [index, file] of payload.files.entries()) {
+      if ("data" in file) {
+        files.push(file);
+      } else {
+        const { blob, ...facts } = file;
+        await writeFile(join(folder, argumentName(index)), keeper.read(blob));
+        files.push({ ...facts, size: blob.size });
+      }
+    }
+    return { json: payload.json, files };
+  }
+
+  /**
+   * Takes a result that the worker has put into the folder of the call.
+   * Rejects with STORAGE_UNAVAILABLE, RESULT_TOO_LARGE, or OUTPUT_INVALID for
+   * what is not the file that it should be.
+   */
+  async collect(callId: number, sent: SentPayload, keeper: FileKeeper): Promise<Payload> {
+    const { maxFileBytes, maxResultBytes } = this.#options;
+    if (sent.text) {
+      const maxBytes = maxResultBytes * MAX_BYTES_PER_CHARACTER;
+      const text = await this.#take(callId, sent.text, { keeper, maxBytes });
+      return "blob" in text ? { json: "", files: [], text } : { json: jsonOf(text), files: [] };
+    }
+    const [file] = sent.files;
+    if (file === undefined || sent.files.length > 1) {
+      throw problem("OUTPUT_INVALID", "the result is not one file");
+    }
+    return {
+      json: sent.json,
+      files: [
+        "data" in file ? file : await this.#take(callId, file, { keeper, maxBytes: maxFileBytes }),
+      ],
+    };
+  }
+
+  /** Removes the folder of a call. */
+  clear(callId: number): void {
+    rm(this.#folderOf(callId), { recursive: true, force: true }).catch(() => {
+      // Something that the function still writes: it goes with the worker's folder.
+    });
+  }
+
+  #folderOf(callId: number): string {
+    return join(this.#options.scratchFolder, callFolder(callId));
+  }
+
+  async #take(
+    callId: number,
+    { contentType, filename }: FileOnDisk,
+    { keeper, maxBytes }: { readonly keeper: FileKeeper; readonly maxBytes: number },
+  ): Promise<FileValue | StoredFile> {
+    await using file = await this.#openResult(callId);
+    const { size } = await file.stat();
+    if (size > maxBytes) {
+      const message = `the result has ${size} bytes, which is more than the limit of ${maxBytes}: return less`;
+      throw problem("RESULT_TOO_LARGE", message);
+    }
+    const facts = { contentType, ...(filename !== undefined && { filename }) };
+    return await keeper.keep(facts, readFile(file, size));
+  }
+
+  async #openResult(callId: number): Promise<FileHandle> {
+    const path = join(this.#folderOf(callId), RESULT_NAME);
+    let file: FileHandle | undefined;
+    try {
+      // Non-blocking, or a named pipe would be waited for.
+      const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+      file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      const expected = join(
+        await realpath(this.#options.scratchFolder),
+        callFolder(callId),
+        RESULT_NAME,
+      );
+      if ((await file.stat()).isFile() && (await placeOf(file, path)) === expected) {
+        return file;
+      }
+    } catch (cause) {
+      await file?.close();
+      throw problem("OUTPUT_INVALID", "the result that the worker named could not be read", {
+        cause,
+      });
+    }
+    await file.close();
+    throw problem("OUTPUT_INVALID", "the result that the worker named is no file of its own");
+  }
+}
+
+/** Where an open file really is: what the system says of it, or else what its path leads to. */
+async function placeOf(file: FileHandle, path: string): Promise<string> {
+  try {
+    return await readlink(`/proc/self/fd/${file.fd}`);
+  } catch {
+    // Not every system has /proc.
+    return realpath(path);
+  }
+}
+
+async function* readFile(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  for (let position = 0; position < size; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - position));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) {
+      throw problem("OUTPUT_INVALID", "the result became shorter while it was read");
+    }
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function writeFile(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  await using file = await open(path, "wx", 0o600).catch(cannotWrite);
+  for await (const chunk of chunks) {
+    await file.writeFile(chunk).catch(cannotWrite);
+  }
+}
+
+function cannotWrite(err: unknown): never {
+  throw blobsUnavailable(err);
+}
+
+/** A text that turned out small enough to be held. */
+function jsonOf({ contentType, data }: FileValue): string {
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+  return contentType === "application/json" ? text : JSON.stringify(text);
+}

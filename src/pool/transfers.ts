@@ -1,0 +1,168 @@
+/**
+ * The large files of a worker's calls: which are on their way, and what
+ * becomes of a call whose files cannot come. A call whose arguments are being
+ * brought has not begun; one whose result is being taken has ended: neither
+ * can be aborted in the worker, nor runs out of time.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { toProblem } from "../errors.ts";
+import type { FileKeeper } from "../files/keeper.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { AbortReason, CallFailure, Payload, SentPayload } from "../protocol/messages.ts";
+import { BlobMissing } from "../storage/blobs.ts";
+import type { Execution } from "./execution.ts";
+import { Exchange, type ExchangeOptions } from "./messages.ts";
+
+/** How long a task's result waits for a blob store that cannot take it, before the task runs again. */
+const PATIENCE_MS = 120_000;
+const RETRY_MS = 1_000;
+
+export interface FileTransferOptions extends ExchangeOptions {
+  /** Where the files of each kind of endpoint are kept. */
+  readonly keepers: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
+}
+
+/** The calls of the worker. */
+export interface TransferHost {
+  /** Takes an execution out of those under way; undefined when it has ended by itself. */
+  settle(callId: number): Execution | undefined;
+  isUnderWay(callId: number): boolean;
+}
+
+export class FileTransfers {
+  readonly #host: TransferHost;
+  readonly #exchange: Exchange;
+  readonly #keepers: FileTransferOptions["keepers"];
+  readonly #staging = new Set<number>();
+  readonly #collecting = new Set<number>();
+  /** Calls that have a folder. */
+  readonly #folders = new Set<number>();
+
+  constructor(options: FileTransferOptions, host: TransferHost) {
+    this.#host = host;
+    this.#exchange = new Exchange(options);
+    this.#keepers = options.keepers;
+  }
+
+  /** True while the worker knows nothing of the call, or nothing any more. */
+  holds(callId: number, reason: AbortReason): boolean {
+    // A result that is there already is not thrown away by a shutdown.
+    return this.#staging.has(callId) || (this.#collecting.has(callId) && reason !== "shutdown");
+  }
+
+  /** Brings arguments to the worker, then has the call begin. */
+  async stage(
+    execution: Execution,
+    payload: Payload,
+    begin: (sent: SentPayload) => void,
+  ): Promise<void> {
+    const { id, kind } = execution.call;
+    this.#staging.add(id);
+    this.#folders.add(id);
+    execution.pause();
+    try {
+      const sent = await this.#exchange.stage(id, payload, this.#keepers[kind]);
+      this.#staging.delete(id);
+      if (this.#host.isUnderWay(id)) {
+        begin(sent);
+      }
+    } catch (err) {
+      this.#staging.delete(id);
+      endWith(this.#host.settle(id), err);
+    }
+  }
+
+  /** Takes a result from the worker, which ends the call; `execution` is undefined for one that has ended. */
+  async collect(execution: Execution | undefined, sent: SentPayload): Promise<void> {
+    if (execution === undefined || this.#collecting.has(execution.call.id)) {
+      return;
+    }
+    const { id, kind } = execution.call;
+    this.#folders.add(id);
+    if (execution.isVoid) {
+      this.#host.settle(id)?.displace("it was aborted");
+      return;
+    }
+    this.#collecting.add(id);
+    execution.pause();
+    const keeper = this.#keepers[kind];
+    try {
+      const patienceMs = kind === "task" ? PATIENCE_MS : 0;
+      const payload = await this.#collectPatiently(execution, sent, patienceMs);
+      const settled = this.#host.settle(id);
+      if (settled) {
+        settled.succeed(payload);
+      } else {
+        await keeper.release(payload);
+      }
+    } catch (err) {
+      endWith(this.#host.settle(id), err);
+    } finally {
+      this.#collecting.delete(id);
+    }
+  }
+
+  /** The call has ended: what it had on disk goes. */
+  ended(callId: number): void {
+    if (this.#folders.delete(callId)) {
+      this.#exchange.clear(callId);
+    }
+  }
+
+  async #collectPatiently(
+    { call: { id, kind } }: Execution,
+    sent: SentPayload,
+    patienceMs: number,
+  ): Promise<Payload> {
+    const untilMs = Date.now() + patienceMs;
+    for (;;) {
+      try {
+        return await this.#exchange.collect(id, sent, this.#keepers[kind]);
+      } catch (err) {
+        const again = isUnavailable(err) && this.#host.isUnderWay(id) && Date.now() < untilMs;
+        if (!again) {
+          throw err;
+        }
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+}
+
+function isUnavailable(err: unknown): boolean {
+  return toProblem(err).reason === "STORAGE_UNAVAILABLE";
+}
+
+function endWith(execution: Execution | undefined, err: unknown): void {
+  if (isUnavailable(err)) {
+    execution?.giveUp(toProblem(err));
+  } else {
+    execution?.fail(failureOf(err));
+  }
+}
+
+function failureOf(err: unknown): CallFailure {
+  if (err instanceof BlobMissing) {
+    const message = "a file of the arguments is no longer in the blob store: send it again";
+    return { code: "data_loss", reason: "CALL_FAILED", message, stack: String(err.stack) };
+  }
+  const { code, reason, rawMessage, stack = "" } = toProblem(err);
+  const known = reason === "OUTPUT_INVALID" || reason === "RESULT_TOO_LARGE";
+  return {
+    code: codeToString(code),
+    reason: known ? reason : "CALL_FAILED",
+    message: rawMessage,
+    stack,
+  };
+}
+
+/** True when the whole payload is in memory; nearly all are, and that is all it costs them. */
+export function isAtHand<P extends Payload | SentPayload>(
+  payload: P,
+): payload is P & Payload & SentPayload {
+  return (
+    payload.text === undefined &&
+    (payload.files.length === 0 || payload.files.every((file) => "data" in file))
+  );
+}

@@ -1,0 +1,373 @@
+/**
+ * One worker as the node sees it: loads the service, takes calls, is watched,
+ * and killed when it must be. A crash, `process.exit`, out-of-memory or
+ * endless loop in user code ends here.
+ */
+
+import { SlotMap } from "../collections/slots.ts";
+import type { WorkerEnd } from "../metrics/deployment.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import {
+  type AbortReason,
+  type CallResult,
+  INLINE_FILE_BYTES,
+  MAX_RESULTS_PER_MESSAGE,
+  packPayload,
+  type SentPayload,
+  unpackPayload,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
+import { resultIsText } from "../service/schema.ts";
+import { Deadlines } from "../time/deadlines.ts";
+import { CallOutbox } from "./call-outbox.ts";
+import { Capacity } from "./capacity.ts";
+import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
+import { Pulse } from "./liveness.ts";
+import type { CallOptions, CountsReceiver, WorkerOptions } from "./options.ts";
+import { ServiceProcess } from "./process.ts";
+import { FileTransfers, isAtHand } from "./transfers.ts";
+
+/** Largest message of a worker: as many small results as it sends together, and large ones come on disk. */
+const MAX_MESSAGE_BYTES = MAX_RESULTS_PER_MESSAGE * 2 * INLINE_FILE_BYTES + 1024 * 1024;
+
+/** One that has refused its service writes why, and goes. */
+const LEAVE_MS = 1_000;
+
+export class WorkerProcess implements ExecutionHost {
+  /** Identifies the worker; the lease of its attempts has the same id. */
+  readonly id: string;
+  readonly capacity = new Capacity();
+  readonly #options: WorkerOptions;
+  readonly #process: ServiceProcess;
+  readonly #executions = new SlotMap<number, Execution>();
+  readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
+  readonly #transfers: FileTransfers;
+  readonly #pulse: Pulse;
+  readonly #loaded = Promise.withResolvers<ServiceManifest>();
+  #manifest: ServiceManifest | undefined;
+  #counts: CountsReceiver | undefined;
+  #nextCallId = 1;
+  readonly #outbox = new CallOutbox((calls) => this.#process.send({ type: "calls", calls }));
+  /** The node ends the process for the sake of one execution, or of its own. */
+  #sacrificed = false;
+  #stopping = false;
+  #leaving: NodeJS.Timeout | undefined;
+
+  /** `onUnblocked` is called when it answers again after its event loop was blocked. */
+  constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
+    this.id = id;
+    this.#options = options;
+    this.#pulse = new Pulse({
+      isBusy: () => this.#executions.size > 0,
+      ping: () => this.#process.send({ type: "ping", sequence: this.#nextCallId }),
+      onUnblocked,
+    });
+    this.#transfers = new FileTransfers(options, {
+      settle: (callId) => this.#settle(callId),
+      isUnderWay: (callId) => this.#executions.has(callId),
+    });
+    this.#process = new ServiceProcess({
+      ...options,
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+      onMessage: (message) => this.#receive(message),
+    });
+    if (this.#process.pid !== undefined) {
+      options.onSpawn(this.#process.pid);
+    }
+    void this.exited.then((reason) => this.#lost(reason));
+  }
+
+  get scratchFolder(): string {
+    return this.#options.scratchFolder;
+  }
+
+  /** Of its service; undefined where that has none. */
+  get revision(): number | undefined {
+    return this.#options.service.revision?.number;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  get lastCpuMs(): number {
+    return this.#process.lastCpuMs;
+  }
+
+  /** It was told to finish. */
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  get ended(): boolean {
+    return this.#process.ended;
+  }
+
+  /** Resolves, with the reason, when the process has ended. */
+  get exited(): Promise<string> {
+    return this.#process.exited;
+  }
+
+  /** In a word, why it ended that nobody had told to; `reason` is what `exited` says. */
+  causeOf(reason: string): WorkerEnd {
+    if (reason.startsWith("out of memory")) {
+      return "memory";
+    }
+    if (this.#sacrificed) {
+      return "unresponsive";
+    }
+    return this.#process.killed ? "killed" : "crashed";
+  }
+
+  /** Resolves when it has ended and all that it wrote has been told. */
+  get outputEnded(): Promise<void> {
+    return this.#process.outputEnded;
+  }
+
+  /** False while it is loading or stopping, and when it has ended. */
+  get loaded(): boolean {
+    return this.#manifest !== undefined && !this.#stopping && !this.ended;
+  }
+
+  /** It has been given a call, which says that its service can be loaded and starts. */
+  get used(): boolean {
+    return this.#nextCallId > 1;
+  }
+
+  /** Calls under way: the fewer, the sooner it is at the next one. */
+  get busyness(): number {
+    return this.#executions.size;
+  }
+
+  /** Loads the service. Rejects with one message that names the fault. */
+  async load(): Promise<ServiceManifest> {
+    const { readyTimeoutMs, scratchFolder, maxResultBytes, maxFileBytes } = this.#options;
+    const { servicePath, code } = this.#options.service;
+    const timer = setTimeout(() => {
+      const seconds = readyTimeoutMs / 1000;
+      const message = `the service was not ready after ${seconds} s; does it wait for something at import?`;
+      this.#loaded.reject(new Error(message));
+      this.kill(message);
+    }, readyTimeoutMs);
+    const load = { servicePath, code, scratchFolder, maxResultBytes, maxFileBytes };
+    const isolated = this.#options.limits !== undefined;
+    this.#process.send({ type: "load", ...load, isolated });
+    try {
+      return await this.#loaded.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** How many more calls of the endpoint it can take now. */
+  freeSlots(endpoint: EndpointManifest): number {
+    return this.loaded && !this.#pulse.blocked ? this.capacity.free(endpoint) : 0;
+  }
+
+  /** Gives a slot back that was taken from `capacity`. */
+  release(endpoint: EndpointManifest): void {
+    this.capacity.giveBack(endpoint);
+    this.#finishWhenIdle();
+  }
+
+  /** Begins a call; its listener hears of its end exactly once. */
+  execute(call: CallOptions, listener: ExecutionListener): Execution {
+    const id = this.#nextCallId++;
+    const { endpoint, kind, timeoutMs, arguments: payload } = call;
+    const execution = new Execution({ id, endpoint, kind }, listener, {
+      host: this,
+      graceMs: this.#options.graceMs,
+      timeoutMs,
+    });
+    this.#executions.set(id, execution);
+    if (this.ended) {
+      setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
+    } else if (isAtHand(payload)) {
+      this.#post(id, call, payload);
+    } else {
+      void this.#transfers.stage(execution, payload, (sent) => {
+        execution.resume(timeoutMs);
+        this.#post(id, call, sent);
+      });
+    }
+    return execution;
+  }
+
+  sendAbort(id: number, reason: AbortReason): void {
+    if (this.#transfers.holds(id, reason)) {
+      this.#settle(id)?.displace("its files were on their way");
+      return;
+    }
+    this.#outbox.flush();
+    this.#process.send({ type: "abort", id, reason });
+  }
+
+  expect(deadlineMs: number): void {
+    // What begins in a worker that has ended is displaced at once.
+    if (!this.ended) {
+      this.#deadlines.expect(deadlineMs);
+    }
+  }
+
+  /** Ends the process for the sake of one execution; what else runs in it is not to blame. */
+  sacrifice(message: string): void {
+    this.#sacrificed = true;
+    this.kill(message);
+  }
+
+  /** Ends one that could not be used; where it is about to go by itself, it is let. */
+  discard(message: string): void {
+    if (this.#leaving === undefined) {
+      this.kill(message);
+    }
+  }
+
+  kill(message: string): void {
+    this.#process.kill(message);
+  }
+
+  /**
+   * Takes no more calls, lets those under way finish, and ends the process.
+   * With `withinMs`, calls are aborted in time to end with their grace, and
+   * the process is killed then; without, their own timeouts are the limit.
+   */
+  async stop(withinMs?: number): Promise<void> {
+    this.#stopping = true;
+    this.#finishWhenIdle();
+    if (withinMs === undefined) {
+      await this.exited;
+      return;
+    }
+    const abort = setTimeout(
+      () => {
+        for (const execution of this.#executions.values()) {
+          execution.abort("shutdown");
+        }
+      },
+      Math.max(0, withinMs - this.#options.graceMs),
+    );
+    const kill = setTimeout(() => this.sacrifice("it did not stop"), withinMs);
+    await this.exited;
+    clearTimeout(abort);
+    clearTimeout(kill);
+  }
+
+  /** Slots that are reserved may still become calls, so the process is not told to go before. */
+  #finishWhenIdle(): void {
+    if (this.#stopping && this.capacity.idle) {
+      this.#process.send({ type: "stop" });
+    }
+  }
+
+  #look(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const execution of this.#executions.values()) {
+      nextMs = Math.min(nextMs, execution.look(nowMs));
+    }
+    return nextMs;
+  }
+
+  #receive(message: WorkerMessage): void {
+    switch (message.type) {
+      case "ready":
+        this.#ready(message.manifest);
+        break;
+      case "refused":
+        this.#loaded.reject(new Error(message.message));
+        this.#leave();
+        break;
+      case "results":
+        for (const result of message.results) {
+          this.#finish(result);
+        }
+        break;
+      case "progress":
+        this.#executions.get(message.id)?.progress(message.fraction, message.message);
+        break;
+      case "log":
+        if (this.#process.admitLine(message.message.length)) {
+          this.#executions.get(message.id)?.log(message);
+        }
+        break;
+      case "metrics":
+        this.#count(message);
+        break;
+      case "pong":
+        this.#pulse.pong();
+        break;
+    }
+  }
+
+  #count(message: Extract<WorkerMessage, { readonly type: "metrics" }>): void {
+    const fault = this.#counts?.take(message);
+    if (fault !== undefined) {
+      this.#process.refuse(fault);
+    }
+  }
+
+  #ready(manifest: ServiceManifest): void {
+    if (this.#manifest !== undefined) {
+      this.#process.refuse("it said twice that it was ready");
+      return;
+    }
+    this.#manifest = manifest;
+    this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
+    const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
+    this.#process.send({ type: "text_results", endpoints });
+    this.#pulse.start();
+    this.#loaded.resolve(manifest);
+  }
+
+  #post(id: number, call: CallOptions, payload: SentPayload): void {
+    const { endpoint, taskId, attempt, trace, timeoutMs } = call;
+    const deadlineMs = Date.now() + timeoutMs;
+    const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
+    this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
+  }
+
+  #finish(ended: CallResult): void {
+    if ("failure" in ended) {
+      this.#settle(ended.id)?.fail(ended.failure);
+      return;
+    }
+    const result = unpackPayload(ended.result);
+    if (isAtHand(result)) {
+      this.#settle(ended.id)?.succeed(result);
+    } else {
+      void this.#transfers.collect(this.#executions.get(ended.id), result);
+    }
+  }
+
+  /** It goes by itself, when it has written what it has to say. */
+  #leave(): void {
+    if (this.#leaving === undefined) {
+      this.#leaving = setTimeout(() => this.kill("it did not go by itself"), LEAVE_MS);
+      void this.exited.then(() => clearTimeout(this.#leaving));
+    }
+  }
+
+  #lost(reason: string): void {
+    this.#pulse[Symbol.dispose]();
+    this.#deadlines.clear();
+    this.#counts?.end();
+    this.#loaded.promise.catch(() => {
+      // Nobody may be loading it any more.
+    });
+    this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
+    for (const id of [...this.#executions.keys()]) {
+      const execution = this.#settle(id);
+      if (this.#sacrificed) {
+        execution?.displace(reason);
+      } else {
+        execution?.lose(reason);
+      }
+    }
+  }
+
+  /** Takes an execution out of those under way. */
+  #settle(id: number): Execution | undefined {
+    const execution = this.#executions.take(id);
+    this.#transfers.ended(id);
+    return execution;
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Tells who waits that its caller has gone. A signal stands for a connection
+ * and so for one call after the other (`server/http/disconnect.ts`), and to come and
+ * go as a listener of it costs more than all else that a wait does: each
+ * signal gets one listener, which tells those that are there.
+ */
+
+import { SmallSet } from "../collections/small-set.ts";
+
+/** Is told when the signal aborts. */
+export interface Leaver {
+  onGone(): void;
+}
+
+const bySignal = new WeakMap<AbortSignal, SmallSet<Leaver>>();
+
+/** Those who are told when the signal aborts, to join and to leave. It must not have aborted yet. */
+export function leaversOf(signal: AbortSignal): SmallSet<Leaver> {
+  const known = bySignal.get(signal);
+  if (known) {
+    return known;
+  }
+  const leavers = new SmallSet<Leaver>();
+  bySignal.set(signal, leavers);
+  signal.addEventListener("abort", () => leavers.each((leaver) => leaver.onGone()), {
+    once: true,
+  });
+  return leavers;
+}

@@ -1,0 +1,114 @@
+/**
+ * Queued tasks of endpoints that the deployment's revision does not have, or
+ * has as an api: no worker ever claims them. They are looked for after a
+ * deploy and when a round of the node finds some, claimed under a lease of
+ * their own, and failed.
+ */
+
+import type { Log } from "../log/log.ts";
+import type { ClaimedTask, Storage } from "../storage/storage.ts";
+import type { TaskFailure } from "../tasks/task.ts";
+import { type Attempts, attemptOf } from "./attempts.ts";
+import type { Leases } from "./leases.ts";
+
+/** Tasks of one endpoint failed in one go. */
+const LIMIT = 200;
+
+/** Those that are not to be failed yet are found by every round, and looked at by one in so long. */
+const AGAIN_MS = 30_000;
+
+export interface AbandonedOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly leases: Leases;
+  readonly attempts: Attempts;
+  readonly log: Log;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** True for an endpoint whose tasks are not claimed by anyone. */
+  readonly lacks: (endpoint: string) => boolean;
+  readonly refusal: (claimed: ClaimedTask) => TaskFailure | undefined;
+}
+
+export class AbandonedTasks implements AsyncDisposable {
+  readonly #options: AbandonedOptions;
+  #looking: Promise<void> | undefined;
+  /** When some were last claimed that were not to be failed yet. */
+  #gaveBackMs = Number.NEGATIVE_INFINITY;
+  readonly #end = Promise.withResolvers<void>();
+  #ended = false;
+
+  constructor(options: AbandonedOptions) {
+    this.#options = options;
+  }
+
+  /** A round found some: looks, unless they may be those that were given back a moment ago. */
+  found(): void {
+    if (performance.now() - this.#gaveBackMs >= AGAIN_MS) {
+      this.look();
+    }
+  }
+
+  /** Looks now. */
+  look(): void {
+    this.#look().catch((err: unknown) => this.#report(err));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
+    this.#end.resolve();
+    await this.#looking?.catch(() => {
+      // Reported by who began it.
+    });
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#failAll().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #failAll(): Promise<void> {
+    const { deploymentId, storage, leases, newId, lacks } = this.#options;
+    const counts = await storage.countTasks({ deploymentId });
+    const endpoints = counts.filter(({ endpoint, queued }) => queued > 0 && lacks(endpoint));
+    if (endpoints.length === 0 || this.#ended) {
+      return;
+    }
+    const leaseId = newId();
+    // Nothing runs under it: whoever ends it in our place has given back what we hold.
+    await leases.open(leaseId, () => {});
+    try {
+      for (const { endpoint } of endpoints) {
+        await this.#fail(endpoint, leaseId);
+      }
+      await Promise.race([this.#options.attempts.recorded(), this.#end.promise]);
+    } finally {
+      leases.close(leaseId);
+    }
+  }
+
+  async #fail(endpoint: string, leaseId: string): Promise<void> {
+    const { deploymentId, storage, attempts, now, refusal } = this.#options;
+    for (let all = true; all && !this.#ended; ) {
+      const claims = [{ endpoint, leaseId, limit: LIMIT }];
+      const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
+      const refused = claimed.filter((each) => {
+        const failure = refusal(each);
+        if (failure === undefined) {
+          attempts.giveBack(attemptOf(each));
+          this.#gaveBackMs = performance.now();
+          return false;
+        }
+        attempts.refuse(each, failure);
+        return true;
+      });
+      all = refused.length === LIMIT;
+    }
+  }
+
+  #report(err: unknown): void {
+    this.#options.log.error({ err }, "tasks of endpoints that are gone could not be failed");
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Sends a result's bytes, whole or in part: validators, conditions and ranges
+ * of RFC 9110, sections 8.8, 13 and 14. A request for several ranges gets the
+ * whole, which the RFC allows.
+ */
+import { Readable } from "node:stream";
+import { Code } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { problem } from "../../errors.ts";
+import { sendProblem } from "../http/problem.ts";
+import type { StreamedResponse } from "../http/streamed.ts";
+
+/** In memory, or to be streamed. Of text, head and body leave in one write. */
+export type Content = string | Buffer | StreamedResponse;
+
+/** A promise where the answer has to wait for the first of its bytes. */
+type Sent = void | Promise<void>;
+
+/** Sends all of it. The reply has its content type already. */
+export function sendWhole(reply: FastifyReply, content: Content): Sent {
+  if (isStreamed(content)) {
+    reply.header("content-length", content.size);
+    return sendStream(reply, content, { start: 0, end: content.size });
+  }
+  reply.send(content);
+}
+
+function isStreamed(content: Content): content is StreamedResponse {
+  return typeof content !== "string" && !Buffer.isBuffer(content);
+}
+
+/** Who asks, and for what. */
+export interface Asked {
+  readonly req: FastifyRequest;
+  /** Whose result it is. */
+  readonly taskId: string;
+}
+
+/** Sends what a GET or HEAD of it asks for. */
+export function sendAsked({ req, taskId }: Asked, reply: FastifyReply, content: Content): Sent {
+  const size = isStreamed(content) ? content.size : Buffer.byteLength(content);
+  // A result never changes. As text and as JSON, whichever a revision makes of it, its length differs.
+  const etag = `"${isStreamed(content) ? content.sha256 : `${taskId}-${size}`}"`;
+  const { headers } = req;
+  reply.header("etag", etag);
+  reply.header("accept-ranges", "bytes");
+  if (headers["if-none-match"] !== undefined && lists(headers["if-none-match"], etag)) {
+    finish(reply, content);
+    reply.removeHeader("content-type");
+    reply.removeHeader("content-disposition");
+    reply.code(304).send();
+    return;
+  }
+  const range = req.method === "GET" ? headers.range : undefined;
+  const applies = range !== undefined && (headers["if-range"] ?? etag) === etag;
+  const asked = applies ? readRange(range, size) : undefined;
+  if (asked === "unsatisfiable") {
+    finish(reply, content);
+    reply.header("content-range", `bytes */${size}`);
+    reply.removeHeader("content-disposition");
+    const message = `the result has ${size} bytes, none of which are in the range ${range}`;
+    const found = problem("REQUEST_INVALID", message, { code: Code.OutOfRange });
+    sendProblem(reply, found, { status: 416 });
+    return;
+  }
+  if (asked !== undefined) {
+    const { start, end } = asked;
+    reply.code(206).header("content-range", `bytes ${start}-${end - 1}/${size}`);
+    reply.header("content-length", end - start);
+    if (isStreamed(content)) {
+      return sendStream(reply, content, asked);
+    }
+    const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    reply.send(bytes.subarray(start, end));
+    return;
+  }
+  if (req.method === "HEAD" && isStreamed(content)) {
+    finish(reply, content);
+    reply.header("content-length", size).send();
+    return;
+  }
+  return sendWhole(reply, content);
+}
+
+interface AskedRange {
+  readonly start: number;
+  /** After the last byte. */
+  readonly end: number;
+}
+
+/** The one range that is asked for; undefined for what is none, or several, which is as if it were not there. */
+function readRange(text: string, size: number): AskedRange | "unsatisfiable" | undefined {
+  const [, first = "", last = ""] = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(text) ?? [];
+  if (first === "" && last === "") {
+    return undefined;
+  }
+  if (first === "") {
+    const start = Math.max(0, size - Number(last));
+    return start < size ? { start, end: size } : "unsatisfiable";
+  }
+  const start = Number(first);
+  if (last !== "" && Number(last) < start) {
+    return undefined;
+  }
+  const end = last === "" ? size : Math.min(size, Number(last) + 1);
+  return start < size ? { start, end } : "unsatisfiable";
+}
+
+/** Weak comparison, as `If-None-Match` has it. */
+function lists(text: string, etag: string): boolean {
+  return text
+    .split(",")
+    .map((each) => each.trim().replace(/^W\//, ""))
+    .some((each) => each === "*" || each === etag);
+}
+
+/** What an error is not sent with. */
+const CONTENT_HEADERS = [
+  "etag",
+  "accept-ranges",
+  "content-range",
+  "content-length",
+  "content-disposition",
+];
+
+/** Rejects when there is not even a first byte, so that this can still be answered. */
+async function sendStream(
+  reply: FastifyReply,
+  content: StreamedResponse,
+  range: AskedRange,
+): Promise<void> {
+  const chunks = content.read(range)[Symbol.asyncIterator]();
+  finish(reply, content);
+  try {
+    const first = await chunks.next();
+    reply.send(Readable.from(new Resumed(first, chunks), { objectMode: false }));
+  } catch (err) {
+    for (const name of CONTENT_HEADERS) {
+      reply.removeHeader(name);
+    }
+    throw err;
+  }
+}
+
+/** Chunks of which the first was taken already. Leaving it closes their source, also before the first. */
+class Resumed implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
+  readonly #rest: AsyncIterator<Uint8Array>;
+  #first: IteratorResult<Uint8Array> | undefined;
+
+  constructor(first: IteratorResult<Uint8Array>, rest: AsyncIterator<Uint8Array>) {
+    this.#first = first;
+    this.#rest = rest;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    const first = this.#first;
+    this.#first = undefined;
+    return first ?? this.#rest.next();
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    await this.#rest.return?.();
+    return { done: true, value: undefined };
+  }
+}
+
+/** Tells the source when the answer is out, or its caller gone. */
+function finish({ raw }: FastifyReply, content: Content): void {
+  if (!isStreamed(content)) {
+    return;
+  }
+  if (raw.closed) {
+    content.done();
+  } else {
+    raw.once("close", () => content.done());
+  }
+}

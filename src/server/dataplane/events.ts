@@ -1,0 +1,78 @@
+/**
+ * The event log of a task as Server-Sent Events
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each
+ * event carries its sequence number as id, so that a reader who lost the
+ * connection goes on where it was (`Last-Event-ID`).
+ */
+import { Readable } from "node:stream";
+import type { JsonObject, JsonValue, Message } from "@bufbuild/protobuf";
+import type { FastifyReply } from "fastify";
+import type { TaskEvent } from "../../../gen/tessera/v1/task_pb.js";
+import type { StreamAnswer } from "../http/invoke.ts";
+import { errorJson, reportProblem } from "../http/problem.ts";
+import { frames, openStream, type StreamFormat } from "../http/stream.ts";
+import { failureJson } from "./answer.ts";
+import { time } from "./time.ts";
+import type { wordsFor } from "./words.ts";
+
+const KEEP_ALIVE_MS = 15_000;
+
+const EVENTS: StreamFormat = {
+  contentType: "text/event-stream; charset=utf-8",
+  item: (json) => {
+    const event = json as { readonly sequence: number };
+    const kind = ["state", "progress", "log"].find((each) => each in event) ?? "message";
+    return `id: ${event.sequence}\nevent: ${kind}\ndata: ${JSON.stringify(json)}\n\n`;
+  },
+  end: () => "event: end\ndata: {}\n\n",
+  error: (found) => `event: error\ndata: ${JSON.stringify(errorJson(found))}\n\n`,
+  keepAlive: ": keep-alive\n\n",
+};
+
+export async function sendEvents(
+  reply: FastifyReply,
+  answers: StreamAnswer,
+  words: ReturnType<typeof wordsFor>,
+): Promise<void> {
+  // Its first event is there at once, or the task does not exist.
+  const opened = await openStream(answers);
+  const text = frames(opened, {
+    format: EVENTS,
+    keepAliveMs: KEEP_ALIVE_MS,
+    json: (message) => eventJson(message, words),
+    flush: () => reply.raw.flushHeaders(),
+    onError: (found) => reportProblem(reply, found),
+  });
+  reply
+    .header("content-type", EVENTS.contentType)
+    .header("cache-control", "no-store")
+    .header("x-accel-buffering", "no")
+    .send(Readable.from(text));
+}
+
+function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonValue {
+  const { sequence, time: at, attempt, event } = message as TaskEvent;
+  const common = {
+    sequence: Number(sequence),
+    time: time(at),
+    attempt,
+  };
+  switch (event.case) {
+    case "state": {
+      const { status, failure } = event.value;
+      const state = { status: words[status], ...(failure && { failure: failureJson(failure) }) };
+      return { ...common, state } as JsonObject;
+    }
+    case "progress":
+      return {
+        ...common,
+        progress: { fraction: event.value.fraction, message: event.value.message },
+      };
+    case "log": {
+      const { level, message: text, fields } = event.value;
+      return { ...common, log: { level, message: text, ...(fields && { fields }) } };
+    }
+    default:
+      return common;
+  }
+}

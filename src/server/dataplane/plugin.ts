@@ -1,0 +1,305 @@
+/**
+ * The data plane: the paths that callers of a deployment use, one set per
+ * endpoint (`/{endpoint}`, `/{endpoint}/submit` and so on).
+ *
+ * Each route writes one request message, calls the RPC that gRPC callers
+ * reach too, and writes the answer in the words that existing HTTP clients
+ * know. Checks and decisions are the RPC's; here are only spellings.
+ */
+import { create } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { CallEndpointRequestSchema, EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
+import {
+  CancelTaskRequestSchema,
+  GetTaskRequestSchema,
+  type GetTaskResultRequest,
+  ResultFormat,
+  RetryTaskRequestSchema,
+  type SubmitTaskRequest,
+  type SubmitTaskResponse,
+  type Task,
+  type TaskResult,
+  TaskService,
+  WatchTaskRequestSchema,
+} from "../../../gen/tessera/v1/task_pb.js";
+import { type Problem, problem, toProblem } from "../../errors.ts";
+import { cut, readBody } from "../http/body.ts";
+import { bodyMessage, NO_BYTES } from "../http/body-message.ts";
+import { BodyStream, isForm } from "../http/body-stream.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
+import { sendProblem } from "../http/problem.ts";
+import { requestLog } from "../http/request-log.ts";
+import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
+import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
+import { sendEvents } from "./events.ts";
+import {
+  controlRequest,
+  idempotencyKey,
+  lastEventId,
+  preferredWait,
+  queryTaskId,
+  queryWait,
+} from "./request.ts";
+import { readSchedule } from "./schedule.ts";
+import { wordsFor } from "./words.ts";
+
+export interface DataPlaneOptions {
+  readonly invoke: Invoke;
+  /** Refuses a request before its body is read; answers what the interceptors should know of it. */
+  readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
+  /** Largest body of a call of this endpoint, as `contextValues` has found it. */
+  readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
+  /** What of a body with files may be held in memory; the files themselves are not. */
+  readonly maxHeldBytes: number;
+}
+
+/** Of a request whose sender is known. */
+type Origin = CallOrigin & { readonly contextValues: ContextValues };
+
+interface Route {
+  readonly path: string;
+  readonly methods: readonly string[];
+  /** Sends an answer, which nobody else does, and resolves when it is on its way. */
+  readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
+}
+
+/** Fastify plugin, for a server that leaves bodies to handlers. */
+export async function dataPlanePlugin(
+  app: FastifyInstance,
+  options: DataPlaneOptions,
+): Promise<void> {
+  for (const { path, methods, handle } of routes(options)) {
+    const answer = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+      if (!methods.includes(req.method)) {
+        // Throws for an endpoint that is not there: nothing there takes another method.
+        options.maxBodyBytes(endpointOf(req), req, values);
+        reply.header("allow", methods.join(", "));
+        const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+        throw problem("METHOD_NOT_ALLOWED", message);
+      }
+      return handle(req, reply, origin(req, reply, values));
+    };
+    // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
+    const handler = (req: FastifyRequest, reply: FastifyReply): void => {
+      const failed = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
+      // No endpoint's name has a dot, but that of a package has: this is an RPC that is not served.
+      if (req.method === "POST" && endpointOf(req).includes(".")) {
+        reply.callNotFound();
+        return;
+      }
+      try {
+        const values = options.contextValues(req);
+        const answered =
+          values instanceof Promise
+            ? values.then((known) => answer(req, reply, known))
+            : answer(req, reply, values);
+        answered.catch(failed);
+      } catch (thrown) {
+        failed(thrown);
+      }
+    };
+    app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+  }
+}
+
+/** Nobody is behind a handler that answers nothing: what is thrown here would end the process. */
+function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
+  try {
+    sendProblem(reply, found);
+  } catch (err) {
+    requestLog(req).error(
+      { err, cause: found },
+      "an answer was cut off, because its error could not be sent",
+    );
+    cut(req.raw);
+  }
+}
+
+function origin(req: FastifyRequest, reply: FastifyReply, contextValues: ContextValues): Origin {
+  return {
+    header: req.headers,
+    signal: disconnectSignal(reply),
+    requestMethod: req.method,
+    url: req.url,
+    contextValues,
+  };
+}
+
+function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
+  const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
+    TaskService.method;
+
+  /** Forms are read as they arrive, beside the message; other bodies stand in it. */
+  const bytesOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
+    refuseEncoding(req);
+    const maxBytes = maxBodyBytes(endpointOf(req), req, values);
+    if (isForm(req)) {
+      bodies.request = streamedForm(req, { maxBytes, maxHeldBytes });
+      return NO_BYTES;
+    }
+    return readBody(req, maxBytes);
+  };
+
+  return [
+    {
+      path: "/:endpoint",
+      methods: ["POST"],
+      async handle(req, reply, from) {
+        const message = create(CallEndpointRequestSchema);
+        message.endpoint = endpointOf(req);
+        const bodies = bodiesOf(from);
+        message.input = inputOf(req, await bytesOf(req, from.contextValues, bodies));
+        message.resultFormat = ResultFormat.BODY;
+        message.idempotencyKey = idempotencyKey(req);
+        const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
+        passReplay(reply, answer);
+        return sendResult(reply, answer.message as TaskResult, { bodies });
+      },
+    },
+    {
+      path: "/:endpoint/submit",
+      methods: ["POST"],
+      async handle(req, reply, from) {
+        const bodies = bodiesOf(from);
+        const wait = preferredWait(req);
+        const message: SubmitTaskRequest = {
+          $typeName: "tessera.v1.SubmitTaskRequest",
+          deployment: "",
+          endpoint: endpointOf(req),
+          input: inputOf(req, await bytesOf(req, from.contextValues, bodies)),
+          idempotencyKey: idempotencyKey(req),
+          wait,
+          resultFormat: ResultFormat.BODY,
+        };
+        readSchedule(req, message);
+        if (wait) {
+          reply.header("preference-applied", `wait=${wait.seconds}`);
+        }
+        const answer = await invoke.unary(submitTask, message, from);
+        passReplay(reply, answer);
+        const { task, replayed, result } = answer.message as SubmitTaskResponse;
+        if (task === undefined) {
+          throw new Error("SubmitTask answered no task");
+        }
+        return result
+          ? sendResult(reply.header("tessera-task-id", task.taskId), result, { bodies })
+          : sendSubmitted(reply, task, { words: wordsOf(req), replayed });
+      },
+    },
+    {
+      path: "/:endpoint/status",
+      methods: ["GET", "HEAD"],
+      async handle(req, reply, from) {
+        const message = create(GetTaskRequestSchema, asked(req));
+        const answer = await invoke.unary(getTask, message, from);
+        sendStatus(reply, answer.message as Task, wordsOf(req));
+      },
+    },
+    {
+      path: "/:endpoint/get",
+      methods: ["GET", "HEAD"],
+      handle(req, reply, from) {
+        const message: GetTaskResultRequest = {
+          ...asked(req),
+          $typeName: "tessera.v1.GetTaskResultRequest",
+          deployment: "",
+          resultFormat: ResultFormat.BODY,
+        };
+        const bodies = bodiesOf(from);
+        return invoke.unary(getTaskResult, message, from).then((answer) => {
+          const { taskId } = message;
+          const result = answer.message as TaskResult;
+          return sendResult(reply, result, { bodies, asked: { req, taskId } });
+        });
+      },
+    },
+    {
+      path: "/:endpoint/cancel",
+      methods: ["POST", "PUT"],
+      async handle(req, reply, from) {
+        const init = { endpoint: endpointOf(req), ...(await controlRequest(req)) };
+        const answer = await invoke.unary(cancelTask, create(CancelTaskRequestSchema, init), from);
+        sendCancelled(reply, answer.message as Task, wordsOf(req));
+      },
+    },
+    {
+      path: "/:endpoint/retry",
+      methods: ["PUT", "POST"],
+      async handle(req, reply, from) {
+        const { taskId } = await controlRequest(req);
+        const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
+        const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
+        const replayed = passReplay(reply, answer);
+        sendSubmitted(reply, answer.message as Task, { words: wordsOf(req), replayed });
+      },
+    },
+    {
+      path: "/:endpoint/events",
+      methods: ["GET"],
+      async handle(req, reply, from) {
+        const message = create(WatchTaskRequestSchema, {
+          endpoint: endpointOf(req),
+          taskId: queryTaskId(req),
+          afterSequence: lastEventId(req),
+        });
+        return sendEvents(reply, invoke.stream(watchTask, message, from), wordsOf(req));
+      },
+    },
+  ];
+}
+
+function inputOf({ headers }: FastifyRequest, bytes: Uint8Array) {
+  return { case: "body" as const, value: bodyMessage(headers["content-type"] ?? "", bytes) };
+}
+
+/** Whether an earlier task is given again, which the answer then says. */
+function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
+  const replayed = header.has("idempotent-replayed");
+  if (replayed) {
+    reply.header("idempotent-replayed", "true");
+  }
+  return replayed;
+}
+
+/** Where this call's bodies go that do not stand in its messages. */
+function bodiesOf({ contextValues }: Origin): StreamedBodies {
+  const bodies: StreamedBodies = {};
+  contextValues.set(streamedBodies, bodies);
+  return bodies;
+}
+
+function streamedForm(
+  req: FastifyRequest,
+  { maxBytes, maxHeldBytes }: { readonly maxBytes: number; readonly maxHeldBytes: number },
+): StreamedRequest {
+  const chunks = new BodyStream(req, { maxBytes });
+  return {
+    contentType: req.headers["content-type"] ?? "",
+    chunks,
+    maxHeldBytes,
+    hold: (bytes) => req.bodyShare?.hold(bytes),
+  };
+}
+
+function refuseEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
+    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
+  }
+}
+
+function endpointOf(req: FastifyRequest): string {
+  return (req.params as { readonly endpoint: string }).endpoint.slice(0, 64);
+}
+
+/** Which task is asked for, and how long to wait for it. */
+function asked(req: FastifyRequest) {
+  return { endpoint: endpointOf(req), taskId: queryTaskId(req), wait: queryWait(req) };
+}
+
+function wordsOf(req: FastifyRequest): ReturnType<typeof wordsFor> {
+  return wordsFor(req.headers["user-agent"]);
+}

@@ -1,0 +1,100 @@
+/** What serves the deployments of a node: their services, the data plane and documents. */
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
+import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import type { Directory } from "../deployments/directory.ts";
+import { toProblem } from "../errors.ts";
+import { expose } from "../metrics/exposition.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { documents } from "../service/documents.ts";
+import { dataPlanePlugin } from "./dataplane/plugin.ts";
+import { isForm } from "./http/body-stream.ts";
+import { JSON_TYPE, sendProblem } from "./http/problem.ts";
+import { sendText } from "./monitoring/send.ts";
+import type { FacePlugin } from "./protocols.ts";
+import { register } from "./rpc/engine/invoker.ts";
+import { deploymentOf, locatedOf } from "./rpc/target.ts";
+import { endpointService } from "./rpc/task/endpoint.ts";
+import { taskService } from "./rpc/task/task.ts";
+import type { ServerOptions } from "./server.ts";
+
+/** What is counted of a deployment, for whoever may call it: a page for a Prometheus of its own. */
+export function deploymentMetrics(metrics: Metrics): FacePlugin {
+  return async (app, { targetValues }) => {
+    app.get("/metrics", { exposeHeadRoute: false }, async (req, reply) => {
+      try {
+        const values = await targetValues(req, EndpointService.method.listEndpoints);
+        return sendText(req, reply, expose(metrics, deploymentOf({ values }).measured));
+      } catch (thrown) {
+        return sendProblem(reply, toProblem(thrown));
+      }
+    });
+  };
+}
+
+/** Files in JSON, as data: URLs, are held in memory. */
+const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
+
+export interface ServingOptions {
+  readonly version: string;
+  /** Largest body of a call to an endpoint that takes JSON. */
+  readonly jsonBodyBytes: number;
+  /** Largest body of a call to an endpoint that takes files, which go to disk as they come. */
+  readonly fileBodyBytes: number;
+}
+
+/** The parts of a server that deployments need, besides the directory of them. */
+export function serveDeployments(
+  options: ServingOptions,
+): Pick<ServerOptions, "services" | "plugins"> {
+  return {
+    services: [register(TaskService, taskService), register(EndpointService, endpointService)],
+    plugins: [dataPlane(options), described(options)],
+  };
+}
+
+/** A page on the hosts of deployments that exist; others are told which there are, like all callers. */
+export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): FacePlugin {
+  return async (app) => {
+    app.addHook("onRequest", async (req, reply) => {
+      try {
+        await directory.readiness({ named: "", header: "", host: req.host });
+      } catch (thrown) {
+        return sendProblem(reply, toProblem(thrown));
+      }
+    });
+    await page(app, {});
+  };
+}
+
+function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): FacePlugin {
+  const maxBodyBytes = (endpoint: string, req: FastifyRequest, values: ContextValues): number => {
+    const { files } = deploymentOf({ values }).endpoint(endpoint).manifest;
+    if (Object.keys(files).length === 0) {
+      return jsonBodyBytes;
+    }
+    return isForm(req) ? fileBodyBytes : Math.min(fileBodyBytes, MAX_TEXT_BODY_BYTES);
+  };
+  return (app, { invoke, targetValues }) =>
+    dataPlanePlugin(app, {
+      invoke,
+      contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
+      maxHeldBytes: jsonBodyBytes,
+      maxBodyBytes,
+    });
+}
+
+/** What describes the deployment, for whoever may call it. */
+function described({ version }: ServingOptions): FacePlugin {
+  return async (app, { targetValues }) => {
+    for (const [path, write] of Object.entries(documents({ version }))) {
+      app.get(path, async (req, reply) => {
+        const values = await targetValues(req, EndpointService.method.listEndpoints);
+        const { facts, hosted } = locatedOf({ values });
+        const text = write(hosted().manifest, facts.authorization);
+        return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(text);
+      });
+    }
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * Streams of answers over HTTP, in one of two formats by `Accept`:
+ *
+ * - `text/event-stream`: one event each, its data the JSON. The stream ends
+ *   with the event `end`, or `error` with the error's JSON, so that a browser
+ *   knows it is over rather than broken. Comments keep idle connections alive.
+ * - anything else: NDJSON, one line of JSON each; an error is a last line
+ *   `{"error": …}`.
+ *
+ * An error before the first answer is an ordinary error response. The wait for
+ * it is bounded, so that a client of a quiet stream sees that it is connected.
+ */
+import type { JsonValue, Message } from "@bufbuild/protobuf";
+import { type Problem, toProblem } from "../../errors.ts";
+import { errorJson } from "./problem.ts";
+
+export interface StreamFormat {
+  readonly contentType: string;
+  item(json: JsonValue): string;
+  /** What ends the stream. */
+  end(): string;
+  error(found: Problem): string;
+  /** Sent when nothing else is; empty for none. */
+  readonly keepAlive: string;
+}
+
+const EVENTS: StreamFormat = {
+  contentType: "text/event-stream; charset=utf-8",
+  item: (json) => `data: ${JSON.stringify(json)}\n\n`,
+  end: () => "event: end\ndata: {}\n\n",
+  error: (found) => `event: error\ndata: ${JSON.stringify(errorJson(found))}\n\n`,
+  keepAlive: ": keep-alive\n\n",
+};
+
+const LINES: StreamFormat = {
+  contentType: "application/x-ndjson; charset=utf-8",
+  item: (json) => `${JSON.stringify(json)}\n`,
+  end: () => "",
+  error: (found) => `${JSON.stringify({ error: errorJson(found) })}\n`,
+  keepAlive: "",
+};
+
+/** The format a client prefers by its `Accept` header (RFC 9110, 12.5.1); NDJSON by default. */
+export function chooseFormat(accept: string | undefined): StreamFormat {
+  const quality = (type: string) => {
+    const range = accept
+      ?.split(",")
+      .find((one) => one.split(";")[0]?.trim().toLowerCase() === type);
+    return range === undefined ? 0 : Number(/;\s*q=([\d.]+)/i.exec(range)?.[1] ?? 1);
+  };
+  const lines = Math.max(quality("application/x-ndjson"), quality("application/ndjson"));
+  return quality("text/event-stream") > lines ? EVENTS : LINES;
+}
+
+/** The first answer, if it came in time, and those after it. */
+export interface OpenedStream {
+  readonly first: Promise<IteratorResult<Message>>;
+  readonly rest: AsyncIterator<Message>;
+  /** True when the first answer did not come in time. */
+  readonly late: boolean;
+}
+
+/**
+ * Starts a stream and waits for its first answer, at most `maxWaitMs` if given.
+ * Errors: whatever the stream throws in that time.
+ */
+export async function openStream(
+  stream: AsyncIterable<Message>,
+  maxWaitMs?: number,
+): Promise<OpenedStream> {
+  const rest = stream[Symbol.asyncIterator]();
+  const first = rest.next();
+  const result = await (maxWaitMs === undefined ? first : within(first, maxWaitMs));
+  return { first, rest, late: result === undefined };
+}
+
+export interface FramesOptions {
+  readonly format: StreamFormat;
+  readonly keepAliveMs: number;
+  json(message: Message): JsonValue;
+  /** Sends status and headers before there is anything else to send. */
+  flush?(): void;
+  /** Told of an error in the middle of the stream. */
+  onError(found: Problem): void;
+}
+
+/** The text of a stream. Leaving the iteration ends the call. */
+export async function* frames(
+  { first, rest, late }: OpenedStream,
+  { format, keepAliveMs, json, flush, onError }: FramesOptions,
+): AsyncGenerator<string, void, undefined> {
+  let next = first;
+  if (late) {
+    flush?.();
+  }
+  try {
+    while (true) {
+      const result = await within(next, keepAliveMs);
+      if (result === undefined) {
+        if (format.keepAlive !== "") {
+          yield format.keepAlive;
+        }
+      } else if (result.done === true) {
+        yield format.end();
+        return;
+      } else {
+        yield format.item(json(result.value));
+        next = rest.next();
+      }
+    }
+  } catch (thrown) {
+    const found = toProblem(thrown);
+    onError(found);
+    yield format.error(found);
+  } finally {
+    await rest.return?.();
+  }
+}
+
+/** The raw bytes of a stream of `google.api.HttpBody`; an error cuts the response off. */
+export async function* rawChunks(
+  { first, rest }: OpenedStream,
+  data: (message: Message) => Uint8Array,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    for (let result = await first; result.done !== true; result = await rest.next()) {
+      yield data(result.value);
+    }
+  } finally {
+    await rest.return?.();
+  }
+}
+
+/** The promise's value, or undefined when it takes longer. */
+async function within<T>(promise: Promise<T>, maxWaitMs: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), maxWaitMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

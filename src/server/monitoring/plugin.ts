@@ -1,0 +1,141 @@
+/**
+ * `GET /federate` for an organization's Prometheus, and `GET /metrics` for the
+ * operator's.
+ *
+ * `/federate` is Prometheus' own, to the letter: it parses before it looks
+ * whether it is ready, and says in plain text what is wrong with a selector.
+ * Who asks is found out before that, as everywhere.
+ *
+ * `/metrics` shows every organization's numbers. With a token it asks for it;
+ * without, it answers programs on the same machine and nobody else. What came
+ * through a proxy has come from elsewhere, whatever the connection says.
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { problem, toProblem } from "../../errors.ts";
+import { expose } from "../../metrics/exposition.ts";
+import type { Federation } from "../../metrics/federation.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import { MatchError } from "../../metrics/selector/error.ts";
+import { UpstreamError } from "../../metrics/upstream.ts";
+import { sendProblem } from "../http/problem.ts";
+import { requestLog } from "../http/request-log.ts";
+import { valuesOf } from "./form.ts";
+import { sendText } from "./send.ts";
+
+/** Whose metrics are asked for. */
+export interface Monitored {
+  readonly organizationId: string;
+  readonly organization: string;
+}
+
+export interface MonitoringOptions {
+  readonly metrics: Metrics;
+  readonly federation: Federation;
+  /** Finds out who sends a request. Errors: TOKEN_INVALID. */
+  readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
+  /** Whose metrics the caller may have. Errors: ACCESS_DENIED, ORGANIZATION_NOT_FOUND. */
+  readonly monitored: (values: ContextValues) => Monitored;
+  /** False while the node starts or stops. */
+  readonly isReady: () => boolean;
+  /**
+   * What `/metrics` asks for; undefined: it answers nobody. That a caller is on
+   * this machine says nothing, because the code of deployments is so too.
+   */
+  readonly operatorToken?: string;
+}
+
+/** Fastify plugin. */
+export async function monitoringPlugin(
+  app: FastifyInstance,
+  options: MonitoringOptions,
+): Promise<void> {
+  const { metrics, operatorToken } = options;
+  onlyGet(app, "/federate", (req, reply) => federateRoute(req, reply, options));
+  onlyGet(app, "/metrics", (req, reply) => {
+    if (operatorToken === undefined) {
+      throw problem(
+        "ACCESS_DENIED",
+        "/metrics is for the operator: start the node with TESSERA_METRICS_TOKEN, and send it as a bearer token",
+      );
+    }
+    if (!bears(req, operatorToken)) {
+      throw problem("TOKEN_INVALID", "the token is missing or wrong");
+    }
+    return sendText(req, reply, expose(metrics));
+  });
+}
+
+type Route = (req: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
+
+function onlyGet(app: FastifyInstance, url: string, route: Route): void {
+  app.get(url, { exposeHeadRoute: false }, async (req, reply) => {
+    try {
+      return await route(req, reply);
+    } catch (err) {
+      return sendProblem(reply, toProblem(err));
+    }
+  });
+  app.route({
+    method: ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+    url,
+    handler: (req, reply) => {
+      const message = `${url} is read with GET, not ${req.method}`;
+      return sendProblem(reply.header("allow", "GET"), problem("METHOD_NOT_ALLOWED", message));
+    },
+  });
+}
+
+async function federateRoute(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  { federation, contextValues, monitored, isReady }: MonitoringOptions,
+): Promise<FastifyReply> {
+  const whose = monitored(await contextValues(req));
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  try {
+    const match = matchOf(req);
+    const chunks = await federation.answer({ ...whose, match, signal: gone.signal });
+    if (!isReady()) {
+      gone.abort();
+      return plain(reply, 503, "the server is not ready: it starts or stops");
+    }
+    return sendText(req, reply, chunks);
+  } catch (err) {
+    if (err instanceof MatchError) {
+      return plain(reply, 400, err.message);
+    }
+    if (err instanceof UpstreamError) {
+      requestLog(req).warn({ err }, err.message);
+      return plain(reply, 502, err.message);
+    }
+    throw err;
+  }
+}
+
+function matchOf({ url }: FastifyRequest): string[] {
+  const at = url.indexOf("?");
+  try {
+    return at === -1 ? [] : valuesOf(url.slice(at + 1), "match[]");
+  } catch (err) {
+    const reason = err instanceof Error ? err.message : String(err);
+    throw new MatchError(`error parsing form values: ${reason}`);
+  }
+}
+
+function plain(reply: FastifyReply, status: number, message: string): FastifyReply {
+  return reply
+    .code(status)
+    .type("text/plain; charset=utf-8")
+    .header("x-content-type-options", "nosniff")
+    .send(`${message}\n`);
+}
+
+function bears(req: FastifyRequest, token: string): boolean {
+  const [, given = ""] = /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? "") ?? [];
+  const expected = Buffer.from(token);
+  const actual = Buffer.from(given);
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
+}

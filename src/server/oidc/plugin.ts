@@ -1,0 +1,169 @@
+/**
+ * The browser's way through a provider: `/auth/oidc/start` sends it there,
+ * `/auth/oidc/callback` takes it back and signs the person in. With
+ * `?confirm=true`, who is signed in proves once more to be there, for what asks
+ * for a recent sign-in. What goes wrong is said by the sign-in page, which gets
+ * a word for it and no detail.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
+import type { KeyRing } from "../../auth/keys.ts";
+import { principalOf, type SessionPrincipal } from "../../auth/principal.ts";
+import { newSession, writeSessionCookie } from "../../auth/sessions.ts";
+import type { Accounts } from "../../storage/accounts/accounts.ts";
+import { requestLog } from "../http/request-log.ts";
+import type { Faces } from "../protocols.ts";
+import {
+  clearFlowCookie,
+  type PendingSignIn,
+  readFlowCookie,
+  writeFlowCookie,
+} from "./flow-cookie.ts";
+import { type Identity, type OidcProvider, SignInDenied } from "./provider.ts";
+import { confirmBy, type Refusal, type SignInOptions, signInAs } from "./sign-in.ts";
+
+export interface OidcOptions extends SignInOptions {
+  readonly provider: OidcProvider;
+  /** What people call it. */
+  readonly name: string;
+  readonly keys: KeyRing;
+  /** Whether browsers reach the platform over TLS, whatever a request says. */
+  readonly secure: boolean;
+  readonly sessionLifetimeMs: number;
+}
+
+/** Why the sign-in page is shown once more. */
+type Word = Refusal | "denied" | "expired" | "failed";
+
+export interface SignInPageOptions {
+  readonly accounts: Pick<Accounts, "needsSetup">;
+  /** Undefined: by password only. */
+  readonly oidc: OidcOptions | undefined;
+  /** Tells whose session a browser has. */
+  readonly contextValues: Faces["contextValues"];
+}
+
+/** What both ways need: the options, and the session that a browser has. */
+interface Way extends OidcOptions {
+  readonly sessionOf: (req: FastifyRequest) => Promise<SessionPrincipal | undefined>;
+}
+
+/** What the sign-in page asks: the ways there are, and whether anyone has an account yet. */
+export async function signInMethods(
+  app: FastifyInstance,
+  { accounts, oidc, contextValues }: SignInPageOptions,
+): Promise<void> {
+  // Once it is set up, it stays so.
+  let isSetUp = false;
+  app.get("/auth/methods", async (_req, reply) => {
+    isSetUp ||= !(await accounts.needsSetup());
+    return reply
+      .header("cache-control", "no-cache")
+      .send({ needs_setup: !isSetUp, password: true, ...(oidc && { oidc: { name: oidc.name } }) });
+  });
+  if (oidc !== undefined) {
+    const sessionOf: Way["sessionOf"] = async (req) => {
+      // A public method is told of a session, and refuses nobody.
+      const principal = principalOf(await contextValues(req, AuthService.method.signIn));
+      return principal?.kind === "session" ? principal : undefined;
+    };
+    const wayOf = (req: FastifyRequest): Way => {
+      return { ...oidc, secure: oidc.secure || req.protocol === "https", sessionOf };
+    };
+    app.get("/auth/oidc/start", (req, reply) => start(req, reply, wayOf(req)));
+    app.get("/auth/oidc/callback", (req, reply) => callback(req, reply, wayOf(req)));
+  }
+}
+
+async function start(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  { provider, keys, secure, now, sessionOf }: Way,
+): Promise<FastifyReply> {
+  const query = req.query as { readonly next?: unknown; readonly confirm?: unknown };
+  const next = localPath(query.next);
+  const session = query.confirm === "true" ? await sessionOf(req) : undefined;
+  const afresh = query.confirm === "true";
+  if (afresh && session === undefined) {
+    return refuse(reply, "expired", next);
+  }
+  const nowMs = now();
+  try {
+    const { url, flow } = await provider.begin({ nowMs, afresh });
+    const pending = { ...flow, next, ...(session && { confirms: session.sessionId }) };
+    reply.header("set-cookie", writeFlowCookie(pending, { keys, secure, nowMs }));
+    return go(reply, url);
+  } catch (err) {
+    requestLog(req).warn({ err }, "the OpenID Connect provider cannot be asked");
+    return refuse(reply, "failed", next);
+  }
+}
+
+async function callback(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  options: Way,
+): Promise<FastifyReply> {
+  const { provider, keys, secure, now, sessionLifetimeMs } = options;
+  const pending = readFlowCookie(req.headers.cookie, { keys, secure, nowMs: now() });
+  // Good for one answer, whichever it is.
+  reply.header("set-cookie", clearFlowCookie(secure));
+  if (pending === undefined) {
+    return refuse(reply, "expired", "/");
+  }
+  const { next } = pending;
+  try {
+    const identity = await provider.finish(req.url.slice(req.url.indexOf("?")), pending);
+    if (pending.confirms !== undefined) {
+      const refusal = await confirm(req, { ...pending, identity }, options);
+      return refusal === undefined ? go(reply, next) : refuse(reply, refusal, next);
+    }
+    const { value, session } = newSession(now(), sessionLifetimeMs);
+    const refusal = await signInAs(identity, { session, address: addressOf(req) }, options);
+    if (refusal !== undefined) {
+      return refuse(reply, refusal, next);
+    }
+    const { expiresAtMs } = session;
+    reply.header("set-cookie", writeSessionCookie(value, { secure, expiresAtMs }));
+    return go(reply, next);
+  } catch (err) {
+    const denied = err instanceof SignInDenied;
+    requestLog(req)[denied ? "info" : "warn"]({ err }, "a sign-in by OpenID Connect failed");
+    return refuse(reply, denied ? "denied" : "failed", next);
+  }
+}
+
+/** Errors of the provider have been dealt with; the session may have ended meanwhile, or be another. */
+async function confirm(
+  req: FastifyRequest,
+  { identity, confirms, beganAtMs }: PendingSignIn & { readonly identity: Identity },
+  options: Way,
+): Promise<Word | undefined> {
+  const session = await options.sessionOf(req);
+  if (session?.sessionId !== confirms || session === undefined) {
+    return "expired";
+  }
+  return confirmBy(identity, { session, beganAtMs, address: addressOf(req) }, options);
+}
+
+function refuse(reply: FastifyReply, refused: Word, next: string): FastifyReply {
+  return go(reply, `/sign-in?${new URLSearchParams({ refused, next })}`);
+}
+
+function go(reply: FastifyReply, url: string): FastifyReply {
+  reply.headers({ "cache-control": "no-store", "referrer-policy": "no-referrer" });
+  return reply.redirect(url, 302);
+}
+
+/** A path of this server: anything else could send people to another one. */
+function localPath(next: unknown): string {
+  const base = "http://here.invalid";
+  const isPath = typeof next === "string" && next.length < 2_000 && next.startsWith("/");
+  const url = isPath && URL.canParse(next, base) ? new URL(next, base) : undefined;
+  return url?.origin === base ? `${url.pathname}${url.search}${url.hash}` : "/";
+}
+
+/** IPv4 over an IPv6 socket is IPv4 (RFC 4291, section 2.5.5.2). */
+function addressOf({ ip }: FastifyRequest): string {
+  return ip.replace(/^::ffff:(?=\d+\.)/i, "");
+}

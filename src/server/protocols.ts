@@ -1,0 +1,225 @@
+/**
+ * gRPC, Connect and REST on a Fastify instance: faces of the same services
+ * behind the same interceptors, and what other faces need to call them too.
+ */
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import type {
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyPluginOptions,
+  FastifyRequest,
+} from "fastify";
+import { Health } from "../../gen/grpc/health/v1/health_pb.js";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.js";
+import { Access } from "../../gen/tessera/v1/access_pb.js";
+import type { Authenticate } from "../auth/principal.ts";
+import type { Directory } from "../deployments/directory.ts";
+import { appOf, type Surface } from "../hosting/hosts.ts";
+import type { Protocol } from "../metrics/deployment.ts";
+import { restPlugin } from "./rest/plugin.ts";
+import { hostOf, requestValues } from "./rpc/caller.ts";
+import { accessTable } from "./rpc/engine/access.ts";
+import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
+import { rpcPlugin } from "./rpc/engine/plugin.ts";
+import { createHealthService, type HealthSource } from "./rpc/health.ts";
+import {
+  createAuthenticateInterceptor,
+  createIdentify,
+  type Identify,
+} from "./rpc/interceptors/authenticate.ts";
+import { createAuthorizeInterceptor } from "./rpc/interceptors/authorize.ts";
+import { createCountInterceptor } from "./rpc/interceptors/count.ts";
+import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
+import { createReflectionServices } from "./rpc/reflection.ts";
+import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
+
+/** The usual limit of an RPC message. */
+const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+export interface FaceOptions {
+  /** What is served on every host, besides health and reflection. Every method needs the option `access`. */
+  readonly services: readonly ServiceRegistration[];
+  /** What is served on the platform's hosts alone, and is not there on those of deployments. */
+  readonly platformServices?: readonly ServiceRegistration[];
+  readonly authenticate: Authenticate;
+  /**
+   * True for `tessera serve`, which has no people and no organizations:
+   * whoever `authenticate` lets in may call everything. There reflection asks
+   * for what calls ask for; the platform's descriptors are public documents.
+   */
+  readonly standalone: boolean;
+  /** Requests to `<organization>.<platformDomain>` are for that organization. Absent: hosts mean nothing. */
+  readonly platformDomain?: string;
+  /** The deployments that are called here; absent on a server that has none. */
+  readonly directory?: Directory;
+  /** Hosts below it are those of deployments. Absent: hosts mean nothing. */
+  readonly appsDomain?: string;
+  readonly health: HealthSource;
+  /** Aborts the calls that are still under way when the server stops. */
+  readonly shutdownSignal: AbortSignal;
+}
+
+/** What a face needs to call the services for its requests. */
+export interface Faces {
+  readonly invoke: Invoker;
+  /**
+   * Finds out who sends a request for this method, so that it can be refused
+   * before its body is read; a promise only where that is not known at once.
+   * Errors: TOKEN_INVALID.
+   */
+  readonly contextValues: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
+  /**
+   * The same for a method that is called for the deployment which host or
+   * header name: finds that too, and whether the caller may call it.
+   * Errors: also those of `Locate`.
+   */
+  readonly targetValues: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
+}
+
+export type FacePlugin = FastifyPluginAsync<Faces>;
+
+/** Throws when a method has no access, or when bindings contradict each other. */
+export async function mountFaces(app: FastifyInstance, options: FaceOptions): Promise<Faces> {
+  const { standalone, authenticate, platformDomain, shutdownSignal } = options;
+  const own = [...options.services, ...(options.platformServices ?? [])];
+  const services = withHealth(own, options.health);
+  const reflection = standalone ? Access.AUTHENTICATED : Access.PUBLIC;
+  const limits = new Map<DescService, number | undefined>(
+    own.map(({ service, maxMessageBytes }) => [service, maxMessageBytes]),
+  );
+  const accessOf = accessTable(services, {
+    [Health.typeName]: Access.PUBLIC,
+    [ServerReflection.typeName]: reflection,
+    [ServerReflectionAlpha.typeName]: reflection,
+  });
+  const identify = withoutAppCookies(createIdentify(authenticate, accessOf), options.appsDomain);
+  const { directory } = options;
+  const locate = directory && createLocate(directory, { standalone });
+  const interceptors = [
+    createAuthenticateInterceptor(identify),
+    createAuthorizeInterceptor(accessOf, { standalone, locate }),
+    createCountInterceptor(),
+    createValidateInterceptor(),
+  ];
+  const valuesOver =
+    (protocol: Protocol): Faces["contextValues"] =>
+    (req, method) => {
+      const values = requestValues(req, protocol, platformDomain);
+      const { authorization, cookie } = req.headers;
+      const pending = identify(method, { authorization, cookie }, values);
+      return pending === undefined ? values : pending.then(() => values);
+    };
+  const contextValues = valuesOver("http");
+  const targetValues: Faces["targetValues"] = (req, method) => {
+    const known = contextValues(req, method);
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    const find = (values: ContextValues): ContextValues | Promise<ContextValues> =>
+      locate?.(values, { named: "", header })?.then(() => values) ?? values;
+    return known instanceof Promise ? known.then(find) : find(known);
+  };
+  const mount = async (
+    shown: readonly ServiceRegistration[],
+    { services, surface }: Mounted,
+  ): Promise<Invoker> => {
+    const invoke = createInvoker({ services, interceptors });
+    await app.register(onlyOn(surface, rpcPlugin), {
+      services,
+      interceptors,
+      invoker: invoke,
+      readMaxBytes: DEFAULT_MESSAGE_BYTES,
+      shutdownSignal,
+      contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
+    });
+    await app.register(onlyOn(surface, restPlugin), {
+      services: shown.map(({ service }) => service),
+      invoke,
+      contextValues: valuesOver("rest"),
+      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MESSAGE_BYTES,
+    });
+    return invoke;
+  };
+  if (options.appsDomain === undefined) {
+    return {
+      invoke: await mount(own, { services, surface: undefined }),
+      contextValues,
+      targetValues,
+    };
+  }
+  const onApps = withHealth(options.services, options.health);
+  await mount(options.services, { services: onApps, surface: "deployment" });
+  const invoke = await mount(own, { services, surface: "platform" });
+  return { invoke, contextValues, targetValues };
+}
+
+/** What one kind of host has. */
+interface Mounted {
+  readonly services: readonly ServiceRegistration[];
+  /** Undefined: every host. */
+  readonly surface: Surface | undefined;
+}
+
+/** Services together with their health and their descriptors. */
+function withHealth(
+  own: readonly ServiceRegistration[],
+  source: HealthSource,
+): ServiceRegistration[] {
+  const names = own.map(({ service }) => service.typeName);
+  const healthService = createHealthService(healthOf(source, names), names);
+  const reflected = [...own, healthService].map(({ service }) => service);
+  return [...own, healthService, ...createReflectionServices(reflected)];
+}
+
+/** By the content type, as https://grpc.io and https://connectrpc.com have it. */
+function rpcProtocol({ headers }: FastifyRequest): Protocol {
+  const type = headers["content-type"] ?? "";
+  if (!type.startsWith("application/grpc")) {
+    return "connect";
+  }
+  return type.startsWith("application/grpc-web") ? "grpc_web" : "grpc";
+}
+
+/**
+ * What deployments answer is shown by browsers on their own hosts, where it
+ * could use a session that is valid there: none is.
+ */
+function withoutAppCookies(identify: Identify, appsDomain: string | undefined): Identify {
+  return (method, headers, values) =>
+    headers.cookie !== undefined &&
+    appsDomain !== undefined &&
+    appOf(hostOf(values), appsDomain) !== undefined
+      ? identify(method, { ...headers, cookie: undefined }, values)
+      : identify(method, headers, values);
+}
+
+/** The health of this server's services; of others nothing is known. */
+function healthOf(source: HealthSource, names: readonly string[]): HealthSource {
+  return {
+    status: (service) =>
+      service === "" || names.includes(service) ? source.status(service) : undefined,
+    onChange: (listener) => source.onChange(listener),
+  };
+}
+
+/** A plugin whose routes are found on hosts of one kind only; undefined: on all. */
+export function onlyOn<Options extends FastifyPluginOptions>(
+  surface: Surface | undefined,
+  plugin: FastifyPluginAsync<Options>,
+): FastifyPluginAsync<Options> {
+  if (surface === undefined) {
+    return plugin;
+  }
+  return async (app, options) => {
+    app.addHook("onRoute", (route) => {
+      route.constraints = { ...route.constraints, surface };
+    });
+    await plugin(app, options);
+  };
+}

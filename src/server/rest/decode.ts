@@ -1,0 +1,117 @@
+/** JSON to a message, with errors that say which field is wrong. */
+import {
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
+import { problem, type Violation } from "../../errors.ts";
+import { dotted, expectation } from "./fields.ts";
+import { isObject, spellingOf } from "./spelling.ts";
+
+/**
+ * Reads a message from JSON in the spelling of REST; edits the JSON on the way.
+ * Errors: REQUEST_INVALID naming the first field that is wrong or unknown.
+ */
+export function decode(desc: DescMessage, json: JsonObject): Message {
+  spellingOf(desc).read(json);
+  try {
+    return fromJson(desc, json);
+  } catch (cause) {
+    const violation = locate(desc, json, []) ?? {
+      field: "",
+      description: reason(cause),
+    };
+    throw invalidField(violation.field, violation.description, cause);
+  }
+}
+
+/** REQUEST_INVALID for one field. */
+export function invalidField(field: string, description: string, cause?: unknown): Error {
+  const message = field === "" ? description : `${field}: ${description}`;
+  return problem("REQUEST_INVALID", message, { violations: [{ field, description }], cause });
+}
+
+/**
+ * Finds what is wrong by reading one key at a time: the library's errors name
+ * a field only in some cases. Runs for refused requests only.
+ */
+function locate(
+  desc: DescMessage,
+  json: JsonObject,
+  parents: readonly DescField[],
+): Violation | undefined {
+  for (const [key, value] of Object.entries(json)) {
+    const field = desc.fields.find((one) => one.name === key || one.jsonName === key);
+    if (field === undefined) {
+      return {
+        field: [...parents.map((one) => one.name), key].join("."),
+        description: "unknown field",
+      };
+    }
+    const cause = failure(desc, { [key]: value });
+    if (cause !== undefined) {
+      const path = [...parents, field];
+      const inner =
+        field.fieldKind === "message" && isObject(value)
+          ? locate(field.message, value, path)
+          : undefined;
+      return inner ?? { field: dotted(path), description: wanted(field, value, cause) };
+    }
+  }
+  return conflict(desc, json, parents);
+}
+
+/** Two members of a oneof, or one field under both of its names. */
+function conflict(
+  desc: DescMessage,
+  json: JsonObject,
+  parents: readonly DescField[],
+): Violation | undefined {
+  const given = desc.fields.filter(
+    (field) => Object.hasOwn(json, field.name) || Object.hasOwn(json, field.jsonName),
+  );
+  for (const one of given) {
+    const field = dotted([...parents, one]);
+    if (one.oneof !== undefined) {
+      const other = given.find((member) => member !== one && member.oneof === one.oneof);
+      if (other !== undefined) {
+        return { field, description: `cannot be given together with ${other.name}` };
+      }
+    }
+    const both = Object.hasOwn(json, one.name) && Object.hasOwn(json, one.jsonName);
+    if (both && one.name !== one.jsonName) {
+      return { field, description: `given twice, also as ${one.jsonName}` };
+    }
+  }
+  return undefined;
+}
+
+function failure(desc: DescMessage, json: JsonObject): unknown {
+  try {
+    fromJson(desc, json);
+    return undefined;
+  } catch (cause) {
+    return cause;
+  }
+}
+
+function wanted(field: DescField, value: JsonValue, cause: unknown): string {
+  if (field.fieldKind === "list" || field.fieldKind === "map") {
+    return reason(cause);
+  }
+  return `must be ${expectation(field)}, not ${shortened(value)}`;
+}
+
+function shortened(value: JsonValue): string {
+  const text = JSON.stringify(value);
+  return text.length > 64 ? `${text.slice(0, 64)}…` : text;
+}
+
+/** The library's sentence without its first half, which names internals. */
+function reason(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return message.replace(/^cannot decode .*? from JSON: /, "");
+}

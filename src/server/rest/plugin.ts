@@ -1,0 +1,150 @@
+/**
+ * The REST face: every RPC with a `google.api.http` annotation, served from
+ * the descriptors through an in-process call. There are no handlers of its
+ * own here.
+ *
+ * Paths under the first segment of any template (`/api` for ours) belong to
+ * this plugin: what no template fits is answered there with ROUTE_NOT_FOUND or
+ * METHOD_NOT_ALLOWED.
+ */
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { problem, toProblem } from "../../errors.ts";
+import { readBody } from "../http/body.ts";
+import { disconnectSignal } from "../http/disconnect.ts";
+import { sendFrameworkError } from "../http/framework.ts";
+import type { CallOrigin, Invoke } from "../http/invoke.ts";
+import { sendProblem } from "../http/problem.ts";
+import { type Binding, compileBindings } from "./binding.ts";
+import { bindRequest } from "./request.ts";
+import { sendAnswer, sendStream } from "./response.ts";
+import { type Found, RouteTable } from "./routes.ts";
+import type { Template } from "./template.ts";
+
+export interface RestOptions {
+  readonly services: readonly DescService[];
+  readonly invoke: Invoke;
+  /** Largest body that is read for a method. Default 4 MiB, the usual limit of an RPC message. */
+  readonly maxBodyBytes?: (method: DescMethod) => number;
+  /** Silence after which a Server-Sent Events stream gets a comment. Default 15 s, below the 30 s and 60 s of common proxies. */
+  readonly keepAliveMs?: number;
+  /**
+   * Longest wait for a stream's first answer before its status is sent, after
+   * which an error can only come inside the stream. Default 1 s.
+   */
+  readonly firstAnswerMs?: number;
+  /** What the interceptors should know of the request; throws to refuse it before its body is read. */
+  readonly contextValues?: (
+    req: FastifyRequest,
+    method: DescMethod,
+  ) => ContextValues | Promise<ContextValues>;
+}
+
+const DEFAULT_BODY_BYTES = 4 * 1024 * 1024;
+
+/** Fastify plugin, for a server that leaves bodies to handlers. Errors at start: a binding that is wrong, or two that match the same paths. */
+export async function restPlugin(app: FastifyInstance, options: RestOptions): Promise<void> {
+  const routes = new RouteTable<Binding>();
+  const paths = new Set<string>();
+  for (const route of compileBindings(options.services)) {
+    routes.add(route);
+    for (const path of mounts(route.template)) {
+      paths.add(path);
+    }
+    if (route.method !== "*" && !app.supportedMethods.includes(route.method)) {
+      app.addHttpMethod(route.method);
+    }
+  }
+  app.setErrorHandler(sendFrameworkError);
+  const handler = createHandler(routes, options);
+  for (const url of paths) {
+    app.route({ method: app.supportedMethods, url, handler, exposeHeadRoute: false });
+  }
+}
+
+/** Fastify's paths for everything below the first segment of a template. */
+function mounts({ segments, verb }: Template): string[] {
+  const [first] = segments;
+  if (first?.kind !== "literal") {
+    return ["/*"];
+  }
+  const url = `/${first.text.replaceAll(":", "::")}`;
+  return segments.length === 1 && verb !== undefined ? [`${url}::${verb}`] : [url, `${url}/*`];
+}
+
+function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
+  const { maxBodyBytes = () => DEFAULT_BODY_BYTES } = options;
+  return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    try {
+      const { binding, values, query } = findRoute(routes, req, reply);
+      // Before the body: who may not call need not send it.
+      const identified = options.contextValues?.(req, binding.method);
+      const contextValues = identified instanceof Promise ? await identified : identified;
+      const bodyless = req.method === "GET" || req.method === "HEAD";
+      const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
+      const contentType = req.headers["content-type"];
+      const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
+      const parts = { values, query, body, contentType, idempotencyKey };
+      const message = bindRequest(binding, parts);
+      const origin: CallOrigin = {
+        header: req.headers,
+        signal: disconnectSignal(reply),
+        requestMethod: req.method,
+        url: req.url,
+        contextValues,
+      };
+      const { method } = binding;
+      if (method.methodKind === "unary") {
+        const answer = await options.invoke.unary(method, message, origin);
+        return sendAnswer(reply, binding, answer);
+      }
+      const answers = options.invoke.stream(method, message, origin);
+      const { keepAliveMs, firstAnswerMs } = options;
+      return await sendStream(req, reply, { binding, answers, keepAliveMs, firstAnswerMs });
+    } catch (thrown) {
+      return sendProblem(reply, toProblem(thrown));
+    }
+  };
+}
+
+const EMPTY = new Uint8Array();
+
+function findRoute(routes: RouteTable<Binding>, req: FastifyRequest, reply: FastifyReply) {
+  const mark = req.url.indexOf("?");
+  const path = mark === -1 ? req.url : req.url.slice(0, mark);
+  const query = mark === -1 ? "" : req.url.slice(mark + 1);
+  const found = find(routes, req.method === "HEAD" ? "GET" : req.method, path);
+  const endless = "route" in found && found.route.target.method.methodKind === "server_streaming";
+  if (endless && req.method === "HEAD") {
+    reply.header("allow", "GET");
+    throw problem("METHOD_NOT_ALLOWED", `${path} is a stream, which has no HEAD`);
+  }
+  if ("route" in found) {
+    return { binding: found.route.target, values: found.values, query };
+  }
+  if (found.allow.length === 0) {
+    throw problem("ROUTE_NOT_FOUND", `there is nothing at ${path}`);
+  }
+  const allow = found.allow.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  reply.header("allow", allow.join(", "));
+  throw problem("METHOD_NOT_ALLOWED", `${path} takes ${allow.join(", ")}, not ${req.method}`);
+}
+
+function find(routes: RouteTable<Binding>, method: string, path: string): Found<Binding> {
+  try {
+    return routes.find(method, path);
+  } catch (cause) {
+    const message = `the path ${path} is not valid percent-encoded UTF-8`;
+    throw problem("REQUEST_INVALID", message, { cause });
+  }
+}
+
+async function readPlainBody(req: FastifyRequest, maxBytes: number): Promise<Uint8Array> {
+  const encoding = req.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
+    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
+  }
+  return readBody(req, maxBytes);
+}

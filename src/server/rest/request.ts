@@ -1,0 +1,131 @@
+/**
+ * Path, query and body of an HTTP request, bound to one request message, with
+ * the one header that stands for a field.
+ *
+ * All are put into one JSON object, which is then read like any other, so
+ * every rule of the proto JSON mapping holds for all of them. A variable of
+ * the path always wins; a query or body that says otherwise is refused, and a
+ * body that says the same is not.
+ */
+import { create, type DescField, type JsonObject, type Message } from "@bufbuild/protobuf";
+import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
+import { problem } from "../../errors.ts";
+import { parseJson } from "../http/json.ts";
+import type { Binding } from "./binding.ts";
+import { decode, invalidField } from "./decode.ts";
+import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
+import { bindKey } from "./idempotency-key.ts";
+import { type BoundField, bindQuery } from "./query.ts";
+import type { PathValue } from "./routes.ts";
+import { isObject } from "./spelling.ts";
+
+/** A request, taken apart. */
+export interface RequestParts {
+  readonly values: readonly PathValue[];
+  /** Without the question mark. */
+  readonly query: string;
+  readonly body: Uint8Array;
+  readonly contentType: string | undefined;
+  /** The header's; empty when there is none. */
+  readonly idempotencyKey: string;
+}
+
+/**
+ * Builds the request message.
+ * Errors: REQUEST_INVALID, BODY_MALFORMED, CONTENT_TYPE_UNSUPPORTED.
+ */
+export function bindRequest(binding: Binding, parts: RequestParts): Message {
+  const { input } = binding.method;
+  const { kind, field } = binding.body;
+  if (kind === "none" && parts.body.length > 0) {
+    throw invalidField("", "this call takes no body");
+  }
+  if (kind === "raw" && field === undefined) {
+    refuseQuery(parts.query);
+    return httpBody(parts);
+  }
+  const json = kind === "json" ? jsonBody(parts, field) : {};
+  const bound = parts.values.map(({ variable, text }): BoundField => {
+    const fields = binding.fields.get(variable) ?? [];
+    return { fields, value: textToJson(fields.at(-1) as DescField, text) };
+  });
+  for (const one of bound) {
+    bindPath(json, one);
+  }
+  if (parts.query !== "") {
+    const body = kind === "none" ? "" : (field?.name ?? "*");
+    bindQuery(json, parts.query, { input, body }, bound);
+  }
+  if (parts.idempotencyKey !== "") {
+    bindKey(json, parts.idempotencyKey, binding.key);
+  }
+  const message = decode(input, json);
+  if (kind === "raw" && field !== undefined && (parts.body.length > 0 || parts.contentType)) {
+    setRaw(message, field, httpBody(parts));
+  }
+  return message;
+}
+
+function refuseQuery(query: string): void {
+  const [name] = new URLSearchParams(query).keys();
+  if (name !== undefined) {
+    throw invalidField(name, "unknown query parameter");
+  }
+}
+
+function jsonBody({ body, contentType }: RequestParts, field: DescField | undefined): JsonObject {
+  if (body.length === 0) {
+    return {};
+  }
+  if (!isJson(contentType)) {
+    const given = contentType === undefined ? "is missing" : `"${contentType}" is not read here`;
+    throw problem(
+      "CONTENT_TYPE_UNSUPPORTED",
+      `the content type ${given}; send JSON as application/json`,
+    );
+  }
+  const value = parseJson(body);
+  if (field !== undefined) {
+    return { [field.name]: value };
+  }
+  if (!isObject(value)) {
+    throw problem("BODY_MALFORMED", "the body must be a JSON object");
+  }
+  return value;
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return /^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
+    contentType ?? "",
+  );
+}
+
+function bindPath(json: JsonObject, { fields, value }: BoundField): void {
+  const field = fields.at(-1) as DescField;
+  const given = valueAt(json, fields);
+  if (given !== undefined && !sameValue(field, given, value)) {
+    throw invalidField(dotted(fields), "contradicts the path");
+  }
+  setAt(json, fields, value);
+}
+
+function httpBody({ body, contentType }: RequestParts): Message {
+  return create(HttpBodySchema, {
+    contentType: contentType ?? "application/octet-stream",
+    data: body,
+  });
+}
+
+function setRaw(message: Message, field: DescField, value: Message): void {
+  const target = message as unknown as { [localName: string]: unknown };
+  if (field.oneof === undefined) {
+    target[field.localName] = value;
+    return;
+  }
+  const { case: other } = target[field.oneof.localName] as { readonly case?: string };
+  if (other !== undefined) {
+    const name = field.oneof.fields.find((one) => one.localName === other)?.name ?? other;
+    throw invalidField(name, `cannot be given together with ${field.name}, the body`);
+  }
+  target[field.oneof.localName] = { case: field.localName, value };
+}

@@ -1,0 +1,114 @@
+/** Answers of calls, as JSON or as the raw bytes of `google.api.HttpBody`. */
+import { Readable } from "node:stream";
+import { type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
+import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
+import { JSON_TYPE, reportProblem } from "../http/problem.ts";
+import { chooseFormat, frames, openStream, rawChunks } from "../http/stream.ts";
+import type { Binding } from "./binding.ts";
+import { spellingOf } from "./spelling.ts";
+
+/** The JSON of an answer: fields by their proto names, enums in lower case. */
+export function answerJson(binding: Binding, message: Message): JsonValue {
+  const { output } = binding.method;
+  const field = binding.responseField;
+  const json = toJson(output, message, {
+    useProtoFieldName: true,
+    // A field on its own has no object to be left out of.
+    alwaysEmitImplicit: field !== undefined,
+  });
+  if (typeof json === "object" && json !== null && !Array.isArray(json)) {
+    spellingOf(output).write(json);
+    return field === undefined ? json : (json[field.name] ?? null);
+  }
+  return json;
+}
+
+/** The raw body of an answer; undefined when the field that holds it is not set. */
+export function answerBody(binding: Binding, message: Message): HttpBody | undefined {
+  const field = binding.responseField;
+  if (field === undefined) {
+    return message as HttpBody;
+  }
+  const fields = message as unknown as { readonly [localName: string]: unknown };
+  if (field.oneof === undefined) {
+    return fields[field.localName] as HttpBody | undefined;
+  }
+  const chosen = fields[field.oneof.localName] as { case?: string; value?: HttpBody };
+  return chosen.case === field.localName ? chosen.value : undefined;
+}
+
+/** Sends the answer to a unary call. */
+export function sendAnswer(
+  reply: FastifyReply,
+  binding: Binding,
+  answer: UnaryAnswer,
+): FastifyReply {
+  copyHeaders(reply, answer.header);
+  if (!binding.rawResponse) {
+    return reply.type(JSON_TYPE).send(JSON.stringify(answerJson(binding, answer.message)));
+  }
+  const body = answerBody(binding, answer.message);
+  rawHeaders(reply, body?.contentType);
+  return reply.send(Buffer.from(body?.data ?? []));
+}
+
+export interface StreamedAnswer {
+  readonly binding: Binding;
+  readonly answers: StreamAnswer;
+  /** See `RestOptions`. */
+  readonly keepAliveMs?: number;
+  readonly firstAnswerMs?: number;
+}
+
+/** Sends the answers of a stream. Errors: what the stream throws before its first answer. */
+export async function sendStream(
+  req: FastifyRequest,
+  reply: FastifyReply,
+  { binding, answers, keepAliveMs = 15_000, firstAnswerMs = 1_000 }: StreamedAnswer,
+): Promise<FastifyReply> {
+  if (binding.rawResponse) {
+    const opened = await openStream(answers);
+    const { value } = await opened.first;
+    copyHeaders(reply, answers.header);
+    rawHeaders(reply, value && answerBody(binding, value)?.contentType);
+    const data = (message: Message) => answerBody(binding, message)?.data ?? EMPTY;
+    return reply.send(Readable.from(rawChunks(opened, data)));
+  }
+  const format = chooseFormat(req.headers.accept);
+  const opened = await openStream(answers, firstAnswerMs);
+  copyHeaders(reply, answers.header);
+  reply
+    .type(format.contentType)
+    .header("cache-control", "no-store")
+    // nginx would otherwise collect the stream before passing it on.
+    .header("x-accel-buffering", "no");
+  const text = frames(opened, {
+    format,
+    keepAliveMs,
+    json: (message) => answerJson(binding, message),
+    flush: () => reply.raw.flushHeaders(),
+    onError: (found) => reportProblem(reply, found),
+  });
+  return reply.send(Readable.from(text));
+}
+
+const EMPTY = new Uint8Array();
+
+/**
+ * Headers for bytes whose type somebody else chose: never guessed at, and
+ * never run as a page of this origin.
+ */
+function rawHeaders(reply: FastifyReply, contentType: string | undefined): void {
+  reply
+    .type(contentType || "application/octet-stream")
+    .header("x-content-type-options", "nosniff")
+    .header("content-security-policy", "sandbox");
+}
+
+function copyHeaders(reply: FastifyReply, header: Headers): void {
+  for (const [name, value] of header) {
+    reply.header(name, value);
+  }
+}

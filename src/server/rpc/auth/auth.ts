@@ -1,0 +1,125 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { FastifyBaseLogger } from "fastify";
+import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
+import { digestCode, isCode } from "../../../auth/codes.ts";
+import type { FailureLimiter } from "../../../auth/failures.ts";
+import type { KeyRing } from "../../../auth/keys.ts";
+import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../../auth/names.ts";
+import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
+import { newSession } from "../../../auth/sessions.ts";
+import type { SignInThrottle } from "../../../auth/sign-in-throttle.ts";
+import { problem } from "../../../errors.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import type { People } from "../../../storage/accounts/people.ts";
+import type { Tokens } from "../../../storage/accounts/tokens.ts";
+import { actorOf, callerOf, deed, type Sources } from "../caller.ts";
+import { toPrincipalMessage } from "../principal-messages.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { invitationHandlers } from "./invitation.ts";
+import { passwordHandlers } from "./password.ts";
+import { provePassword } from "./prove-password.ts";
+import { giveSession, takeSession } from "./session.ts";
+
+export interface AuthOptions extends Sources {
+  readonly accounts: Pick<
+    People,
+    | "needsSetup"
+    | "setUp"
+    | "findUser"
+    | "findSession"
+    | "openSession"
+    | "closeSession"
+    | "confirmSession"
+    | "setPassword"
+    | "recordFailedSignIn"
+  > &
+    Pick<Tokens, "listPersonalTokens"> &
+    Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
+  /** Of failed sign-ins, and of codes that were not right, by address. */
+  readonly limiter: FailureLimiter;
+  /** Of wrong passwords, by account. */
+  readonly throttle: SignInThrottle;
+  readonly keys: Pick<KeyRing, "seal" | "unseal">;
+  /** Cookies are for https only, however a request came: the platform's public URL is one. */
+  readonly secureCookies: boolean;
+  /** How long a person stays signed in; default 14 days. */
+  readonly sessionLifetimeMs?: number;
+  readonly log: FastifyBaseLogger;
+}
+
+/** AuthService over the accounts. */
+export function authService(options: AuthOptions): Partial<ServiceImpl<typeof AuthService>> {
+  const { accounts, limiter, now, newId } = options;
+  return {
+    ...passwordHandlers(options),
+    ...invitationHandlers(options),
+
+    async setUp({ setupCode, organization, displayName, password, ...req }, ctx) {
+      const { address } = callerOf(ctx);
+      const email = normalizeEmail(req.email);
+      refuse(
+        violationsOf({
+          organization: faultOfOrganizationName(organization),
+          email: faultOfEmail(email),
+        }),
+      );
+      checkPassword(password);
+      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      let passwordHash: string | undefined;
+      const attempt = async () => {
+        // A platform that is set up does not hash passwords for strangers.
+        if (!isCode(setupCode) || !(await accounts.needsSetup())) {
+          return "code_invalid";
+        }
+        const userId = newId();
+        passwordHash = await hashPassword(password);
+        const { outcome } = await accounts.setUp({
+          ...deed({ name: email, id: userId, address }, options),
+          setupDigest: digestCode(setupCode),
+          organizationId: newId(),
+          organization,
+          userId,
+          email,
+          displayName,
+          passwordHash,
+          session,
+        });
+        return outcome;
+      };
+      if ((await limiter.attempt(address, attempt, (outcome) => outcome !== "done")) !== "done") {
+        throw problem(
+          "SETUP_INVALID",
+          "this setup link is not valid: it works once, on a platform that is not set up yet; the server prints a new one at its next start",
+        );
+      }
+      return giveSession(ctx, { ...options, passwordHash, value, session });
+    },
+
+    async signIn({ password, ...req }, ctx) {
+      const { address } = callerOf(ctx);
+      const email = normalizeEmail(req.email);
+      const find = async () => (faultOfEmail(email) ? undefined : accounts.findUser({ email }));
+      const user = await provePassword(options, { email, password, find }, ctx);
+      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      const { email: name, userId, passwordHash } = user;
+      const by = { name, id: userId, address };
+      await accounts.openSession({ ...deed(by, options), userId, session });
+      return giveSession(ctx, { ...options, passwordHash, value, session });
+    },
+
+    async signOut(_req, ctx) {
+      const { principal, address } = callerOf(ctx);
+      if (principal.kind === "session") {
+        const { sessionId } = principal;
+        const by = actorOf({ principal, address });
+        await accounts.closeSession({ ...deed(by, options), sessionId });
+      }
+      takeSession(ctx, options);
+      return {};
+    },
+
+    getCurrentPrincipal(_req, ctx) {
+      return toPrincipalMessage(callerOf(ctx).principal, accounts);
+    },
+  };
+}

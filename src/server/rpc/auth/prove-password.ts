@@ -1,0 +1,64 @@
+/** How a person proves by a password who they are, as often as the limits allow. */
+import type { HandlerContext } from "@connectrpc/connect";
+import { readDeviceCookie } from "../../../auth/devices.ts";
+import { verifyPassword } from "../../../auth/passwords.ts";
+import { isSecure } from "../../../auth/principal.ts";
+import type { User } from "../../../storage/accounts/people.ts";
+import { callerOf } from "../caller.ts";
+import type { AuthOptions } from "./auth.ts";
+import { recordFailure, signInFailed } from "./sign-in-failure.ts";
+
+export interface Proof {
+  /** The account, as it was typed. */
+  readonly email: string;
+  readonly password: string;
+  readonly find: () => Promise<User | undefined>;
+}
+
+/**
+ * The person whose password it is. Errors: SIGN_IN_FAILED, the same whatever
+ * was wrong, and recorded; RATE_LIMITED; SERVER_BUSY.
+ */
+export async function provePassword(
+  options: AuthOptions,
+  { email, password, find }: Proof,
+  ctx: HandlerContext,
+): Promise<User> {
+  const { limiter, throttle } = options;
+  const { address } = callerOf(ctx);
+  const device = await deviceOf(options, { email, find }, ctx);
+  const from = { account: email, address, device };
+  const isFailure = (found: User | undefined) => found === undefined;
+  const attempt = async () => {
+    const user = await find();
+    const ahead = throttle.isKnown(from);
+    return (await verifyPassword(user?.passwordHash, password, { ahead })) ? user : undefined;
+  };
+  const user = await limiter.attempt(
+    address,
+    () => throttle.attempt(from, attempt, isFailure),
+    isFailure,
+  );
+  if (user === undefined) {
+    recordFailure(options, { email, address });
+    throw signInFailed();
+  }
+  throttle.succeed(from);
+  return user;
+}
+
+/** What shows that the person has been here before: their session, or the cookie of their browser. */
+async function deviceOf(
+  { keys, secureCookies, now }: AuthOptions,
+  { email: account, find }: Pick<Proof, "email" | "find">,
+  ctx: HandlerContext,
+): Promise<string | undefined> {
+  const { principal } = callerOf(ctx);
+  if (principal.kind === "session" && principal.email === account) {
+    return `session ${principal.sessionId}`;
+  }
+  const secure = secureCookies || isSecure(ctx.values);
+  const cookie = ctx.requestHeader.get("cookie");
+  const device = { keys, account, secure, nowMs: now() };
+  return readDeviceCookie(cookie, device, async () => (await find())?.passwordHash);
+}

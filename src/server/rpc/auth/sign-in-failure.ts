@@ -1,0 +1,33 @@
+/** What happens when a person does not prove to be who they say. */
+import type { FastifyBaseLogger } from "fastify";
+import { faultOfEmail } from "../../../auth/names.ts";
+import { type Problem, problem } from "../../../errors.ts";
+import type { People } from "../../../storage/accounts/people.ts";
+import { deed, type Sources } from "../caller.ts";
+
+interface FailureOptions extends Sources {
+  readonly accounts: Pick<People, "recordFailedSignIn">;
+  readonly log: FastifyBaseLogger;
+}
+
+/**
+ * Notes a sign-in that failed. Nobody waits for it: it takes longer for a
+ * person who exists, and the time of the answer must not tell.
+ */
+export function recordFailure(
+  options: FailureOptions,
+  { email, address }: { readonly email: string; readonly address: string },
+): void {
+  if (faultOfEmail(email) !== undefined) {
+    return;
+  }
+  const by = { name: email, id: "", address };
+  options.accounts
+    .recordFailedSignIn({ ...deed(by, options), email })
+    .catch((err: unknown) => options.log.warn({ err }, "a failed sign-in could not be recorded"));
+}
+
+/** The same whatever was wrong. */
+export function signInFailed(): Problem {
+  return problem("SIGN_IN_FAILED", "the e-mail address or the password is not right");
+}

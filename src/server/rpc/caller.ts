@@ -1,0 +1,222 @@
+/**
+ * Who calls, and for which organization.
+ *
+ * An organization is named by the request, by the host it is asked on, or by
+ * the credential; whoever names it twice has to name the same. One that the
+ * caller does not belong to is not found, as if it did not exist. Nothing
+ * here asks the database: a principal knows where it belongs.
+ */
+import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { FastifyRequest } from "fastify";
+import {
+  addressOf,
+  type Principal,
+  principalOf,
+  type Role,
+  setAddress,
+  setSecure,
+} from "../../auth/principal.ts";
+import { type Problem, problem } from "../../errors.ts";
+import type { Protocol } from "../../metrics/deployment.ts";
+import type { Actor, Deed } from "../../storage/accounts/accounts.ts";
+import type { CallNote } from "../http/note.ts";
+import { CallValues } from "./engine/values.ts";
+
+/** What a request tells of itself before anybody is asked. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly address: string;
+  /** The organization whose host was asked. */
+  readonly hostOrganization: string | undefined;
+}
+
+/** A caller in one organization. */
+export interface Member {
+  readonly principal: Exclude<Principal, { kind: "shared" | "anonymous" }>;
+  readonly organizationId: string;
+  readonly organization: string;
+  /** The person's; undefined for an organization's token. */
+  readonly role: Role | undefined;
+  /** The person; undefined for an organization's token. */
+  readonly userId: string | undefined;
+  readonly by: Actor;
+}
+
+/** Where time and ids come from. */
+export interface Sources {
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** When a request came, and over which face. */
+export interface Arrival {
+  readonly protocol: Protocol;
+  /** By `performance.now()`. */
+  readonly atMs: number;
+  readonly requestId: string;
+  /** For what the log should say of it; undefined where calls are not logged. */
+  readonly note: CallNote | undefined;
+  /** Host and port that were asked. */
+  readonly host: string;
+  /** The organization whose host was asked. */
+  readonly organization: string | undefined;
+}
+
+const arrivalKey = createContextKey<Arrival>(
+  {
+    ...{ protocol: "connect", atMs: 0, requestId: "", note: undefined },
+    ...{ host: "", organization: undefined },
+  },
+  { description: "when the request came, and over which face" },
+);
+
+const memberKey = createContextKey<Member | undefined>(undefined, {
+  description: "the caller in the organization of the request",
+});
+
+/** IPv4 over an IPv6 socket (RFC 4291, section 2.5.5.2). */
+const MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i;
+
+function unmapped(address: string): string {
+  return address.startsWith(":") ? address.replace(MAPPED, "") : address;
+}
+
+/** What the interceptors should know of a request. */
+export function requestValues(
+  req: FastifyRequest,
+  protocol: Protocol,
+  platformDomain?: string,
+): ContextValues {
+  const address: string | undefined = req.ip;
+  if (address === undefined) {
+    // The connection broke after the request had come; there is nobody to serve any more.
+    throw problem("CALLER_GONE", "the caller has gone");
+  }
+  const values = setAddress(new CallValues(), unmapped(address));
+  if (req.protocol === "https") {
+    setSecure(values);
+  }
+  const { id: requestId, host, note } = req;
+  const organization =
+    platformDomain === undefined ? undefined : organizationOfHost(host, platformDomain);
+  const atMs = performance.now();
+  return values.set(arrivalKey, { protocol, atMs, requestId, note, host, organization });
+}
+
+/** `acme` for `acme.tessera.example:3000` where the platform's domain is `tessera.example`. */
+function organizationOfHost(host: string, platformDomain: string): string | undefined {
+  const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
+  const label = name.endsWith(`.${platformDomain}`)
+    ? name.slice(0, -platformDomain.length - 1)
+    : "";
+  return label === "" || label.includes(".") ? undefined : label;
+}
+
+export function arrivalOf(values: ContextValues): Arrival {
+  return values.get(arrivalKey);
+}
+
+export function hostOf(values: ContextValues): string {
+  return values.get(arrivalKey).host;
+}
+
+/** Who calls; a handler can rely on the interceptors having found out. */
+export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
+  return {
+    principal: principalOf(values) ?? { kind: "anonymous" },
+    address: addressOf(values),
+    hostOrganization: values.get(arrivalKey).organization,
+  };
+}
+
+/** The caller in the organization of the request, as authorization has found it. */
+export function memberOf({ values }: Pick<HandlerContext, "values">): Member {
+  const member = values.get(memberKey);
+  if (member === undefined) {
+    throw new Error("the method's access does not ask for an organization");
+  }
+  return member;
+}
+
+export function setMember(values: ContextValues, member: Member): void {
+  values.set(memberKey, member);
+}
+
+/**
+ * The caller in an organization.
+ *
+ * @param named by the request; may be empty.
+ * Errors: ORGANIZATION_NOT_FOUND; REQUEST_INVALID for a contradiction, and
+ * where a person who belongs to several has to say which.
+ */
+export function memberIn(caller: Caller, named: string): Member {
+  const { principal, address, hostOrganization } = caller;
+  if (named !== "" && hostOrganization !== undefined && named !== hostOrganization) {
+    throw invalid(`contradicts the host, which is that of ${hostOrganization}`);
+  }
+  const wanted = named || hostOrganization;
+  if (principal.kind === "token") {
+    const { organizationId, organization, user } = principal;
+    if (wanted !== undefined && wanted !== organization) {
+      throw organizationNotFound(wanted);
+    }
+    const { role, userId } = { role: user?.role, userId: user?.userId };
+    return { principal, organizationId, organization, role, userId, by: actorOf(caller) };
+  }
+  if (principal.kind !== "session") {
+    throw organizationNotFound(wanted ?? "");
+  }
+  const { memberships, userId } = principal;
+  if (wanted === undefined && memberships.length > 1) {
+    throw invalid("is missing, and you belong to several: name one");
+  }
+  const found = memberships.find((one) => wanted === undefined || one.organization === wanted);
+  if (found === undefined) {
+    throw wanted === undefined
+      ? problem(
+          "ORGANIZATION_NOT_FOUND",
+          "you belong to no organization: create one, or be invited",
+        )
+      : organizationNotFound(wanted);
+  }
+  return { principal, ...found, userId, by: actorOf({ principal, address }) };
+}
+
+/** Who did it, for the audit log. A personal token acts for its person, and is named beside them. */
+export function actorOf({ principal, address }: Pick<Caller, "principal" | "address">): Actor {
+  switch (principal.kind) {
+    case "session":
+      return { name: principal.email, id: principal.userId, address };
+    case "token": {
+      const { user, tokenName, tokenId } = principal;
+      return user === undefined
+        ? { name: `token ${tokenName}`, id: tokenId, address }
+        : {
+            name: user.email,
+            id: user.userId,
+            address,
+            token: { id: tokenId, name: tokenName },
+          };
+    }
+    default:
+      return { name: "", id: "", address };
+  }
+}
+
+/** What comes with every change. */
+export function deed(by: Actor, { now, newId }: Sources): Deed {
+  return { by, nowMs: now(), eventId: newId() };
+}
+
+export function organizationNotFound(name: string): Problem {
+  return problem(
+    "ORGANIZATION_NOT_FOUND",
+    `organization ${JSON.stringify(name)} does not exist, or you do not belong to it`,
+  );
+}
+
+function invalid(description: string): Problem {
+  return problem("REQUEST_INVALID", `organization ${description}`, {
+    violations: [{ field: "organization", description }],
+  });
+}

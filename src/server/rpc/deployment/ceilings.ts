@@ -1,0 +1,65 @@
+/** What a deployment would come to, by the ceilings of the operator and of the system. */
+
+import { sealedBytes } from "../../../auth/keys.ts";
+import {
+  type Ceilings,
+  DEFAULT_SETTINGS,
+  faultOfCeilings,
+  lowered,
+} from "../../../deployments/ceilings.ts";
+import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../../deployments/environment.ts";
+import { problem } from "../../../errors.ts";
+import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
+import type { Secrets } from "../../../storage/hosting/secrets.ts";
+
+/**
+ * The settings of a new revision. What nobody has chosen is as high as the
+ * operator allows; what somebody has, and is too high, throws LIMIT_REACHED.
+ */
+export function settingsWithin(
+  requested: SettingsUpdate,
+  before: DeploymentRecord | undefined,
+  ceilings: Ceilings,
+): SettingsUpdate {
+  const isNew = before?.targetRevision === undefined;
+  const known = before?.settings ?? DEFAULT_SETTINGS;
+  const settings = { ...(isNew ? lowered(known, ceilings) : known), ...requested };
+  checkCeilings(settings, ceilings);
+  return isNew ? settings : requested;
+}
+
+/** Throws LIMIT_REACHED for settings that the operator does not allow. */
+export function checkCeilings(settings: SettingsUpdate, ceilings: Ceilings): void {
+  const fault = faultOfCeilings(settings, ceilings);
+  if (fault !== undefined) {
+    throw problem("LIMIT_REACHED", fault);
+  }
+}
+
+/** What workers would get. */
+export interface RequestedEnvironment {
+  /** Undefined: as before. */
+  readonly env: SettingsUpdate["env"];
+  readonly secrets?: { readonly [name: string]: string };
+  readonly removeSecrets?: readonly string[];
+}
+
+/** Throws LIMIT_REACHED for more than a process can be started with, what stays as it is included. */
+export async function checkEnvironment(
+  hosting: Pick<Secrets, "getSecrets">,
+  before: DeploymentRecord | undefined,
+  { env = before?.settings.env ?? {}, secrets = {}, removeSecrets = [] }: RequestedEnvironment,
+): Promise<void> {
+  const kept = before === undefined ? [] : await hosting.getSecrets(before);
+  const gone = new Set([...removeSecrets, ...Object.keys(secrets)]);
+  const keptBytes = kept
+    .filter(({ name }) => !gone.has(name))
+    .reduce((sum, { name, sealed }) => sum + name.length + sealedBytes(sealed), 0);
+  const bytes = environmentBytes(env) + environmentBytes(secrets) + keptBytes;
+  if (bytes > MAX_ENVIRONMENT_BYTES) {
+    throw problem(
+      "LIMIT_REACHED",
+      `the variables and secrets of the deployment would take ${bytes} bytes together, and ${MAX_ENVIRONMENT_BYTES} is the limit: put what is large into a file of the artifact, or remove some`,
+    );
+  }
+}

@@ -1,0 +1,81 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type DeploymentLogLineSchema,
+  type DeploymentSchema,
+  DeploymentStatus,
+  type RevisionSchema,
+} from "../../../../gen/tessera/v1/deployment_pb.js";
+import { EndpointKind } from "../../../../gen/tessera/v1/endpoint_pb.js";
+import type { DeploymentRecord } from "../../../storage/accounts/organizations.ts";
+import type { LogLine } from "../../../storage/hosting/logs.ts";
+import type { DeploymentState, HostingStatus } from "../../../storage/hosting/nodes.ts";
+import type { EndpointSummary, RevisionRecord } from "../../../storage/hosting/revisions.ts";
+
+const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
+  starting: DeploymentStatus.STARTING,
+  ready: DeploymentStatus.READY,
+  degraded: DeploymentStatus.DEGRADED,
+  failed: DeploymentStatus.FAILED,
+  stopped: DeploymentStatus.STOPPED,
+};
+
+/** A deployment as callers see it; `url`: where it is called. */
+export function toDeploymentMessage(
+  record: DeploymentRecord,
+  state: DeploymentState,
+  url: string,
+): MessageInitShape<typeof DeploymentSchema> {
+  const { deploymentId, organization, name, authorization, createdBy, version } = record;
+  const { status, reason, revision, workers, nodes, secretNames, endpoints } = state;
+  return {
+    deploymentId,
+    organization,
+    name,
+    authorization,
+    createdAt: timestampFromMs(record.createdAtMs),
+    createdBy,
+    updatedAt: timestampFromMs(record.updatedAtMs),
+    status: STATUS[status],
+    statusReason: reason,
+    url,
+    revision: revision ?? 0,
+    targetRevision: record.targetRevision ?? 0,
+    workers,
+    nodes,
+    settings: { ...record.settings, secretNames: [...secretNames] },
+    endpoints: endpoints.map(toEndpoint),
+    version,
+  };
+}
+
+export function toRevisionMessage(record: RevisionRecord): MessageInitShape<typeof RevisionSchema> {
+  const { revision, digest, createdAtMs, createdBy, rolledBackTo, files, sizeBytes } = record;
+  return {
+    revision,
+    digest,
+    createdAt: timestampFromMs(createdAtMs),
+    createdBy,
+    rolledBackTo: rolledBackTo ?? 0,
+    files,
+    sizeBytes: BigInt(sizeBytes),
+    endpoints: record.endpoints.map(toEndpoint),
+  };
+}
+
+export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentLogLineSchema> {
+  const { sequence, timeMs, nodeId, worker, revision, stream, text } = line;
+  return {
+    sequence: BigInt(sequence),
+    time: timestampFromMs(timeMs),
+    node: nodeId,
+    worker,
+    revision,
+    stream,
+    text,
+  };
+}
+
+function toEndpoint({ name, kind }: EndpointSummary) {
+  return { name, kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API };
+}

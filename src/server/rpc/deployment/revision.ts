@@ -1,0 +1,233 @@
+/** Revisions of deployments: what CreateRevision and its neighbours check and store. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type {
+  CreateRevisionRequest,
+  DeploymentSchema,
+  DeploymentService,
+} from "../../../../gen/tessera/v1/deployment_pb.js";
+import { ArtifactError } from "../../../artifacts/artifact-error.ts";
+import { type ArtifactIndex, digestOf, verifyIndex } from "../../../artifacts/index-file.ts";
+import { openableBy } from "../../../auth/grants.ts";
+import { deploymentSecretContext, type KeyRing } from "../../../auth/keys.ts";
+import { faultOfName } from "../../../auth/names.ts";
+import type { Ceilings } from "../../../deployments/ceilings.ts";
+import { problem } from "../../../errors.ts";
+import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
+import type { ArtifactFiles } from "../../../storage/hosting/files.ts";
+import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.ts";
+import type { Secrets } from "../../../storage/hosting/secrets.ts";
+import { deed, type Member, memberOf, type Sources } from "../caller.ts";
+import { PageTokens } from "../page.ts";
+import { artifactInvalid, KEPT_MS } from "../upload.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { checkEnvironment, settingsWithin } from "./ceilings.ts";
+import { toRevisionMessage } from "./messages.ts";
+import {
+  deploymentNotFound,
+  findDeployment,
+  isName,
+  notOpenable,
+  tooManyDeployments,
+  workersContradict,
+} from "./refusals.ts";
+import { faultsOfEnvironment, settingsOf } from "./settings.ts";
+
+/** Revisions that can be gone back to. */
+const KEPT_REVISIONS = 20;
+
+const MAX_SECRETS = 100;
+
+/** A deployment that is made and deleted under the same name again and again, while this one is made. */
+const MAX_TRIES = 5;
+
+export interface RevisionOptions extends Sources {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: Pick<
+    Revisions & ArtifactFiles & Secrets,
+    "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
+  >;
+  readonly keys: KeyRing;
+  /** What native code has to be made for; see `ArtifactIndex`. */
+  readonly platform: string;
+  /** Whether workers may run native code, which gets round Node's permissions. */
+  readonly allowsNativeCode: boolean;
+  readonly ceilings: Ceilings;
+}
+
+type Handlers = Pick<
+  ServiceImpl<typeof DeploymentService>,
+  "findMissingFiles" | "createRevision" | "listRevisions" | "rollBackDeployment"
+>;
+
+/** `describe`: the deployment as callers see it. */
+export function revisionHandlers(
+  options: RevisionOptions,
+  describe: (
+    member: Member,
+    record: DeploymentRecord,
+  ) => Promise<MessageInitShape<typeof DeploymentSchema>>,
+): Handlers {
+  const { accounts, hosting, now } = options;
+  return {
+    async findMissingFiles({ sha256 }, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const keptUntilMs = now() + KEPT_MS;
+      return { sha256: await hosting.findMissingFiles({ organizationId, sha256, keptUntilMs }) };
+    },
+
+    async createRevision(req, ctx) {
+      const member = memberOf(ctx);
+      return describe(member, await createRevision(options, member, req));
+    },
+
+    async listRevisions(req, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId, deploymentId } = await findDeployment(
+        accounts,
+        member,
+        req.deployment,
+      );
+      const tokens = new PageTokens({
+        method: "ListRevisions",
+        filter: [organizationId, deploymentId],
+        isEnd: (text) => /^\d{1,9}$/.test(text),
+      });
+      const page = await hosting.listRevisions({
+        ...tokens.query(req),
+        organizationId,
+        deploymentId,
+      });
+      return {
+        revisions: page.items.map(toRevisionMessage),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+
+    async rollBackDeployment({ name, revision }, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId, by } = member;
+      const rolled = isName(name)
+        ? await hosting.rollBack({
+            ...deed(by, options),
+            organizationId,
+            name,
+            ...(revision !== 0 && { revision }),
+            keptRevisions: KEPT_REVISIONS,
+          })
+        : ({ outcome: "not_found" } as const);
+      switch (rolled.outcome) {
+        case "created":
+          return describe(member, rolled.deployment);
+        case "not_found":
+          throw deploymentNotFound(name);
+        case "revision_not_found":
+          throw problem(
+            "REVISION_NOT_FOUND",
+            revision === 0
+              ? `deployment ${name} has no revision before its last one`
+              : `deployment ${name} has no revision ${revision}, or has it no longer: the newest ${KEPT_REVISIONS} are kept`,
+          );
+      }
+    },
+  };
+}
+
+async function createRevision(
+  options: RevisionOptions,
+  { principal, organizationId, organization, by }: Member,
+  req: CreateRevisionRequest,
+): Promise<DeploymentRecord> {
+  const { accounts, hosting, keys, newId, ceilings } = options;
+  const { deployment: name, secrets, removeSecrets, authorization } = req;
+  refuse(violationsOf({ deployment: faultOfName(name) }));
+  refuse(faultsOfEnvironment("secrets", secrets));
+  const requested = settingsOf(req.settings);
+  const artifact = readArtifact(req.index, options);
+  const found = await accounts.findDeployment({ organizationId, name });
+  const settings = settingsWithin(requested, found, ceilings);
+  await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
+  let deploymentId = found?.deploymentId ?? newId();
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    // They belong to one deployment: sealed for another of the same name, they would not open.
+    const context = (secret: string) =>
+      deploymentSecretContext({ organizationId, deploymentId, name: secret });
+    const sealed = Object.entries(secrets).map(([secret, value]) => {
+      return [secret, keys.seal(value, context(secret))] as const;
+    });
+    const created = await hosting.createRevision({
+      ...deed(by, options),
+      ...{ organizationId, name, deploymentId, artifact, settings, removeSecrets },
+      ...(authorization !== undefined && { authorization }),
+      openable: openableBy(principal),
+      secrets: Object.fromEntries(sealed),
+      limit: ceilings.deployments,
+      maxSecrets: MAX_SECRETS,
+      keptRevisions: KEPT_REVISIONS,
+    });
+    switch (created.outcome) {
+      case "created":
+        return created.deployment;
+      case "conflict":
+        deploymentId = created.deploymentId ?? newId();
+        break;
+      case "files_missing":
+        throw problem(
+          "FILES_MISSING",
+          `${created.files.length} files of the artifact are not here, or not any more: ask with FindMissingFiles, upload those, and try again`,
+        );
+      case "sizes_differ":
+        throw problem(
+          "ARTIFACT_INVALID",
+          `${created.files.length} files have another size than the index says, such as ${created.files[0]}`,
+        );
+      case "limit":
+        throw tooManyDeployments(organization, ceilings.deployments);
+      case "too_many_secrets":
+        throw problem(
+          "LIMIT_REACHED",
+          `deployment ${name} would have more than ${MAX_SECRETS} secrets: remove some`,
+        );
+      case "not_openable":
+        throw notOpenable(name);
+      case "workers_contradict":
+        throw workersContradict();
+    }
+  }
+  throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
+}
+
+/** Throws ARTIFACT_INVALID for an index that is not one, and for an artifact that cannot run here. */
+function readArtifact(
+  bytes: Uint8Array,
+  { platform, allowsNativeCode }: Pick<RevisionOptions, "platform" | "allowsNativeCode">,
+): NewArtifact {
+  let text: string;
+  let index: ArtifactIndex;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    index = verifyIndex(text);
+  } catch (err) {
+    throw err instanceof ArtifactError
+      ? artifactInvalid(err)
+      : problem("ARTIFACT_INVALID", "tessera.json is not UTF-8", { cause: err });
+  }
+  if (index.platform !== undefined && index.platform !== platform) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      `the artifact has native code for ${index.platform}, and the platform runs on ${platform}: build it on a machine of that kind`,
+    );
+  }
+  if (index.platform !== undefined && !allowsNativeCode) {
+    throw problem(
+      "ARTIFACT_INVALID",
+      "the artifact has native code, which this platform does not run: ask its operator (tessera start --native-code allow), or do without",
+    );
+  }
+  return {
+    digest: digestOf(text),
+    index: text,
+    endpoints: index.service.endpoints.map(({ name, kind }) => ({ name, kind })),
+    files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+  };
+}

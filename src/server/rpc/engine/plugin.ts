@@ -1,0 +1,118 @@
+/**
+ * All RPCs on one Fastify instance: `POST /<package.Service>/<Method>`.
+ *
+ * Unary Connect calls in JSON go through the invoker; everything else (gRPC,
+ * gRPC-Web, binary Connect, Connect streams, Connect GET) goes to the
+ * library's handler of the same method, on the same route, by content type.
+ */
+import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import {
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { boundedChunks } from "../../http/body.ts";
+import { sendFrameworkError } from "../../http/framework.ts";
+import { isDefect } from "../../http/problem.ts";
+import { logOf, requestLog } from "../../http/request-log.ts";
+import { arrivalOf } from "../caller.ts";
+import { createErrorsInterceptor, type ReportProblem } from "../interceptors/errors.ts";
+import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
+import type { Invoker, ServiceRegistration } from "./invoker.ts";
+
+export interface RpcOptions {
+  readonly services: readonly ServiceRegistration[];
+  /** The same chain as the invoker's; the conversion of errors is put around it here. */
+  readonly interceptors: readonly Interceptor[];
+  /** Made of the same services. */
+  readonly invoker: Invoker;
+  /** Largest message that is read. Default 4 MiB, gRPC's own default. */
+  readonly readMaxBytes?: number;
+  /** Aborts the signals of all calls under way through the library: the server is stopping. */
+  readonly shutdownSignal?: AbortSignal;
+  /** What the interceptors should know of the request. */
+  readonly contextValues?: (req: FastifyRequest) => ContextValues;
+  /** Told of the errors of calls through the library. Default: defects go to the server's log. */
+  readonly report?: ReportProblem;
+}
+
+/** Fastify plugin, for a server that leaves bodies to handlers. */
+export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
+  const { readMaxBytes = 4 * 1024 * 1024, contextValues, invoker } = options;
+  app.setErrorHandler(sendFrameworkError);
+  const report: ReportProblem =
+    options.report ??
+    ((found, { url, contextValues }) => {
+      if (isDefect(found)) {
+        const { requestId: reqId } = arrivalOf(contextValues);
+        // A query may hold the whole message.
+        const path = url.split("?", 1)[0];
+        logOf(app).error({ err: found.cause ?? found, url: path, reqId }, found.rawMessage);
+      }
+    });
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip],
+    interceptors: [createErrorsInterceptor(report), ...options.interceptors],
+    readMaxBytes,
+    ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
+  });
+  const limits = new Map<DescService, number>();
+  for (const { service, implementation, maxMessageBytes = readMaxBytes } of options.services) {
+    router.service(service, implementation, { readMaxBytes: maxMessageBytes });
+    limits.set(service, maxMessageBytes);
+  }
+  for (const handler of router.handlers) {
+    const { method, requestPath: url } = handler;
+    const viaLibrary = createLibraryHandler(handler, contextValues);
+    if (method.methodKind === "unary") {
+      const viaInvoker = createConnectJsonHandler(method as DescMethodUnary, {
+        invoker,
+        readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
+        contextValues,
+      });
+      app.post(url, (req, reply) =>
+        isConnectJson(req) ? viaInvoker(req, reply) : viaLibrary(req, reply),
+      );
+    } else {
+      app.post(url, viaLibrary);
+    }
+    if (handler.allowedMethods.includes("GET")) {
+      app.get(url, { exposeHeadRoute: false }, viaLibrary);
+    }
+  }
+}
+
+function createLibraryHandler(
+  handler: UniversalHandler,
+  contextValues: RpcOptions["contextValues"],
+) {
+  return async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.hijack();
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) {
+        reply.raw.setHeader(name, value);
+      }
+    }
+    try {
+      const universal = universalRequestFromNodeRequest(
+        req.raw,
+        reply.raw,
+        undefined,
+        contextValues?.(req),
+      );
+      const { methodKind } = handler.method;
+      // A client that streams may do so for as long as it likes; the library bounds each message.
+      const whole = methodKind === "unary" || methodKind === "server_streaming";
+      const body = universal.body as AsyncIterable<Uint8Array>;
+      const request = whole ? { ...universal, body: boundedChunks(req, body) } : universal;
+      await universalResponseToNodeResponse(await handler(request), reply.raw);
+    } catch (err) {
+      // Errors of calls are answers; this is one of the connection, with nobody left to tell.
+      requestLog(req).debug({ err }, "an RPC's connection broke");
+      reply.raw.destroy();
+    }
+  };
+}

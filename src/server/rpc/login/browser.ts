@@ -1,0 +1,67 @@
+/** Logins by a browser on the program's own machine (RFC 8252, with PKCE). */
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
+import { createCode, digestCode, isCode } from "../../../auth/codes.ts";
+import type { RedeemOutcome } from "../../../storage/accounts/logins.ts";
+import { actorOf, callerOf, deed, memberIn } from "../caller.ts";
+import { tooManyTokens } from "../token/visible.ts";
+import type { LoginOptions } from "./login.ts";
+import { challengeOf, checkAuthorization } from "./request.ts";
+import { loginInvalid, loginResponse, newLoginToken } from "./token.ts";
+
+/** The browser carries the code to the program at once. */
+const CODE_LIFETIME_MS = 60_000;
+
+export function browserLoginHandlers(
+  options: LoginOptions,
+): Pick<ServiceImpl<typeof LoginService>, "authorizeLogin" | "redeemLogin"> {
+  const { accounts, limiter, now } = options;
+  return {
+    async authorizeLogin(req, ctx) {
+      const caller = callerOf(ctx);
+      checkAuthorization(req);
+      const { organizationId, userId, by } = memberIn(caller, req.organization);
+      const code = createCode();
+      await accounts.createLoginCode({
+        ...deed(by, options),
+        digest: digestCode(code),
+        userId: userId ?? "",
+        organizationId,
+        codeChallenge: req.codeChallenge,
+        redirectUri: req.redirectUri,
+        hostName: req.hostName,
+        expiresAtMs: now() + CODE_LIFETIME_MS,
+      });
+      const redirectUrl = new URL(req.redirectUri);
+      redirectUrl.searchParams.set("code", code);
+      redirectUrl.searchParams.set("state", req.state);
+      return { redirectUrl: redirectUrl.href };
+    },
+
+    async redeemLogin({ code, codeVerifier, redirectUri }, ctx) {
+      const { value, token } = newLoginToken(options);
+      const codeChallenge = challengeOf(codeVerifier);
+      const attempt = async (): Promise<RedeemOutcome> =>
+        isCode(code)
+          ? accounts.redeemLoginCode({
+              ...deed(actorOf(callerOf(ctx)), options),
+              digest: digestCode(code),
+              codeChallenge,
+              redirectUri,
+              token,
+            })
+          : { outcome: "invalid" };
+      const { address } = callerOf(ctx);
+      const redeemed = await limiter.attempt(
+        address,
+        attempt,
+        ({ outcome }) => outcome === "invalid",
+      );
+      if (redeemed.outcome !== "redeemed") {
+        const { outcome } = redeemed;
+        throw outcome === "invalid" ? loginInvalid() : tooManyTokens(outcome);
+      }
+      return loginResponse(redeemed, value, ctx);
+    },
+  };
+}

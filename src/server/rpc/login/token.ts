@@ -1,0 +1,50 @@
+/** The token that ends a login. */
+import type { HandlerContext } from "@connectrpc/connect";
+import { type Problem, problem } from "../../../errors.ts";
+import type { LoginToken, RedeemOutcome } from "../../../storage/accounts/logins.ts";
+import { toTokenMessage } from "../token/messages.ts";
+import { newSecret } from "../token/secret.ts";
+import { MAX_PERSONAL_TOKENS, MAX_TOKENS } from "../token/visible.ts";
+import type { LoginOptions } from "./login.ts";
+
+const TOKEN_LIFETIME_MS = 90 * 24 * 3_600_000;
+
+/** What is given for a code that is right: a value, and the token as it is kept. */
+export function newLoginToken({ keys, now, newId }: Pick<LoginOptions, "keys" | "now" | "newId">): {
+  readonly value: string;
+  readonly token: LoginToken;
+} {
+  const tokenId = newId();
+  const access = { developerOperations: true, protectedEndpoint: false, monitoring: false };
+  // A personal token's value is not sealed, so its organization need not be known yet.
+  const token = { organizationId: "", tokenId, kind: "personal", access } as const;
+  const { value, secret } = newSecret(keys, token);
+  const fields = {
+    description: "Made by tessera cloud login",
+    access,
+    allDeployments: false,
+    deployments: [],
+    expiresAtMs: now() + TOKEN_LIFETIME_MS,
+    notBeforeMs: undefined,
+    allowedNetworks: [],
+  };
+  const limits = { limit: MAX_TOKENS, personalLimit: MAX_PERSONAL_TOKENS };
+  return { value, token: { tokenId, secret, fields, ...limits } };
+}
+
+export function loginResponse(
+  { token, organization, email }: Extract<RedeemOutcome, { outcome: "redeemed" }>,
+  value: string,
+  ctx: HandlerContext,
+) {
+  ctx.responseHeader.set("cache-control", "no-store");
+  return { token: toTokenMessage(token), value, organization, email };
+}
+
+/** The same whatever was wrong. */
+export function loginInvalid(): Problem {
+  return problem(
+    "LOGIN_INVALID",
+    "this login is not valid: a code works once, soon, and for the program that asked for it; start again",
+  );
+}

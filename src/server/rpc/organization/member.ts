@@ -1,0 +1,159 @@
+/** The methods of OrganizationService that are about people and invitations. */
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type OrganizationService,
+  Role as RoleWord,
+} from "../../../../gen/tessera/v1/organization_pb.js";
+import { createCode, digestCode } from "../../../auth/codes.ts";
+import { checkMadeByPerson } from "../../../auth/grants.ts";
+import { faultOfEmail, normalizeEmail } from "../../../auth/names.ts";
+import type { Role } from "../../../auth/principal.ts";
+import { type Problem, problem } from "../../../errors.ts";
+import { isTaskId } from "../../../tasks/id.ts";
+import { callerOf, deed, type Member, memberIn, memberOf } from "../caller.ts";
+import { PageTokens } from "../page.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { toInvitationMessage, toMemberMessage } from "./messages.ts";
+import type { OrganizationOptions } from "./organization.ts";
+
+const MAX_INVITATIONS = 1_000;
+const INVITATION_LIFETIME_MS = 7 * 24 * 3_600_000;
+
+type MemberMethods =
+  | "listMembers"
+  | "inviteMember"
+  | "listInvitations"
+  | "deleteInvitation"
+  | "updateMember"
+  | "removeMember"
+  | "leaveOrganization";
+
+export function memberHandlers(
+  options: OrganizationOptions,
+): Pick<ServiceImpl<typeof OrganizationService>, MemberMethods> {
+  const { accounts, now, newId, publicUrl } = options;
+
+  const remove = async (
+    { organizationId, organization, by }: Member,
+    { userId, left }: { readonly userId: string; readonly left: boolean },
+  ) => {
+    const { outcome } = isTaskId(userId)
+      ? await accounts.removeMember({ ...deed(by, options), organizationId, userId, left })
+      : { outcome: "not_found" as const };
+    if (outcome === "not_found") {
+      throw memberNotFound(userId);
+    }
+    if (outcome === "last_admin") {
+      throw lastAdmin(organization);
+    }
+    return {};
+  };
+
+  return {
+    async listMembers(req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const tokens = new PageTokens({ method: "ListMembers", filter: [organizationId] });
+      const page = await accounts.listMembers({ ...tokens.query(req), organizationId });
+      return { members: page.items.map(toMemberMessage), nextPageToken: tokens.after(page.next) };
+    },
+
+    async inviteMember(req, ctx) {
+      const { principal, organizationId, organization, by } = memberOf(ctx);
+      checkMadeByPerson(principal, "invite people");
+      const email = normalizeEmail(req.email);
+      refuse(violationsOf({ email: faultOfEmail(email) }));
+      const code = createCode();
+      const invited = await accounts.invite({
+        ...deed(by, options),
+        organizationId,
+        invitationId: newId(),
+        digest: digestCode(code),
+        email,
+        role: roleOf(req.role),
+        expiresAtMs: now() + INVITATION_LIFETIME_MS,
+        limit: MAX_INVITATIONS,
+      });
+      switch (invited.outcome) {
+        case "invited": {
+          // Behind the #, the code stays out of the logs of servers and proxies.
+          const url = `${publicUrl}/invitation#code=${code}`;
+          return { invitation: toInvitationMessage(invited.invitation), url };
+        }
+        case "is_member":
+          throw problem("MEMBER_EXISTS", `${email} is a member of ${organization} already`);
+        case "limit":
+          throw problem(
+            "LIMIT_REACHED",
+            `${organization} has ${MAX_INVITATIONS} open invitations: withdraw some first`,
+          );
+      }
+    },
+
+    async listInvitations(_req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const query = { organizationId, nowMs: now(), limit: MAX_INVITATIONS };
+      return { invitations: (await accounts.listInvitations(query)).map(toInvitationMessage) };
+    },
+
+    async deleteInvitation({ invitationId }, ctx) {
+      const { organizationId, by } = memberOf(ctx);
+      const deleted =
+        isTaskId(invitationId) &&
+        (await accounts.deleteInvitation({ ...deed(by, options), organizationId, invitationId }));
+      if (!deleted) {
+        throw problem(
+          "INVITATION_NOT_FOUND",
+          `invitation ${JSON.stringify(invitationId)} does not exist: it may have been used, withdrawn or expired`,
+        );
+      }
+      return {};
+    },
+
+    async updateMember({ userId, role }, ctx) {
+      const { principal, organizationId, organization, by } = memberOf(ctx);
+      if (roleOf(role) === "admin") {
+        checkMadeByPerson(principal, "make people admins");
+      }
+      const changed = isTaskId(userId)
+        ? await accounts.changeRole({
+            ...deed(by, options),
+            organizationId,
+            userId,
+            role: roleOf(role),
+          })
+        : { outcome: "not_found" as const };
+      switch (changed.outcome) {
+        case "changed":
+          return toMemberMessage(changed.member);
+        case "not_found":
+          throw memberNotFound(userId);
+        case "last_admin":
+          throw lastAdmin(organization);
+      }
+    },
+
+    removeMember({ userId }, ctx) {
+      return remove(memberOf(ctx), { userId, left: false });
+    },
+
+    leaveOrganization({ organization }, ctx) {
+      const member = memberIn(callerOf(ctx), organization);
+      return remove(member, { userId: member.userId ?? "", left: true });
+    },
+  };
+}
+
+function roleOf(role: RoleWord): Role {
+  return role === RoleWord.ADMIN ? "admin" : "member";
+}
+
+function memberNotFound(userId: string): Problem {
+  return problem("MEMBER_NOT_FOUND", `member ${JSON.stringify(userId)} does not exist`);
+}
+
+function lastAdmin(organization: string): Problem {
+  return problem(
+    "LAST_ADMIN",
+    `this is the last admin of ${organization}, and somebody has to be: make another member an admin first`,
+  );
+}

@@ -1,0 +1,75 @@
+/** Organizations and their people as records and as messages. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type AuditEventSchema,
+  type InvitationSchema,
+  type MemberSchema,
+  type OrganizationSchema,
+  Role as RoleWord,
+} from "../../../../gen/tessera/v1/organization_pb.js";
+import type { Role } from "../../../auth/principal.ts";
+import type {
+  AuditRecord,
+  InvitationRecord,
+  MemberRecord,
+  OrganizationRecord,
+} from "../../../storage/accounts/organizations.ts";
+
+export const ROLE = { admin: RoleWord.ADMIN, member: RoleWord.MEMBER } as const;
+
+/** @param role the caller's; undefined for an organization's token. */
+export function toOrganizationMessage(
+  record: OrganizationRecord,
+  role: Role | undefined,
+): MessageInitShape<typeof OrganizationSchema> {
+  const { name, displayName, createdAtMs, monitoringEnabled, revealEnabled } = record;
+  return {
+    name,
+    displayName,
+    createdAt: timestampFromMs(createdAtMs),
+    monitoringEnabled,
+    revealEnabled,
+    ...(role !== undefined && { role: ROLE[role] }),
+  };
+}
+
+export function toMemberMessage(record: MemberRecord): MessageInitShape<typeof MemberSchema> {
+  const { userId, email, displayName, role, joinedAtMs } = record;
+  return {
+    userId,
+    email,
+    displayName,
+    role: ROLE[role],
+    joinedAt: timestampFromMs(joinedAtMs),
+  };
+}
+
+export function toInvitationMessage(
+  record: InvitationRecord,
+): MessageInitShape<typeof InvitationSchema> {
+  const { invitationId, email, role, createdBy, organization } = record;
+  return {
+    invitationId,
+    email,
+    role: ROLE[role],
+    createdBy,
+    createdAt: timestampFromMs(record.createdAtMs),
+    expiresAt: timestampFromMs(record.expiresAtMs),
+    organization,
+  };
+}
+
+export function toAuditMessage(record: AuditRecord): MessageInitShape<typeof AuditEventSchema> {
+  const { eventId, timeMs, action, actor, address, subjectId, subject, details } = record;
+  return {
+    eventId,
+    time: timestampFromMs(timeMs),
+    action,
+    actor,
+    address,
+    subjectId,
+    subject,
+    details: { ...details },
+  };
+}

@@ -1,0 +1,143 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  OrganizationSchema,
+  type OrganizationService,
+} from "../../../../gen/tessera/v1/organization_pb.js";
+import { faultOfOrganizationName } from "../../../auth/names.ts";
+import { type Problem, problem } from "../../../errors.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import { isTaskId } from "../../../tasks/id.ts";
+import {
+  actorOf,
+  type Caller,
+  callerOf,
+  deed,
+  memberIn,
+  memberOf,
+  organizationNotFound,
+  type Sources,
+} from "../caller.ts";
+import { changedFields } from "../mask.ts";
+import { PageTokens } from "../page.ts";
+import { refuse, violationsOf } from "../violations.ts";
+import { memberHandlers } from "./member.ts";
+import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
+
+/** A person who belongs to so many creates no more: names are for everyone. */
+const MAX_ORGANIZATIONS = 100;
+
+export interface OrganizationOptions extends Sources {
+  readonly accounts: Pick<
+    Organizations,
+    | "createOrganization"
+    | "findOrganization"
+    | "updateOrganization"
+    | "listMembers"
+    | "changeRole"
+    | "removeMember"
+    | "invite"
+    | "listInvitations"
+    | "deleteInvitation"
+    | "listAuditEvents"
+  >;
+  /** Where people reach the platform, without a slash at the end. */
+  readonly publicUrl: string;
+}
+
+/** OrganizationService over the accounts. */
+export function organizationService(
+  options: OrganizationOptions,
+): Partial<ServiceImpl<typeof OrganizationService>> {
+  const { accounts, newId } = options;
+
+  const read = async (caller: Caller, name: string) => {
+    const { organizationId, organization, role } = memberIn(caller, name);
+    const found = await accounts.findOrganization({ organizationId });
+    if (found === undefined) {
+      throw organizationNotFound(organization);
+    }
+    return toOrganizationMessage(found, role);
+  };
+
+  return {
+    ...memberHandlers(options),
+
+    async createOrganization({ name, displayName }, ctx) {
+      const { principal, address } = callerOf(ctx);
+      refuse(violationsOf({ name: faultOfOrganizationName(name) }));
+      if (principal.kind !== "session") {
+        throw new Error("the method's access does not ask for a session");
+      }
+      const { userId, memberships } = principal;
+      if (memberships.length >= MAX_ORGANIZATIONS) {
+        throw problem(
+          "LIMIT_REACHED",
+          `you belong to ${memberships.length} organizations, which is enough: leave some first`,
+        );
+      }
+      const by = actorOf({ principal, address });
+      const organizationId = newId();
+      const made = { organizationId, name, displayName, userId };
+      const created = await accounts.createOrganization({ ...deed(by, options), ...made });
+      if (created.outcome === "name_taken") {
+        throw exists(name);
+      }
+      return toOrganizationMessage(created.organization, "admin");
+    },
+
+    getOrganization({ organization }, ctx) {
+      return read(callerOf(ctx), organization);
+    },
+
+    async listOrganizations(_req, ctx) {
+      const caller = callerOf(ctx);
+      const { principal } = caller;
+      const names =
+        principal.kind === "session"
+          ? principal.memberships.map(({ organization }) => organization).sort()
+          : [""];
+      // On an organization's own host there are no others.
+      const { hostOrganization } = caller;
+      const shown = names.filter(
+        (name) => hostOrganization === undefined || name === "" || name === hostOrganization,
+      );
+      return { organizations: await Promise.all(shown.map((name) => read(caller, name))) };
+    },
+
+    async updateOrganization({ organization: message, updateMask: mask }, ctx) {
+      const { organizationId, organization, role, by } = memberOf(ctx);
+      if (message === undefined) {
+        throw new Error("the request was not validated");
+      }
+      const changed = changedFields(OrganizationSchema, { message, mask }, [
+        "display_name",
+        "reveal_enabled",
+      ]);
+      const updated = await accounts.updateOrganization({
+        ...deed(by, options),
+        organizationId,
+        ...(changed.has("display_name") && { displayName: message.displayName }),
+        ...(changed.has("reveal_enabled") && { revealEnabled: message.revealEnabled }),
+      });
+      if (updated === undefined) {
+        throw organizationNotFound(organization);
+      }
+      return toOrganizationMessage(updated, role);
+    },
+
+    async listAuditEvents(req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      const filter = [organizationId];
+      const tokens = new PageTokens({ method: "ListAuditEvents", filter, isEnd: isTaskId });
+      const page = await accounts.listAuditEvents({ ...tokens.query(req), organizationId });
+      return {
+        auditEvents: page.items.map(toAuditMessage),
+        nextPageToken: tokens.after(page.next),
+      };
+    },
+  };
+}
+
+function exists(name: string): Problem {
+  return problem("ORGANIZATION_EXISTS", `the name ${name} is taken: choose another`);
+}

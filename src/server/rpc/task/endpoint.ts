@@ -1,0 +1,113 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type CallEndpointRequest,
+  EndpointKind,
+  type EndpointService,
+} from "../../../../gen/tessera/v1/endpoint_pb.js";
+import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
+import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { FoundEndpoint } from "../../../deployments/revision.ts";
+import { problem, toProblem } from "../../../errors.ts";
+import type { Origin } from "../../../tracing/context.ts";
+import { streamedBodies } from "../../http/streamed.ts";
+import { noteTask, tracedCall } from "../origin.ts";
+import { deploymentOf } from "../target.ts";
+import { digestOfCall, noteReplay, refuseKey, replaying } from "./idempotency.ts";
+import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
+import { toResultMessage } from "./messages.ts";
+import { answer } from "./result.ts";
+import { scheduleText } from "./schedule.ts";
+
+/** A submit without a schedule is the same call. */
+const NO_SCHEDULE = scheduleText({});
+
+/** EndpointService over deployments. */
+export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
+  listEndpoints(_req, ctx) {
+    const { manifest } = deploymentOf(ctx);
+    return {
+      endpoints: manifest.endpoints.map(({ name, kind, description, input, output }) => ({
+        name,
+        kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+        description: description ?? "",
+        inputSchema: input as JsonObject,
+        outputSchema: output as JsonObject,
+      })),
+    };
+  },
+
+  async callEndpoint(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const endpoint = deployment.endpoint(req.endpoint);
+    return tracedCall(ctx, deployment, {
+      endpoint: endpoint.manifest.name,
+      run: (origin) => call(req, ctx, { deployment, endpoint, origin }),
+    });
+  },
+};
+
+async function call(
+  req: CallEndpointRequest,
+  ctx: HandlerContext,
+  { deployment, endpoint: { manifest, reader }, origin }: Called,
+): Promise<TaskResult> {
+  const { idempotencyKey: key } = req;
+  if (manifest.kind === "api") {
+    refuseKey(key, req.endpoint);
+  }
+  const bodies = ctx.values.get(streamedBodies);
+  const keeper = deployment.files[manifest.kind];
+  const payload = await reader.read(inputOf(req.input, bodies), keeper);
+  const format = req.resultFormat;
+  const { signal } = ctx;
+  if (manifest.kind === "api") {
+    const calling = deployment.calls.call(manifest, payload, { signal, origin });
+    const result = await finallyReleasing(calling, payload, keeper);
+    return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
+  }
+  const idempotency = key === "" ? undefined : { key, digest: digestOfCall(payload, NO_SCHEDULE) };
+  const submitting = deployment.queue.submit(manifest, payload, { idempotency, origin });
+  const { task, replayed } = await releasingUnless(submitting, payload, keeper);
+  noteTask(ctx, task);
+  if (replayed) {
+    noteReplay(ctx);
+  }
+  const { taskId } = task;
+  const waitMs = manifest.timeoutMs;
+  const result = async (): Promise<TaskResult> => {
+    const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+    if (finished.task.status === "queued" || finished.task.status === "running") {
+      throw problem(
+        "CALL_TIMEOUT",
+        `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+        { metadata: { task_id: taskId } },
+      );
+    }
+    return answer(finished, deployment, { format, bodies });
+  };
+  return replayed ? replaying(result) : result();
+}
+
+/** What is called, and by which request. */
+interface Called {
+  readonly deployment: HostedDeployment;
+  readonly endpoint: FoundEndpoint;
+  readonly origin: Origin;
+}
+
+/** An error while a task is waited for does not end the task: the caller is told which it is. */
+async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {
+  try {
+    return await waiting;
+  } catch (err) {
+    const { reason, rawMessage, retryAfterMs } = toProblem(err);
+    const message = `${rawMessage} (task ${taskId} was accepted: ask for its result, do not call again)`;
+    throw problem(reason, message, {
+      metadata: { task_id: taskId },
+      cause: err,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
+}

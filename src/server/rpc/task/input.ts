@@ -1,0 +1,48 @@
+/** The arguments of a call, and what becomes of their files. */
+
+import type { FileKeeper } from "../../../files/keeper.ts";
+import type { Payload } from "../../../protocol/messages.ts";
+import type { Submitted } from "../../../queue/submission.ts";
+import type { Input } from "../../../service/input/arguments.ts";
+import type { StreamedBodies } from "../../http/streamed.ts";
+
+/** What the caller sent: in the message, or beside it. */
+export function inputOf(input: Input, bodies: StreamedBodies | undefined): Input {
+  const streamed = bodies?.request;
+  return streamed ? { case: "stream", value: streamed } : input;
+}
+
+/** Gives up the files of arguments that were not stored with a task of their own. */
+export function releasingUnless(
+  submitting: Promise<Submitted>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Submitted> {
+  return payload.files.length === 0 ? submitting : releaseUnlessStored(submitting, payload, keeper);
+}
+
+async function releaseUnlessStored(
+  submitting: Promise<Submitted>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Submitted> {
+  let stored = false;
+  try {
+    const submitted = await submitting;
+    stored = !submitted.replayed;
+    return submitted;
+  } finally {
+    if (!stored) {
+      await keeper.release(payload);
+    }
+  }
+}
+
+/** Gives up the files of arguments when their call has ended. */
+export function finallyReleasing<Result>(
+  calling: Promise<Result>,
+  payload: Payload,
+  keeper: FileKeeper,
+): Promise<Result> {
+  return payload.files.length === 0 ? calling : calling.finally(() => keeper.release(payload));
+}

@@ -1,0 +1,139 @@
+/** From the domain's types to the messages of `tessera.v1`. */
+import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  FailureReason,
+  ResultFormat,
+  type TaskEvent as TaskEventMessage,
+  TaskEventSchema,
+  type TaskFailure as TaskFailureMessage,
+  TaskFailureSchema,
+  type Task as TaskMessage,
+  TaskProgressSchema,
+  type TaskResult,
+  TaskStatus,
+} from "../../../../gen/tessera/v1/task_pb.js";
+import type { EndpointManifest } from "../../../protocol/manifest.ts";
+import type { Payload } from "../../../protocol/messages.ts";
+import type { QueuePlace } from "../../../queue/position.ts";
+import { outputBody } from "../../../service/output.ts";
+import type { TaskEvent, TaskEventBody } from "../../../tasks/event.ts";
+import type { Task, TaskFailure } from "../../../tasks/task.ts";
+import { type ResultOptions, resultMessage, toStoredResult, valueMessage } from "./stored.ts";
+
+export const STATUS = {
+  queued: TaskStatus.QUEUED,
+  running: TaskStatus.RUNNING,
+  success: TaskStatus.SUCCESS,
+  failure: TaskStatus.FAILURE,
+  cancelled: TaskStatus.CANCELLED,
+} as const;
+
+const REASON = {
+  error: FailureReason.ERROR,
+  timeout: FailureReason.TIMEOUT,
+  expired: FailureReason.EXPIRED,
+  worker_lost: FailureReason.WORKER_LOST,
+} as const;
+
+/** A span of time of a request; an absent one is none. */
+export function milliseconds(span: Duration | undefined): number {
+  return span === undefined ? 0 : durationMs(span);
+}
+
+/** @param deployment what it belongs to, `organization/name`; tasks are stored under its id. */
+export function toTaskMessage(task: Task, deployment: string, place?: QueuePlace): TaskMessage {
+  // Written out: `create` walks over its description, and nothing is told as often as this.
+  return {
+    $typeName: "tessera.v1.Task",
+    taskId: task.taskId,
+    deployment,
+    endpoint: task.endpoint,
+    status: STATUS[task.status],
+    createdAt: toTimestamp(task.createdAtMs),
+    startedAt: toTimestamp(task.startedAtMs),
+    finishedAt: toTimestamp(task.finishedAtMs),
+    expiresAt: toTimestamp(task.expiresAtMs),
+    attempt: task.attempt,
+    progress: task.progress && create(TaskProgressSchema, task.progress),
+    retryOf: task.retryOf ?? "",
+    failure: task.failure && toFailureMessage(task.failure),
+    queuePosition: place?.position,
+    estimatedStart: toTimestamp(place?.estimatedStartMs),
+    priority: task.priority,
+    runAt: task.runAtMs > task.createdAtMs ? toTimestamp(task.runAtMs) : undefined,
+    startBy: toTimestamp(task.startByMs),
+  };
+}
+
+/** A time in milliseconds since 1970; none for none. */
+function toTimestamp(timeMs: number): Timestamp;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined;
+function toTimestamp(timeMs: number | undefined): Timestamp | undefined {
+  if (timeMs === undefined) {
+    return undefined;
+  }
+  const seconds = Math.floor(timeMs / 1000);
+  const nanos = Math.round((timeMs - seconds * 1000) * 1_000_000);
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
+}
+
+function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {
+  return create(TaskFailureSchema, { reason: REASON[reason], code, message });
+}
+
+export function toEventMessage({ sequence, timeMs, attempt, body }: TaskEvent): TaskEventMessage {
+  return create(TaskEventSchema, {
+    sequence: BigInt(sequence),
+    time: toTimestamp(timeMs),
+    attempt,
+    event: toEventBody(body),
+  });
+}
+
+function toEventBody(body: TaskEventBody) {
+  switch (body.kind) {
+    case "state":
+      return {
+        case: "state" as const,
+        value: {
+          status: STATUS[body.status],
+          ...(body.failure && { failure: toFailureMessage(body.failure) }),
+        },
+      };
+    case "progress":
+      return {
+        case: "progress" as const,
+        value: { fraction: body.fraction, message: body.message },
+      };
+    case "log": {
+      const { level, message, fieldsJson } = body;
+      const fields = fieldsJson === undefined ? undefined : (JSON.parse(fieldsJson) as JsonObject);
+      return { case: "log" as const, value: { level, message, ...(fields && { fields }) } };
+    }
+  }
+}
+
+/** A result in the format that the caller asked for; `endpoint` is undefined when it is gone. */
+export function toResultMessage(
+  result: Payload,
+  endpoint: EndpointManifest | undefined,
+  options: ResultOptions,
+): TaskResult | Promise<TaskResult> {
+  const output = outputBody(result, endpoint);
+  if ("blob" in output) {
+    return toStoredResult(result, output, options);
+  }
+  if ("data" in output) {
+    return resultMessage(output, output.data);
+  }
+  const { format, bodies } = options;
+  if (format !== ResultFormat.BODY) {
+    return valueMessage(JSON.parse(result.json) as JsonValue);
+  }
+  if (bodies === undefined) {
+    return resultMessage(output, Buffer.from(output.text));
+  }
+  bodies.text = output.text;
+  return resultMessage(output);
+}

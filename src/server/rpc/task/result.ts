@@ -1,0 +1,55 @@
+/** What a caller hears of a finished task: its result, or why there is none. */
+import { Code } from "@connectrpc/connect";
+import { codeFromString } from "@connectrpc/connect/protocol-connect";
+import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
+import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import { problem } from "../../../errors.ts";
+import type { FinishedTask } from "../../../queue/recent.ts";
+import { notFinished } from "../../../queue/refusals.ts";
+import type { Task } from "../../../tasks/task.ts";
+import { toResultMessage } from "./messages.ts";
+import type { ResultOptions } from "./stored.ts";
+
+/**
+ * The result of a task that succeeded, a promise only where it has to be read
+ * from the blob store; throws what a caller hears of any other.
+ */
+export function answer(
+  finished: FinishedTask,
+  deployment: HostedDeployment,
+  { format, bodies }: Pick<ResultOptions, "format" | "bodies">,
+): TaskResult | Promise<TaskResult> {
+  const { task, result } = finished;
+  switch (task.status) {
+    case "success":
+      if (result === undefined) {
+        throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
+      }
+      return toResultMessage(result, deployment.find(task.endpoint), {
+        ...{ format, bodies },
+        keeper: deployment.files.task,
+        path: `/${task.endpoint}/get?task_id=${task.taskId}`,
+      });
+    case "cancelled":
+      throw problem(
+        "TASK_CANCELLED",
+        `task ${task.taskId} was cancelled and has no result: retry it to run it again`,
+        {
+          metadata: { task_id: task.taskId },
+        },
+      );
+    case "failure":
+      throw failed(task);
+    default:
+      throw notFinished(task);
+  }
+}
+
+function failed({ taskId, failure }: Task): Error {
+  const { reason = "error", code = "internal", message = "", violations = [] } = failure ?? {};
+  return problem("TASK_FAILED", message || "the function failed without a message", {
+    code: codeFromString(code) ?? Code.Internal,
+    metadata: { task_id: taskId, failure_reason: reason },
+    violations,
+  });
+}

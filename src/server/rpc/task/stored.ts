@@ -1,0 +1,96 @@
+/**
+ * Results that stand in the blob store. A face that streams gets them beside
+ * its message; for the others they have to be small enough for one.
+ */
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import {
+  ResultFormat,
+  type TaskResult,
+  TaskResultSchema,
+} from "../../../../gen/tessera/v1/task_pb.js";
+import { problem } from "../../../errors.ts";
+import type { FileKeeper } from "../../../files/keeper.ts";
+import type { FileFacts, Payload, StoredFile } from "../../../protocol/messages.ts";
+import { BlobMissing } from "../../../storage/blobs.ts";
+import { bodyMessage, NO_BYTES } from "../../http/body-message.ts";
+import type { StreamedBodies } from "../../http/streamed.ts";
+
+/** What gRPC clients read of one message unless they are told otherwise. */
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+/** How a result is answered. */
+export interface ResultOptions {
+  readonly format: ResultFormat;
+  readonly keeper: FileKeeper;
+  /** Absent where the face cannot stream. */
+  readonly bodies: StreamedBodies | undefined;
+  /** The result is of this call only, and is removed with it. */
+  readonly temporary?: boolean;
+  /** Where larger results can be fetched. */
+  readonly path?: string;
+}
+
+export function valueMessage(json: JsonValue): TaskResult {
+  const value = fromJson(ValueSchema, json);
+  return create(TaskResultSchema, { result: { case: "value", value } });
+}
+
+/** @param data default: none, where they go beside the message. */
+export function resultMessage(
+  { contentType, filename = "" }: FileFacts,
+  data = NO_BYTES,
+): TaskResult {
+  const value = bodyMessage(contentType, data);
+  return { $typeName: "tessera.v1.TaskResult", result: { case: "body", value }, filename };
+}
+
+/** Rejects with RESULT_TOO_LARGE, STORAGE_UNAVAILABLE, or a `BlobMissing`. */
+export async function toStoredResult(
+  result: Payload,
+  file: StoredFile,
+  { format, keeper, bodies, temporary = false, path = "its path" }: ResultOptions,
+): Promise<TaskResult> {
+  const { blob } = file;
+  const done = (): void => {
+    if (temporary) {
+      void keeper.release(result);
+    }
+  };
+  if (bodies && format === ResultFormat.BODY) {
+    const { size, sha256 } = blob;
+    bodies.response = { size, sha256, read: (range) => keeper.read(blob, range), done };
+    return resultMessage(file);
+  }
+  try {
+    if (blob.size > MAX_MESSAGE_BYTES) {
+      const message = `the result has ${blob.size} bytes, more than a message may have (${MAX_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
+      throw problem("RESULT_TOO_LARGE", message, { code: Code.OutOfRange });
+    }
+    const data = await readAll(keeper.read(blob));
+    if (format === ResultFormat.BODY || result.text === undefined) {
+      return resultMessage(file, data);
+    }
+    const text = data.toString();
+    const isJson = file.contentType === "application/json";
+    return valueMessage(isJson ? (JSON.parse(text) as JsonValue) : text);
+  } catch (err) {
+    throw err instanceof BlobMissing ? lost(err) : err;
+  } finally {
+    done();
+  }
+}
+
+async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const all: Uint8Array[] = [];
+  for await (const chunk of chunks) {
+    all.push(chunk);
+  }
+  return Buffer.concat(all);
+}
+
+function lost(cause: BlobMissing): Error {
+  const message = "the result is no longer in the blob store: retry the task to run it again";
+  return problem("INTERNAL", message, { code: Code.DataLoss, cause });
+}

@@ -1,0 +1,150 @@
+/** SubmitTask, and SubmitTasks, which is the same for up to 1,000 calls and one commit. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import {
+  SubmitTaskResponseSchema,
+  SubmitTasksResponseSchema,
+  type SubmittedTask,
+  SubmittedTaskSchema,
+  type TaskService,
+} from "../../../../gen/tessera/v1/task_pb.js";
+import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import { Problem, toProblem } from "../../../errors.ts";
+import type { Payload } from "../../../protocol/messages.ts";
+import type { Submission, Submitted } from "../../../queue/submission.ts";
+import type { Input } from "../../../service/input/arguments.ts";
+import { isFinal } from "../../../tasks/task.ts";
+import type { Origin } from "../../../tracing/context.ts";
+import { type StreamedBodies, streamedBodies } from "../../http/streamed.ts";
+import { noteTask, originOf } from "../origin.ts";
+import { deploymentOf } from "../target.ts";
+import { checkKey, digestOfCall, noteReplay, replaying } from "./idempotency.ts";
+import { inputOf, releasingUnless } from "./input.ts";
+import { milliseconds, toTaskMessage } from "./messages.ts";
+import { answer } from "./result.ts";
+import { type ScheduleFields, scheduleOf, scheduleText } from "./schedule.ts";
+
+/** Calls read before other requests get their turn. */
+const CALLS_PER_TURN = 50;
+
+export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> = {
+  async submitTask(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const { queue, name } = deployment;
+    const bodies = ctx.values.get(streamedBodies);
+    const origin = originOf(ctx);
+    const reading = read(deployment, req, { origin, bodies });
+    const { endpoint, payload, options } = reading instanceof Promise ? await reading : reading;
+    const submitting = queue.submit(endpoint, payload, options);
+    const { task, replayed } = await releasingUnless(submitting, payload, deployment.files.task);
+    noteTask(ctx, task);
+    if (replayed) {
+      noteReplay(ctx);
+    }
+    const response = create(SubmitTaskResponseSchema);
+    response.replayed = replayed;
+    const waitMs = milliseconds(req.wait);
+    if (waitMs === 0) {
+      const place = queue.place(task);
+      response.task = toTaskMessage(task, name, place && (await place));
+      return response;
+    }
+    const { taskId } = task;
+    // The task is accepted whatever becomes of the wait: an error would be read as a refusal.
+    const ended = await queue
+      .result({ taskId, waitMs, signal: ctx.signal })
+      .catch(() => ({ task, result: undefined }));
+    response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
+    if (isFinal(ended.task.status)) {
+      const result = () => answer(ended, deployment, { format: req.resultFormat, bodies });
+      response.result = await (replayed ? replaying(result) : result());
+    }
+    return response;
+  },
+
+  async submitTasks(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const read = await readAll(deployment, req.tasks, originOf(ctx));
+    const valid = read.filter((one): one is Submission => !(one instanceof Problem));
+    const outcomes = (await deployment.queue.submitAll(valid)).values();
+    const results = read.map((one) =>
+      toResult(one instanceof Problem ? one : outcomes.next().value, deployment.name),
+    );
+    const response = create(SubmitTasksResponseSchema);
+    response.results = results;
+    response.accepted = results.filter(({ outcome }) => outcome.case === "task").length;
+    response.refused = results.length - response.accepted;
+    return response;
+  },
+};
+
+/** A call as both requests carry it. */
+interface CallFields extends ScheduleFields {
+  readonly endpoint: string;
+  readonly input: Input;
+  readonly idempotencyKey: string;
+}
+
+/** Checks a call; throws, or rejects where it has files, with what is wrong with it. */
+function read(
+  deployment: HostedDeployment,
+  call: CallFields,
+  { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
+): Submission | Promise<Submission> {
+  const { manifest, reader } = deployment.taskEndpoint(call.endpoint);
+  const { idempotencyKey: key } = call;
+  const schedule = scheduleOf(call, Date.now());
+  checkKey(key);
+  const toSubmission = (payload: Payload): Submission => {
+    const idempotency =
+      key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
+    return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
+  };
+  const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
+  return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);
+}
+
+/** Checks calls, each by itself. */
+async function readAll(
+  deployment: HostedDeployment,
+  calls: readonly CallFields[],
+  origin: Origin,
+): Promise<(Submission | Problem)[]> {
+  const all: (Submission | Problem)[] = [];
+  for (const [index, call] of calls.entries()) {
+    if (index % CALLS_PER_TURN === CALLS_PER_TURN - 1) {
+      await nextTurn();
+    }
+    try {
+      all.push(await read(deployment, call, { origin }));
+    } catch (err) {
+      all.push(toProblem(err));
+    }
+  }
+  return all;
+}
+
+function toResult(outcome: Submitted | Problem | undefined, deployment: string): SubmittedTask {
+  if (outcome === undefined) {
+    throw new Error("there are fewer outcomes than calls");
+  }
+  if (!(outcome instanceof Problem)) {
+    const { task, replayed } = outcome;
+    const value = toTaskMessage(task, deployment);
+    return create(SubmittedTaskSchema, { outcome: { case: "task", value }, replayed });
+  }
+  const { code, reason, rawMessage, violations, retryAfterMs } = outcome;
+  const value = {
+    code: codeToString(code),
+    reason,
+    message: rawMessage,
+    fieldViolations: [...violations],
+    ...(retryAfterMs !== undefined && { retryAfter: durationFromMs(retryAfterMs) }),
+  };
+  return create(SubmittedTaskSchema, { outcome: { case: "error", value } });
+}

@@ -1,0 +1,72 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { TaskService } from "../../../../gen/tessera/v1/task_pb.js";
+import type { TaskQuestion } from "../../../queue/queue.ts";
+import { streamedBodies } from "../../http/streamed.ts";
+import { noteTask, originOf } from "../origin.ts";
+import { deploymentOf } from "../target.ts";
+import { digestOfRetry, noteReplay } from "./idempotency.ts";
+import { listTasks } from "./list.ts";
+import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
+import { answer } from "./result.ts";
+import { submitHandlers } from "./submit.ts";
+
+/** TaskService over the queues of deployments. */
+export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
+  ...submitHandlers,
+
+  async getTask(req, ctx) {
+    const { queue, name } = deploymentOf(ctx);
+    const task = await queue.get(question(req, ctx));
+    return toTaskMessage(task, name, await queue.place(task));
+  },
+
+  getTaskResult(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const bodies = ctx.values.get(streamedBodies);
+    return deployment.queue
+      .result(question(req, ctx))
+      .then((finished) => answer(finished, deployment, { format: req.resultFormat, bodies }));
+  },
+
+  async cancelTask(req, ctx) {
+    const { queue, name } = deploymentOf(ctx);
+    return toTaskMessage(await queue.cancel(question(req, ctx), req.abort), name);
+  },
+
+  async retryTask(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    deployment.admit();
+    const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
+    const { taskId, idempotencyKey: key } = req;
+    const idempotency = key === "" ? undefined : { key, digest: digestOfRetry(taskId) };
+    const asked = { ...question(req, ctx), idempotency, origin: originOf(ctx) };
+    const { task, replayed } = await deployment.queue.retry(asked, endpointOf);
+    if (replayed) {
+      noteReplay(ctx);
+    }
+    noteTask(ctx, task);
+    return toTaskMessage(task, deployment.name, await deployment.queue.place(task));
+  },
+
+  async listTasks(req, ctx) {
+    return listTasks(deploymentOf(ctx), req);
+  },
+
+  async *watchTask(req, ctx) {
+    const { queue } = deploymentOf(ctx);
+    for await (const event of queue.watch(question(req, ctx), Number(req.afterSequence))) {
+      yield toEventMessage(event);
+    }
+  },
+};
+
+function question(
+  req: { readonly taskId: string; readonly endpoint: string; readonly wait?: Duration },
+  ctx: HandlerContext,
+): TaskQuestion {
+  const { taskId, endpoint, wait } = req;
+  const { signal } = ctx;
+  noteTask(ctx, req);
+  return { taskId, endpoint: endpoint || undefined, waitMs: milliseconds(wait), signal };
+}

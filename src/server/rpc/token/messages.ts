@@ -1,0 +1,54 @@
+/** Tokens as records and as messages. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { TokenAccess, TokenKind, type TokenSchema } from "../../../../gen/tessera/v1/token_pb.js";
+import type { TokenGrants, TokenRecord } from "../../../storage/accounts/tokens.ts";
+
+export const TOKEN_KIND = {
+  personal: TokenKind.PERSONAL,
+  organization: TokenKind.ORGANIZATION,
+} as const;
+
+export function toTokenMessage(token: TokenRecord): MessageInitShape<typeof TokenSchema> {
+  const { notBeforeMs, lastUsedAtMs, previousValidUntilMs } = token;
+  return {
+    tokenId: token.tokenId,
+    organization: token.organization,
+    kind: TOKEN_KIND[token.kind],
+    name: token.name,
+    description: token.description,
+    access: toAccessWords(token.access),
+    allDeployments: token.allDeployments,
+    deployments: token.deployments.map(({ name }) => name),
+    expiresAt: timestampFromMs(token.expiresAtMs),
+    ...(notBeforeMs !== undefined && { notBefore: timestampFromMs(notBeforeMs) }),
+    allowedNetworks: [...token.allowedNetworks],
+    createdAt: timestampFromMs(token.createdAtMs),
+    createdBy: token.createdBy,
+    updatedAt: timestampFromMs(token.updatedAtMs),
+    ...(lastUsedAtMs !== undefined && { lastUsedAt: timestampFromMs(lastUsedAtMs) }),
+    lastUsedAddress: token.lastUsedAddress ?? "",
+    version: token.version,
+    hint: token.hint,
+    ...(previousValidUntilMs !== undefined && {
+      previousValidUntil: timestampFromMs(previousValidUntilMs),
+    }),
+    revealable: token.revealable,
+  };
+}
+
+export function toAccessWords(access: TokenGrants): TokenAccess[] {
+  return [
+    ...(access.developerOperations ? [TokenAccess.DEVELOPER_OPERATIONS] : []),
+    ...(access.protectedEndpoint ? [TokenAccess.PROTECTED_ENDPOINT] : []),
+    ...(access.monitoring ? [TokenAccess.MONITORING] : []),
+  ];
+}
+
+export function fromAccessWords(words: readonly TokenAccess[]): TokenGrants {
+  return {
+    developerOperations: words.includes(TokenAccess.DEVELOPER_OPERATIONS),
+    protectedEndpoint: words.includes(TokenAccess.PROTECTED_ENDPOINT),
+    monitoring: words.includes(TokenAccess.MONITORING),
+  };
+}

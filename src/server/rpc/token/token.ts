@@ -1,0 +1,170 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { TokenKind, type TokenService } from "../../../../gen/tessera/v1/token_pb.js";
+import { checkNoClimbing, checkTokenOwner } from "../../../auth/grants.ts";
+import { type KeyRing, sealingContext } from "../../../auth/keys.ts";
+import { adminRequired, requireRecentSignIn } from "../../../auth/permissions.ts";
+import { checkTokenFields } from "../../../auth/token-rules.ts";
+import { problem } from "../../../errors.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import type { TokenKind as Kind, Tokens } from "../../../storage/accounts/tokens.ts";
+import { isTaskId } from "../../../tasks/id.ts";
+import { callerOf, deed, memberIn, memberOf, type Sources } from "../caller.ts";
+import { PageTokens } from "../page.ts";
+import { milliseconds } from "../task/messages.ts";
+import { newTokenFields } from "./fields.ts";
+import { toTokenMessage } from "./messages.ts";
+import { newSecret } from "./secret.ts";
+import { updateToken } from "./update.ts";
+import {
+  findOwnToken,
+  findToken,
+  MAX_PERSONAL_TOKENS,
+  MAX_TOKENS,
+  refusal,
+  tokenNotFound,
+} from "./visible.ts";
+
+export interface TokenOptions extends Sources {
+  readonly accounts: Pick<
+    Tokens,
+    | "createToken"
+    | "getToken"
+    | "listTokens"
+    | "updateToken"
+    | "deleteToken"
+    | "rotateToken"
+    | "getSealed"
+  > &
+    Pick<Organizations, "findOrganization" | "recordAuditEvent">;
+  readonly keys: Pick<KeyRing, "digest" | "seal" | "unseal">;
+  /** Where programs reach the platform, without a slash at the end. */
+  readonly publicUrl: string;
+}
+
+/** TokenService over the accounts. */
+export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof TokenService>> {
+  const { accounts, keys, publicUrl, now, newId } = options;
+  return {
+    async createToken(req, ctx) {
+      const { principal, organizationId, organization, userId, by } = memberOf(ctx);
+      const kind: Kind = req.kind === TokenKind.ORGANIZATION ? "organization" : "personal";
+      checkTokenOwner(principal, { kind, organizationId, userId });
+      const fields = newTokenFields(req, principal);
+      checkTokenFields(fields, { kind, nowMs: now() });
+      checkNoClimbing(principal, fields);
+      const tokenId = newId();
+      const token = { organizationId, tokenId, kind };
+      const { value, secret } = newSecret(keys, { ...token, access: fields.access });
+      const created = await accounts.createToken({
+        ...deed(by, options),
+        ...token,
+        userId,
+        fields,
+        secret,
+        limit: MAX_TOKENS,
+        personalLimit: MAX_PERSONAL_TOKENS,
+      });
+      if (created.outcome !== "created") {
+        throw refusal(created, organization);
+      }
+      ctx.responseHeader.set("cache-control", "no-store");
+      const loginCommand = fields.access.developerOperations
+        ? `tessera cloud login --api-token ${value} --endpoint ${publicUrl}`
+        : "";
+      return { token: toTokenMessage(created.token), value, loginCommand };
+    },
+
+    async getToken({ tokenId }, ctx) {
+      return toTokenMessage(await findToken(accounts, { member: memberOf(ctx), tokenId }));
+    },
+
+    async listTokens(req, ctx) {
+      const { organizationId, userId } = memberOf(ctx);
+      const kind = KINDS.get(req.kind);
+      const filter = [organizationId, userId, kind];
+      const tokens = new PageTokens({ method: "ListTokens", filter, isEnd: isTaskId });
+      const page = await accounts.listTokens({
+        ...tokens.query(req),
+        organizationId,
+        viewerId: userId,
+        ...(kind !== undefined && { kind }),
+      });
+      return { tokens: page.items.map(toTokenMessage), nextPageToken: tokens.after(page.next) };
+    },
+
+    async updateToken(req, ctx) {
+      return toTokenMessage(await updateToken(options, { member: memberOf(ctx), req }));
+    },
+
+    async deleteToken({ tokenId }, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId } = await findOwnToken(accounts, { member, tokenId });
+      if (!(await accounts.deleteToken({ ...deed(member.by, options), organizationId, tokenId }))) {
+        throw tokenNotFound(tokenId);
+      }
+      return {};
+    },
+
+    async rotateToken({ tokenId, grace }, ctx) {
+      const member = memberOf(ctx);
+      const token = await findOwnToken(accounts, { member, tokenId });
+      const deployments = token.deployments.map(({ name }) => name);
+      checkNoClimbing(member.principal, { ...token, deployments });
+      const { value, secret } = newSecret(keys, token);
+      const rotated = await accounts.rotateToken({
+        ...deed(member.by, options),
+        organizationId: token.organizationId,
+        tokenId,
+        secret,
+        graceMs: milliseconds(grace),
+      });
+      if (rotated === undefined) {
+        throw tokenNotFound(tokenId);
+      }
+      ctx.responseHeader.set("cache-control", "no-store");
+      return { token: toTokenMessage(rotated), value };
+    },
+
+    async revealToken({ organization, tokenId }, ctx) {
+      const member = memberIn(callerOf(ctx), organization);
+      const { principal, organizationId, role, by } = member;
+      const { kind, name } = await findToken(accounts, { member, tokenId });
+      if (role !== "admin" && kind === "organization") {
+        throw adminRequired();
+      }
+      const ofOrganization = await accounts.findOrganization({ organizationId });
+      if (kind === "personal" || ofOrganization?.revealEnabled !== true) {
+        throw problem(
+          "REVEAL_DISABLED",
+          kind === "personal"
+            ? "the value of a personal token is not kept: rotate the token to get a new one"
+            : `${member.organization} does not keep the values of its tokens: rotate the token to get a new one`,
+        );
+      }
+      if (principal.kind === "session") {
+        requireRecentSignIn(principal, now());
+      }
+      const sealed = await accounts.getSealed({ organizationId, tokenId });
+      if (sealed === undefined) {
+        throw tokenNotFound(tokenId);
+      }
+      if (sealed === null) {
+        throw problem(
+          "REVEAL_DISABLED",
+          "the value of this token was not kept: rotate the token to get a new one",
+        );
+      }
+      const value = keys.unseal(sealed, sealingContext(organizationId, tokenId));
+      // First the record: a value that is shown without one would be the worse fault.
+      const event = { action: "token.reveal", subjectId: tokenId, subject: name };
+      await accounts.recordAuditEvent({ ...deed(by, options), organizationId, ...event });
+      ctx.responseHeader.set("cache-control", "no-store");
+      return { value };
+    },
+  };
+}
+
+const KINDS = new Map<TokenKind, Kind>([
+  [TokenKind.PERSONAL, "personal"],
+  [TokenKind.ORGANIZATION, "organization"],
+]);

@@ -1,0 +1,155 @@
+/**
+ * UploadFile: one file of an artifact, digested while it goes into the blob
+ * store. What does not become what was announced is swept.
+ */
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type {
+  DeploymentService,
+  UploadFileRequest,
+} from "../../../gen/tessera/v1/deployment_pb.js";
+import { ArtifactError } from "../../artifacts/artifact-error.ts";
+import { verified } from "../../artifacts/verified.ts";
+import { type Problem, problem } from "../../errors.ts";
+import type { BlobStore } from "../../storage/blobs.ts";
+import type { ArtifactFiles } from "../../storage/hosting/files.ts";
+import { memberOf, type Sources } from "./caller.ts";
+import { invalidField } from "./violations.ts";
+
+/** From a file's upload until a revision has it: a deploy over a slow line, twice over. */
+export const KEPT_MS = 60 * 60_000;
+
+/** All files of an organization: twenty of the largest artifacts. */
+const MAX_ORGANIZATION_BYTES = 20 * 1024 ** 3;
+
+/** Uploads under way on this node; each holds a few chunks. */
+const MAX_UPLOADS = 200;
+
+/** Those of one organization: several deploys at once, and room for others. */
+const MAX_ORGANIZATION_UPLOADS = 50;
+
+/** Whoever sends nothing for so long has gone. */
+const IDLE_MS = 60_000;
+
+export interface UploadOptions extends Sources {
+  readonly hosting: Pick<ArtifactFiles, "registerFile" | "finishFile" | "abandonFile">;
+  readonly blobs: Pick<BlobStore, "write">;
+}
+
+type UploadFile = ServiceImpl<typeof DeploymentService>["uploadFile"];
+
+export function uploadFile({ hosting, blobs, now, newId }: UploadOptions): UploadFile {
+  let underWay = 0;
+  const underWayOf = new Map<string, number>();
+  return async (messages, ctx) => {
+    const { organizationId, organization } = memberOf(ctx);
+    const chunks = new Chunks(messages);
+    const { sha256, sizeBytes } = await chunks.header();
+    const size = Number(sizeBytes);
+    const file = { path: sha256, size, sha256, executable: false };
+    const keptUntilMs = now() + KEPT_MS;
+    const kept = { keptUntil: timestampFromMs(keptUntilMs) };
+    const key = { organizationId, blobId: newId() };
+    const own = underWayOf.get(organizationId) ?? 0;
+    if (underWay >= MAX_UPLOADS || own >= MAX_ORGANIZATION_UPLOADS) {
+      throw problem("SERVER_BUSY", "too many files are being uploaded: try again", {
+        retryAfterMs: 2_000,
+      });
+    }
+    underWay += 1;
+    underWayOf.set(organizationId, own + 1);
+    try {
+      const { outcome } = await hosting.registerFile({
+        ...key,
+        ...{ sha256, sizeBytes: size, keptUntilMs },
+        maxBytes: MAX_ORGANIZATION_BYTES,
+      });
+      switch (outcome) {
+        case "there":
+          // It is read all the same: a caller that is answered while it sends takes that for an error.
+          for await (const _ of verified(chunks, file)) {
+          }
+          return kept;
+        case "limit":
+          throw problem(
+            "LIMIT_REACHED",
+            `the files of organization ${organization} would be larger than ${MAX_ORGANIZATION_BYTES} bytes together: delete deployments that are not needed`,
+          );
+        case "registered":
+      }
+      try {
+        await blobs.write(key.blobId, verified(chunks, file));
+        const finished = await hosting.finishFile({ ...key, keptUntilMs });
+        if (finished.outcome === "gone") {
+          throw problem("FILES_MISSING", "the upload took too long: deploy again");
+        }
+      } catch (err) {
+        // What cannot be told now is swept when its time is over.
+        await hosting.abandonFile({ ...key, nowMs: now() }).catch(() => undefined);
+        throw err;
+      }
+      return kept;
+    } catch (err) {
+      throw explained(err);
+    } finally {
+      underWay -= 1;
+      const left = (underWayOf.get(organizationId) ?? 1) - 1;
+      if (left === 0) {
+        underWayOf.delete(organizationId);
+      } else {
+        underWayOf.set(organizationId, left);
+      }
+    }
+  };
+}
+
+/** The bytes of an upload, after its header. */
+class Chunks implements AsyncIterable<Uint8Array> {
+  readonly #messages: AsyncIterator<UploadFileRequest>;
+
+  constructor(messages: AsyncIterable<UploadFileRequest>) {
+    this.#messages = messages[Symbol.asyncIterator]();
+  }
+
+  async header() {
+    const { value: message } = await inTime(this.#messages.next());
+    if (message?.part.case !== "header") {
+      throw invalidField(
+        "header",
+        "has to be in the first message, with the file's digest and size",
+      );
+    }
+    return message.part.value;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      const { done, value: message } = await inTime(this.#messages.next());
+      if (done) {
+        return;
+      }
+      if (message.part.case !== "chunk") {
+        throw invalidField("header", "can be in the first message only");
+      }
+      yield message.part.value;
+    }
+  }
+}
+
+function inTime<Value>(next: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(problem("CALL_TIMEOUT", `the upload stood still for ${IDLE_MS / 1_000} s: try again`));
+    }, IDLE_MS);
+    next.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+function explained(err: unknown): unknown {
+  return err instanceof ArtifactError ? artifactInvalid(err) : err;
+}
+
+/** What a caller hears of an artifact that cannot be taken. */
+export function artifactInvalid(err: ArtifactError): Problem {
+  return problem("ARTIFACT_INVALID", err.message, { cause: err });
+}

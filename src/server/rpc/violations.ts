@@ -1,0 +1,27 @@
+import { type Problem, problem, type Violation } from "../../errors.ts";
+
+/** REQUEST_INVALID for one field. */
+export function invalidField(field: string, description: string): Problem {
+  return problem("REQUEST_INVALID", `${field}: ${description}`, {
+    violations: [{ field, description }],
+  });
+}
+
+/** Throws REQUEST_INVALID with all that is wrong, unless nothing is. */
+export function refuse(violations: readonly Violation[]): void {
+  const [first] = violations;
+  if (first !== undefined) {
+    const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+    const message = `${first.field}: ${first.description}${more}`;
+    throw problem("REQUEST_INVALID", message, { violations });
+  }
+}
+
+/** Faults by field, those that are none left out. */
+export function violationsOf(faults: {
+  readonly [field: string]: string | undefined;
+}): Violation[] {
+  return Object.entries(faults).flatMap(([field, description]) =>
+    description === undefined ? [] : [{ field, description }],
+  );
+}

@@ -1,0 +1,152 @@
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from "fastify";
+import { problem, toProblem } from "../errors.ts";
+import { appOf, surfaces } from "../hosting/hosts.ts";
+import { logAccess } from "./http/access-log.ts";
+import { leaveBodies } from "./http/body.ts";
+import { BodyBudget, shareBudget } from "./http/budget.ts";
+import { type AllowedOrigins, preflightHeaders, shareAcrossOrigins } from "./http/cors.ts";
+import { refuseCrossSite } from "./http/cross-site.ts";
+import { sendFrameworkError } from "./http/framework.ts";
+import { JSON_TYPE, sendProblem } from "./http/problem.ts";
+import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
+import { writeTo } from "./http/request-log.ts";
+import { createListener, type Listener } from "./listener.ts";
+import { type FaceOptions, type FacePlugin, mountFaces } from "./protocols.ts";
+import { believeWithSecret } from "./proxies.ts";
+import { pathsOf } from "./rest/paths.ts";
+import { answerUnknown } from "./rpc/engine/unimplemented.ts";
+import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
+
+export interface ServerOptions extends FaceOptions {
+  /** Refuses all changes that pages of other sites ask for: where nobody is asked for a credential. */
+  readonly sameSiteOnly: boolean;
+  /** Origins whose pages may call deployments from browsers. Default: none but the server's own. */
+  readonly allowedOrigins?: AllowedOrigins;
+  /** Whose `X-Forwarded-*` headers are believed; default nobody's. */
+  readonly trustProxy?: FastifyServerOptions["trustProxy"];
+  /** What they have to bring besides, if anything. */
+  readonly proxySecret?: string;
+  /** Documents, pages and other faces, after RPC and REST. */
+  readonly plugins: readonly FacePlugin[];
+  readonly log: FastifyBaseLogger;
+  /** What the bodies of all requests under way may take together. */
+  readonly bodyBudgetBytes: number;
+  /** The level at which calls are logged; undefined: not at all. */
+  readonly accessLog: "debug" | "info" | undefined;
+}
+
+export interface HttpServer {
+  readonly app: FastifyInstance;
+  readonly listener: Listener;
+}
+
+/** Throws when a method has no access, or when bindings contradict each other. */
+export async function createServer(options: ServerOptions): Promise<HttpServer> {
+  const { appsDomain, trustProxy } = options;
+  let listener: Listener | undefined;
+  const app = Fastify({
+    genReqId: requestIdOf,
+    frameworkErrors: sendFrameworkError,
+    // What arrives while the server stops is answered by the handlers, in the shape of all errors.
+    return503OnClosing: false,
+    routerOptions: {
+      maxParamLength: 256,
+      ...(appsDomain !== undefined && {
+        constraints: { surface: surfaces(appsDomain, { forwarded: trustProxy !== undefined }) },
+      }),
+    },
+    ...(trustProxy !== undefined && { trustProxy }),
+    serverFactory: (handler) => {
+      const { proxySecret } = options;
+      listener = createListener(
+        proxySecret === undefined ? handler : believeWithSecret(proxySecret, handler),
+      );
+      // Fastify types the server as node:http's; it uses what both have.
+      return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;
+    },
+  });
+  writeTo(app, options.log);
+  answerUnknown(app, (req, reply) => {
+    const path = req.url.split("?", 1)[0];
+    return sendProblem(
+      reply,
+      problem(
+        "ROUTE_NOT_FOUND",
+        `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "what can be called is described by gRPC server reflection"}`,
+      ),
+    );
+  });
+  app.setErrorHandler(sendFrameworkError);
+  leaveBodies(app);
+  answerRequestIds(app);
+  if (options.accessLog !== undefined) {
+    logAccess(app, options.accessLog);
+  }
+  const { allowedOrigins = [] } = options;
+  if (allowedOrigins.length > 0) {
+    shareAcrossOrigins(app, allowedOrigins, callsOf(options));
+  }
+  if (options.sameSiteOnly) {
+    refuseCrossSite(app, allowedOrigins);
+  }
+  shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
+
+  const faces = await mountFaces(app, options);
+  await app.register(health, options);
+  for (const plugin of options.plugins) {
+    await app.register(plugin, faces);
+  }
+  await app.ready();
+  if (listener === undefined) {
+    throw new Error("Fastify has not created the server");
+  }
+  return { app, listener };
+}
+
+/**
+ * Tells calls of deployments: requests on a deployment's host, or with its
+ * name in a header at what is not the platform's own, and a browser's
+ * questions before them.
+ */
+function callsOf({
+  appsDomain,
+  platformServices = [],
+}: ServerOptions): (req: FastifyRequest) => boolean {
+  const isOwn = pathsOf(platformServices.map(({ service }) => service));
+  const isNamed = (req: FastifyRequest) =>
+    req.headers[DEPLOYMENT_HEADER] !== undefined ||
+    preflightHeaders(req).includes(DEPLOYMENT_HEADER);
+  return (req) =>
+    appsDomain === undefined ||
+    appOf(req.host, appsDomain) !== undefined ||
+    (isNamed(req) && !isOwn(req.url.split("?", 1)[0] ?? ""));
+}
+
+/** What probes ask: never a token, never a limit. */
+async function health(
+  app: FastifyInstance,
+  { health: source, directory }: ServerOptions,
+): Promise<void> {
+  app.get("/livez", (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
+  app.get("/readyz", async (req, reply) => {
+    try {
+      const isServing = source.status("") === "SERVING";
+      const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+      const target = { named: "", header, host: req.host };
+      const isReady = isServing && ((await directory?.readiness(target)) ?? true);
+      if (isReady) {
+        return reply.type(JSON_TYPE).send('{"status":"ready"}');
+      }
+    } catch (thrown) {
+      return sendProblem(reply, toProblem(thrown));
+    }
+    const message =
+      "not ready: no worker can take calls, the database does not answer, or the server is shutting down";
+    return sendProblem(reply, problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
+  });
+}

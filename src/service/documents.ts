@@ -1,0 +1,32 @@
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import { openApiDocument } from "./openapi/document.ts";
+import { schemaDocument } from "./schema.ts";
+
+/** Writes the JSON text of a document about a service; `authorization`: callers need a token. */
+type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
+
+/** The documents that describe a deployment, by path. Each is written once per revision. */
+export function documents({ version }: { readonly version: string }): {
+  readonly [path: string]: Writer;
+} {
+  const open = once((manifest) => openApiDocument(manifest, { version, authorization: false }));
+  const closed = once((manifest) => openApiDocument(manifest, { version, authorization: true }));
+  return {
+    "/schema.json": once(schemaDocument),
+    "/docs.json": (manifest, authorization) => (authorization ? closed : open)(manifest),
+  };
+}
+
+function once(
+  describe: (manifest: ServiceManifest) => unknown,
+): (manifest: ServiceManifest) => string {
+  const written = new WeakMap<ServiceManifest, string>();
+  return (manifest) => {
+    let text = written.get(manifest);
+    if (text === undefined) {
+      text = JSON.stringify(describe(manifest));
+      written.set(manifest, text);
+    }
+    return text;
+  };
+}

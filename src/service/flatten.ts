@@ -1,0 +1,207 @@
+/**
+ * Any JSON Schema (2020-12) to one that clients without a schema library can
+ * read: no `$ref`, `$defs`, `allOf`, `anyOf` or `oneOf`, one type or none, and
+ * `items` in every array. A recursive reference becomes a schema that accepts
+ * anything, and so does what lies beyond 5,000 nodes: references that fan out
+ * can otherwise make a small schema exponentially large.
+ */
+import type { JsonSchema } from "../protocol/manifest.ts";
+import { ANYTHING, intersect, type Shape, unite } from "./shape.ts";
+
+const MAX_NODES = 5000;
+
+/** Keywords that need no more than copying. */
+const COPIED = [
+  ...["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"],
+  ...["format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType"],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+  ...["minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "enum"],
+];
+
+export interface Flattened {
+  readonly schema: JsonSchema;
+  /** True when `null` is accepted beside what the schema says. */
+  readonly nullable: boolean;
+}
+
+/**
+ * Flattens a schema. A value that may be null keeps its type only if it is a
+ * scalar: clients walk into arrays and objects by the type, and fail on null.
+ */
+export function flattenSchema(schema: JsonSchema): Flattened {
+  const shape = rootShape(schema);
+  return { schema: writeShape(shape), nullable: shape.types?.includes("null") ?? false };
+}
+
+/**
+ * Flattens the schema of arguments: always an object with `properties`, which
+ * lists what is known even if further arguments are allowed.
+ */
+export function flattenArguments(schema: JsonSchema): JsonSchema & { properties: JsonSchema } {
+  const { properties = {}, required, keywords } = rootShape(schema);
+  const shape = { types: ["object"], properties, ...(required ? { required } : {}), keywords };
+  return { ...writeShape(shape), properties: mapValues(properties, writeShape) };
+}
+
+function rootShape(schema: JsonSchema): Shape {
+  return shapeOf(schema, { root: schema, trail: [], budget: { nodes: MAX_NODES } });
+}
+
+interface Reading {
+  readonly root: JsonSchema;
+  /** The references under way, to notice one that leads to itself. */
+  readonly trail: readonly string[];
+  readonly budget: { nodes: number };
+}
+
+function shapeOf(schema: unknown, reading: Reading): Shape {
+  reading.budget.nodes -= 1;
+  if (!isSchema(schema) || reading.budget.nodes < 0) {
+    return ANYTHING;
+  }
+  let shape = ownShape(schema, reading);
+  for (const keyword of ["anyOf", "oneOf"]) {
+    const members = schema[keyword];
+    if (Array.isArray(members) && members.length > 0) {
+      shape = intersect(unite(members.map((member) => shapeOf(member, reading))), shape);
+    }
+  }
+  if (Array.isArray(schema.allOf)) {
+    const members = schema.allOf.map((member) => shapeOf(member, reading));
+    shape = [...members, shape].reduce(intersect);
+  }
+  return typeof schema.$ref === "string"
+    ? intersect(referencedShape(schema.$ref, reading), shape)
+    : shape;
+}
+
+function referencedShape(reference: string, reading: Reading): Shape {
+  if (reading.trail.includes(reference)) {
+    return ANYTHING;
+  }
+  const target = resolveReference(reading.root, reference);
+  return shapeOf(target, { ...reading, trail: [...reading.trail, reference] });
+}
+
+function ownShape(schema: JsonSchema, reading: Reading): Shape {
+  const keywords = Object.fromEntries(
+    COPIED.filter((keyword) => keyword in schema).map((keyword) => [keyword, schema[keyword]]),
+  );
+  if ("const" in schema) {
+    keywords.enum = [schema.const];
+  }
+  const types = typesOf(schema, keywords.enum);
+  const items = itemsShape(schema, reading);
+  const { additionalProperties } = schema;
+  return {
+    ...(types ? { types } : {}),
+    ...(isSchema(schema.properties)
+      ? { properties: mapValues(schema.properties, (member) => shapeOf(member, reading)) }
+      : {}),
+    ...(Array.isArray(schema.required) ? { required: schema.required } : {}),
+    ...(items ? { items } : {}),
+    ...(additionalProperties === true || isSchema(additionalProperties) ? { open: true } : {}),
+    keywords,
+  };
+}
+
+function typesOf(schema: JsonSchema, values: unknown): readonly string[] | undefined {
+  const { type } = schema;
+  if (typeof type === "string") {
+    return [type];
+  }
+  if (Array.isArray(type)) {
+    return type;
+  }
+  if (Array.isArray(values)) {
+    return [...new Set(values.map(typeOfValue))];
+  }
+  if (schema.properties) {
+    return ["object"];
+  }
+  return schema.items || schema.prefixItems ? ["array"] : undefined;
+}
+
+function typeOfValue(value: unknown): string {
+  if (value === null) {
+    return "null";
+  }
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+/** One shape for all places of an array; a tuple's places are taken together. */
+function itemsShape(schema: JsonSchema, reading: Reading): Shape | undefined {
+  const places = Array.isArray(schema.prefixItems) ? [...schema.prefixItems] : [];
+  if (isSchema(schema.items)) {
+    places.push(schema.items);
+  }
+  return places.length > 0 ? unite(places.map((place) => shapeOf(place, reading))) : undefined;
+}
+
+function writeShape(shape: Shape): JsonSchema {
+  const present = shape.types?.filter((type) => type !== "null") ?? [];
+  const nullable = shape.types !== undefined && present.length < shape.types.length;
+  const [type] = present;
+  if (present.length !== 1 || (nullable && (type === "array" || type === "object"))) {
+    return shape.keywords;
+  }
+  const schema = { type, ...shape.keywords };
+  if (type === "array") {
+    return { ...schema, items: writeShape(shape.items ?? ANYTHING) };
+  }
+  return type === "object" ? { ...schema, ...writeObject(shape) } : schema;
+}
+
+/** Clients send only the properties that are listed, so an object open to others lists none. */
+function writeObject(shape: Shape): JsonSchema {
+  if (shape.open) {
+    return { additionalProperties: true };
+  }
+  const required = shape.required ?? [];
+  return {
+    ...(shape.properties ? { properties: mapValues(shape.properties, writeShape) } : {}),
+    ...(required.length > 0 ? { required } : {}),
+  };
+}
+
+/**
+ * The schema that a reference within one document names: `#`, or `#` and a
+ * JSON Pointer (RFC 6901). Undefined when there is none.
+ */
+export function resolveReference(root: JsonSchema, reference: string): unknown {
+  if (reference === "#") {
+    return root;
+  }
+  if (!reference.startsWith("#/")) {
+    return undefined;
+  }
+  let found: unknown = root;
+  for (const segment of reference.slice(2).split("/")) {
+    const name = decodeSegment(segment);
+    found =
+      typeof found === "object" && found !== null && Object.hasOwn(found, name)
+        ? (found as JsonSchema)[name]
+        : undefined;
+  }
+  return found;
+}
+
+function decodeSegment(segment: string): string {
+  const text = segment.replaceAll("~1", "/").replaceAll("~0", "~");
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // A percent sign that is no escape stands for itself.
+  }
+}
+
+function mapValues<T, R>(
+  object: { readonly [key: string]: T },
+  map: (value: T) => R,
+): { [key: string]: R } {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,213 @@
+/**
+ * From what a caller sent to the payload that is queued and executed. All
+ * that the service's JSON Schema says is checked here, before anything is
+ * stored; what only the service's own code can tell (refinements,
+ * transformations) it tells when the call runs.
+ */
+import { isUtf8 } from "node:buffer";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { problem, type Violation } from "../../errors.ts";
+import { type FileKeeper, once } from "../../files/keeper.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import { type FileValue, INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import { fileFromDataUrl, fileViolation } from "./file.ts";
+import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
+import { readMultipart } from "./multipart.ts";
+import { createSchemaCheck, MAX_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
+import { storedViolation } from "./stored.ts";
+
+const JSON_TYPE = "application/json";
+
+/** What a caller sent: values, or the body of an HTTP request. */
+export type Input =
+  | { readonly case: "arguments"; readonly value: JsonObject }
+  | {
+      readonly case: "body";
+      readonly value: { readonly contentType: string; readonly data: Uint8Array };
+    }
+  | { readonly case: "stream"; readonly value: FormStream }
+  | { readonly case: undefined; readonly value?: undefined };
+
+/** A body of multipart/form-data that is read as it arrives. */
+export interface FormStream extends Omit<FormOptions, "keeper"> {
+  readonly contentType: string;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** Reads the arguments of one endpoint. */
+export class ArgumentsReader {
+  readonly #endpoint: EndpointManifest;
+  readonly #check: SchemaCheck;
+
+  constructor(endpoint: EndpointManifest) {
+    this.#endpoint = endpoint;
+    this.#check = createSchemaCheck(endpoint);
+  }
+
+  /**
+   * Large files are kept by the keeper, and are the caller's then. Throws, or
+   * rejects where there are files, with ARGUMENTS_INVALID, BODY_MALFORMED,
+   * BODY_TOO_LARGE, CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has
+   * kept nothing then.
+   */
+  read(input: Input, keeper: FileKeeper): Payload | Promise<Payload> {
+    if (input.case === "arguments") {
+      return this.#fromObject(input.value, undefined, keeper);
+    }
+    if (input.case === "stream") {
+      const { contentType, chunks, ...limits } = input.value;
+      return this.#fromForm(contentType, chunks, { ...limits, keeper });
+    }
+    if (
+      input.case === undefined ||
+      (input.value.data.length === 0 && input.value.contentType === "")
+    ) {
+      return this.#fromObject({}, undefined, keeper);
+    }
+    const { contentType, data } = input.value;
+    const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
+    if (mediaType === "multipart/form-data") {
+      return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
+    }
+    if (mediaType === JSON_TYPE || mediaType.endsWith("+json")) {
+      if (!isUtf8(data)) {
+        throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
+      }
+      const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+      return this.#fromObject(parseObject(text), text, keeper);
+    }
+    throw problem(
+      "CONTENT_TYPE_UNSUPPORTED",
+      `content type ${JSON.stringify(mediaType)} cannot be read: send application/json, or multipart/form-data with files`,
+    );
+  }
+
+  /** What is wrong with arguments that were read for another revision; undefined when nothing is. */
+  faultOf(stored: Payload): Violation | undefined {
+    return storedViolation(this.#endpoint, this.#check, stored);
+  }
+
+  /** `text` is the JSON that the object came from: passed on as it is when no file was in it. */
+  #fromObject(
+    values: JsonObject,
+    text: string | undefined,
+    keeper: FileKeeper,
+  ): Payload | Promise<Payload> {
+    const names = Object.keys(this.#endpoint.files);
+    if (names.length === 0) {
+      const { violations, count } = this.#check(values, text);
+      this.#refuse(violations, count);
+      return { json: text ?? JSON.stringify(values), files: [] };
+    }
+    const fields = { ...values };
+    const given = new Map<string, GivenFile[]>();
+    const violations: Violation[] = [];
+    for (const name of names.filter((each) => Object.hasOwn(fields, each))) {
+      const list = Array.isArray(fields[name]) ? fields[name] : [fields[name]];
+      given.set(name, []);
+      for (const value of list) {
+        const file = fileFromDataUrl(value);
+        if (typeof file === "string") {
+          violations.push({ field: name, description: file });
+        } else {
+          given.get(name)?.push(file);
+        }
+      }
+      delete fields[name];
+    }
+    this.#refuse(violations);
+    return keepLarge(this.#assemble(fields, given), keeper);
+  }
+
+  async #fromForm(
+    contentType: string,
+    chunks: AsyncIterable<Uint8Array>,
+    options: FormOptions,
+  ): Promise<Payload> {
+    const taker = new FormTaker(this.#endpoint, options);
+    const { keeper, maxHeldBytes } = options;
+    try {
+      await readMultipart(contentType, chunks, { taker, maxTextBytes: maxHeldBytes });
+      this.#refuse(taker.violations);
+      return await keepLarge(this.#assemble(taker.fields, taker.files), keeper);
+    } catch (err) {
+      await keeper.release({ json: "", files: taker.kept });
+      throw err;
+    }
+  }
+
+  #assemble(fields: JsonObject, given: ReadonlyMap<string, readonly GivenFile[]>): Payload {
+    const checked = this.#check(fields);
+    const violations = [...checked.violations];
+    const files: GivenFile[] = [];
+    for (const [name, argument] of Object.entries(this.#endpoint.files)) {
+      const list = given.get(name);
+      const violation = fileViolation(argument, list);
+      if (violation !== undefined) {
+        violations.push({ field: name, description: violation });
+      } else if (list) {
+        const indices = list.map((file) => files.push(file) - 1);
+        fields[name] = argument.array ? indices : (indices[0] ?? null);
+      }
+    }
+    const undescribed = checked.count - checked.violations.length;
+    this.#refuse(violations, violations.length + undescribed);
+    return { json: JSON.stringify(fields), files };
+  }
+
+  #refuse(violations: readonly Violation[], count = violations.length): void {
+    const [first] = violations;
+    if (first === undefined) {
+      return;
+    }
+    const others = count > 1 ? ` (and ${count - 1} more)` : "";
+    const place = first.field === "" ? "the arguments" : `argument ${JSON.stringify(first.field)}`;
+    throw problem(
+      "ARGUMENTS_INVALID",
+      `endpoint ${this.#endpoint.name}: ${place} ${first.description}${others}`,
+      { violations: violations.slice(0, MAX_VIOLATIONS) },
+    );
+  }
+}
+
+/** What comes before the parameters of a content type. */
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** Files that came as text are in memory whole; the large ones among them go where large ones are kept. */
+async function keepLarge(payload: Payload, keeper: FileKeeper): Promise<Payload> {
+  const files: GivenFile[] = [];
+  try {
+    for (const file of payload.files) {
+      const large = "data" in file && file.data.byteLength > INLINE_FILE_BYTES;
+      files.push(large ? await keepData(file, keeper) : file);
+    }
+    return { ...payload, files };
+  } catch (err) {
+    await keeper.release({ json: "", files });
+    throw err;
+  }
+}
+
+function keepData({ data, ...facts }: FileValue, keeper: FileKeeper): Promise<GivenFile> {
+  return keeper.keep(facts, once(data));
+}
+
+function parseObject(text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (err) {
+    const detail = err instanceof Error ? err.message : String(err);
+    throw problem("BODY_MALFORMED", `the body is not JSON: ${detail}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    const kind = Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`;
+    throw problem(
+      "BODY_MALFORMED",
+      `the body must be a JSON object of arguments by name, such as {"text": "…"}; it is ${kind}`,
+    );
+  }
+  return value as JsonObject;
+}

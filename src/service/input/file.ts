@@ -1,0 +1,88 @@
+import type { FileArgument } from "../../protocol/manifest.ts";
+import type { FileFacts, FileValue, StoredFile } from "../../protocol/messages.ts";
+
+const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),(.*)$/s;
+
+/**
+ * Reads a file that was given as text: a `data:` URL (RFC 2397). Answers the
+ * file, or what is wrong. Other URLs are not fetched: whoever may call the
+ * service could then make it look into the network that it runs in.
+ */
+export function fileFromDataUrl(value: unknown): FileValue | string {
+  if (typeof value !== "string") {
+    return "must be a file: send it as multipart/form-data, or as a data: URL";
+  }
+  const match = DATA_URL.exec(value);
+  if (match === null) {
+    return /^[a-z][a-z0-9+.-]*:/i.test(value)
+      ? "is a URL, and files are not fetched from URLs: send the file itself"
+      : "must be a file: send it as multipart/form-data, or as a data: URL";
+  }
+  const [, mediaType = "", options = "", body = ""] = match;
+  const contentType = mediaType === "" ? "text/plain" : mediaType;
+  try {
+    const data = options.toLowerCase().split(";").includes("base64")
+      ? Buffer.from(decodeURIComponent(body), "base64")
+      : Buffer.from(decodeURIComponent(body));
+    return { contentType, data };
+  } catch {
+    return "is a data: URL with broken percent-encoding";
+  }
+}
+
+/** What is wrong with the files given for an argument; undefined when nothing is. */
+export function fileViolation(
+  argument: FileArgument,
+  files: readonly (FileValue | StoredFile)[] | undefined,
+): string | undefined {
+  if (files === undefined) {
+    return argument.required ? "is required: send a file" : undefined;
+  }
+  if (!argument.array && files.length > 1) {
+    return `takes one file, ${files.length} were sent`;
+  }
+  const { minItems, maxItems, contentType, maxBytes } = argument;
+  if (minItems !== undefined && files.length < minItems) {
+    return `takes at least ${minItems} files, ${files.length} were sent`;
+  }
+  if (maxItems !== undefined && files.length > maxItems) {
+    return `takes at most ${maxItems} files, ${files.length} were sent`;
+  }
+  for (const file of files) {
+    const bytes = "blob" in file ? file.blob.size : file.data.byteLength;
+    if (contentType !== undefined && !accepts(contentType, file.contentType)) {
+      return `takes ${contentType}, ${nameOf(file)} is ${file.contentType}`;
+    }
+    if (maxBytes !== undefined && bytes > maxBytes) {
+      return tooLarge(maxBytes, { ...file, bytes });
+    }
+  }
+  return undefined;
+}
+
+/** What is wrong with a file of so many bytes. */
+export function tooLarge(maxBytes: number, file: FileFacts & { readonly bytes: number }): string {
+  return `takes files of at most ${maxBytes} bytes, ${nameOf(file)} has ${file.bytes}`;
+}
+
+function nameOf({ filename }: FileFacts): string {
+  return filename === undefined ? "a file" : JSON.stringify(filename);
+}
+
+/** Media types and ranges (RFC 9110, section 12.5.1). Bytes of unknown type are let through. */
+function accepts(range: string, contentType: string): boolean {
+  const given = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  if (given === "application/octet-stream" || given === "") {
+    return true;
+  }
+  return range
+    .toLowerCase()
+    .split(",")
+    .map((each) => each.trim())
+    .some(
+      (each) =>
+        each === "*/*" ||
+        each === given ||
+        (each.endsWith("/*") && given.startsWith(each.slice(0, -1))),
+    );
+}

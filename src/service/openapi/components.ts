@@ -1,0 +1,186 @@
+/** What all operations of the data plane share: schemas, parameters, error responses. */
+import { CATALOGUE } from "../../errors.ts";
+import type { JsonSchema } from "../../protocol/manifest.ts";
+
+const TASK_ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
+const CREATED = "2026-01-31T12:00:00.000Z";
+const EXPIRES = "2026-02-01T12:00:00.000Z";
+
+const time = (description: string) => ({ type: "string", format: "date-time", description });
+const timeOrNull = (description: string) => ({
+  type: ["string", "null"],
+  format: "date-time",
+  description,
+});
+
+const status = {
+  type: "string",
+  enum: ["queued", "running", "success", "failure", "cancelled"],
+  description: "The state of the task; the last three are final.",
+};
+
+const progress = {
+  type: "object",
+  description: "How far the function says it has come.",
+  required: ["fraction"],
+  properties: {
+    fraction: { type: "number", minimum: 0, maximum: 1 },
+    message: { type: "string", description: "What it is doing; may be empty." },
+  },
+};
+
+const failure = {
+  type: "object",
+  description: "Why the task failed.",
+  required: ["reason", "code", "message"],
+  properties: {
+    reason: { type: "string", enum: ["error", "timeout", "expired", "worker_lost"] },
+    code: {
+      type: "string",
+      description: "The code that `get` answers with.",
+      examples: ["internal"],
+    },
+    message: { type: "string", description: "What the function threw, or what happened to it." },
+  },
+};
+
+const taskId = {
+  type: "string",
+  maxLength: 64,
+  description: "The task's id, time-ordered and unguessable.",
+};
+
+const place = {
+  queue_position: {
+    type: "integer",
+    minimum: 0,
+    maximum: 1_000,
+    description:
+      "How many tasks would start before this one, up to 1,000; there while it waits for a worker.",
+  },
+  estimated_start: time("When it can be expected to start, where that can be said."),
+};
+
+export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
+  "tessera.Error": {
+    type: "object",
+    required: ["code", "message"],
+    properties: {
+      code: { type: "string", description: "A Connect code.", examples: ["not_found"] },
+      message: { type: "string", description: "What was wrong, and what to do." },
+      details: {
+        type: "array",
+        items: { $ref: "#/components/schemas/tessera.ErrorDetail" },
+      },
+    },
+  },
+  "tessera.ErrorDetail": {
+    type: "object",
+    description: "One `google.rpc` message; `debug` is its content as JSON.",
+    required: ["type"],
+    properties: {
+      type: {
+        type: "string",
+        examples: ["google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"],
+      },
+      value: { type: "string", description: "The message in base64." },
+      debug: {
+        type: "object",
+        properties: {
+          reason: { type: "string", enum: Object.keys(CATALOGUE) },
+          domain: { type: "string" },
+          metadata: { type: "object", additionalProperties: { type: "string" } },
+          fieldViolations: {
+            type: "array",
+            items: {
+              type: "object",
+              properties: { field: { type: "string" }, description: { type: "string" } },
+            },
+          },
+        },
+      },
+    },
+  },
+  "tessera.SubmittedTask": {
+    type: "object",
+    description: "A task that was accepted and stored.",
+    required: ["task_id", "status", "created_at", "expires_at"],
+    properties: {
+      task_id: taskId,
+      status,
+      created_at: time("When it was accepted."),
+      expires_at: time("When the task and its result are deleted."),
+      retry_of: { type: ["string", "null"], description: "The task that this one retries." },
+      ...place,
+    },
+    examples: [{ task_id: TASK_ID, status: "queued", created_at: CREATED, expires_at: EXPIRES }],
+  },
+  "tessera.Task": {
+    type: "object",
+    description: "A task and the state it is in.",
+    required: ["task_id", "status", "created_at", "expires_at"],
+    properties: {
+      task_id: taskId,
+      status,
+      created_at: time("When it was accepted."),
+      started_at: timeOrNull("When the last attempt began."),
+      finished_at: timeOrNull("When it reached its final state."),
+      expires_at: time("When the task and its result are deleted."),
+      attempt: { type: "integer", minimum: 0, description: "The last attempt, from 1; 0 before." },
+      priority: { type: "integer", description: "Tasks of a higher priority start first." },
+      run_at: timeOrNull("When it may be started first, unless that was at once."),
+      start_by: timeOrNull("It fails when it has not been started by then."),
+      progress: { ...progress, type: ["object", "null"] },
+      retry_of: { type: ["string", "null"], description: "The task that this one retries." },
+      failure: { ...failure, type: ["object", "null"] },
+      ...place,
+    },
+    examples: [
+      {
+        task_id: TASK_ID,
+        status: "running",
+        created_at: CREATED,
+        started_at: "2026-01-31T12:00:00.020Z",
+        expires_at: EXPIRES,
+        attempt: 1,
+        progress: { fraction: 0.5, message: "half way" },
+      },
+    ],
+  },
+  "tessera.CancelledTask": {
+    type: "object",
+    required: ["task_id", "status"],
+    properties: { task_id: taskId, status },
+    examples: [{ task_id: TASK_ID, status: "cancelled" }],
+  },
+  "tessera.TaskEvent": {
+    type: "object",
+    description: "The data of one event; the name of the event says which member is there.",
+    required: ["sequence", "time", "attempt"],
+    properties: {
+      sequence: {
+        type: ["integer", "string"],
+        description: "Its number in the log, also the event's id.",
+      },
+      time: time("When it happened."),
+      attempt: { type: "integer", minimum: 0 },
+      state: {
+        type: "object",
+        description: "The task came into another state.",
+        required: ["status"],
+        properties: { status, failure },
+      },
+      progress,
+      log: {
+        type: "object",
+        description: "The function wrote a log line.",
+        required: ["level", "message"],
+        properties: {
+          level: { type: "string", enum: ["debug", "info", "warn", "error"] },
+          message: { type: "string" },
+          fields: { type: "object" },
+        },
+      },
+    },
+  },
+};

@@ -1,0 +1,106 @@
+/** The parameters of the data plane, as components and as references to them. */
+import type { JsonSchema } from "../../protocol/manifest.ts";
+
+const wait = {
+  name: "wait",
+  in: "query",
+  schema: { type: "number", minimum: 0, maximum: 60 },
+  example: 30,
+};
+
+const DEFINITIONS = {
+  taskId: {
+    name: "task_id",
+    in: "query",
+    required: true,
+    description: "The id that submit answered.",
+    schema: { type: "string", minLength: 1, maxLength: 64 },
+  },
+  taskIdOrBody: {
+    name: "task_id",
+    in: "query",
+    description: "The id that submit answered. It may stand in the body instead.",
+    schema: { type: "string", minLength: 1, maxLength: 64 },
+  },
+  waitForChange: {
+    ...wait,
+    description: "Seconds to wait for the next change before answering.",
+  },
+  waitForEnd: {
+    ...wait,
+    description: "Seconds to wait for the end of the task before answering.",
+  },
+  abort: {
+    name: "abort",
+    in: "query",
+    description:
+      "Also cancel a task that is running: its signal aborts, then its worker is killed.",
+    schema: { type: "boolean", default: false },
+  },
+  idempotencyKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "The same key with the same body gives the first task again, with another body it is refused.",
+    schema: { type: "string", maxLength: 255 },
+  },
+  retryKey: {
+    name: "Idempotency-Key",
+    in: "header",
+    description:
+      "The same key for the same task gives the first retry again, for another task it is refused.",
+    schema: { type: "string", maxLength: 255 },
+  },
+  prefer: {
+    name: "Prefer",
+    in: "header",
+    description:
+      "`wait=20`: answer with the result if it is there within so many seconds, otherwise with 202.",
+    schema: { type: "string", pattern: "^wait=[0-9]+$" },
+    example: "wait=20",
+  },
+  priority: {
+    name: "priority",
+    in: "query",
+    description: "Tasks of a higher priority start first. Default: the endpoint's.",
+    schema: { type: "integer", minimum: -100, maximum: 100 },
+  },
+  runAt: {
+    name: "run_at",
+    in: "query",
+    description: "Do not start it before this time, at most 30 days ahead.",
+    schema: { type: "string", format: "date-time" },
+  },
+  delay: {
+    name: "delay",
+    in: "query",
+    description: "The same as `run_at`, in seconds from now; not both.",
+    schema: { type: "number", minimum: 0, maximum: 2_592_000 },
+  },
+  startBy: {
+    name: "start_by",
+    in: "query",
+    description:
+      "Do not start it after this time: a task that still waits then fails with the reason `expired`.",
+    schema: { type: "string", format: "date-time" },
+  },
+  startWithin: {
+    name: "start_within",
+    in: "query",
+    description: "The same as `start_by`, in seconds from now; not both.",
+    schema: { type: "number", exclusiveMinimum: 0, maximum: 31_536_000 },
+  },
+  lastEventId: {
+    name: "Last-Event-ID",
+    in: "header",
+    description: "Send only the events after this one.",
+    schema: { type: "string", pattern: "^[0-9]+$" },
+  },
+} as const satisfies { readonly [name: string]: JsonSchema };
+
+export const PARAMETERS: { readonly [name: string]: JsonSchema } = DEFINITIONS;
+
+/** References to shared parameters. */
+export function parameters(...names: (keyof typeof DEFINITIONS)[]): JsonSchema[] {
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}

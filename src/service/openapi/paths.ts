@@ -1,0 +1,208 @@
+/** The paths of one endpoint: the call, and for a task its whole life. */
+import type { Reason } from "../../errors.ts";
+import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
+import { requestBody, resultResponse } from "./endpoint.ts";
+import { failures } from "./failures.ts";
+import { componentReference } from "./hoist.ts";
+import { parameters } from "./parameters.ts";
+
+/** What can be wrong with arguments, wherever they are sent. */
+const ARGUMENTS: readonly Reason[] = [
+  ...(["ARGUMENTS_INVALID", "REQUEST_INVALID", "BODY_MALFORMED", "ENDPOINT_NOT_FOUND"] as const),
+  ...(["BODY_TOO_LARGE", "CONTENT_TYPE_UNSUPPORTED"] as const),
+];
+
+/** Why there may be nobody to do it now. */
+const NOT_NOW: readonly Reason[] = [
+  ...(["QUEUE_FULL", "DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED"] as const),
+];
+
+const CALL: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["NO_WORKER", "CALL_FAILED", "WORKER_LOST", "OUTPUT_INVALID"] as const),
+  ...(["RESULT_TOO_LARGE", "CALL_TIMEOUT"] as const),
+];
+
+const CALL_OF_TASK: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["IDEMPOTENCY_KEY_REUSED", "TOO_MANY_WAITING", "TASK_FAILED", "TASK_CANCELLED"] as const),
+  "CALL_TIMEOUT",
+];
+
+const SUBMIT: readonly Reason[] = [
+  ...ARGUMENTS,
+  ...NOT_NOW,
+  ...(["ENDPOINT_NOT_A_TASK", "IDEMPOTENCY_KEY_REUSED", "TASK_FAILED", "TASK_CANCELLED"] as const),
+];
+
+const TASK: readonly Reason[] = ["REQUEST_INVALID", "TASK_NOT_FOUND"];
+
+const GET: readonly Reason[] = [
+  ...TASK,
+  ...(["TASK_NOT_FINISHED", "TASK_CANCELLED", "TASK_FAILED", "TOO_MANY_WAITING"] as const),
+];
+
+const CANCEL: readonly Reason[] = [
+  ...TASK,
+  ...(["BODY_MALFORMED", "TASK_ALREADY_STARTED", "TASK_FINISHED"] as const),
+];
+
+const RETRY: readonly Reason[] = [
+  ...TASK,
+  ...NOT_NOW,
+  ...(["BODY_MALFORMED", "TASK_NOT_FINISHED", "IDEMPOTENCY_KEY_REUSED"] as const),
+];
+
+/** All paths of an endpoint. `authorization`: calls need a token. */
+export function endpointPaths(endpoint: EndpointManifest, authorization: boolean) {
+  const { name, kind, description } = endpoint;
+  const call = {
+    operationId: name,
+    tags: [name],
+    summary: kind === "api" ? `Call ${name}` : `Run ${name} and wait for it`,
+    ...(description ? { description } : {}),
+    ...(kind === "task" ? { parameters: parameters("idempotencyKey") } : {}),
+    requestBody: requestBody(endpoint),
+    responses: {
+      200: kind === "task" ? replayable(resultResponse(endpoint)) : resultResponse(endpoint),
+      ...failures(kind === "task" ? CALL_OF_TASK : CALL, authorization),
+    },
+  };
+  return {
+    [`/${name}`]: { post: call },
+    ...(kind === "task" ? taskPaths(endpoint, authorization) : {}),
+  };
+}
+
+function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
+  const { name } = endpoint;
+  const operation = (verb: string, summary: string, rest: JsonSchema) => ({
+    operationId: `${name}.${verb}`,
+    tags: [name],
+    summary,
+    ...rest,
+  });
+  const submit = operation("submit", `Queue a call of ${name}`, {
+    description: "Answers as soon as the task is stored, or with the result if `Prefer` asks.",
+    parameters: [
+      ...parameters("idempotencyKey", "prefer"),
+      ...parameters("priority", "runAt", "delay", "startBy", "startWithin"),
+    ],
+    requestBody: requestBody(endpoint),
+    responses: {
+      200: replayable(resultResponse(endpoint)),
+      202: acceptedResponse(),
+      ...failures(SUBMIT, authorization),
+    },
+  });
+  const status = operation("status", "Read the state of a task", {
+    parameters: parameters("taskId", "waitForChange"),
+    responses: {
+      200: json("The task.", "tessera.Task"),
+      ...failures([...TASK, "TOO_MANY_WAITING"], authorization),
+    },
+  });
+  const get = operation("get", "Fetch the result of a task", {
+    description: "Reading a result does not consume it. Before the end of the task it is refused.",
+    parameters: parameters("taskId", "waitForEnd"),
+    responses: {
+      200: resultResponse(endpoint),
+      ...failures(GET, authorization),
+    },
+  });
+  const events = operation("events", "Follow a task", {
+    description:
+      "Server-Sent Events named `state`, `progress` and `log`, until the task has ended.",
+    parameters: parameters("taskId", "lastEventId"),
+    responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
+  });
+  return {
+    [`/${name}/submit`]: { post: submit },
+    [`/${name}/status`]: { get: status },
+    [`/${name}/get`]: { get },
+    [`/${name}/cancel`]: bothMethods("post", cancelOperation(operation, authorization)),
+    [`/${name}/retry`]: bothMethods("put", retryOperation(operation, authorization)),
+    [`/${name}/events`]: { get: events },
+  };
+}
+
+type Operation = (verb: string, summary: string, rest: JsonSchema) => JsonSchema;
+
+function cancelOperation(operation: Operation, authorization: boolean): JsonSchema {
+  return operation("cancel", "Cancel a task", {
+    description: "A task that has started is cancelled only with `abort`.",
+    parameters: parameters("taskIdOrBody", "abort"),
+    requestBody: taskIdBody({ abort: { type: "boolean", default: false } }),
+    responses: {
+      200: json("The task is cancelled.", "tessera.CancelledTask"),
+      ...failures(CANCEL, authorization),
+    },
+  });
+}
+
+function retryOperation(operation: Operation, authorization: boolean): JsonSchema {
+  return operation("retry", "Run a finished task again", {
+    description: "Queues a new task with the same arguments; the original stays as it is.",
+    parameters: parameters("taskIdOrBody", "retryKey"),
+    requestBody: taskIdBody({}),
+    responses: { 202: acceptedResponse(), ...failures(RETRY, authorization) },
+  });
+}
+
+/** POST and PUT mean the same here; the second only needs an id of its own. */
+function bothMethods(main: "post" | "put", operation: JsonSchema) {
+  const other = main === "post" ? "put" : "post";
+  return {
+    [main]: operation,
+    [other]: { ...operation, operationId: `${operation.operationId}.${other}` },
+  };
+}
+
+function taskIdBody(properties: JsonSchema): JsonSchema {
+  const schema = { type: "object", properties: { task_id: { type: "string" }, ...properties } };
+  return { required: false, content: { "application/json": { schema } } };
+}
+
+function acceptedResponse(): JsonSchema {
+  return replayable({
+    ...json("The task is stored and will run.", "tessera.SubmittedTask"),
+    headers: {
+      Location: {
+        description: "Where the task's status is.",
+        schema: { type: "string", format: "uri-reference" },
+      },
+    },
+  });
+}
+
+/** An answer that says whether it is that of an earlier task. */
+function replayable(response: JsonSchema): JsonSchema {
+  return {
+    ...response,
+    headers: {
+      ...(response.headers as JsonSchema | undefined),
+      "Idempotent-Replayed": {
+        description: "`true` when an earlier task with the same key is given again.",
+        schema: { type: "string", enum: ["true"] },
+      },
+    },
+  };
+}
+
+function eventStream(): JsonSchema {
+  const example =
+    'id: 2\nevent: progress\ndata: {"sequence":2,"time":"2026-01-31T12:00:01Z","attempt":1,' +
+    '"progress":{"fraction":0.5,"message":"half way"}}\n\n';
+  const description = "The `data` of each event is JSON of the schema `tessera.TaskEvent`.";
+  return {
+    description: `The events of the task. ${description}`,
+    content: { "text/event-stream": { schema: { type: "string", description }, example } },
+  };
+}
+
+function json(description: string, component: string): JsonSchema {
+  const schema = { $ref: componentReference(component) };
+  return { description, content: { "application/json": { schema } } };
+}

@@ -1,0 +1,31 @@
+import type { EndpointManifest } from "../protocol/manifest.ts";
+import type { FileValue, Payload, StoredFile } from "../protocol/messages.ts";
+import { resultIsText } from "./schema.ts";
+
+/** A result that is no file. */
+export interface OutputText {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/**
+ * A result in the form in which the function gave it: files as they are, the
+ * string of an endpoint whose output is a string as text, everything else as
+ * JSON. `endpoint` is undefined when the service no longer has it.
+ */
+export function outputBody(
+  result: Payload,
+  endpoint: EndpointManifest | undefined,
+): FileValue | StoredFile | OutputText {
+  const [file = result.text] = result.files;
+  if (file) {
+    return file;
+  }
+  if (endpoint && resultIsText(endpoint)) {
+    const text: unknown = JSON.parse(result.json);
+    if (typeof text === "string") {
+      return { contentType: "text/plain; charset=utf-8", text };
+    }
+  }
+  return { contentType: "application/json", text: result.json };
+}

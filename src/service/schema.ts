@@ -1,0 +1,117 @@
+/**
+ * `/schema.json`: the endpoints of a service in the form that the Python
+ * clients of BentoML read once, before their first call. They look at `type`,
+ * `properties`, `required` and `items` only, and cannot follow references or
+ * choose among alternatives, so every schema is flat.
+ */
+import type {
+  EndpointManifest,
+  FileArgument,
+  FileSpec,
+  JsonSchema,
+  ServiceManifest,
+} from "../protocol/manifest.ts";
+import { flattenArguments, flattenSchema } from "./flatten.ts";
+
+/** The object of `/schema.json`. */
+export interface SchemaDocument {
+  readonly name: string;
+  readonly type: "service";
+  readonly description?: string;
+  readonly routes: readonly SchemaRoute[];
+}
+
+/** One endpoint in `/schema.json`. */
+export interface SchemaRoute {
+  readonly name: string;
+  /** Its path, such as `/summarize`. */
+  readonly route: string;
+  readonly is_task: boolean;
+  readonly description?: string;
+  /** The description again, under the name from which clients make help texts. */
+  readonly doc?: string;
+  readonly input: JsonSchema;
+  readonly output: JsonSchema;
+}
+
+/** Describes a service for clients that read `/schema.json`. */
+export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
+  return {
+    name: manifest.name,
+    type: "service",
+    ...(manifest.description ? { description: manifest.description } : {}),
+    routes: manifest.endpoints.map((endpoint) => ({
+      name: endpoint.name,
+      route: `/${endpoint.name}`,
+      is_task: endpoint.kind === "task",
+      ...(endpoint.description
+        ? { description: endpoint.description, doc: endpoint.description }
+        : {}),
+      input: inputSchema(endpoint),
+      output: outputSchema(endpoint),
+    })),
+  };
+}
+
+/**
+ * True when the result is sent as `text/plain`: its schema accepts strings and
+ * nothing else. Clients decide by `/schema.json` whether to parse an answer,
+ * so the server and that document must ask the same function.
+ */
+export function resultIsText(endpoint: EndpointManifest): boolean {
+  let isText = textResults.get(endpoint);
+  if (isText === undefined) {
+    isText = !endpoint.outputFile && outputSchema(endpoint).type === "string";
+    textResults.set(endpoint, isText);
+  }
+  return isText;
+}
+
+/** Asked with every answer, so worked out once per endpoint. */
+const textResults = new WeakMap<EndpointManifest, boolean>();
+
+function inputSchema(endpoint: EndpointManifest): JsonSchema {
+  const schema = flattenArguments(endpoint.input);
+  const properties: Record<string, unknown> = { ...schema.properties };
+  for (const [name, file] of Object.entries(endpoint.files)) {
+    properties[name] = fileArgumentSchema(file, properties[name]);
+  }
+  return { ...schema, properties };
+}
+
+function outputSchema(endpoint: EndpointManifest): JsonSchema {
+  if (endpoint.outputFile) {
+    return fileSchema(endpoint.outputFile);
+  }
+  const { schema, nullable } = flattenSchema(endpoint.output);
+  const { type, ...untyped } = schema;
+  return nullable && type === "string" ? untyped : schema;
+}
+
+function fileArgumentSchema(file: FileArgument, described: unknown): JsonSchema {
+  const { title, description } = (described ?? {}) as JsonSchema;
+  const annotations = {
+    ...(title ? { title } : {}),
+    ...(description ? { description } : {}),
+  };
+  if (!file.array) {
+    return { ...fileSchema(file), ...annotations };
+  }
+  return {
+    type: "array",
+    items: fileSchema(file),
+    ...(file.minItems === undefined ? {} : { minItems: file.minItems }),
+    ...(file.maxItems === undefined ? {} : { maxItems: file.maxItems }),
+    ...annotations,
+  };
+}
+
+function fileSchema(file: FileSpec): JsonSchema {
+  const [kind] = file.contentType?.split("/") ?? [];
+  const format = kind === "image" || kind === "audio" || kind === "video" ? kind : "binary";
+  return {
+    type: "file",
+    format,
+    ...(file.contentType ? { content_type: file.contentType } : {}),
+  };
+}

@@ -1,0 +1,100 @@
+import type { Accounts, Deed, Page } from "../../accounts/accounts.ts";
+import type { AuditRecord } from "../../accounts/organizations.ts";
+import { type Operation, query } from "../operation.ts";
+import { toPage } from "./rows.ts";
+
+export interface AuditEntry {
+  /** Such as `token.create`. */
+  readonly action: string;
+  readonly subjectId: string;
+  /** For people: a name or an e-mail address. */
+  readonly subject: string;
+  readonly details?: { readonly [name: string]: string };
+}
+
+const COLUMNS =
+  "organization_id, event_id, time_ms, action, actor, actor_id, address, subject_id, subject, details";
+
+/** All but the organization. */
+const VALUES = "?, CAST(? AS bigint), ?, ?, ?, ?, ?, ?, ?";
+
+function valuesOf({ eventId, nowMs, by }: Deed, entry: AuditEntry): (string | number)[] {
+  const { action, subjectId, subject, details = {} } = entry;
+  const token = by.token && { by_token: by.token.name, by_token_id: by.token.id };
+  const what = [subjectId, subject, JSON.stringify({ ...details, ...token })];
+  return [eventId, nowMs, action, by.name, by.id, by.address, ...what];
+}
+
+/** Writes the event of a deed in one organization. */
+export function* record(deed: Deed, organizationId: string, entry: AuditEntry): Operation<void> {
+  yield* query(
+    `INSERT INTO audit_events (${COLUMNS}) VALUES (?, ${VALUES})`,
+    organizationId,
+    ...valuesOf(deed, entry),
+  );
+}
+
+/** Writes the event of a deed in every organization of a person. */
+export function* recordForUser(deed: Deed, userId: string, entry: AuditEntry): Operation<void> {
+  yield* query(
+    `INSERT INTO audit_events (${COLUMNS})
+     SELECT organization_id, ${VALUES} FROM memberships WHERE user_id = ?`,
+    ...valuesOf(deed, entry),
+    userId,
+  );
+}
+
+/** Writes the event of a deed in all organizations. */
+export function* recordEverywhere(deed: Deed, entry: AuditEntry): Operation<void> {
+  yield* query(
+    `INSERT INTO audit_events (${COLUMNS}) SELECT organization_id, ${VALUES} FROM organizations`,
+    ...valuesOf(deed, entry),
+  );
+}
+
+export function* recordAuditEvent(
+  parameters: Parameters<Accounts["recordAuditEvent"]>[0],
+): Operation<void> {
+  yield* record(parameters, parameters.organizationId, parameters);
+}
+
+interface AuditRow {
+  readonly event_id: string;
+  readonly time_ms: number;
+  readonly action: string;
+  readonly actor: string;
+  readonly address: string;
+  readonly subject_id: string;
+  readonly subject: string;
+  readonly details: string;
+}
+
+export function* listAuditEvents({
+  organizationId,
+  limit,
+  after,
+}: Parameters<Accounts["listAuditEvents"]>[0]): Operation<Page<AuditRecord>> {
+  const rows = yield* query<AuditRow>(
+    `SELECT event_id, time_ms, action, actor, address, subject_id, subject, details
+     FROM audit_events WHERE organization_id = ? ${after === undefined ? "" : "AND event_id < ?"}
+     ORDER BY event_id DESC LIMIT ?`,
+    organizationId,
+    ...(after === undefined ? [] : [after]),
+    limit + 1,
+  );
+  return toPage(rows.map(toAuditRecord), limit, ({ eventId }) => eventId);
+}
+
+function toAuditRecord(row: AuditRow): AuditRecord {
+  const { action, actor, address, subject } = row;
+  return {
+    eventId: row.event_id,
+    timeMs: row.time_ms,
+    action,
+    actor,
+    address,
+    subjectId: row.subject_id,
+    subject,
+    details: JSON.parse(row.details) as AuditRecord["details"],
+  };
+}

@@ -1,0 +1,168 @@
+/** Deployments as rows; whoever writes one holds the organization's lock. */
+import type { Deed } from "../../accounts/accounts.ts";
+import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
+import { type Operation, query } from "../operation.ts";
+
+export interface DeploymentRow {
+  readonly deployment_id: string;
+  readonly organization_id: string;
+  readonly organization: string;
+  readonly name: string;
+  readonly requires_token: number;
+  readonly created_at_ms: number;
+  readonly created_by: string;
+  readonly updated_at_ms: number;
+  readonly desired_state: DesiredState;
+  readonly target_revision: number | null;
+  readonly min_workers: number;
+  readonly max_workers: number;
+  readonly memory_mib: number;
+  readonly cpu: number;
+  readonly environment: string;
+  readonly version: number;
+}
+
+export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
+    d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
+    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.version`;
+
+export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
+  FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
+
+export function toDeployment(row: DeploymentRow): DeploymentRecord {
+  return {
+    deploymentId: row.deployment_id,
+    organizationId: row.organization_id,
+    organization: row.organization,
+    name: row.name,
+    authorization: row.requires_token === 1,
+    createdAtMs: row.created_at_ms,
+    createdBy: row.created_by,
+    updatedAtMs: row.updated_at_ms,
+    desiredState: row.desired_state,
+    targetRevision: row.target_revision ?? undefined,
+    settings: {
+      minWorkers: row.min_workers,
+      maxWorkers: row.max_workers,
+      memoryMib: row.memory_mib,
+      cpu: row.cpu,
+      env: JSON.parse(row.environment) as { [name: string]: string },
+    },
+    version: row.version,
+  };
+}
+
+/** Whether a change would switch off the authorization of a deployment that may not be opened. */
+export function opensWrongly(
+  { deploymentId, authorization }: DeploymentRecord,
+  change: { readonly authorization?: boolean; readonly openable?: Openable },
+): boolean {
+  const opens = authorization && change.authorization === false;
+  return opens && change.openable !== undefined && !change.openable.includes(deploymentId);
+}
+
+/** A deployment before anything was deployed, with the settings that it has by default. */
+export function newDeployment({
+  organizationId,
+  organization,
+  deploymentId,
+  name,
+  authorization,
+  nowMs,
+  by,
+}: Omit<Deed, "eventId"> & {
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly deploymentId: string;
+  readonly name: string;
+  readonly authorization: boolean;
+}): DeploymentRecord {
+  return {
+    deploymentId,
+    organizationId,
+    organization,
+    name,
+    authorization,
+    createdAtMs: nowMs,
+    createdBy: by.name,
+    updatedAtMs: nowMs,
+    desiredState: "running",
+    targetRevision: undefined,
+    settings: { minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1, env: {} },
+    version: 1,
+  };
+}
+
+/** What of a deployment may change, and how it is stored. */
+const CHANGING = {
+  requires_token: ({ authorization }) => authorization,
+  updated_at_ms: ({ updatedAtMs }) => updatedAtMs,
+  desired_state: ({ desiredState }) => desiredState,
+  target_revision: ({ targetRevision }) => targetRevision,
+  min_workers: ({ settings }) => settings.minWorkers,
+  max_workers: ({ settings }) => settings.maxWorkers,
+  memory_mib: ({ settings }) => settings.memoryMib,
+  cpu: ({ settings }) => settings.cpu,
+  environment: ({ settings }) => JSON.stringify(settings.env),
+  version: ({ version }) => version,
+} as const satisfies Record<
+  string,
+  (deployment: DeploymentRecord) => string | number | boolean | undefined
+>;
+
+const COLUMNS = Object.keys(CHANGING);
+
+export function* insertDeployment(deployment: DeploymentRecord): Operation<void> {
+  const fixed = "organization_id, deployment_id, name, created_at_ms, created_by";
+  yield* query(
+    `INSERT INTO deployments (${fixed}, ${COLUMNS.join(", ")})
+     VALUES (?, ?, ?, ?, ?, ${COLUMNS.map(() => "?").join(", ")})`,
+    deployment.organizationId,
+    deployment.deploymentId,
+    deployment.name,
+    deployment.createdAtMs,
+    deployment.createdBy,
+    ...Object.values(CHANGING).map((stored) => stored(deployment)),
+  );
+}
+
+/** Stores what of a deployment may have changed. */
+export function* storeDeployment(deployment: DeploymentRecord): Operation<void> {
+  yield* query(
+    `UPDATE deployments SET ${COLUMNS.map((column) => `${column} = ?`).join(", ")}
+     WHERE organization_id = ? AND deployment_id = ?`,
+    ...Object.values(CHANGING).map((stored) => stored(deployment)),
+    deployment.organizationId,
+    deployment.deploymentId,
+  );
+}
+
+export function* countDeployments(organizationId: string): Operation<number> {
+  const [row] = yield* query<{ count: number }>(
+    "SELECT count(*) AS count FROM deployments WHERE organization_id = ?",
+    organizationId,
+  );
+  return row?.count ?? 0;
+}
+
+/** For the audit log: settings that changed, with their new values; of the environment only its names. */
+export function changesBetween(
+  before: DeploymentRecord,
+  after: DeploymentRecord,
+): { readonly [name: string]: string } {
+  const shown = ({ settings }: DeploymentRecord): [string, string][] => [
+    ["min_workers", String(settings.minWorkers)],
+    ["max_workers", String(settings.maxWorkers)],
+    ["memory_mib", String(settings.memoryMib)],
+    ["cpu", String(settings.cpu)],
+  ];
+  const old = new Map(shown(before));
+  const changed = shown(after).filter(([name, value]) => old.get(name) !== value);
+  const { env } = after.settings;
+  return {
+    ...Object.fromEntries(changed),
+    ...(JSON.stringify(env) !== JSON.stringify(before.settings.env) && {
+      env: Object.keys(env).join(" "),
+    }),
+  };
+}

@@ -1,0 +1,175 @@
+import type { Accounts, Page } from "../../accounts/accounts.ts";
+import type { DeploymentRecord, Organizations } from "../../accounts/organizations.ts";
+import { type Operation, query } from "../operation.ts";
+import { record } from "./audit.ts";
+import { announce } from "./changes.ts";
+import {
+  changesBetween,
+  countDeployments,
+  type DeploymentRow,
+  insertDeployment,
+  newDeployment,
+  opensWrongly,
+  SELECT_DEPLOYMENTS,
+  storeDeployment,
+  toDeployment,
+} from "./deployment-rows.ts";
+import { lockOrganization } from "./locks.ts";
+import { toPage } from "./rows.ts";
+
+export function* createDeployment(
+  parameters: Parameters<Accounts["createDeployment"]>[0],
+): Operation<Awaited<ReturnType<Organizations["createDeployment"]>>> {
+  const { organizationId, deploymentId, name, authorization, nowMs } = parameters;
+  const organization = yield* lockOrganization(organizationId);
+  if (organization === undefined) {
+    throw new Error(`a deployment was created in organization ${organizationId}, which is gone`);
+  }
+  if (yield* findDeployment({ organizationId, name })) {
+    return { outcome: "name_taken" };
+  }
+  if ((yield* countDeployments(organizationId)) >= parameters.limit) {
+    return { outcome: "limit" };
+  }
+  const deployment = newDeployment({ ...parameters, organization: organization.name });
+  yield* insertDeployment(deployment);
+  yield* record(parameters, organizationId, {
+    action: "deployment.create",
+    subjectId: deploymentId,
+    subject: name,
+    details: { authorization: String(authorization) },
+  });
+  yield* announce(nowMs, { kind: "deployment", id: deploymentId });
+  return { outcome: "created", deployment };
+}
+
+export function* findDeployment(
+  parameters: Parameters<Accounts["findDeployment"]>[0],
+): Operation<DeploymentRecord | undefined> {
+  const [organization, value] =
+    "organizationId" in parameters
+      ? ["?", parameters.organizationId]
+      : ["(SELECT organization_id FROM organizations WHERE name = ?)", parameters.organization];
+  const [row] = yield* query<DeploymentRow>(
+    `${SELECT_DEPLOYMENTS} WHERE d.organization_id = ${organization} AND d.name = ?`,
+    value,
+    parameters.name,
+  );
+  return row && toDeployment(row);
+}
+
+export function* listDeployments({
+  organizationId,
+  limit,
+  after = "",
+}: Parameters<Accounts["listDeployments"]>[0]): Operation<Page<DeploymentRecord>> {
+  const rows = yield* query<DeploymentRow>(
+    `${SELECT_DEPLOYMENTS} WHERE d.organization_id = ? AND d.name > ? ORDER BY d.name LIMIT ?`,
+    organizationId,
+    after,
+    limit + 1,
+  );
+  return toPage(rows.map(toDeployment), limit, ({ name }) => name);
+}
+
+export function* updateDeployment(
+  parameters: Parameters<Accounts["updateDeployment"]>[0],
+): Operation<Awaited<ReturnType<Organizations["updateDeployment"]>>> {
+  const { organizationId, name, settings: update = {}, nowMs, version } = parameters;
+  yield* lockOrganization(organizationId);
+  const before = yield* findDeployment({ organizationId, name });
+  if (before === undefined) {
+    return { outcome: "not_found" };
+  }
+  if (version !== undefined && version !== before.version) {
+    return { outcome: "version_conflict" };
+  }
+  if (opensWrongly(before, parameters)) {
+    return { outcome: "not_openable" };
+  }
+  const { deploymentId } = before;
+  const { authorization = before.authorization } = parameters;
+  const settings = { ...before.settings, ...update };
+  if (settings.minWorkers > settings.maxWorkers) {
+    return { outcome: "workers_contradict" };
+  }
+  const deployment = {
+    ...before,
+    authorization,
+    settings,
+    updatedAtMs: nowMs,
+    version: before.version + 1,
+  };
+  yield* storeDeployment(deployment);
+  yield* record(parameters, organizationId, {
+    action: "deployment.update",
+    subjectId: deploymentId,
+    subject: name,
+    details: { ...changesBetween(before, deployment), authorization: String(authorization) },
+  });
+  yield* announce(nowMs, { kind: "deployment", id: deploymentId });
+  return { outcome: "updated", deployment };
+}
+
+/**
+ * Tokens that name the deployment lose it. One with no other left opens
+ * nothing: a new deployment of the same name is another one. What the
+ * deployment had besides is deleted later; see `hosting/hosting.ts`.
+ *
+ * A task that is being submitted at this moment may be missed by the count: it
+ * is lost like those of a deletion by force.
+ */
+export function* deleteDeployment(
+  parameters: Parameters<Accounts["deleteDeployment"]>[0],
+): Operation<Awaited<ReturnType<Organizations["deleteDeployment"]>>> {
+  const { organizationId, name, force = false, nowMs } = parameters;
+  yield* lockOrganization(organizationId);
+  const found = yield* findDeployment({ organizationId, name });
+  if (found === undefined) {
+    return { outcome: "not_found" };
+  }
+  const { deploymentId } = found;
+  const { queued, running } = yield* countLiveTasks(deploymentId);
+  if (!force && queued + running > 0) {
+    return { outcome: "has_tasks", queued, running };
+  }
+  for (const table of ["deployments", "token_deployments", "deployment_secrets"]) {
+    yield* query(
+      `DELETE FROM ${table} WHERE organization_id = ? AND deployment_id = ?`,
+      organizationId,
+      deploymentId,
+    );
+  }
+  yield* query(
+    `INSERT INTO deleted_deployments (organization_id, deployment_id, deleted_at_ms, look_after_ms)
+     VALUES (?, ?, ?, ?)`,
+    organizationId,
+    deploymentId,
+    nowMs,
+    nowMs,
+  );
+  yield* record(parameters, organizationId, {
+    action: "deployment.delete",
+    subjectId: deploymentId,
+    subject: name,
+    ...(force && { details: { queued: String(queued), running: String(running) } }),
+  });
+  yield* announce(nowMs, { kind: "deployment", id: deploymentId });
+  return { outcome: "deleted", deploymentId };
+}
+
+/** By the indexes that claims use: 0 and 1 are queued tasks, 2 is a running one. */
+function* countLiveTasks(
+  deploymentId: string,
+): Operation<{ readonly queued: number; readonly running: number }> {
+  const counts: number[] = [];
+  for (const status of [0, 1, 2]) {
+    const [row] = yield* query<{ count: number }>(
+      `SELECT count(*) AS count FROM live_tasks WHERE deployment_id = ? AND status = ${status}`,
+      deploymentId,
+    );
+    counts.push(row?.count ?? 0);
+  }
+  const [scheduled = 0, ready = 0, running = 0] = counts;
+  return { queued: scheduled + ready, running };
+}

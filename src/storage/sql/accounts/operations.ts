@@ -1,0 +1,110 @@
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { OperationsOf } from "../operation.ts";
+import { listAuditEvents, recordAuditEvent } from "./audit.ts";
+import { listChanges } from "./changes.ts";
+import { findCredential, recordUses } from "./credential.ts";
+import {
+  createDeployment,
+  deleteDeployment,
+  findDeployment,
+  listDeployments,
+  updateDeployment,
+} from "./deployments.ts";
+import {
+  answerDeviceLogin,
+  createDeviceLogin,
+  findDeviceLogin,
+  redeemDeviceLogin,
+} from "./device-logins.ts";
+import {
+  acceptInvitation,
+  deleteInvitation,
+  findInvitation,
+  invite,
+  listInvitations,
+} from "./invitations.ts";
+import { createLoginCode, redeemLoginCode } from "./login-codes.ts";
+import { changeRole, listMembers, removeMember } from "./members.ts";
+import {
+  createOrganization,
+  findOrganization,
+  listOrganizations,
+  updateOrganization,
+} from "./organizations.ts";
+import { pruneAccounts } from "./prune.ts";
+import {
+  announceKeys,
+  getSealed,
+  listSealed,
+  replaceDigest,
+  replaceSealed,
+  rotateToken,
+} from "./secrets.ts";
+import { closeSession, confirmSession, findSession, openSession } from "./sessions.ts";
+import { setPassword } from "./set-password.ts";
+import { needsSetup, putSetupCode, setUp } from "./setup.ts";
+import { getToken } from "./token-rows.ts";
+import { createToken, deleteToken, listPersonalTokens, listTokens, updateToken } from "./tokens.ts";
+import { findIdentity, findUser, linkIdentity, recordFailedSignIn } from "./users.ts";
+
+/** Operations of one statement that only reads: they need no transaction around them. */
+export const READS = {
+  needsSetup,
+  findUser,
+  findIdentity,
+  findSession,
+  findOrganization,
+  listOrganizations,
+  listMembers,
+  listInvitations,
+  findInvitation,
+  findDeployment,
+  listDeployments,
+  listAuditEvents,
+  getToken,
+  listTokens,
+  getSealed,
+  findCredential,
+  listSealed,
+  findDeviceLogin,
+  listChanges,
+} as const satisfies Partial<OperationsOf<Accounts>>;
+
+/** Every operation of the port. */
+export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
+  ...READS,
+  putSetupCode,
+  setUp,
+  linkIdentity,
+  openSession,
+  confirmSession,
+  closeSession,
+  setPassword,
+  recordFailedSignIn,
+  createOrganization,
+  updateOrganization,
+  changeRole,
+  removeMember,
+  invite,
+  deleteInvitation,
+  acceptInvitation,
+  createDeployment,
+  updateDeployment,
+  deleteDeployment,
+  recordAuditEvent,
+  createToken,
+  listPersonalTokens,
+  updateToken,
+  deleteToken,
+  rotateToken,
+  replaceDigest,
+  replaceSealed,
+  announceKeys,
+  recordUses,
+  createLoginCode,
+  redeemLoginCode,
+  createDeviceLogin,
+  answerDeviceLogin,
+  redeemDeviceLogin,
+  pruneAccounts,
+};

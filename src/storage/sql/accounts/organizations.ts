@@ -1,0 +1,162 @@
+import type { Accounts, Page } from "../../accounts/accounts.ts";
+import type { OrganizationRecord, Organizations } from "../../accounts/organizations.ts";
+import type { Role } from "../../accounts/people.ts";
+import { type Operation, query } from "../operation.ts";
+import { record } from "./audit.ts";
+import { announce } from "./changes.ts";
+import { lockOrganization } from "./locks.ts";
+import { type OrganizationRow, toOrganization, toPage } from "./rows.ts";
+
+const COLUMNS =
+  "organization_id, name, display_name, created_at_ms, monitoring_enabled, reveal_enabled";
+
+/** Undefined when the name is taken. */
+export function* addOrganization(organization: {
+  readonly organizationId: string;
+  readonly name: string;
+  readonly displayName: string;
+  readonly nowMs: number;
+}): Operation<OrganizationRecord | undefined> {
+  const [row] = yield* query<OrganizationRow>(
+    `INSERT INTO organizations (organization_id, name, display_name, created_at_ms)
+     VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
+    organization.organizationId,
+    organization.name,
+    organization.displayName,
+    organization.nowMs,
+  );
+  return row && toOrganization(row);
+}
+
+/** Who is a member already stays what they are. */
+export function* addMember(member: {
+  readonly organizationId: string;
+  readonly userId: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly nowMs: number;
+}): Operation<void> {
+  yield* query(
+    `INSERT INTO memberships (organization_id, user_id, email, role, joined_at_ms)
+     VALUES (?, ?, ?, ?, ?) ON CONFLICT (organization_id, user_id) DO NOTHING`,
+    member.organizationId,
+    member.userId,
+    member.email,
+    member.role,
+    member.nowMs,
+  );
+}
+
+export function* createOrganization(
+  parameters: Parameters<Accounts["createOrganization"]>[0],
+): Operation<Awaited<ReturnType<Organizations["createOrganization"]>>> {
+  const { organizationId, userId, nowMs } = parameters;
+  const [user] = yield* query<{ email: string }>(
+    "SELECT email FROM users WHERE user_id = ?",
+    userId,
+  );
+  if (user === undefined) {
+    throw new Error(`an organization was created for user ${userId}, who does not exist`);
+  }
+  const organization = yield* addOrganization(parameters);
+  if (organization === undefined) {
+    return { outcome: "name_taken" };
+  }
+  yield* addMember({ organizationId, userId, email: user.email, role: "admin", nowMs });
+  yield* record(parameters, organizationId, {
+    action: "organization.create",
+    subjectId: organizationId,
+    subject: organization.name,
+    details: { admin: user.email },
+  });
+  yield* announce(nowMs, { kind: "user", id: userId });
+  return { outcome: "created", organization };
+}
+
+export function* findOrganization(
+  parameters: Parameters<Accounts["findOrganization"]>[0],
+): Operation<OrganizationRecord | undefined> {
+  const [column, value] =
+    "name" in parameters
+      ? ["name", parameters.name]
+      : ["organization_id", parameters.organizationId];
+  const [row] = yield* query<OrganizationRow>(
+    `SELECT ${COLUMNS} FROM organizations WHERE ${column} = ?`,
+    value,
+  );
+  return row && toOrganization(row);
+}
+
+export function* listOrganizations({
+  limit,
+  after = "",
+}: Parameters<Accounts["listOrganizations"]>[0]): Operation<
+  Page<OrganizationRecord & { readonly members: number }>
+> {
+  const rows = yield* query<OrganizationRow & { readonly members: number }>(
+    `SELECT ${COLUMNS}, (SELECT count(*) FROM memberships m
+       WHERE m.organization_id = organizations.organization_id) AS members
+     FROM organizations WHERE name > ? ORDER BY name LIMIT ?`,
+    after,
+    limit + 1,
+  );
+  const organizations = rows.map((row) => ({ ...toOrganization(row), members: row.members }));
+  return toPage(organizations, limit, ({ name }) => name);
+}
+
+export function* updateOrganization(
+  parameters: Parameters<Accounts["updateOrganization"]>[0],
+): Operation<OrganizationRecord | undefined> {
+  const { organizationId, nowMs } = parameters;
+  const before = yield* lockOrganization(organizationId);
+  if (before === undefined) {
+    return undefined;
+  }
+  const {
+    displayName = before.displayName,
+    revealEnabled = before.revealEnabled,
+    monitoringEnabled = before.monitoringEnabled,
+  } = parameters;
+  const after = { ...before, displayName, revealEnabled, monitoringEnabled };
+  yield* query(
+    `UPDATE organizations SET display_name = ?, reveal_enabled = ?, monitoring_enabled = ?
+     WHERE organization_id = ?`,
+    displayName,
+    revealEnabled,
+    monitoringEnabled,
+    organizationId,
+  );
+  if (!revealEnabled) {
+    yield* query(
+      "UPDATE token_secrets SET sealed = NULL WHERE organization_id = ? AND sealed IS NOT NULL",
+      organizationId,
+    );
+  }
+  yield* record(parameters, organizationId, {
+    action: "organization.update",
+    subjectId: organizationId,
+    subject: before.name,
+    details: changesBetween(before, after),
+  });
+  yield* announce(nowMs, { kind: "organization", id: organizationId });
+  return after;
+}
+
+const FIELDS = {
+  displayName: "display_name",
+  revealEnabled: "reveal_enabled",
+  monitoringEnabled: "monitoring_enabled",
+} as const;
+
+/** The fields that changed, with their new values. */
+function changesBetween(
+  before: OrganizationRecord,
+  after: OrganizationRecord,
+): { [name: string]: string } {
+  const fields = Object.keys(FIELDS) as (keyof typeof FIELDS)[];
+  return Object.fromEntries(
+    fields
+      .filter((field) => before[field] !== after[field])
+      .map((field) => [FIELDS[field], String(after[field])]),
+  );
+}

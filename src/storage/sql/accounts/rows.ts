@@ -1,0 +1,34 @@
+/** How the rows that several operations read become records of the port. */
+import type { Page } from "../../accounts/accounts.ts";
+import type { OrganizationRecord } from "../../accounts/organizations.ts";
+
+export interface OrganizationRow {
+  readonly organization_id: string;
+  readonly name: string;
+  readonly display_name: string;
+  readonly created_at_ms: number;
+  readonly monitoring_enabled: number;
+  readonly reveal_enabled: number;
+}
+
+export function toOrganization(row: OrganizationRow): OrganizationRecord {
+  return {
+    organizationId: row.organization_id,
+    name: row.name,
+    displayName: row.display_name,
+    createdAtMs: row.created_at_ms,
+    monitoringEnabled: row.monitoring_enabled === 1,
+    revealEnabled: row.reveal_enabled === 1,
+  };
+}
+
+/** A page of at most `limit` of rows, of which one more was asked for than the page has. */
+export function toPage<Item>(
+  items: readonly Item[],
+  limit: number,
+  keyOf: (item: Item) => string,
+): Page<Item> {
+  const page = items.slice(0, limit);
+  const last = page.at(-1);
+  return { items: page, next: items.length > limit && last ? keyOf(last) : undefined };
+}

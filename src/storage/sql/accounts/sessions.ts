@@ -1,0 +1,118 @@
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { Membership, NewSession, Role, SessionRecord } from "../../accounts/people.ts";
+import { type Operation, prepared, query } from "../operation.ts";
+import { recordForUser } from "./audit.ts";
+import { announce } from "./changes.ts";
+
+export function* insertSession({
+  userId,
+  session,
+  nowMs,
+}: {
+  readonly userId: string;
+  readonly session: NewSession;
+  readonly nowMs: number;
+}): Operation<void> {
+  yield* query(
+    `INSERT INTO sessions
+       (session_id, digest, user_id, created_at_ms, authenticated_at_ms, expires_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    session.sessionId,
+    session.digest,
+    userId,
+    nowMs,
+    session.authenticatedAtMs ?? nowMs,
+    session.expiresAtMs,
+  );
+}
+
+export function* openSession(parameters: Parameters<Accounts["openSession"]>[0]): Operation<void> {
+  const { userId, by } = parameters;
+  yield* insertSession(parameters);
+  yield* recordForUser(parameters, userId, {
+    action: "sign_in",
+    subjectId: userId,
+    subject: by.name,
+  });
+}
+
+interface SessionRow {
+  readonly session_id: string;
+  readonly user_id: string;
+  readonly email: string;
+  readonly created_at_ms: number;
+  readonly authenticated_at_ms: number;
+  readonly expires_at_ms: number;
+  /** `<id> <name> <role>` of each, with commas between. */
+  readonly memberships: string | null;
+}
+
+const FIND = `
+  SELECT s.session_id, s.user_id, u.email, s.created_at_ms, s.authenticated_at_ms, s.expires_at_ms,
+    (SELECT string_agg(o.organization_id || ' ' || o.name || ' ' || m.role, ',')
+     FROM memberships m JOIN organizations o ON o.organization_id = m.organization_id
+     WHERE m.user_id = s.user_id) AS memberships
+  FROM sessions s JOIN users u ON u.user_id = s.user_id
+  WHERE s.digest = ? AND s.expires_at_ms > ?`;
+
+export function* findSession({
+  digest,
+  nowMs,
+}: Parameters<Accounts["findSession"]>[0]): Operation<SessionRecord | undefined> {
+  const [row] = yield* prepared<SessionRow>("find_session", FIND, digest, nowMs);
+  return (
+    row && {
+      kind: "session",
+      sessionId: row.session_id,
+      userId: row.user_id,
+      email: row.email,
+      memberships: toMemberships(row.memberships),
+      createdAtMs: row.created_at_ms,
+      authenticatedAtMs: row.authenticated_at_ms,
+      expiresAtMs: row.expires_at_ms,
+    }
+  );
+}
+
+/** By name. Neither ids nor names nor roles have a space or a comma in them. */
+function toMemberships(text: string | null): Membership[] {
+  const memberships = (text?.split(",") ?? []).map((membership) => {
+    const [organizationId = "", organization = "", role] = membership.split(" ");
+    return { organizationId, organization, role: role as Role };
+  });
+  return memberships.sort((one, other) => (one.organization < other.organization ? -1 : 1));
+}
+
+export function* confirmSession({
+  sessionId,
+  nowMs,
+}: Parameters<Accounts["confirmSession"]>[0]): Operation<void> {
+  const confirmed = yield* query(
+    `UPDATE sessions SET authenticated_at_ms = ? WHERE session_id = ? AND authenticated_at_ms < ?
+     RETURNING session_id`,
+    nowMs,
+    sessionId,
+    nowMs,
+  );
+  if (confirmed.length > 0) {
+    yield* announce(nowMs, { kind: "session", id: sessionId });
+  }
+}
+
+export function* closeSession(
+  parameters: Parameters<Accounts["closeSession"]>[0],
+): Operation<void> {
+  const { sessionId, nowMs, by } = parameters;
+  const [closed] = yield* query<{ user_id: string }>(
+    "DELETE FROM sessions WHERE session_id = ? RETURNING user_id",
+    sessionId,
+  );
+  if (closed !== undefined) {
+    yield* recordForUser(parameters, closed.user_id, {
+      action: "sign_out",
+      subjectId: closed.user_id,
+      subject: by.name,
+    });
+    yield* announce(nowMs, { kind: "session", id: sessionId });
+  }
+}

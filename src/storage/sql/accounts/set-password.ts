@@ -1,0 +1,66 @@
+/**
+ * A password is changed because somebody else may know it. So whatever was
+ * made with it, and can still become more, ends in the same transaction:
+ * sessions, and logins of the command line that were allowed and wait to be
+ * redeemed. Personal tokens are in use by programs; they end when that is
+ * asked for.
+ */
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { PasswordChange } from "../../accounts/people.ts";
+import { type Operation, query } from "../operation.ts";
+import { record } from "./audit.ts";
+import { announce } from "./changes.ts";
+import { lockOrganization } from "./locks.ts";
+import { MAX_IDS_LISTED } from "./members.ts";
+import { deletePersonalTokens } from "./tokens.ts";
+
+export function* setPassword(
+  parameters: Parameters<Accounts["setPassword"]>[0],
+): Operation<PasswordChange | undefined> {
+  const { userId, passwordHash, exceptSessionId = "", revokeTokens = false, nowMs } = parameters;
+  const organizations = yield* query<{ organization_id: string }>(
+    "SELECT organization_id FROM memberships WHERE user_id = ? ORDER BY organization_id",
+    userId,
+  );
+  for (const { organization_id: organizationId } of organizations) {
+    yield* lockOrganization(organizationId);
+  }
+  const [user] = yield* query<{ email: string }>(
+    "UPDATE users SET password_hash = ? WHERE user_id = ? RETURNING email",
+    passwordHash,
+    userId,
+  );
+  if (user === undefined) {
+    return undefined;
+  }
+  const ended = yield* query(
+    "DELETE FROM sessions WHERE user_id = ? AND session_id <> ? RETURNING session_id",
+    userId,
+    exceptSessionId,
+  );
+  const tokenIds: string[] = [];
+  for (const { organization_id: organizationId } of organizations) {
+    const key = [organizationId, userId] as const;
+    yield* query("DELETE FROM login_codes WHERE organization_id = ? AND user_id = ?", ...key);
+    yield* query("DELETE FROM device_logins WHERE organization_id = ? AND user_id = ?", ...key);
+    const ids = revokeTokens ? yield* deletePersonalTokens(organizationId, userId) : [];
+    tokenIds.push(...ids);
+    yield* record(parameters, organizationId, {
+      action: "password.change",
+      subjectId: userId,
+      subject: user.email,
+      ...(revokeTokens && {
+        details: {
+          personal_tokens_ended: String(ids.length),
+          token_ids: ids.slice(0, MAX_IDS_LISTED).join(" "),
+        },
+      }),
+    });
+  }
+  yield* announce(
+    nowMs,
+    { kind: "user", id: userId },
+    ...tokenIds.map((id) => ({ kind: "token", id }) as const),
+  );
+  return { endedSessions: ended.length, endedTokens: tokenIds.length };
+}

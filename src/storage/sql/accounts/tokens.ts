@@ -1,0 +1,286 @@
+import type { Accounts, Deed, Page } from "../../accounts/accounts.ts";
+import type { OrganizationRecord } from "../../accounts/organizations.ts";
+import type {
+  NewSecret,
+  TokenFields,
+  TokenKind,
+  TokenRecord,
+  Tokens,
+} from "../../accounts/tokens.ts";
+import { type Operation, query, type Value } from "../operation.ts";
+import { record } from "./audit.ts";
+import { announce } from "./changes.ts";
+import { lockOrganization } from "./locks.ts";
+import { toPage } from "./rows.ts";
+import { insertSecret } from "./secrets.ts";
+import { setDeployments, unknownDeployments } from "./token-deployments.ts";
+import { describeFields, fieldsOf, mergeFields } from "./token-fields.ts";
+import { getToken, SELECT_TOKEN, type TokenRow, toToken } from "./token-rows.ts";
+
+type CreateOutcome = Awaited<ReturnType<Tokens["createToken"]>>;
+
+export function* createToken(
+  parameters: Parameters<Accounts["createToken"]>[0],
+): Operation<CreateOutcome> {
+  const organization = yield* lockOrganization(parameters.organizationId);
+  return organization ? yield* addToken(organization, parameters) : { outcome: "not_member" };
+}
+
+/** Creates a token under the lock of its organization. */
+export function* addToken(
+  organization: OrganizationRecord,
+  token: Deed & {
+    readonly tokenId: string;
+    readonly kind: TokenKind;
+    readonly userId: string | undefined;
+    readonly fields: TokenFields;
+    readonly secret: NewSecret;
+    readonly limit: number;
+    readonly personalLimit: number;
+    /** How it came to be, for the audit log. */
+    readonly origin?: string;
+  },
+): Operation<CreateOutcome> {
+  const { organizationId } = organization;
+  const { tokenId, kind, userId, fields, secret, nowMs, by } = token;
+  if (kind === "personal" && !(yield* isMember(organizationId, userId))) {
+    return { outcome: "not_member" };
+  }
+  if (fields.access.monitoring && !organization.monitoringEnabled) {
+    return { outcome: "monitoring_disabled" };
+  }
+  const names = yield* unknownDeployments(organizationId, fields.deployments);
+  if (names.length > 0) {
+    return { outcome: "unknown_deployments", names };
+  }
+  const theirs = kind === "personal" ? yield* countPersonalTokens(organizationId, userId) : 0;
+  if (theirs >= token.personalLimit) {
+    return { outcome: "personal_limit" };
+  }
+  const [there] = yield* query<{ count: number }>(
+    "SELECT count(*) AS count FROM tokens WHERE organization_id = ?",
+    organizationId,
+  );
+  if ((there?.count ?? 0) >= token.limit) {
+    return { outcome: "limit" };
+  }
+  yield* query(
+    `INSERT INTO tokens (organization_id, token_id, kind, user_id, name, description,
+       developer_operations, protected_endpoint, monitoring, all_deployments, expires_at_ms,
+       not_before_ms, allowed_networks, created_at_ms, created_by, updated_at_ms, version)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
+    organizationId,
+    tokenId,
+    kind,
+    userId,
+    ...valuesOf(fields),
+    nowMs,
+    by.name,
+    nowMs,
+  );
+  yield* setDeployments({ organizationId, tokenId }, fields.deployments);
+  yield* insertSecret(organization, { tokenId, kind }, secret);
+  const origin = token.origin === undefined ? undefined : { origin: token.origin };
+  yield* record(token, organizationId, {
+    action: "token.create",
+    subjectId: tokenId,
+    subject: fields.name,
+    details: { kind, ...describeFields(fields), ...origin },
+  });
+  const created = yield* readBack({ organizationId, tokenId });
+  yield* announce(nowMs, { kind: "token", id: tokenId });
+  return { outcome: "created", token: created };
+}
+
+/** In the order of the columns, from the name to the networks. */
+function valuesOf(fields: TokenFields): Value[] {
+  const { access } = fields;
+  return [
+    fields.name,
+    fields.description,
+    access.developerOperations,
+    access.protectedEndpoint,
+    access.monitoring,
+    fields.allDeployments,
+    fields.expiresAtMs,
+    fields.notBeforeMs,
+    JSON.stringify(fields.allowedNetworks),
+  ];
+}
+
+function* isMember(organizationId: string, userId: string | undefined): Operation<boolean> {
+  const rows = yield* query(
+    "SELECT user_id FROM memberships WHERE organization_id = ? AND user_id = ?",
+    organizationId,
+    userId,
+  );
+  return rows.length > 0;
+}
+
+function* countPersonalTokens(
+  organizationId: string,
+  userId: string | undefined,
+): Operation<number> {
+  const [theirs] = yield* query<{ count: number }>(
+    `SELECT count(*) AS count FROM tokens
+     WHERE user_id = ? AND organization_id = ? AND kind = 'personal'`,
+    userId,
+    organizationId,
+  );
+  return theirs?.count ?? 0;
+}
+
+function* readBack(key: {
+  readonly organizationId: string;
+  readonly tokenId: string;
+}): Operation<TokenRecord> {
+  const token = yield* getToken(key);
+  if (token === undefined) {
+    throw new Error(`token ${key.tokenId} has no current value`);
+  }
+  return token;
+}
+
+export function* listTokens({
+  organizationId,
+  viewerId,
+  kind,
+  limit,
+  after,
+}: Parameters<Accounts["listTokens"]>[0]): Operation<Page<TokenRecord>> {
+  const own = viewerId === undefined ? "" : " OR t.user_id = ?";
+  const rows = yield* query<TokenRow>(
+    `${SELECT_TOKEN} AND (t.kind = 'organization'${own})
+     ${kind === undefined ? "" : "AND t.kind = ?"} ${after === undefined ? "" : "AND t.token_id < ?"}
+     ORDER BY t.token_id DESC LIMIT ?`,
+    organizationId,
+    ...[viewerId, kind, after].filter((value) => value !== undefined),
+    limit + 1,
+  );
+  return toPage(rows.map(toToken), limit, ({ tokenId }) => tokenId);
+}
+
+export function* listPersonalTokens({
+  userId,
+  nowMs,
+  limit,
+}: Parameters<Accounts["listPersonalTokens"]>[0]): Operation<
+  Awaited<ReturnType<Tokens["listPersonalTokens"]>>
+> {
+  const organizations = yield* query<{ organization_id: string; count: number }>(
+    `SELECT organization_id, count(*) AS count FROM tokens
+     WHERE user_id = ? AND kind = 'personal' AND expires_at_ms > ?
+     GROUP BY organization_id ORDER BY organization_id`,
+    userId,
+    nowMs,
+  );
+  const tokens: TokenRecord[] = [];
+  for (const { organization_id: organizationId } of organizations) {
+    if (tokens.length < limit) {
+      const rows = yield* query<TokenRow>(
+        `${SELECT_TOKEN} AND t.user_id = ? AND t.kind = 'personal' AND t.expires_at_ms > ?
+         ORDER BY t.token_id DESC LIMIT ?`,
+        organizationId,
+        userId,
+        nowMs,
+        limit - tokens.length,
+      );
+      tokens.push(...rows.map(toToken));
+    }
+  }
+  return { count: organizations.reduce((sum, { count }) => sum + Number(count), 0), tokens };
+}
+
+export function* updateToken(
+  parameters: Parameters<Accounts["updateToken"]>[0],
+): Operation<Awaited<ReturnType<Tokens["updateToken"]>>> {
+  const { organizationId, tokenId, version, nowMs } = parameters;
+  const organization = yield* lockOrganization(organizationId);
+  const before = yield* getToken({ organizationId, tokenId });
+  if (organization === undefined || before === undefined) {
+    return { outcome: "not_found" };
+  }
+  if (version !== undefined && version !== before.version) {
+    return { outcome: "version_conflict" };
+  }
+  if (parameters.fields.access?.monitoring && !organization.monitoringEnabled) {
+    return { outcome: "monitoring_disabled" };
+  }
+  const names = yield* unknownDeployments(organizationId, parameters.fields.deployments ?? []);
+  if (names.length > 0) {
+    return { outcome: "unknown_deployments", names };
+  }
+  const fields = mergeFields(before, parameters.fields);
+  yield* query(
+    `UPDATE tokens SET name = ?, description = ?, developer_operations = ?,
+       protected_endpoint = ?, monitoring = ?, all_deployments = ?, expires_at_ms = ?,
+       not_before_ms = ?, allowed_networks = ?, updated_at_ms = ?, version = version + 1
+     WHERE organization_id = ? AND token_id = ?`,
+    ...valuesOf(fields),
+    nowMs,
+    organizationId,
+    tokenId,
+  );
+  if (parameters.fields.deployments) {
+    yield* setDeployments({ organizationId, tokenId }, fields.deployments);
+  }
+  const token = yield* readBack({ organizationId, tokenId });
+  yield* record(parameters, organizationId, {
+    action: "token.update",
+    subjectId: tokenId,
+    subject: token.name,
+    details: describeFields(fieldsOf(token), fieldsOf(before)),
+  });
+  yield* announce(nowMs, { kind: "token", id: tokenId });
+  return { outcome: "updated", token };
+}
+
+export function* deleteToken(
+  parameters: Parameters<Accounts["deleteToken"]>[0],
+): Operation<boolean> {
+  const { organizationId, tokenId, nowMs } = parameters;
+  yield* lockOrganization(organizationId);
+  const [deleted] = yield* query<{ name: string; kind: string }>(
+    "DELETE FROM tokens WHERE organization_id = ? AND token_id = ? RETURNING name, kind",
+    organizationId,
+    tokenId,
+  );
+  if (deleted === undefined) {
+    return false;
+  }
+  for (const table of ["token_deployments", "token_secrets"]) {
+    yield* query(
+      `DELETE FROM ${table} WHERE organization_id = ? AND token_id = ?`,
+      organizationId,
+      tokenId,
+    );
+  }
+  yield* record(parameters, organizationId, {
+    action: "token.delete",
+    subjectId: tokenId,
+    subject: deleted.name,
+    details: { kind: deleted.kind },
+  });
+  yield* announce(nowMs, { kind: "token", id: tokenId });
+  return true;
+}
+
+/** Deletes what a person who leaves had there, under the organization's lock; answers the ids. */
+export function* deletePersonalTokens(organizationId: string, userId: string): Operation<string[]> {
+  const theirs = "organization_id = ? AND user_id = ? AND kind = 'personal'";
+  for (const table of ["token_deployments", "token_secrets"]) {
+    yield* query(
+      `DELETE FROM ${table} WHERE organization_id = ?
+         AND token_id IN (SELECT token_id FROM tokens WHERE ${theirs})`,
+      organizationId,
+      organizationId,
+      userId,
+    );
+  }
+  const rows = yield* query<{ token_id: string }>(
+    `DELETE FROM tokens WHERE ${theirs} RETURNING token_id`,
+    organizationId,
+    userId,
+  );
+  return rows.map((row) => row.token_id);
+}

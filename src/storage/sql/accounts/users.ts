@@ -1,0 +1,104 @@
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { User } from "../../accounts/people.ts";
+import { type Operation, query } from "../operation.ts";
+import { recordForUser } from "./audit.ts";
+
+interface UserRow {
+  readonly user_id: string;
+  readonly email: string;
+  readonly display_name: string;
+  readonly password_hash: string | null;
+  readonly created_at_ms: number;
+}
+
+const SELECT =
+  "SELECT u.user_id, u.email, u.display_name, u.password_hash, u.created_at_ms FROM users u";
+
+function toUser(row: UserRow | undefined): User | undefined {
+  return (
+    row && {
+      userId: row.user_id,
+      email: row.email,
+      displayName: row.display_name,
+      passwordHash: row.password_hash ?? undefined,
+      createdAtMs: row.created_at_ms,
+    }
+  );
+}
+
+/** False when somebody has this e-mail address already. */
+export function* insertUser(user: {
+  readonly userId: string;
+  readonly email: string;
+  readonly displayName: string;
+  readonly passwordHash?: string;
+  readonly nowMs: number;
+}): Operation<boolean> {
+  const rows = yield* query(
+    `INSERT INTO users (user_id, email, display_name, password_hash, created_at_ms)
+     VALUES (?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING RETURNING user_id`,
+    user.userId,
+    user.email,
+    user.displayName,
+    user.passwordHash,
+    user.nowMs,
+  );
+  return rows.length > 0;
+}
+
+export function* findUser(
+  parameters: Parameters<Accounts["findUser"]>[0],
+): Operation<User | undefined> {
+  const [column, value] =
+    "email" in parameters ? ["email", parameters.email] : ["user_id", parameters.userId];
+  const [row] = yield* query<UserRow>(`${SELECT} WHERE u.${column} = ?`, value);
+  return toUser(row);
+}
+
+export function* findIdentity({
+  issuer,
+  subject,
+}: Parameters<Accounts["findIdentity"]>[0]): Operation<User | undefined> {
+  const [row] = yield* query<UserRow>(
+    `${SELECT} JOIN identities i ON i.user_id = u.user_id WHERE i.issuer = ? AND i.subject = ?`,
+    issuer,
+    subject,
+  );
+  return toUser(row);
+}
+
+/** One that is linked to a person stays linked to that person. */
+export function* linkIdentity(
+  parameters: Parameters<Accounts["linkIdentity"]>[0],
+): Operation<void> {
+  const { issuer, subject, userId } = parameters;
+  const linked = yield* query(
+    `INSERT INTO identities (issuer, subject, user_id) VALUES (?, ?, ?)
+     ON CONFLICT (issuer, subject) DO NOTHING RETURNING user_id`,
+    issuer,
+    subject,
+    userId,
+  );
+  if (linked.length > 0) {
+    yield* recordForUser(parameters, userId, {
+      action: "identity.link",
+      subjectId: userId,
+      subject: parameters.by.name,
+      details: { issuer },
+    });
+  }
+}
+
+export function* recordFailedSignIn(
+  parameters: Parameters<Accounts["recordFailedSignIn"]>[0],
+): Operation<void> {
+  const user = yield* findUser({ email: parameters.email });
+  if (user !== undefined) {
+    yield* recordForUser(parameters, user.userId, {
+      action: "sign_in.failed",
+      subjectId: user.userId,
+      subject: user.email,
+      ...(parameters.details && { details: parameters.details }),
+    });
+  }
+}

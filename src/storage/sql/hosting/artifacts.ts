@@ -1,0 +1,144 @@
+/**
+ * Artifacts and the files they consist of. All of it happens under the
+ * organization's lock: whether a file is used, may be used, or is swept is
+ * decided by one transaction at a time.
+ */
+
+import type { ArtifactFile, EndpointSummary, NewArtifact } from "../../hosting/revisions.ts";
+import { type Operation, pieces, placeholders, query } from "../operation.ts";
+
+/** How long what nothing uses is kept: a deploy uploads first and makes the revision then. */
+export const KEPT_MS = 3_600_000;
+
+const MAX_AT_ONCE = 500;
+
+/** Digests in pieces of one length, so that their statement has one text; the last is filled up. */
+export function digestPieces(sha256: readonly string[]): string[][] {
+  return pieces(sha256, MAX_AT_ONCE).map((piece) => [
+    ...piece,
+    ...Array<string>(MAX_AT_ONCE - piece.length).fill(""),
+  ]);
+}
+
+export const DIGESTS = placeholders(1, MAX_AT_ONCE);
+
+type Adding =
+  | { readonly outcome: "added" }
+  | { readonly outcome: "files_missing" | "sizes_differ"; readonly files: readonly string[] };
+
+/** Makes an artifact one of the organization's, if all its files are there. */
+export function* addArtifact(
+  organizationId: string,
+  { digest, index, endpoints, files }: NewArtifact,
+): Operation<Adding> {
+  const [there] = yield* query(
+    "SELECT 1 AS there FROM artifacts WHERE organization_id = ? AND digest = ?",
+    organizationId,
+    digest,
+  );
+  if (there !== undefined) {
+    return { outcome: "added" };
+  }
+  const digests = [...new Set(files.map(({ sha256 }) => sha256))];
+  const sizes = yield* sizesOf(organizationId, digests);
+  const fault = faultOf(files, sizes);
+  if (fault !== undefined) {
+    return fault;
+  }
+  yield* query(
+    `INSERT INTO artifacts (organization_id, digest, index_text, endpoints, files, size_bytes)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    organizationId,
+    digest,
+    index,
+    JSON.stringify(endpoints.map(({ name, kind }): EndpointSummary => ({ name, kind }))),
+    files.length,
+    files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  );
+  for (const piece of digestPieces(digests)) {
+    yield* query(
+      `INSERT INTO artifact_references (organization_id, digest, blob_id)
+       SELECT organization_id, ?, blob_id FROM artifact_files
+       WHERE organization_id = ? AND state = 'ready' AND sha256 IN ${DIGESTS}`,
+      digest,
+      organizationId,
+      ...piece,
+    );
+    yield* query(
+      `UPDATE artifact_files SET reference_count = reference_count + 1, delete_after_ms = NULL
+       WHERE organization_id = ? AND state = 'ready' AND sha256 IN ${DIGESTS}`,
+      organizationId,
+      ...piece,
+    );
+  }
+  return { outcome: "added" };
+}
+
+/** Sizes of the files that can be used, by their digests. */
+function* sizesOf(
+  organizationId: string,
+  digests: readonly string[],
+): Operation<Map<string, number>> {
+  const sizes = new Map<string, number>();
+  for (const piece of digestPieces(digests)) {
+    const rows = yield* query<{ sha256: string; size_bytes: number }>(
+      `SELECT sha256, size_bytes FROM artifact_files
+       WHERE organization_id = ? AND state = 'ready' AND sha256 IN ${DIGESTS}`,
+      organizationId,
+      ...piece,
+    );
+    for (const { sha256, size_bytes } of rows) {
+      sizes.set(sha256, size_bytes);
+    }
+  }
+  return sizes;
+}
+
+function faultOf(
+  files: readonly ArtifactFile[],
+  sizes: ReadonlyMap<string, number>,
+): Adding | undefined {
+  const digests = (of: (file: ArtifactFile) => boolean): string[] => [
+    ...new Set(files.filter(of).map(({ sha256 }) => sha256)),
+  ];
+  const missing = digests(({ sha256 }) => !sizes.has(sha256));
+  if (missing.length > 0) {
+    return { outcome: "files_missing", files: missing };
+  }
+  const others = digests(({ sha256, sizeBytes }) => sizes.get(sha256) !== sizeBytes);
+  return others.length > 0 ? { outcome: "sizes_differ", files: others } : undefined;
+}
+
+/** Drops those of the artifacts that no revision has any more. */
+export function* dropArtifacts(
+  organizationId: string,
+  digests: readonly string[],
+  nowMs: number,
+): Operation<void> {
+  for (const digest of new Set(digests)) {
+    const [used] = yield* query(
+      "SELECT 1 AS used FROM revisions WHERE organization_id = ? AND digest = ? LIMIT 1",
+      organizationId,
+      digest,
+    );
+    if (used === undefined) {
+      yield* query(
+        `UPDATE artifact_files SET reference_count = reference_count - 1,
+           delete_after_ms = CASE WHEN reference_count <= 1 THEN CAST(? AS bigint) END
+         WHERE organization_id = ? AND blob_id IN (
+           SELECT blob_id FROM artifact_references WHERE organization_id = ? AND digest = ?)`,
+        nowMs + KEPT_MS,
+        organizationId,
+        organizationId,
+        digest,
+      );
+      for (const table of ["artifact_references", "artifacts"]) {
+        yield* query(
+          `DELETE FROM ${table} WHERE organization_id = ? AND digest = ?`,
+          organizationId,
+          digest,
+        );
+      }
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import type { DeploymentRecord } from "../../accounts/organizations.ts";
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { Revisions } from "../../hosting/revisions.ts";
+import { record } from "../accounts/audit.ts";
+import { announce } from "../accounts/changes.ts";
+import {
+  changesBetween,
+  countDeployments,
+  insertDeployment,
+  newDeployment,
+  opensWrongly,
+  storeDeployment,
+} from "../accounts/deployment-rows.ts";
+import { findDeployment } from "../accounts/deployments.ts";
+import { lockOrganization } from "../accounts/locks.ts";
+import { type Operation, query } from "../operation.ts";
+import { addArtifact } from "./artifacts.ts";
+import { addRevision } from "./revisions.ts";
+import { secretNames, storeSecrets } from "./secrets.ts";
+
+type Requested = Parameters<Hosting["createRevision"]>[0];
+type Answer = Awaited<ReturnType<Revisions["createRevision"]>>;
+
+/** Everything that can be refused is, before anything is written. */
+export function* createRevision(parameters: Requested): Operation<Answer> {
+  const { organizationId, name, deploymentId, nowMs, artifact } = parameters;
+  const organization = yield* lockOrganization(organizationId);
+  if (organization === undefined) {
+    throw new Error(`a revision was made in organization ${organizationId}, which is gone`);
+  }
+  const found = yield* findDeployment({ organizationId, name });
+  if (found === undefined ? yield* isDeleted(deploymentId) : found.deploymentId !== deploymentId) {
+    return { outcome: "conflict", deploymentId: found?.deploymentId };
+  }
+  if (found !== undefined && opensWrongly(found, parameters)) {
+    return { outcome: "not_openable" };
+  }
+  if (found === undefined && (yield* countDeployments(organizationId)) >= parameters.limit) {
+    return { outcome: "limit" };
+  }
+  const before =
+    found ??
+    newDeployment({ ...parameters, authorization: false, organization: organization.name });
+  const version = found === undefined ? 1 : found.version + 1;
+  const wanted = { ...changed(before, parameters), version };
+  if (wanted.settings.minWorkers > wanted.settings.maxWorkers) {
+    return { outcome: "workers_contradict" };
+  }
+  if (yield* hasTooManySecrets(parameters)) {
+    return { outcome: "too_many_secrets" };
+  }
+  const added = yield* addArtifact(organizationId, artifact);
+  if (added.outcome !== "added") {
+    return added;
+  }
+  const deployment = yield* addRevision(wanted, {
+    digest: artifact.digest,
+    createdBy: parameters.by.name,
+    kept: parameters.keptRevisions,
+  });
+  yield* found === undefined ? insertDeployment(deployment) : storeDeployment(deployment);
+  yield* storeSecrets(parameters);
+  yield* record(parameters, organizationId, {
+    action: "deployment.deploy",
+    subjectId: deploymentId,
+    subject: name,
+    details: detailsOf(parameters, { found, before, deployment }),
+  });
+  yield* announce(nowMs, { kind: "deployment", id: deploymentId });
+  return { outcome: "created", deployment, revision: deployment.targetRevision };
+}
+
+function* isDeleted(deploymentId: string): Operation<boolean> {
+  const rows = yield* query(
+    "SELECT 1 AS deleted FROM deleted_deployments WHERE deployment_id = ?",
+    deploymentId,
+  );
+  return rows.length > 0;
+}
+
+function changed(before: DeploymentRecord, parameters: Requested): DeploymentRecord {
+  const { authorization = before.authorization, settings, nowMs } = parameters;
+  return {
+    ...before,
+    authorization,
+    settings: { ...before.settings, ...settings },
+    updatedAtMs: nowMs,
+  };
+}
+
+function* hasTooManySecrets(parameters: Requested): Operation<boolean> {
+  const { secrets = {}, removeSecrets = [], maxSecrets } = parameters;
+  const names = new Set(yield* secretNames(parameters));
+  for (const name of removeSecrets) {
+    names.delete(name);
+  }
+  for (const name of Object.keys(secrets)) {
+    names.add(name);
+  }
+  return names.size > maxSecrets;
+}
+
+function detailsOf(
+  { secrets = {}, removeSecrets = [], artifact }: Requested,
+  deployments: {
+    readonly found: DeploymentRecord | undefined;
+    readonly before: DeploymentRecord;
+    readonly deployment: DeploymentRecord;
+  },
+): { readonly [name: string]: string } {
+  const { found, before, deployment } = deployments;
+  const names = Object.keys(secrets);
+  return {
+    revision: String(deployment.targetRevision),
+    digest: artifact.digest,
+    ...(found?.authorization !== deployment.authorization && {
+      authorization: String(deployment.authorization),
+    }),
+    ...changesBetween(before, deployment),
+    ...(names.length > 0 && { secrets: names.join(" ") }),
+    ...(removeSecrets.length > 0 && { removed_secrets: removeSecrets.join(" ") }),
+  };
+}

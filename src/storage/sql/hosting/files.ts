@@ -1,0 +1,217 @@
+import type { ArtifactFiles } from "../../hosting/files.ts";
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { ArtifactFile } from "../../hosting/revisions.ts";
+import { lockOrganization } from "../accounts/locks.ts";
+import { type Operation, placeholders, query } from "../operation.ts";
+import { DIGESTS, digestPieces } from "./artifacts.ts";
+
+export function* findMissingFiles({
+  organizationId,
+  sha256,
+  keptUntilMs,
+}: Parameters<Hosting["findMissingFiles"]>[0]): Operation<string[]> {
+  yield* lockOrganization(organizationId);
+  const missing = new Set(sha256);
+  for (const piece of digestPieces([...missing])) {
+    const rows = yield* query<{ sha256: string }>(
+      `SELECT sha256 FROM artifact_files
+       WHERE organization_id = ? AND state = 'ready' AND sha256 IN ${DIGESTS}`,
+      organizationId,
+      ...piece,
+    );
+    yield* query(
+      `UPDATE artifact_files SET delete_after_ms = ?
+       WHERE organization_id = ? AND state = 'ready' AND sha256 IN ${DIGESTS}
+         AND delete_after_ms < ?`,
+      keptUntilMs,
+      organizationId,
+      ...piece,
+      keptUntilMs,
+    );
+    for (const row of rows) {
+      missing.delete(row.sha256);
+    }
+  }
+  return [...missing];
+}
+
+export function* registerFile({
+  organizationId,
+  blobId,
+  sha256,
+  sizeBytes,
+  keptUntilMs,
+  maxBytes,
+}: Parameters<Hosting["registerFile"]>[0]): Operation<
+  Awaited<ReturnType<ArtifactFiles["registerFile"]>>
+> {
+  yield* lockOrganization(organizationId);
+  const [there] = yield* query(
+    `UPDATE artifact_files SET delete_after_ms = CASE
+       WHEN delete_after_ms < ? THEN CAST(? AS bigint) ELSE delete_after_ms END
+     WHERE organization_id = ? AND state = 'ready' AND sha256 = ? RETURNING blob_id`,
+    keptUntilMs,
+    keptUntilMs,
+    organizationId,
+    sha256,
+  );
+  if (there !== undefined) {
+    return { outcome: "there" };
+  }
+  const [usage] = yield* query<{ size_bytes: number }>(
+    "SELECT size_bytes FROM artifact_usage WHERE organization_id = ?",
+    organizationId,
+  );
+  if ((usage?.size_bytes ?? 0) + sizeBytes > maxBytes) {
+    return { outcome: "limit" };
+  }
+  yield* addUsage(organizationId, sizeBytes);
+  yield* query(
+    `INSERT INTO artifact_files (organization_id, blob_id, sha256, size_bytes, state, delete_after_ms)
+     VALUES (?, ?, ?, ?, 'uploading', ?)`,
+    organizationId,
+    blobId,
+    sha256,
+    sizeBytes,
+    keptUntilMs,
+  );
+  return { outcome: "registered" };
+}
+
+function* addUsage(organizationId: string, bytes: number): Operation<void> {
+  yield* query(
+    `INSERT INTO artifact_usage (organization_id, size_bytes) VALUES (?, ?)
+     ON CONFLICT (organization_id) DO UPDATE
+       SET size_bytes = artifact_usage.size_bytes + excluded.size_bytes`,
+    organizationId,
+    bytes,
+  );
+}
+
+/** Two uploads of one file may both be finished: the first one counts. */
+export function* finishFile({
+  organizationId,
+  blobId,
+  keptUntilMs,
+}: Parameters<Hosting["finishFile"]>[0]): Operation<
+  Awaited<ReturnType<ArtifactFiles["finishFile"]>>
+> {
+  yield* lockOrganization(organizationId);
+  const [file] = yield* query<{ sha256: string; state: string }>(
+    "SELECT sha256, state FROM artifact_files WHERE organization_id = ? AND blob_id = ?",
+    organizationId,
+    blobId,
+  );
+  if (file === undefined || file.state === "dying") {
+    return { outcome: "gone" };
+  }
+  yield* query(
+    `UPDATE artifact_files SET state = 'ready', delete_after_ms = ?
+     WHERE organization_id = ? AND blob_id = ? AND state = 'uploading' AND NOT EXISTS (
+       SELECT 1 FROM artifact_files other
+       WHERE other.organization_id = ? AND other.state = 'ready' AND other.sha256 = ?)`,
+    keptUntilMs,
+    organizationId,
+    blobId,
+    organizationId,
+    file.sha256,
+  );
+  // Of the file that counts, whichever that is, the time begins anew.
+  yield* query(
+    `UPDATE artifact_files SET delete_after_ms = ?
+     WHERE organization_id = ? AND state = 'ready' AND sha256 = ? AND delete_after_ms < ?`,
+    keptUntilMs,
+    organizationId,
+    file.sha256,
+    keptUntilMs,
+  );
+  return { outcome: "finished" };
+}
+
+export function* abandonFile({
+  organizationId,
+  blobId,
+  nowMs,
+}: Parameters<Hosting["abandonFile"]>[0]): Operation<void> {
+  yield* lockOrganization(organizationId);
+  yield* query(
+    `UPDATE artifact_files SET delete_after_ms = ?
+     WHERE organization_id = ? AND blob_id = ? AND state = 'uploading'`,
+    nowMs,
+    organizationId,
+    blobId,
+  );
+}
+
+export function* listArtifactFiles({
+  organizationId,
+  digest,
+}: Parameters<Hosting["listArtifactFiles"]>[0]): Operation<
+  (ArtifactFile & { readonly blobId: string })[]
+> {
+  const rows = yield* query<{ sha256: string; size_bytes: number; blob_id: string }>(
+    `SELECT f.sha256, f.size_bytes, f.blob_id
+     FROM artifact_references r JOIN artifact_files f
+       ON f.organization_id = r.organization_id || '' AND f.blob_id = r.blob_id
+     WHERE r.organization_id = ? AND r.digest = ?`,
+    organizationId,
+    digest,
+  );
+  return rows.map(({ sha256, size_bytes, blob_id }) => ({
+    sha256,
+    sizeBytes: size_bytes,
+    blobId: blob_id,
+  }));
+}
+
+export function* takeUnusedFiles({
+  nowMs,
+  againMs,
+  limit,
+}: Parameters<Hosting["takeUnusedFiles"]>[0]): Operation<
+  Awaited<ReturnType<ArtifactFiles["takeUnusedFiles"]>>
+> {
+  const [oldest] = yield* query<{ organization_id: string }>(
+    `SELECT organization_id FROM artifact_files WHERE delete_after_ms <= ?
+     ORDER BY delete_after_ms LIMIT 1`,
+    nowMs,
+  );
+  if (oldest === undefined) {
+    return undefined;
+  }
+  const organizationId = oldest.organization_id;
+  yield* lockOrganization(organizationId);
+  const rows = yield* query<{ blob_id: string }>(
+    `UPDATE artifact_files SET state = 'dying', delete_after_ms = ?
+     WHERE organization_id = ? AND blob_id IN (
+       SELECT blob_id FROM artifact_files WHERE delete_after_ms <= ? AND organization_id = ?
+       ORDER BY delete_after_ms LIMIT ?)
+     RETURNING blob_id`,
+    againMs,
+    organizationId,
+    nowMs,
+    organizationId,
+    limit,
+  );
+  return { organizationId, blobIds: rows.map(({ blob_id }) => blob_id) };
+}
+
+export function* forgetFiles({
+  organizationId,
+  blobIds,
+}: Parameters<Hosting["forgetFiles"]>[0]): Operation<void> {
+  yield* lockOrganization(organizationId);
+  for (const piece of digestPieces(blobIds)) {
+    const rows = yield* query<{ size_bytes: number }>(
+      `DELETE FROM artifact_files
+       WHERE organization_id = ? AND state = 'dying' AND blob_id IN ${placeholders(1, piece.length)}
+       RETURNING size_bytes`,
+      organizationId,
+      ...piece,
+    );
+    yield* addUsage(
+      organizationId,
+      rows.reduce((sum, { size_bytes }) => sum - size_bytes, 0),
+    );
+  }
+}

@@ -1,0 +1,43 @@
+import type { Page } from "../../accounts/accounts.ts";
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostedRecord } from "../../hosting/revisions.ts";
+import {
+  DEPLOYMENT_COLUMNS,
+  type DeploymentRow,
+  toDeployment,
+} from "../accounts/deployment-rows.ts";
+import { toPage } from "../accounts/rows.ts";
+import { type Operation, query } from "../operation.ts";
+
+interface HostedRow extends DeploymentRow {
+  readonly digest: string | null;
+}
+
+/** The digest is looked up for each row, by its key. */
+const SELECT = `SELECT ${DEPLOYMENT_COLUMNS},
+    (SELECT r.digest FROM revisions r WHERE r.organization_id = d.organization_id
+       AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision) AS digest
+  FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
+
+function toHosted(row: HostedRow): HostedRecord {
+  return { ...toDeployment(row), digest: row.digest ?? undefined };
+}
+
+export function* getHosted({
+  deploymentId,
+}: Parameters<Hosting["getHosted"]>[0]): Operation<HostedRecord | undefined> {
+  const [row] = yield* query<HostedRow>(`${SELECT} WHERE d.deployment_id = ?`, deploymentId);
+  return row && toHosted(row);
+}
+
+export function* listHosted({
+  limit,
+  after = "",
+}: Parameters<Hosting["listHosted"]>[0]): Operation<Page<HostedRecord>> {
+  const rows = yield* query<HostedRow>(
+    `${SELECT} WHERE d.deployment_id > ? ORDER BY d.deployment_id LIMIT ?`,
+    after,
+    limit + 1,
+  );
+  return toPage(rows.map(toHosted), limit, ({ deploymentId }) => deploymentId);
+}

@@ -1,0 +1,115 @@
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { LogLine, Logs, NewLogLine } from "../../hosting/logs.ts";
+import { type Operation, pieces, placeholders, query } from "../operation.ts";
+
+/** Of each deployment. */
+const MAX_LINES = 10_000;
+
+const MAX_LENGTH = 8_000;
+
+/** Lines in one statement. */
+const MAX_AT_ONCE = 100;
+
+const COLUMNS = "sequence, time_ms, node_id, worker, revision, stream, line";
+
+export function* appendLogs({
+  organizationId,
+  deploymentId,
+  nodeId,
+  lines,
+}: Parameters<Hosting["appendLogs"]>[0]): Operation<void> {
+  const kept = lines.slice(-MAX_LINES);
+  if (kept.length === 0) {
+    return;
+  }
+  // The row's lock is held until the commit: lines with later numbers come after these.
+  const [counter] = yield* query<{ last_sequence: number }>(
+    `INSERT INTO deployment_log_sequences (organization_id, deployment_id, last_sequence)
+     SELECT organization_id, deployment_id, CAST(? AS bigint) FROM deployments
+     WHERE organization_id = ? AND deployment_id = ?
+     ON CONFLICT (organization_id, deployment_id) DO UPDATE
+       SET last_sequence = deployment_log_sequences.last_sequence + excluded.last_sequence
+     RETURNING last_sequence`,
+    kept.length,
+    organizationId,
+    deploymentId,
+  );
+  if (counter === undefined) {
+    return;
+  }
+  const last = counter.last_sequence;
+  const first = last - kept.length + 1;
+  const rows = kept.map(({ timeMs, worker, revision, stream, text }, index) => [
+    organizationId,
+    deploymentId,
+    first + index,
+    timeMs,
+    nodeId,
+    worker,
+    revision,
+    stream,
+    text.slice(0, MAX_LENGTH),
+  ]);
+  for (const piece of pieces(rows, MAX_AT_ONCE)) {
+    yield* query(
+      `INSERT INTO deployment_logs (organization_id, deployment_id, ${COLUMNS})
+       VALUES ${placeholders(piece.length, 9)}`,
+      ...piece.flat(),
+    );
+  }
+  yield* query(
+    "DELETE FROM deployment_logs WHERE organization_id = ? AND deployment_id = ? AND sequence <= ?",
+    organizationId,
+    deploymentId,
+    last - MAX_LINES,
+  );
+}
+
+interface LineRow {
+  readonly sequence: number;
+  readonly time_ms: number;
+  readonly node_id: string;
+  readonly worker: string;
+  readonly revision: number;
+  readonly stream: NewLogLine["stream"];
+  readonly line: string;
+}
+
+export function* readLogs({
+  organizationId,
+  deploymentId,
+  afterSequence,
+  limit,
+}: Parameters<Hosting["readLogs"]>[0]): Operation<Awaited<ReturnType<Logs["readLogs"]>>> {
+  const [counter] = yield* query<{ last_sequence: number }>(
+    `SELECT last_sequence FROM deployment_log_sequences
+     WHERE organization_id = ? AND deployment_id = ?`,
+    organizationId,
+    deploymentId,
+  );
+  const lastSequence = counter?.last_sequence ?? 0;
+  const rows = yield* query<LineRow>(
+    `SELECT ${COLUMNS} FROM deployment_logs
+     WHERE organization_id = ? AND deployment_id = ? AND sequence > ? AND sequence <= ?
+     ORDER BY sequence ${afterSequence === undefined ? "DESC" : ""} LIMIT ?`,
+    organizationId,
+    deploymentId,
+    afterSequence ?? 0,
+    lastSequence,
+    limit,
+  );
+  const lines = rows.map(toLine);
+  return { lines: afterSequence === undefined ? lines.reverse() : lines, lastSequence };
+}
+
+function toLine(row: LineRow): LogLine {
+  return {
+    sequence: row.sequence,
+    timeMs: row.time_ms,
+    nodeId: row.node_id,
+    worker: row.worker,
+    revision: row.revision,
+    stream: row.stream,
+    text: row.line,
+  };
+}

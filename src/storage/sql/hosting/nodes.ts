@@ -1,0 +1,151 @@
+import type { DeploymentKey, Hosting } from "../../hosting/hosting.ts";
+import type { DeploymentReport, NodeRecord } from "../../hosting/nodes.ts";
+import { type Operation, pieces, placeholders, query } from "../operation.ts";
+
+/** Far more than share one database. */
+const MAX_NODES = 1_000;
+
+const MAX_REASON = 8_000;
+
+export function* beat({
+  nodeId,
+  url,
+  nowMs,
+  ttlMs,
+}: Parameters<Hosting["beat"]>[0]): Operation<number> {
+  // What a statement sees of the row that it writes differs between databases: others are counted.
+  const [row] = yield* query<{ others: number }>(
+    `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
+     ON CONFLICT (node_id) DO UPDATE
+       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms
+     RETURNING (
+       SELECT CAST(count(*) AS integer) FROM nodes AS n WHERE n.node_id <> ? AND n.expires_at_ms > ?
+     ) AS others`,
+    nodeId,
+    url,
+    nowMs,
+    nowMs + ttlMs,
+    nodeId,
+    nowMs,
+  );
+  return 1 + (row?.others ?? 0);
+}
+
+export function* listNodes({
+  nowMs,
+}: Parameters<Hosting["listNodes"]>[0]): Operation<NodeRecord[]> {
+  const rows = yield* query<{ node_id: string; url: string | null; started_at_ms: number }>(
+    `SELECT node_id, url, started_at_ms FROM nodes WHERE expires_at_ms > ?
+     ORDER BY expires_at_ms DESC LIMIT ${MAX_NODES}`,
+    nowMs,
+  );
+  const nodes = rows.map((row) => ({
+    nodeId: row.node_id,
+    url: row.url ?? undefined,
+    startedAtMs: row.started_at_ms,
+  }));
+  return nodes.sort((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
+}
+
+export function* endNode({ nodeId }: Parameters<Hosting["endNode"]>[0]): Operation<void> {
+  yield* query("DELETE FROM nodes WHERE node_id = ?", nodeId);
+  yield* query("DELETE FROM deployment_reports WHERE node_id = ?", nodeId);
+}
+
+/** In the order of their keys, so that nobody waits in a circle. */
+function ordered<Key extends DeploymentKey>(keys: readonly Key[]): Key[] {
+  const keyOf = ({ organizationId, deploymentId }: Key) => `${organizationId}/${deploymentId}`;
+  return keys.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+}
+
+export function* reportDeployments({
+  nodeId,
+  reports,
+}: Parameters<Hosting["reportDeployments"]>[0]): Operation<void> {
+  for (const report of ordered(reports)) {
+    yield* query(
+      `INSERT INTO deployment_reports (organization_id, deployment_id, node_id, status, reason,
+         revision, target_revision, workers)
+       SELECT organization_id, deployment_id, ?, ?, ?, CAST(? AS integer), CAST(? AS integer),
+         CAST(? AS integer)
+       FROM deployments WHERE organization_id = ? AND deployment_id = ?
+       ON CONFLICT (organization_id, deployment_id, node_id) DO UPDATE
+         SET status = excluded.status, reason = excluded.reason, revision = excluded.revision,
+           target_revision = excluded.target_revision, workers = excluded.workers`,
+      nodeId,
+      report.status,
+      report.reason.slice(0, MAX_REASON),
+      report.revision,
+      report.targetRevision,
+      report.workers,
+      report.organizationId,
+      report.deploymentId,
+    );
+  }
+}
+
+export function* withdrawReports({
+  nodeId,
+  deployments,
+}: Parameters<Hosting["withdrawReports"]>[0]): Operation<void> {
+  for (const { organizationId, deploymentId } of ordered(deployments)) {
+    yield* query(
+      `DELETE FROM deployment_reports
+       WHERE organization_id = ? AND deployment_id = ? AND node_id = ?`,
+      organizationId,
+      deploymentId,
+      nodeId,
+    );
+  }
+}
+
+interface ReportRow {
+  readonly deployment_id: string;
+  readonly status: DeploymentReport["status"];
+  readonly reason: string;
+  readonly revision: number | null;
+  readonly target_revision: number | null;
+  readonly workers: number;
+}
+
+/** Deployments in one statement. */
+const MAX_AT_ONCE = 100;
+
+/** What living nodes say, by deployment. */
+export function* liveReports(
+  organizationId: string,
+  deploymentIds: readonly string[],
+  nowMs: number,
+): Operation<Map<string, DeploymentReport[]>> {
+  const reports = new Map<string, DeploymentReport[]>();
+  for (const piece of pieces(deploymentIds, MAX_AT_ONCE)) {
+    const rows = yield* query<ReportRow>(
+      `SELECT r.deployment_id, r.status, r.reason, r.revision, r.target_revision, r.workers
+       FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
+       WHERE r.organization_id = ? AND r.deployment_id IN ${placeholders(1, piece.length)}
+         AND n.expires_at_ms > ?
+       ORDER BY r.deployment_id, r.node_id`,
+      organizationId,
+      ...piece,
+      nowMs,
+    );
+    for (const row of rows) {
+      const report = toReport(organizationId, row);
+      const { deploymentId } = report;
+      reports.set(deploymentId, [...(reports.get(deploymentId) ?? []), report]);
+    }
+  }
+  return reports;
+}
+
+function toReport(organizationId: string, row: ReportRow): DeploymentReport {
+  return {
+    organizationId,
+    deploymentId: row.deployment_id,
+    status: row.status,
+    reason: row.reason,
+    revision: row.revision ?? undefined,
+    targetRevision: row.target_revision ?? undefined,
+    workers: row.workers,
+  };
+}

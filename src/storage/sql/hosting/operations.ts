@@ -1,0 +1,61 @@
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { OperationsOf } from "../operation.ts";
+import { createRevision } from "./create-revision.ts";
+import {
+  abandonFile,
+  findMissingFiles,
+  finishFile,
+  forgetFiles,
+  listArtifactFiles,
+  registerFile,
+  takeUnusedFiles,
+} from "./files.ts";
+import { getHosted, listHosted } from "./hosted.ts";
+import { appendLogs, readLogs } from "./logs.ts";
+import { beat, endNode, listNodes, reportDeployments, withdrawReports } from "./nodes.ts";
+import { pruneHosting } from "./prune.ts";
+import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.ts";
+import { getSecrets, listSealedSecrets, replaceSealedSecret } from "./secrets.ts";
+import { describeDeployments } from "./state.ts";
+
+/** Operations of one statement: they need no transaction around them. */
+export const SINGLE = {
+  listRevisions,
+  getIndex,
+  getHosted,
+  listHosted,
+  getSecrets,
+  listSealedSecrets,
+  replaceSealedSecret,
+  listArtifactFiles,
+  beat,
+  listNodes,
+} as const satisfies Partial<OperationsOf<Hosting>>;
+
+/** Operations whose `nowMs` is for deciding who lives: where nodes share a database, by its clock. */
+export const BY_ONE_CLOCK: ReadonlySet<keyof Hosting> = new Set([
+  "beat",
+  "listNodes",
+  "describeDeployments",
+]);
+
+/** Every operation of the port. */
+export const HOSTING_OPERATIONS: OperationsOf<Hosting> = {
+  ...SINGLE,
+  createRevision,
+  rollBack,
+  setDesiredState,
+  findMissingFiles,
+  registerFile,
+  finishFile,
+  abandonFile,
+  takeUnusedFiles,
+  forgetFiles,
+  endNode,
+  reportDeployments,
+  withdrawReports,
+  describeDeployments,
+  appendLogs,
+  readLogs,
+  pruneHosting,
+};

@@ -1,0 +1,97 @@
+import type { DeploymentRecord } from "../../accounts/organizations.ts";
+import type { Hosting } from "../../hosting/hosting.ts";
+import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hosting/nodes.ts";
+import type { EndpointSummary } from "../../hosting/revisions.ts";
+import { type Operation, pieces, placeholders, query } from "../operation.ts";
+import { liveReports } from "./nodes.ts";
+
+/** Deployments in one statement. */
+const MAX_AT_ONCE = 100;
+
+export function* describeDeployments({
+  organizationId,
+  deployments,
+  nowMs,
+}: Parameters<Hosting["describeDeployments"]>[0]): Operation<DeploymentState[]> {
+  const ids = deployments.map(({ deploymentId }) => deploymentId);
+  const reports = yield* liveReports(organizationId, ids, nowMs);
+  const secretNames = new Map<string, string[]>();
+  const endpoints = new Map<string, EndpointSummary[]>();
+  for (const piece of pieces(ids, MAX_AT_ONCE)) {
+    const these = placeholders(1, piece.length);
+    const secrets = yield* query<{ deployment_id: string; name: string }>(
+      `SELECT deployment_id, name FROM deployment_secrets
+       WHERE organization_id = ? AND deployment_id IN ${these} ORDER BY deployment_id, name`,
+      organizationId,
+      ...piece,
+    );
+    for (const { deployment_id: id, name } of secrets) {
+      secretNames.set(id, [...(secretNames.get(id) ?? []), name]);
+    }
+    const rows = yield* query<{ deployment_id: string; endpoints: string }>(
+      `SELECT d.deployment_id, a.endpoints FROM deployments d
+         JOIN revisions r ON r.organization_id = d.organization_id || ''
+           AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision
+         JOIN artifacts a ON a.organization_id = d.organization_id || '' AND a.digest = r.digest
+       WHERE d.organization_id = ? AND d.deployment_id IN ${these}`,
+      organizationId,
+      ...piece,
+    );
+    for (const { deployment_id: id, endpoints: text } of rows) {
+      endpoints.set(id, JSON.parse(text) as EndpointSummary[]);
+    }
+  }
+  return deployments.map((deployment) => ({
+    ...aggregate(deployment, reports.get(deployment.deploymentId) ?? []),
+    secretNames: secretNames.get(deployment.deploymentId) ?? [],
+    endpoints: endpoints.get(deployment.deploymentId) ?? [],
+  }));
+}
+
+type Aggregate = Omit<DeploymentState, "secretNames" | "endpoints">;
+
+/** What the reports of all nodes come to. */
+function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentReport[]): Aggregate {
+  const serving = reports.filter(({ workers, status }) => workers > 0 || status === "ready");
+  const revisions = serving.flatMap(({ revision }) => revision ?? []);
+  return {
+    ...statusOf(deployment, reports),
+    revision: revisions.length > 0 ? Math.min(...revisions) : undefined,
+    workers: reports.reduce((sum, { workers }) => sum + workers, 0),
+    nodes: serving.length,
+  };
+}
+
+/**
+ * The first of these that holds: stopped; failed, when no node could start the
+ * target revision; starting, while a node has not got to it; degraded, when
+ * any node is, or failed where others did not; ready.
+ */
+function statusOf(
+  { desiredState, targetRevision }: DeploymentRecord,
+  reports: readonly DeploymentReport[],
+): { readonly status: HostingStatus; readonly reason: string } {
+  if (targetRevision === undefined) {
+    return { status: "stopped", reason: "nothing has been deployed yet" };
+  }
+  if (desiredState === "stopped") {
+    const workers = reports.reduce((sum, report) => sum + report.workers, 0);
+    const reason = workers === 0 ? "" : `${workers} workers are finishing what they run`;
+    return { status: "stopped", reason };
+  }
+  const current = reports.filter((report) => report.targetRevision === targetRevision);
+  const failed = current.filter(({ status }) => status === "failed");
+  const [failure] = failed;
+  if (failure !== undefined && failed.length === reports.length) {
+    return failure;
+  }
+  const starting = current.find(({ status }) => status === "starting" || status === "stopped");
+  if (starting !== undefined || current.length < reports.length || reports.length === 0) {
+    const waiting = reports.length === 0 ? "no node has taken it up yet" : "";
+    return { status: "starting", reason: failure?.reason ?? starting?.reason ?? waiting };
+  }
+  const degraded = failure ?? current.find(({ status }) => status === "degraded");
+  return degraded === undefined
+    ? { status: "ready", reason: "" }
+    : { status: "degraded", reason: degraded.reason };
+}

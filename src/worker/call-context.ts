@@ -1,0 +1,125 @@
+/**
+ * The context of one call. Most calls use little of it, so every part is made
+ * when it is first asked for.
+ */
+
+import type { AbortReason, Call } from "../protocol/messages.ts";
+import type { TaskContext, TaskLog } from "../sdk/context.ts";
+import type { EndpointKind } from "../sdk/options.ts";
+import type { Channel } from "./channel.ts";
+import { CallLog } from "./log.ts";
+import type { Meters } from "./meters.ts";
+import { ProgressReporter } from "./progress.ts";
+
+const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {
+  timeout: "the time of this call is up",
+  cancelled: "the task was cancelled",
+  shutdown: "the server is stopping",
+  caller_gone: "the caller is gone",
+};
+
+export class CallContext implements TaskContext {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly #channel: Channel;
+  readonly #meters: Meters;
+  readonly #endpoint: string;
+  readonly #id: number;
+  readonly #deadlineMs: number;
+  readonly #kind: EndpointKind;
+  readonly #trace: string | undefined;
+  #controller: AbortController | undefined;
+  #abortReason: AbortReason | undefined;
+  #reporter: ProgressReporter | undefined;
+  #progress: TaskContext["progress"] | undefined;
+  #log: CallLog | undefined;
+  #ended = false;
+
+  constructor(
+    { channel, meters }: { readonly channel: Channel; readonly meters: Meters },
+    call: Call,
+    kind: EndpointKind,
+  ) {
+    this.#channel = channel;
+    this.#meters = meters;
+    this.#endpoint = call.endpoint;
+    this.#id = call.id;
+    this.#deadlineMs = call.deadlineMs;
+    this.#kind = kind;
+    this.#trace = call.trace;
+    this.taskId = call.taskId;
+    this.attempt = call.attempt;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#abortReason !== undefined) {
+        this.#controller.abort(abortError(this.#abortReason));
+      }
+    }
+    return this.#controller.signal;
+  }
+
+  get progress(): TaskContext["progress"] {
+    this.#progress ??= this.#kind === "api" ? () => {} : this.#makeProgress();
+    return this.#progress;
+  }
+
+  get log(): TaskLog {
+    this.#log ??= new CallLog(this.#channel, this.#id);
+    return this.#log;
+  }
+
+  get metrics(): TaskContext["metrics"] {
+    return this.#meters.of(this.#endpoint);
+  }
+
+  get traceparent(): string | undefined {
+    return this.#trace?.split(" ", 1)[0];
+  }
+
+  get tracestate(): string | undefined {
+    return this.#trace?.slice(`${this.traceparent} `.length) || undefined;
+  }
+
+  get deadline(): Date {
+    return new Date(this.#deadlineMs);
+  }
+
+  /** Why the call was aborted, if it was. */
+  get abortReason(): AbortReason | undefined {
+    return this.#abortReason;
+  }
+
+  abort(reason: AbortReason): void {
+    if (this.#abortReason === undefined) {
+      this.#abortReason = reason;
+      this.#controller?.abort(abortError(reason));
+    }
+  }
+
+  /** Sends what waits; what comes later is dropped. */
+  end(): void {
+    this.#ended = true;
+    this.#reporter?.flush();
+    this.#log?.close();
+  }
+
+  #makeProgress(): TaskContext["progress"] {
+    const reporter = new ProgressReporter(this.#channel, this.#id);
+    this.#reporter = reporter;
+    return (fraction, message) => {
+      if (!this.#ended) {
+        reporter.report(fraction, message);
+      }
+    };
+  }
+}
+
+function abortError(reason: AbortReason): DOMException {
+  return new DOMException(
+    ABORT_MESSAGES[reason],
+    reason === "timeout" ? "TimeoutError" : "AbortError",
+  );
+}

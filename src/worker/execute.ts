@@ -1,0 +1,183 @@
+/**
+ * Executes calls: read the arguments, validate, run, validate the result,
+ * write it. Whatever goes wrong becomes the failure of that one call.
+ */
+
+import { SlotMap } from "../collections/slots.ts";
+import {
+  type AbortReason,
+  type Call,
+  type CallFailure,
+  INLINE_FILE_BYTES,
+  packPayload,
+  type SentPayload,
+} from "../protocol/messages.ts";
+import type { Executable, ReadyService } from "../sdk/describe.ts";
+import { CallContext } from "./call-context.ts";
+import { CallFiles } from "./call-files.ts";
+import type { Channel } from "./channel.ts";
+import {
+  argumentsInvalid,
+  callFailed,
+  outputInvalid,
+  outputRefused,
+  resultTooLarge,
+} from "./failure.ts";
+import type { Meters } from "./meters.ts";
+import type { Outbox } from "./outbox.ts";
+import {
+  type ResultOptions,
+  readArguments,
+  TooLargeError,
+  UnserialisableError,
+  writeFile,
+  writeJson,
+  writeText,
+} from "./payload.ts";
+
+type Outcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
+
+export interface ExecutorOptions {
+  readonly channel: Channel;
+  readonly outbox: Outbox;
+  readonly meters: Meters;
+  /** Larger results are refused here, before they leave the worker: files, and others. */
+  readonly maxFileBytes: number;
+  readonly maxResultBytes: number;
+  /** Where the folders of calls are. */
+  readonly scratchFolder: string;
+}
+
+export class Executor {
+  readonly #service: ReadyService;
+  readonly #channel: Channel;
+  readonly #outbox: Outbox;
+  readonly #options: ExecutorOptions;
+  /** Endpoints whose result is sent to callers as text, where it is a string. */
+  #textEndpoints: ReadonlySet<string> = new Set();
+  readonly #running = new SlotMap<number, CallContext>();
+  #idle: (() => void) | undefined;
+
+  constructor(service: ReadyService, options: ExecutorOptions) {
+    this.#service = service;
+    this.#channel = options.channel;
+    this.#outbox = options.outbox;
+    this.#options = options;
+  }
+
+  setTextEndpoints(endpoints: readonly string[]): void {
+    this.#textEndpoints = new Set(endpoints);
+  }
+
+  start(call: Call): void {
+    const executable = this.#service.endpoints.get(call.endpoint);
+    if (executable === undefined) {
+      const message = `service ${this.#service.manifest.name} has no endpoint ${call.endpoint}`;
+      const failure = { code: "not_found", reason: "ENDPOINT_NOT_FOUND", message } as const;
+      this.#outbox.add({ id: call.id, failure });
+      return;
+    }
+    const outlets = { channel: this.#channel, meters: this.#options.meters };
+    const ctx = new CallContext(outlets, call, executable.manifest.kind);
+    this.#running.set(call.id, ctx);
+    void this.#execute(executable, call, ctx);
+  }
+
+  abort(id: number, reason: AbortReason): void {
+    this.#running.get(id)?.abort(reason);
+  }
+
+  /** Calls back when no call is under way. */
+  whenIdle(idle: () => void): void {
+    if (this.#running.size === 0) {
+      idle();
+    } else {
+      this.#idle = idle;
+    }
+  }
+
+  async #execute(executable: Executable, call: Call, ctx: CallContext): Promise<void> {
+    let outcome: Outcome;
+    const { maxFileBytes, maxResultBytes, scratchFolder } = this.#options;
+    const callFiles = new CallFiles(scratchFolder, call.id);
+    const asText = this.#textEndpoints.has(call.endpoint);
+    try {
+      const options = { callFiles, maxFileBytes, maxResultBytes, asText };
+      outcome = await run(executable, call, { ctx, options });
+    } catch (err) {
+      outcome = {
+        failure:
+          err instanceof TooLargeError
+            ? resultTooLarge(call.endpoint, err.maxBytes)
+            : callFailed(err, ctx.abortReason),
+      };
+    }
+    callFiles.clear();
+    ctx.end();
+    this.#running.take(call.id);
+    this.#outbox.add(
+      "failure" in outcome
+        ? { id: call.id, failure: outcome.failure }
+        : { id: call.id, result: packPayload(outcome.result) },
+    );
+    if (this.#running.size === 0) {
+      this.#idle?.();
+    }
+  }
+}
+
+async function run(
+  executable: Executable,
+  call: Call,
+  { ctx, options }: { readonly ctx: CallContext; readonly options: ResultOptions },
+): Promise<Outcome> {
+  let given = readArguments(call.arguments, executable.arguments.files, options.callFiles);
+  if (given instanceof Promise) {
+    given = await given;
+  }
+  let checked = executable.arguments.validate(given);
+  if (checked instanceof Promise) {
+    checked = await checked;
+  }
+  if (checked.issues !== undefined) {
+    return { failure: argumentsInvalid(call.endpoint, checked.issues) };
+  }
+  const returned = await executable.run(checked.value, ctx);
+  return finish(executable, returned, { endpoint: call.endpoint, options });
+}
+
+async function finish(
+  { result }: Executable,
+  returned: unknown,
+  { endpoint, options }: { readonly endpoint: string; readonly options: ResultOptions },
+): Promise<Outcome> {
+  let value = returned;
+  if (result.schema !== undefined) {
+    let checked = result.schema["~standard"].validate(returned);
+    if (checked instanceof Promise) {
+      checked = await checked;
+    }
+    if (checked.issues !== undefined) {
+      return { failure: outputRefused(endpoint, checked.issues) };
+    }
+    value = checked.value;
+  }
+  try {
+    if (result.file !== undefined) {
+      return { result: await writeFile(value, result.file, options) };
+    }
+    const written = writeJson(value);
+    const { length } = written.json;
+    if (length > options.maxResultBytes) {
+      throw new TooLargeError(options.maxResultBytes);
+    }
+    return {
+      result: length > INLINE_FILE_BYTES ? await writeText(value, written.json, options) : written,
+    };
+  } catch (err) {
+    if (err instanceof UnserialisableError) {
+      return { failure: outputInvalid(`the result of ${endpoint} cannot be sent: ${err.message}`) };
+    }
+    throw err;
+  }
+}

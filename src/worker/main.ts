@@ -1,0 +1,96 @@
+/**
+ * The program that a node forks for each worker: it loads one service,
+ * executes the calls that the node sends, and reports what becomes of them
+ * (`../protocol/messages.ts`). It holds no state that outlives it: when it dies, for
+ * whatever reason, the node knows what was under way.
+ *
+ * States: waiting for `load`; loading; ready; stopping (after `stop`, until the
+ * last call has ended). An uncaught exception or unhandled rejection in user code ends the
+ * process by Node's own rules, with the error on stderr and a code that is not 0.
+ */
+import type { NodeMessage } from "../protocol/messages.ts";
+import { takeChannel } from "./channel.ts";
+import { speakToDeployer } from "./denied.ts";
+import { Executor } from "./execute.ts";
+import { messageOf } from "./failure.ts";
+import { loadService } from "./load.ts";
+import { Meters } from "./meters.ts";
+import { Outbox } from "./outbox.ts";
+
+type LoadMessage = Extract<NodeMessage, { type: "load" }>;
+
+const exit = process.exit.bind(process);
+let executor: Executor | undefined;
+/** The service that is being loaded: an exit now is a fault of its. */
+let loadingPath: string | undefined;
+
+const channel = takeChannel({ message: receive, disconnect: () => exit(1) });
+const meters = new Meters(channel);
+const outbox = new Outbox(channel, meters);
+
+// Ctrl-C and service managers send these to every process there is. When to end is the node's to say.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {});
+}
+
+process.once("exit", (code) => {
+  if (loadingPath !== undefined) {
+    const message = `${loadingPath}: the process exited with code ${code} while loading`;
+    channel.send({ type: "refused", message });
+  }
+  outbox.flush();
+});
+
+function receive(message: NodeMessage): void {
+  switch (message.type) {
+    case "load":
+      void load(message);
+      break;
+    case "calls":
+      for (const call of message.calls) {
+        executor?.start(call);
+      }
+      break;
+    case "text_results":
+      executor?.setTextEndpoints(message.endpoints);
+      break;
+    case "abort":
+      executor?.abort(message.id, message.reason);
+      break;
+    case "ping":
+      channel.send({ type: "pong", sequence: message.sequence });
+      break;
+    case "stop":
+      stop();
+      break;
+  }
+}
+
+async function load({ servicePath, code, isolated, ...options }: LoadMessage): Promise<void> {
+  loadingPath = servicePath;
+  if (isolated) {
+    channel.isolate();
+    speakToDeployer();
+  }
+  try {
+    const service = await loadService(servicePath, code, meters);
+    loadingPath = undefined;
+    executor = new Executor(service, { channel, outbox, meters, ...options });
+    channel.send({ type: "ready", manifest: service.manifest });
+    meters.open();
+  } catch (err) {
+    loadingPath = undefined;
+    channel.send({ type: "refused", message: messageOf(err) });
+    // What it wrote may not all have gone out, and the node wants to show it.
+    process.stdout.write("", () => process.stderr.write("", () => exit(1)));
+  }
+}
+
+function stop(): void {
+  loadingPath = undefined;
+  if (executor === undefined) {
+    exit(0);
+  } else {
+    executor.whenIdle(() => outbox.flush(() => exit(0)));
+  }
+}

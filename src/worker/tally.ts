@@ -1,0 +1,186 @@
+/** One metric in its worker: its series, and what user code counts with. */
+import type { MetricManifest } from "../protocol/manifest.ts";
+import { MAX_SERIES_PER_METRIC, type MetricChange } from "../protocol/messages.ts";
+import { MAX_LABEL_VALUE_LENGTH } from "../sdk/metric-rules.ts";
+
+/** One set of labels. */
+export interface Series {
+  readonly metric: string;
+  readonly endpoint: string | undefined;
+  readonly labels: readonly string[];
+  /** What a counter went up by since it was sent, what a gauge is, the sum of a histogram's new values. */
+  value: number;
+  /** Of a histogram: how many new values are in each bucket, +Inf last. */
+  counts: number[] | undefined;
+  /** A gauge, which is sent as it is. */
+  readonly lasts: boolean;
+  /** It waits to be sent. */
+  changed: boolean;
+}
+
+export interface TallyListener {
+  /** A series has something to send. */
+  onChange(series: Series): void;
+  /** An event was not counted, because there are too many series. */
+  onDropped(metric: string): void;
+}
+
+type Labels = Readonly<Record<string, unknown>> | undefined;
+
+export class Tally {
+  readonly name: string;
+  readonly #metric: MetricManifest;
+  readonly #listener: TallyListener;
+  readonly #series = new Map<string, Series>();
+  #complained = false;
+
+  constructor(metric: MetricManifest, listener: TallyListener) {
+    this.name = metric.name;
+    this.#metric = metric;
+    this.#listener = listener;
+  }
+
+  /**
+   * What user code counts with in calls of an endpoint. A gauge says something of
+   * the worker, whichever endpoint sets it.
+   */
+  meter(endpoint: string | undefined): object {
+    switch (this.#metric.kind) {
+      case "counter":
+        return {
+          add: (amount: unknown = 1, labels?: Labels) => this.#add(endpoint, amount, labels),
+        };
+      case "gauge":
+        return {
+          set: (value: unknown, labels?: Labels) => this.#set(value, labels, false),
+          add: (amount: unknown, labels?: Labels) => this.#set(amount, labels, true),
+        };
+      case "histogram":
+        return {
+          observe: (value: unknown, labels?: Labels) => this.#observe(endpoint, value, labels),
+        };
+    }
+  }
+
+  #add(endpoint: string | undefined, amount: unknown, labels: Labels): void {
+    if (typeof amount === "number" && amount < 0) {
+      this.#complain("a counter only goes up: it cannot add a negative amount");
+      return;
+    }
+    const series = this.#isFinite(amount) && this.#find(endpoint, labels);
+    if (series) {
+      this.#become(series, series.value + amount);
+    }
+  }
+
+  #set(value: unknown, labels: Labels, relative: boolean): void {
+    const series = this.#isFinite(value) && this.#find(undefined, labels);
+    if (series) {
+      this.#become(series, relative ? series.value + value : value);
+    }
+  }
+
+  #observe(endpoint: string | undefined, value: unknown, labels: Labels): void {
+    const series = this.#isFinite(value) && this.#find(endpoint, labels);
+    if (series && this.#become(series, series.value + value)) {
+      const { buckets = [] } = this.#metric;
+      series.counts ??= new Array<number>(buckets.length + 1).fill(0);
+      const index = buckets.findIndex((bound) => value <= bound);
+      const at = index === -1 ? buckets.length : index;
+      series.counts[at] = (series.counts[at] as number) + 1;
+    }
+  }
+
+  /** False when the sum is too large for a number. */
+  #become(series: Series, value: number): boolean {
+    if (!this.#isFinite(value)) {
+      return false;
+    }
+    series.value = value;
+    if (!series.changed) {
+      series.changed = true;
+      this.#listener.onChange(series);
+    }
+    return true;
+  }
+
+  /** The series with these labels; undefined when they are wrong, or there are too many. */
+  #find(endpoint: string | undefined, given: Labels): Series | undefined {
+    const { labels: names } = this.#metric;
+    const values: string[] = [];
+    let key = endpoint ?? "";
+    for (const name of names) {
+      const value = given?.[name];
+      if (typeof value !== "string" && typeof value !== "number") {
+        this.#complain(`the label ${name} must be given, as a string or a number`);
+        return undefined;
+      }
+      const text = clipped(String(value));
+      values.push(text);
+      // With their lengths, no two sets of values come to the same key.
+      key += `\n${text.length}:${text}`;
+    }
+    return this.#series.get(key) ?? this.#create(key, endpoint, { given, values });
+  }
+
+  #create(
+    key: string,
+    endpoint: string | undefined,
+    { given, values }: { readonly given: Labels; readonly values: readonly string[] },
+  ): Series | undefined {
+    const { name, labels, kind } = this.#metric;
+    const unknown = Object.keys(given ?? {}).find((label) => !labels.includes(label));
+    if (unknown !== undefined) {
+      this.#complain(`it declares no label ${JSON.stringify(unknown.slice(0, 100))}`);
+      return undefined;
+    }
+    if (this.#series.size >= MAX_SERIES_PER_METRIC) {
+      this.#listener.onDropped(name);
+      return undefined;
+    }
+    const series: Series = {
+      ...{ metric: name, endpoint, labels: values },
+      ...{ value: 0, counts: undefined, lasts: kind === "gauge", changed: false },
+    };
+    this.#series.set(key, series);
+    return series;
+  }
+
+  #isFinite(value: unknown): value is number {
+    if (Number.isFinite(value)) {
+      return true;
+    }
+    const shown = typeof value === "number" ? String(value) : `a value of type ${typeof value}`;
+    this.#complain(`it counts finite numbers, not ${shown}`);
+    return false;
+  }
+
+  /** Once per metric and worker: a mistake in a loop must not fill the log. */
+  #complain(fault: string): void {
+    if (!this.#complained) {
+      this.#complained = true;
+      process.stderr.write(
+        `metric ${this.name}: ${fault}; this was not counted, and more of it is not reported\n`,
+      );
+    }
+  }
+}
+
+/** What is to be sent of a series, which begins anew; a gauge stays what it is. */
+export function takeChange(series: Series): MetricChange {
+  const { metric, endpoint, labels, value, counts, lasts } = series;
+  series.changed = false;
+  series.counts = undefined;
+  series.value = lasts ? value : 0;
+  return {
+    ...{ metric, labels, value },
+    ...(endpoint !== undefined && { endpoint }),
+    ...(counts && { counts }),
+  };
+}
+
+function clipped(text: string): string {
+  return (
+    text.length > MAX_LABEL_VALUE_LENGTH ? text.slice(0, MAX_LABEL_VALUE_LENGTH) : text
+  ).toWellFormed();
+}

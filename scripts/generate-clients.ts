@@ -8,8 +8,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { goMissing, goPrograms } from "../test/clients/go-environment.ts";
-import { environment, pythonMissing, ROOT, run } from "../test/clients/python-environment.ts";
+import { goMissing, goPrograms } from "../test/e2e/clients/go-environment.ts";
+import { environment, pythonMissing, ROOT, run } from "../test/e2e/clients/python-environment.ts";
 
 const GO_PLUGINS = [
   "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",

@@ -4,14 +4,14 @@
  * Whoever names it twice has to name the same.
  *
  * What was found is remembered in the same way as credentials are (see
- * auth/lookups.ts): a change makes every node forget it, within a second, and
+ * auth/credential-cache.ts): a change makes every node forget it, within a second, and
  * when changes cannot be read nothing is remembered. So a deployment that asks
  * for a token from now on does so at once.
  *
  * What a caller must not know of is answered like what does not exist.
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
-import { type Dependent, Lookups } from "../auth/lookups.ts";
+import { type Dependent, Lookups } from "../auth/credential-cache.ts";
 import { faultOfName } from "../auth/names.ts";
 import { belongsTo } from "../auth/permissions.ts";
 import type { Principal } from "../auth/principal.ts";

@@ -7,7 +7,7 @@ import { ask } from "./client.ts";
 import { within } from "./within.ts";
 
 const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const ENTRY = source("../cli/entry.ts");
+const ENTRY = source("../e2e/cli/entry.ts");
 const SERVICE = source("service.ts");
 const COMPILE_CACHE = source("../../node_modules/.cache/compile");
 

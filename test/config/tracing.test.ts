@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readServeConfig, readStartConfig } from "../../src/config/config.ts";
-import { fixture } from "../serve/served.ts";
+import { fixture } from "../e2e/serve/served.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
 

@@ -5,7 +5,7 @@ import { keepHouse } from "../../src/hosting/housekeeping.ts";
 import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
-import { Folder } from "../start/platform.ts";
+import { Folder } from "../e2e/start/platform.ts";
 import { artifactOf, HOUR_MS, HostingPlatform } from "../storage/hosting/fixtures.ts";
 
 it("deletes uploads that were cut off, files that no revision has, and those of deleted deployments", async () => {

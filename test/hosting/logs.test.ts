@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DeploymentLog, sharedLog } from "../../src/hosting/logs.ts";
 import type { NewLogLine } from "../../src/storage/hosting/logs.ts";
 import { unavailable } from "../../src/storage/unavailable.ts";
-import { until } from "./world.ts";
+import { until } from "../e2e/hosting/world.ts";
 
 /** A log on a storage that a test lets answer or not. */
 function open() {

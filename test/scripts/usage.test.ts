@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { run } from "../cli/program.ts";
+import { run } from "../e2e/cli/program.ts";
 
 interface Script {
   readonly name: string;
@@ -12,7 +12,7 @@ interface Script {
 const SCRIPTS: readonly Script[] = [
   {
     name: "chaos",
-    entry: "../../scripts/chaos.ts",
+    entry: "../../../scripts/chaos.ts",
     flags: ["on", "kills", "seconds", "seed", "short"],
     refused: [
       [["--kils", "3"], "'--kils'"],
@@ -23,7 +23,7 @@ const SCRIPTS: readonly Script[] = [
   },
   {
     name: "bench",
-    entry: "../../bench/main.ts",
+    entry: "../../../bench/main.ts",
     flags: ["peers", "connections", "rounds", "seconds", "tasks", "database", "quick"],
     refused: [
       [["--round", "3"], "'--round'"],

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
-import { WorkerProcess } from "./worker-process.ts";
+import { WorkerProcess } from "../worker/process.ts";
 
 describe("a worker", () => {
   let worker: WorkerProcess;

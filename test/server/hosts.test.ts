@@ -2,9 +2,9 @@ import { request } from "node:http";
 import { connect, type IncomingHttpHeaders } from "node:http2";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { TestPlatform } from "../rpc/platform.ts";
-import { type Company, type MadeToken, newCompany, newToken } from "../rpc/world.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
+import { TestPlatform } from "./rpc/platform.ts";
+import { type Company, type MadeToken, newCompany, newToken } from "./rpc/world.ts";
 
 let platform: TestPlatform;
 let company: Company;

@@ -1,4 +1,4 @@
-"""The cases that every client of ours passes: `test/clients/cases.json`."""
+"""The cases that every client of ours passes: `test/e2e/clients/cases.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tessera_http_client as tessera
 from conftest import MakeClient
 from servers import ROOT, Server
 
-TABLE = json.loads((ROOT / "test" / "clients" / "cases.json").read_text("utf-8"))
+TABLE = json.loads((ROOT / "test" / "e2e" / "clients" / "cases.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])

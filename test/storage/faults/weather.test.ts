@@ -7,7 +7,7 @@ import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, test } from "vitest";
-import { type Served, type Shown, serve } from "../../serve/served.ts";
+import { type Served, type Shown, serve } from "../../e2e/serve/served.ts";
 import { key, newTask } from "../fixtures.ts";
 import { openSqlite, TestFolder } from "../sqlite/databases.ts";
 

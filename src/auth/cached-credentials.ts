@@ -1,0 +1,105 @@
+import type { SessionRecord } from "../storage/accounts/people.ts";
+import type { TokenCredential } from "../storage/accounts/tokens.ts";
+import type { Forgotten } from "./changes.ts";
+import type { Dependent } from "./credential-cache.ts";
+import { Networks } from "./networks.ts";
+import type { SessionPrincipal, TokenPrincipal } from "./principal.ts";
+
+/** A token as it was found, with its networks ready for checking. */
+export class FoundToken implements Dependent {
+  readonly principal: TokenPrincipal;
+  readonly #notBeforeMs: number;
+  /** From then on it is worth nothing; 0 for what never was. */
+  readonly #endsAtMs: number;
+  readonly #networks: Networks | undefined;
+
+  constructor(found: TokenCredential) {
+    const { tokenKind, access, user, allowedNetworks } = found;
+    this.principal = Object.freeze({
+      kind: "token",
+      tokenId: found.tokenId,
+      tokenKind,
+      tokenName: found.tokenName,
+      organizationId: found.organizationId,
+      organization: found.organization,
+      access,
+      allDeployments: found.allDeployments,
+      deployments: found.deployments,
+      expiresAtMs: found.expiresAtMs,
+      allowedNetworks,
+      user,
+    });
+    const isOrphan = tokenKind === "personal" && user === undefined;
+    const isOff = access.monitoring && !found.monitoringEnabled;
+    this.#endsAtMs = isOrphan || isOff ? 0 : found.expiresAtMs;
+    this.#notBeforeMs = found.notBeforeMs ?? 0;
+    this.#networks = allowedNetworks.length > 0 ? new Networks(allowedNetworks) : undefined;
+  }
+
+  /** Why it may not be used now, from this address; undefined when it may. */
+  refusal(nowMs: number, address: string): "invalid" | "expired" | "network" | undefined {
+    if (nowMs < this.#notBeforeMs || nowMs >= this.#endsAtMs) {
+      return this.#endsAtMs > 0 && nowMs >= this.#endsAtMs ? "expired" : "invalid";
+    }
+    return (this.#networks?.includes(address) ?? true) ? undefined : "network";
+  }
+
+  dependsOn(forgotten: Forgotten): boolean {
+    const { tokenId, user, organizationId, deployments } = this.principal;
+    switch (forgotten.kind) {
+      case "token":
+        return tokenId === forgotten.id;
+      case "user":
+        return user?.userId === forgotten.id;
+      case "organization":
+        return organizationId === forgotten.id;
+      case "deployment":
+        return deployments.some(({ deploymentId }) => deploymentId === forgotten.id);
+      case "everything":
+        return true;
+      case "session":
+      case "keys":
+        return false;
+    }
+  }
+}
+
+/** A session as it was found. */
+export class FoundSession implements Dependent {
+  readonly principal: SessionPrincipal;
+
+  constructor(found: SessionRecord) {
+    this.principal = Object.freeze({
+      kind: "session",
+      sessionId: found.sessionId,
+      userId: found.userId,
+      email: found.email,
+      memberships: found.memberships,
+      authenticatedAtMs: found.authenticatedAtMs,
+      expiresAtMs: found.expiresAtMs,
+    });
+  }
+
+  /** Whether it has not ended. */
+  isUsable(nowMs: number): boolean {
+    return nowMs < this.principal.expiresAtMs;
+  }
+
+  dependsOn(forgotten: Forgotten): boolean {
+    const { sessionId, userId, memberships } = this.principal;
+    switch (forgotten.kind) {
+      case "session":
+        return sessionId === forgotten.id;
+      case "user":
+        return userId === forgotten.id;
+      case "organization":
+        return memberships.some(({ organizationId }) => organizationId === forgotten.id);
+      case "everything":
+        return true;
+      case "token":
+      case "deployment":
+      case "keys":
+        return false;
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseTesseraFile, readTesseraFile } from "../../../src/cli/tessera-yaml.ts";
+
+describe("tessera.yaml", () => {
+  it("says what a service is deployed with", () => {
+    const text = `
+# of the shop
+service: src/service.ts
+name: shop
+authorization: false
+workers:
+  min: 0
+  max: 4
+memory: 512Mi
+cpu: 1
+env:
+  PORT: 0080
+  EMPTY: ""
+  TEXT: "yes"
+secrets:
+  - API_KEY
+include: ["models/*.onnx"]
+`;
+    expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
+      service: "src/service.ts",
+      name: "shop",
+      authorization: false,
+      settings: {
+        minWorkers: 0,
+        maxWorkers: 4,
+        memoryMib: 512,
+        cpu: 1,
+        env: { PORT: "0080", EMPTY: "", TEXT: "yes" },
+      },
+      secrets: ["API_KEY"],
+      include: ["models/*.onnx"],
+    });
+  });
+
+  it("may leave everything to its default", () => {
+    expect(parseTesseraFile("workers: {max: 2}", "tessera.yaml")).toEqual({
+      settings: { maxWorkers: 2 },
+      secrets: [],
+      include: [],
+    });
+  });
+
+  it.each([
+    ["", "1:1: must have keys"],
+    ["- service", "1:1: must have keys"],
+    ["name: a\nservise: x.ts", '2:1: "servise" is not a key; there are service, name'],
+    ["name: a\nname: b", "2:1: Map keys must be unique"],
+    ["name: a\n---\nname: b", "2:1: Source contains multiple documents"],
+    ["name: [a", "1:9: "],
+    ["name:", "1:6: name has no value"],
+    ["name: 5", "1:7: name must be text"],
+    ["name: &x a\nservice: *x", "2:10: service must be text"],
+    ["name: !!binary YQ==", "1:16: name must be text"],
+    ["authorization: yes", "1:16: authorization must be true or false"],
+    ["workers: 2", "1:10: workers must have min and max"],
+    ["workers: {min: 2, max: 1}", "1:16: workers.min is more than workers.max"],
+    ["workers: {max: 0}", "1:16: workers.max must be a whole number from 1 to 100"],
+    ["workers: {most: 2}", '1:11: "most" is not a key; there are min, max'],
+    ["memory: 512", "1:9: memory must be from 64Mi to 64Gi"],
+    ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
+    ["cpu: -1", "1:6: cpu must be a number from 0.1 to 64"],
+    ["env: [A]", "1:6: env must have names with their values"],
+    ["env:\n  A: true", "2:6: env.A must be text: put it in quotes"],
+    ["env:\n  A-B: c", '2:8: env: "A-B" is no name of a variable'],
+    ["env:\n  A: [b]", "2:6: env.A must be text"],
+    [
+      "secrets:\n  KEY: value",
+      "2:3: secrets must be a list of names; values are given by --secret",
+    ],
+    ["secrets: [a b]", "1:11: each of secrets must be a name"],
+    ["include: models", "1:10: include must be a list"],
+  ])("refuses %j, with its line", (text, message) => {
+    expect(() => parseTesseraFile(text, "tessera.yaml")).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining(`tessera.yaml:${message}`),
+        exitCode: 2,
+      }),
+    );
+  });
+
+  it("is told when it cannot be read", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tessera-test-yaml-"));
+    try {
+      await expect(readTesseraFile(join(folder, "none"))).rejects.toThrow(/none does not exist$/);
+      await expect(readTesseraFile(folder)).rejects.toThrow(/cannot be read: EISDIR$/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,112 @@
+import { tmpdir } from "node:os";
+import { resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ConfigError, readServeConfig, type ServeFlags } from "../../src/config/config.ts";
+
+function read(flags: ServeFlags = {}, env: NodeJS.ProcessEnv = {}) {
+  return readServeConfig("service.ts", flags, env);
+}
+
+describe("the configuration of serve", () => {
+  it("is for one developer on one machine by default", () => {
+    const { config, secrets } = read();
+    expect(config).toMatchObject({
+      servicePath: "service.ts",
+      port: 3000,
+      host: "127.0.0.1",
+      database: ":memory:",
+      watch: false,
+      logLevel: "info",
+    });
+    expect(config.workers).toBeGreaterThanOrEqual(2);
+    expect(config.workers).toBeLessThanOrEqual(4);
+    expect(secrets.token).toBeUndefined();
+  });
+
+  it("takes every flag", () => {
+    const flags = { port: "0", host: "::", workers: "7", database: "./a b.db", watch: true };
+    const { config } = read(flags, { TESSERA_LOG_LEVEL: "silent" });
+    expect(config).toMatchObject({
+      port: 0,
+      host: "::",
+      workers: 7,
+      database: "./a b.db",
+      watch: true,
+      logLevel: "silent",
+    });
+  });
+
+  it("takes the token from the flag or the environment, and keeps it apart", () => {
+    const env = { TESSERA_TOKEN: "from-the-environment" };
+    expect(read({}, env).secrets.token).toBe("from-the-environment");
+    expect(read({ token: "from-the-flag" }, env).secrets.token).toBe("from-the-flag");
+    expect(read({}, { TESSERA_TOKEN: "" }).secrets.token).toBeUndefined();
+    expect(JSON.stringify(read({}, env).config)).not.toContain("from-the-environment");
+  });
+
+  it("allows workers nothing besides, unless it is asked for", () => {
+    const { config, secrets } = read();
+    expect(config.workerAccess).toEqual({ read: [], addons: false, threads: false });
+    expect(secrets.workerEnv).toEqual({});
+  });
+
+  it("takes what workers may besides, with paths from the root", () => {
+    const flags = { allowRead: ["src", tmpdir()], allowAddons: true, allowWorkers: true };
+    expect(read(flags).config.workerAccess).toEqual({
+      read: [resolve("src"), tmpdir()],
+      addons: true,
+      threads: true,
+    });
+  });
+
+  it("takes variables for workers by name or with their value, and keeps them apart", () => {
+    const env = { API_KEY: "from-the-environment", OTHER: "not asked for" };
+    const { config, secrets } = read({ env: ["API_KEY", "URL=http://x/?a=b", "EMPTY="] }, env);
+    expect(secrets.workerEnv).toEqual({
+      API_KEY: "from-the-environment",
+      URL: "http://x/?a=b",
+      EMPTY: "",
+    });
+    expect(JSON.stringify(config)).not.toContain("from-the-environment");
+  });
+
+  it("cannot be changed", () => {
+    const { config, secrets } = read();
+    expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
+  });
+
+  it.each([
+    [{ port: "" }, "--port"],
+    [{ port: "1e3" }, "--port"],
+    [{ port: " 80" }, "--port"],
+    [{ port: "0x50" }, "--port"],
+    [{ port: "65536" }, "--port"],
+    [{ workers: "257" }, "--workers"],
+    [{ workers: "-1" }, "--workers"],
+    [{ workers: "1.5" }, "--workers"],
+    [{ host: "" }, "--host"],
+    [{ host: " " }, "--host"],
+    [{ token: "" }, "--token"],
+    [{ token: "1234567" }, "--token"],
+    [{ token: "x".repeat(1_025) }, "--token"],
+    [{ token: "line\nbreak" }, "--token"],
+    [{ token: "with a space" }, "--token"],
+    [{ token: "пароль-пароль" }, "--token"],
+    [{ allowRead: ["/nowhere/at/all"] }, "--allow-read"],
+    [{ allowRead: [""] }, "--allow-read"],
+    [{ env: ["NOT_SET_ANYWHERE"] }, "NOT_SET_ANYWHERE is not set"],
+    [{ env: ["=secret"] }, "--env"],
+    [{ env: ["a-b=secret"] }, "--env"],
+    [{ env: ["TMPDIR=/secret"] }, "--env TMPDIR"],
+    [{ database: "" }, "--database"],
+    [{ database: "mysql://me:secret@host/db" }, "--database"],
+  ])("refuses what cannot be, and names it: %j", (flags, name) => {
+    expect(() => read(flags)).toThrow(ConfigError);
+    expect(() => read(flags)).toThrow(name);
+    expect(() => read(flags)).not.toThrow("secret");
+  });
+
+  it("refuses a level of the log that there is not", () => {
+    expect(() => read({}, { TESSERA_LOG_LEVEL: "verbose" })).toThrow("TESSERA_LOG_LEVEL");
+  });
+});

@@ -1,0 +1,133 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { greeting } from "../../../src/cli/greeting.ts";
+import { readServeConfig } from "../../../src/config/config.ts";
+import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
+import { exampleOf } from "../../../src/service/openapi/example.ts";
+import { get } from "./calling.ts";
+import { Program } from "./program.ts";
+
+const SUMMARIZER = fileURLToPath(
+  new URL("../../../examples/summarizer/service.ts", import.meta.url),
+);
+const TOKEN = "a token's `$worth`".replaceAll(" ", "-");
+
+/** The lines that the greeting offers, run by a shell. */
+async function paste(stdout: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const script = stdout.split("\n").filter((line) => /^ {2}(?:curl|task_id=)/.test(line));
+  expect(script).toHaveLength(4);
+  // A line end after each answer: on a screen they are apart anyway.
+  const commands = script.map((line) => `${line}\necho`).join("\n");
+  const options = { env: { PATH: process.env.PATH, ...env } };
+  return (await promisify(execFile)("sh", ["-ec", commands], options)).stdout;
+}
+
+describe("the greeting of the summarizer", { timeout: 30_000 }, () => {
+  let program: Program;
+  let url: string;
+
+  beforeAll(async () => {
+    ({ program, url } = await Program.serve([SUMMARIZER]));
+  }, 30_000);
+  afterAll(() => program[Symbol.asyncDispose]());
+
+  it("says that memory is for development, and the real port", async () => {
+    const { port } = new URL(url);
+    expect(Number(port)).toBeGreaterThan(0);
+    expect(program.stdout).toContain(`Tessera serves summarizer (2 endpoints, `);
+    expect(program.stdout).toMatch(/storage +memory, for development: .* --database/);
+    expect(program.stdout).toMatch(/callers +need no token/);
+    expect(program.stdout).toContain(`gRPC      localhost:${port} `);
+  });
+
+  it("names paths that are there", async () => {
+    const urls = [...program.stdout.matchAll(/^ {2}(?:page|OpenAPI|schema) +(\S+)$/gm)];
+    expect(urls).toHaveLength(3);
+    for (const [, path = ""] of urls) {
+      expect((await get(path.replace("localhost", "127.0.0.1"))).status).toBe(200);
+    }
+  });
+
+  it("offers lines that work as they are pasted", async () => {
+    const [call, submitted, status, result] = (await paste(program.stdout)).split("\n");
+    expect(call).not.toBe("");
+    expect(submitted).toBe("");
+    expect(JSON.parse(status ?? "")).toMatchObject({ task_id: expect.any(String) });
+    expect(JSON.parse(result ?? "")).toEqual([call]);
+  });
+});
+
+describe("the greeting of a server with a token", { timeout: 30_000 }, () => {
+  it("offers lines that take it from the environment, and does not show it", async () => {
+    const env = { TESSERA_TOKEN: TOKEN };
+    const { program, url } = await Program.serve([SUMMARIZER], { env });
+    await using _ = program;
+    expect(program.stdout).not.toContain(TOKEN);
+    expect(program.stdout).toMatch(/callers +need the token/);
+    expect((await get(`${url}/schema.json`)).status).toBe(401);
+    const [call, , , result] = (await paste(program.stdout, env)).split("\n");
+    expect(JSON.parse(result ?? "")).toEqual([call]);
+  });
+});
+
+it("offers lines for a token that came as a flag, which a log does not show", async () => {
+  const { program } = await Program.serve([SUMMARIZER, "--token", TOKEN]);
+  await using _ = program;
+  expect(program.stdout).not.toContain(TOKEN);
+  expect(program.stdout).toMatch(/Try it:\n\n {2}export TESSERA_TOKEN='<the token>'\n\n {2}curl /);
+}, 30_000);
+
+describe("a greeting", () => {
+  const pages: EndpointManifest = {
+    name: "scan",
+    kind: "task",
+    input: {
+      type: "object",
+      properties: { page: {}, note: { type: "string", examples: ["it's"] } },
+      required: ["page", "note"],
+    },
+    output: {},
+    files: { page: { array: false, contentType: "image/png" } },
+  } as unknown as EndpointManifest;
+
+  function greet(flags: { host?: string; database?: string }, endpoints: EndpointManifest[] = []) {
+    const { config } = readServeConfig("service.ts", flags, {});
+    const manifest = { name: "scanner", endpoints };
+    const served = { manifest, port: 4100, stop: async () => {} };
+    return greeting(served as never, { config, token: undefined, exampleOf });
+  }
+
+  it.each([
+    ["127.0.0.1", "http://localhost:4100/"],
+    ["0.0.0.0", "http://localhost:4100/"],
+    ["192.0.2.7", "http://192.0.2.7:4100/"],
+    ["2001:db8::7", "http://[2001:db8::7]:4100/"],
+  ])("has URLs that can be opened when it listens on %s", (host, url) => {
+    expect(greet({ host })).toContain(`page      ${url}\n`);
+  });
+
+  it("tells the shell a token that it does not know, quoted", async () => {
+    const { config } = readServeConfig("service.ts", {}, {});
+    const served = {
+      manifest: { name: "scanner", endpoints: [pages] },
+      port: 1,
+      stop: async () => {},
+    };
+    const shown = (toExport: string | undefined) =>
+      greeting(served as never, { config, token: { toExport }, exampleOf });
+    expect(shown(undefined)).not.toContain("export");
+    const line = /^ {2}(export .*)$/m.exec(shown(TOKEN))?.[1];
+    const script = `${line}; printf %s "$TESSERA_TOKEN"`;
+    expect((await promisify(execFile)("sh", ["-ec", script])).stdout).toBe(TOKEN);
+  });
+
+  it("names the file that keeps the tasks", () => {
+    expect(greet({ database: "./tasks.db" })).toMatch(/storage +\.\/tasks\.db\n/);
+  });
+
+  it("offers a form for endpoints that take files", () => {
+    expect(greet({}, [pages])).toContain(`/scan/submit -F page=@file.png -F 'note=it'\\''s' |`);
+  });
+});

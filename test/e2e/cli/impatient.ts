@@ -1,0 +1,19 @@
+/** The program, with a drain and a grace that a test can wait for. */
+import { Command } from "commander";
+import { serveService } from "../../../src/app/app.ts";
+import { serveCommand } from "../../../src/cli/serve.ts";
+import { readServeConfig } from "../../../src/config/config.ts";
+
+const serve = serveCommand({
+  readConfig(path, flags) {
+    const { config, secrets } = readServeConfig(path, flags);
+    return { config: { ...config, drainMs: 300, graceMs: 300 }, secrets };
+  },
+  serve: serveService,
+  exampleOf: () => ({}),
+  exit: (code) => {
+    process.exitCode = code;
+  },
+});
+
+await new Command("tessera").addCommand(serve).parseAsync(process.argv.slice(2), { from: "user" });

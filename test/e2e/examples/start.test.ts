@@ -1,0 +1,98 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { Program, run } from "../cli/program.ts";
+import { administration, Folder } from "../start/platform.ts";
+
+const ENTRY = "../../../scripts/start.ts";
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const TEST_MS = 120_000;
+
+let folder: Folder;
+beforeEach(() => {
+  folder = new Folder();
+});
+afterEach(() => folder[Symbol.dispose]());
+
+/** `npm start` with the data of this test. */
+function start(port = "0"): Program {
+  return new Program(["--port", port, "--data", folder.data], { entry: ENTRY });
+}
+
+/** The lines that it offers, run by a shell; each answer on a line of its own. */
+async function paste(stdout: string): Promise<string[]> {
+  const lines = stdout.split("\n").filter((line) => /^ {2}(?:curl|task_id=|export )/.test(line));
+  const script = lines.map((line) => `${line}\n${line.includes("curl ") ? "echo" : ""}`).join("\n");
+  const answers = await promisify(execFile)("sh", ["-euc", script], { cwd: ROOT });
+  return answers.stdout.trim().split("\n");
+}
+
+const SUMMARY = "Most keepers have gone since the lamps were automated.";
+
+it("sets a platform up with both examples, which the next start finds as they were", {
+  timeout: TEST_MS,
+}, async () => {
+  await using first = start();
+  await first.says("stdout", /Ctrl-C stops/);
+  const [, password] = /password +(\w{20}) /.exec(first.stdout) ?? [];
+  expect(password).toBeDefined();
+  const [byHost, byHeader, , status, result, ...digits] = await paste(first.stdout);
+  expect([byHost, byHeader]).toEqual([SUMMARY, SUMMARY]);
+  const { task_id: taskId } = JSON.parse(status ?? "") as { task_id: string };
+  expect(JSON.parse(result ?? "")).toEqual([SUMMARY]);
+  expect(digits.map((text) => (JSON.parse(text) as { digit: number }).digit)).toEqual([3, 3]);
+  expect(await first.stop("SIGINT")).toMatchObject({ code: 0, signal: null });
+
+  await using second = start();
+  await second.says("stdout", /Ctrl-C stops/);
+  expect(second.stdout).toContain("as it was shown at the first start");
+  expect(second.stdout).not.toContain(password);
+  const tokenOf = ({ stdout }: Program) => /TESSERA_TOKEN=(\w+)/.exec(stdout)?.[1];
+  expect(tokenOf(second)).toBe(tokenOf(first));
+  const { stderr } = await settled(second, taskId);
+  expect(stderr).not.toContain("tessera deploy ");
+  expect(stderr).not.toContain("admin setup");
+});
+
+/** What the second start serves: all of it again, and the task of before; then it ends. */
+async function settled(program: Program, taskId: string) {
+  const [, , , , result, ...digits] = await paste(program.stdout);
+  expect(JSON.parse(result ?? "")).toEqual([SUMMARY]);
+  expect(digits).toHaveLength(2);
+  const [, url = ""] = / on (http:\S+) with/.exec(program.stdout) ?? [];
+  const earlier = await fetch(`${url}/summarize_batch/get?task_id=${taskId}`, {
+    headers: { "tessera-deployment": "acme/summarizer" },
+  });
+  expect(await earlier.json()).toEqual([SUMMARY]);
+  const ended = await program.stop("SIGTERM");
+  expect(ended).toMatchObject({ code: 0, signal: null });
+  return ended;
+}
+
+it("leaves a platform alone that somebody else has set up", async () => {
+  const args = ["admin", "setup", "--organization", "globex", "--email", "ada@example.com"];
+  expect(await run([...args, "--data", folder.data])).toMatchObject({ code: 0 });
+  await using program = start();
+  const { code, stderr } = await program.ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain("has a platform that npm start has not set up");
+  await using data = await administration(folder);
+  expect((await data.organizations()).map(({ name }) => name)).toEqual(["globex"]);
+});
+
+it("ends when its port is taken, and makes up for it at the next start", {
+  timeout: TEST_MS,
+}, async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  await using refused = start(String((taken.address() as AddressInfo).port));
+  expect(await refused.ended).toMatchObject({ code: 1, stdout: "" });
+  taken.close();
+  await using next = start();
+  await next.says("stdout", /password +\w{20} [\s\S]*Ctrl-C stops/);
+  expect(await next.stop()).toMatchObject({ code: 0 });
+});

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { DeploymentStatus, errorFacts } from "../../../src/client/index.ts";
+import { DEFAULT_SETTINGS } from "../../../src/deployments/ceilings.ts";
+import { artifact, type DeployOptions, World } from "./world.ts";
+
+const KIBIBYTE = 1024;
+
+let world: World;
+beforeAll(async () => {
+  const ceilings = { workers: 1, memoryMib: 256, cpu: 0.5, deployments: 3 };
+  world = await World.start({ config: { ceilings } });
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+/** The reason and the message that a call is refused with. */
+async function refusal(call: Promise<unknown>): Promise<[string | undefined, string]> {
+  return call.then(
+    () => ["ok", ""],
+    (err: unknown) => [errorFacts(err)?.reason, String(err)],
+  );
+}
+
+const deploy = async (name: string, options: DeployOptions) =>
+  refusal(world.deploy(name, await artifact(), options));
+
+it("a deploy beyond what the operator allows is refused, with the ceiling and its flag", async () => {
+  for (const [settings, said] of [
+    [{ maxWorkers: 2 }, /settings.max_workers would be 2, .* allows 1 \(.*--max-workers\)/],
+    [{ memoryMib: 257 }, /settings.memory_mib would be 257, .* allows 256 \(.*--max-memory\)/],
+    [{ cpu: 1 }, /settings.cpu would be 1, .* allows 0.5 \(.*--max-cpu\)/],
+  ] as const) {
+    const [reason, message] = await deploy("beyond", { settings });
+    expect(reason).toBe("LIMIT_REACHED");
+    expect(message).toMatch(said);
+  }
+});
+
+it("a new deployment that asks for nothing gets what the operator allows", async () => {
+  await world.deployed("modest", await artifact());
+  const { settings } = await world.client.deployments.getDeployment({ name: "modest" });
+  expect(settings).toMatchObject({ minWorkers: 1, maxWorkers: 1, memoryMib: 256, cpu: 0.5 });
+});
+
+it("an update beyond it is refused, and other updates are not", async () => {
+  const update = (settings: object) =>
+    refusal(
+      world.client.deployments.updateDeployment({ deployment: { name: "modest", settings } }),
+    );
+  expect((await update({ maxWorkers: 3 }))[0]).toBe("LIMIT_REACHED");
+  expect((await update({ memoryMib: 1_024 }))[0]).toBe("LIMIT_REACHED");
+  expect((await update({ memoryMib: 200 }))[0]).toBe("ok");
+});
+
+it("an organization has no more deployments than the operator allows", async () => {
+  const { settings } = await world.client.deployments.createDeployment({ name: "second" });
+  expect(settings).toMatchObject(DEFAULT_SETTINGS);
+  await world.client.deployments.createDeployment({ name: "third" });
+  const [reason, message] = await deploy("fourth", {});
+  expect(reason).toBe("LIMIT_REACHED");
+  expect(message).toMatch(/has 3 deployments, .*--max-deployments/);
+});
+
+it("variables and secrets together are bounded by what a process can be started with", async () => {
+  const large = "x".repeat(15 * KIBIBYTE);
+  const env = { ONE: large, TWO: large };
+  const first = { settings: { env }, secrets: { KEY: large, OTHER_KEY: large } };
+  expect((await deploy("second", first))[0]).toBe("ok");
+  await world.until("second", ({ status }) => status === DeploymentStatus.READY);
+
+  const [reason, message] = await deploy("second", { secrets: { THIRD_KEY: large } });
+  expect(reason).toBe("LIMIT_REACHED");
+  expect(message).toMatch(/would take \d+ bytes together, and 65536 is the limit/);
+  const update = (variables: Record<string, string>) =>
+    refusal(
+      world.client.deployments.updateDeployment({
+        deployment: { name: "second", settings: { env: variables } },
+      }),
+    );
+  expect((await update({ ...env, MORE: large }))[0]).toBe("LIMIT_REACHED");
+  expect((await update({ SMALL: "1" }))[0]).toBe("ok");
+  expect((await deploy("second", { secrets: { THIRD_KEY: large } }))[0]).toBe("ok");
+  const replaced = { secrets: { KEY: "short" }, removeSecrets: ["OTHER_KEY"] };
+  expect((await deploy("second", { ...replaced, settings: { env } }))[0]).toBe("ok");
+});

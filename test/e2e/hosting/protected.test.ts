@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeIndex } from "../../../src/artifacts/index-file.ts";
+import { errorFacts, type TesseraClient } from "../../../src/client/index.ts";
+import { type Answer, artifact, reasonOf, upload, World } from "./world.ts";
+
+describe("a protected deployment", () => {
+  let world: World;
+  let good: string;
+
+  beforeAll(async () => {
+    world = await World.start();
+    await world.deployed("echo", await artifact(), { authorization: true });
+    await world.deployed("other", await artifact(), { authorization: true });
+    good = await token({ deployments: ["echo"] });
+  });
+  afterAll(() => world[Symbol.asyncDispose]());
+
+  const token = async (fields: object): Promise<string> =>
+    (
+      await world.platform.createToken(world.cookie, {
+        access: ["protected_endpoint"],
+        ...fields,
+      })
+    ).value;
+  const body = { text: "x" };
+  const say = (options: { token?: string } = {}, name = "echo"): Promise<Answer> =>
+    world.call(name, "/say", { body, ...options });
+
+  it("answers nobody without a token, on any path but those of probes", async () => {
+    for (const [method, path] of [
+      ["POST", "/say"],
+      ["POST", "/work/submit"],
+      ["GET", "/work/status?task_id=x"],
+      ["GET", "/work/get?task_id=x"],
+      ["POST", "/work/cancel?task_id=x"],
+      ["PUT", "/work/retry?task_id=x"],
+      ["GET", "/work/events?task_id=x"],
+      ["GET", "/schema.json"],
+      ["GET", "/docs.json"],
+      ["GET", "/api/v1/tasks"],
+      ["GET", "/api/v1/endpoints"],
+      ["POST", "/tessera.v1.EndpointService/CallEndpoint"],
+    ] as const) {
+      const headers = { "content-type": "application/json" };
+      const isRpc = path.startsWith("/tessera.v1.");
+      const answer = await world.call("echo", path, {
+        method,
+        headers,
+        ...(isRpc && { body: {} }),
+      });
+      expect([path, answer.status, reasonOf(answer)]).toEqual([path, 401, "TOKEN_INVALID"]);
+      expect(answer.headers["www-authenticate"]).toContain("Bearer");
+    }
+    expect((await world.call("echo", "/livez")).status).toBe(200);
+    expect((await world.call("echo", "/readyz")).status).toBe(200);
+  });
+
+  it("answers tokens that are for it, and tells others what they lack", async () => {
+    expect(await say({ token: good })).toMatchObject({ status: 200, text: "one x" });
+    expect(await say({ token: await token({ all_deployments: true }) })).toMatchObject({
+      status: 200,
+    });
+    const wrong = await say({ token: good }, "other");
+    expect([wrong.status, reasonOf(wrong)]).toEqual([403, "ACCESS_DENIED"]);
+    const developer = await token({ access: ["developer_operations"] });
+    expect(reasonOf(await say({ token: developer }))).toBe("ACCESS_DENIED");
+    const listed = await world.call("", "/api/v1/tasks?deployment=acme/other", {
+      host: "localhost",
+      token: good,
+    });
+    expect(listed.status).toBe(403);
+  });
+
+  it("decides before it reads the body", async () => {
+    const answer = await world.call("echo", "/say", {
+      method: "POST",
+      headers: { "content-type": "application/json", "content-length": "1000000" },
+    });
+    expect(answer.status).toBe(401);
+  });
+
+  it("is opened by a revision of a token only where the token may call it", async () => {
+    const built = await artifact();
+    await upload(world.client, built);
+    const deploy = ({ deployments }: TesseraClient, authorization?: boolean) =>
+      deployments.createRevision({
+        deployment: "other",
+        index: Buffer.from(writeIndex(built.index)),
+        ...(authorization !== undefined && { authorization }),
+      });
+    const elsewhere = await world.callerClient(["echo"]);
+    for (const client of [world.client, elsewhere]) {
+      const refused = await deploy(client, false).catch(errorFacts);
+      expect(refused).toMatchObject({
+        reason: "ACCESS_DENIED",
+        metadata: { field: "authorization" },
+      });
+    }
+    expect(await deploy(world.client)).toMatchObject({ authorization: true, targetRevision: 2 });
+    const here = await world.callerClient(["other"]);
+    expect(await deploy(here, false)).toMatchObject({ authorization: false, targetRevision: 3 });
+    // It is open already: nothing is given away.
+    expect(await deploy(world.client, false)).toMatchObject({ targetRevision: 4 });
+  });
+
+  it("opens and closes at once", async () => {
+    const { deployments } = await world.callerClient();
+    const set = (authorization: boolean) =>
+      deployments.updateDeployment({
+        deployment: { name: "echo", authorization },
+        updateMask: { paths: ["authorization"] },
+      });
+    for (let round = 0; round < 3; round += 1) {
+      await set(false);
+      expect((await say()).status).toBe(200);
+      await set(true);
+      expect((await say()).status).toBe(401);
+    }
+    expect((await say({ token: good })).status).toBe(200);
+  });
+});

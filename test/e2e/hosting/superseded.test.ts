@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { DeploymentStatus } from "../../../src/client/index.ts";
+import { artifact, World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await World.start();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+/** A service that, when it is told so, waits at import for what never comes. */
+const service = (text: string) =>
+  artifact("echo", {
+    'VERSION = "one";': `VERSION = "${text}";
+      if (process.env.MODE === "hang") {
+        console.log("hangs ${text}");
+        await new Promise(() => {});
+      }`,
+  });
+
+const HANGS = { settings: { env: { MODE: "hang" } } };
+const SERVES = { settings: { env: { MODE: "serve" } } };
+
+/** Resolves when the line stands in the log of the deployment: a worker has written it. */
+async function written(name: string, line: string): Promise<void> {
+  const signal = AbortSignal.timeout(20_000);
+  const logs = world.client.deployments.watchDeploymentLogs({ name, follow: true }, { signal });
+  for await (const { text } of logs) {
+    if (text === line) {
+      return;
+    }
+  }
+}
+
+const say = async (name: string) =>
+  (await world.call(name, "/say", { body: { text: "hello" } })).text;
+
+it("a revision that hangs gives way to the one that mends it, and what served goes on", async () => {
+  await world.deployed("mended", await service("one"), SERVES);
+  await world.deploy("mended", await service("two"), HANGS);
+  await written("mended", "hangs two");
+  expect(await say("mended")).toBe("one hello");
+  await world.deploy("mended", await service("three"), SERVES);
+  await world.until("mended", ({ revision }) => revision === 3);
+  expect(await say("mended")).toBe("three hello");
+  const { status, statusReason } = await world.client.deployments.getDeployment({ name: "mended" });
+  expect([status, statusReason]).toEqual([DeploymentStatus.READY, ""]);
+});
+
+it("so does the first revision of a deployment", async () => {
+  await world.deploy("first", await service("one"), HANGS);
+  await written("first", "hangs one");
+  await world.deployed("first", await service("two"), SERVES);
+  expect(await say("first")).toBe("two hello");
+});
+
+it("a deployment whose roll-out hangs can be stopped and deleted", async () => {
+  await world.deploy("stopped", await service("one"), HANGS);
+  await written("stopped", "hangs one");
+  await world.client.deployments.stopDeployment({ name: "stopped" });
+  await world.until("stopped", ({ status }) => status === DeploymentStatus.STOPPED);
+  await world.deploy("stopped", await service("two"), HANGS);
+  await world.client.deployments.startDeployment({ name: "stopped" });
+  await written("stopped", "hangs two");
+  await world.client.deployments.deleteDeployment({ name: "stopped" });
+  expect((await world.call("stopped", "/say", { body: { text: "hello" } })).status).toBe(404);
+});

@@ -1,0 +1,191 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { CONFIGURATION_PATH, configurationDocument } from "../../../scripts/configuration.ts";
+import {
+  ConfigError,
+  type Flags,
+  readDataConfig,
+  readStartConfig,
+} from "../../../src/config/config.ts";
+import { SERVICE_LIMITS } from "../../../src/config/limits.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tessera-config-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let files = 0;
+
+/** The path of a file of settings. */
+function file(content: unknown, mode = 0o600): string {
+  files += 1;
+  const path = join(folder, `${files}.json`);
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  chmodSync(path, mode);
+  return path;
+}
+
+const read = (flags: Flags = {}, env: NodeJS.ProcessEnv = {}) => readStartConfig(flags, env);
+
+describe("the configuration of start", () => {
+  it("is for a first try on one machine by default", () => {
+    const { config, secrets } = read();
+    expect(config).toEqual({
+      dataFolder: resolve(".tessera"),
+      host: "127.0.0.1",
+      port: 3000,
+      publicUrl: undefined,
+      platformDomain: undefined,
+      appsDomain: "apps.localhost",
+      trustedProxies: [],
+      allowedOrigins: [],
+      logLevel: "info",
+      sessionLifetimeMs: 14 * 24 * 3_600_000,
+      drainMs: 10_000,
+      bodyBudgetBytes: 512 * 1024 * 1024,
+      blobs: { kind: "folder", folder: resolve(".tessera/blobs") },
+      allowsNativeCode: false,
+      ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+      externalLabels: {},
+      ...SERVICE_LIMITS,
+      oidc: undefined,
+      tracing: undefined,
+    });
+    expect(secrets).toEqual({
+      database: resolve(".tessera/tessera.db"),
+      keys: undefined,
+      oidcClientSecret: undefined,
+      metricsToken: undefined,
+      prometheusUrl: undefined,
+      proxySecret: undefined,
+      tracing: undefined,
+    });
+    expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
+  });
+
+  it("bounds what deployments may ask for as the operator says", () => {
+    const env = { TESSERA_MAX_WORKERS: "8", TESSERA_MAX_CPU: "0.5", TESSERA_MAX_DEPLOYMENTS: "20" };
+    expect(read({ maxMemory: "2GiB" }, env).config.ceilings).toEqual({
+      ...{ workers: 8, memoryMib: 2_048, cpu: 0.5, deployments: 20 },
+    });
+    for (const maxCpu of ["0", "65", "1e1", "half"]) {
+      expect(() => read({ maxCpu })).toThrow("--max-cpu must be a number from 0.1 to 64");
+    }
+  });
+
+  it("takes the flag before the variable, that before the file, and that before the default", () => {
+    const config = file({ port: 4001, host: "::1", logLevel: "warn" });
+    const env = { TESSERA_PORT: "4002", TESSERA_HOST: "::2", TESSERA_CONFIG: config };
+    expect(read({ port: "4003" }, env).config).toMatchObject({
+      port: 4003,
+      host: "::2",
+      logLevel: "warn",
+      appsDomain: "apps.localhost",
+    });
+    expect(read({ config }, { TESSERA_PORT: "" }).config.port).toBe(4001);
+  });
+
+  it("takes lists, sizes and times in the file", () => {
+    const config = file({
+      trustedProxies: ["10.0.0.0/8", "2001:db8::/32"],
+      bodyBudget: "1GiB",
+      sessionLifetime: "12h",
+      publicUrl: "https://Tessera.example.com/",
+    });
+    expect(read({ config }).config).toMatchObject({
+      trustedProxies: ["10.0.0.0/8", "2001:db8::/32"],
+      bodyBudgetBytes: 1024 ** 3,
+      sessionLifetimeMs: 12 * 3_600_000,
+      publicUrl: "https://tessera.example.com",
+    });
+  });
+
+  it("keeps secrets apart", () => {
+    const env = {
+      DATABASE_URL: "postgres://me:hidden-1@host/db",
+      TESSERA_KEYS: "hidden-2",
+      TESSERA_OIDC_CLIENT_SECRET: "hidden-3",
+      TESSERA_OIDC_ISSUER: "https://accounts.example.com",
+      TESSERA_OIDC_CLIENT_ID: "tessera",
+    };
+    const { config, secrets } = read({}, env);
+    expect(JSON.stringify(config)).not.toContain("hidden");
+    expect(secrets).toEqual({
+      database: env.DATABASE_URL,
+      keys: "hidden-2",
+      oidcClientSecret: "hidden-3",
+    });
+    expect(config.oidc).toEqual({
+      issuer: "https://accounts.example.com",
+      clientId: "tessera",
+      name: "single sign-on",
+    });
+  });
+
+  it.each([
+    [{ port: "80x" }, "--port"],
+    [{ host: "" }, "--host"],
+    [{ publicUrl: "tessera.example.com" }, "--public-url"],
+    [{ publicUrl: "https://example.com/tessera" }, "--public-url"],
+    [{ publicUrl: "https://me:secret@example.com" }, "--public-url"],
+    [{ platformDomain: "https://example.com" }, "--platform-domain"],
+    [{ publicUrl: "https://www.example.com", platformDomain: "example.com" }, "--platform-domain"],
+    [{ appsDomain: "apps_.localhost" }, "--apps-domain"],
+    [{ trustedProxies: "10.0.0.0/33" }, "--trusted-proxies"],
+    [{ cors: "app.example.com" }, "--cors"],
+    [{ cors: "https://app.example.com/path" }, "--cors"],
+    [{ cors: "https://app.example.com,*" }, "--cors"],
+    [{ cors: "null" }, "--cors"],
+    [{ trustedProxies: "proxy.example.com" }, "--trusted-proxies"],
+    [{ logLevel: "loud" }, "--log-level"],
+    [{ sessionLifetime: "1s" }, "--session-lifetime"],
+    [{ drainTime: "ten" }, "--drain-time"],
+    [{ bodyBudget: "1MB" }, "--body-budget"],
+    [{ oidcIssuer: "https://accounts.example.com" }, "--oidc-client-id"],
+    [{ oidcClientId: "tessera" }, "--oidc-issuer"],
+    [{ oidcIssuer: "http://accounts.example.com", oidcClientId: "tessera" }, "--oidc-issuer"],
+    [{ database: ":memory:" }, "--database"],
+    [{ database: "mysql://me:secret@host/db" }, "--database"],
+    [{ config: "/nowhere/at/all.json" }, "/nowhere/at/all.json"],
+  ])("refuses what cannot be, and names it: %j", (flags, name) => {
+    expect(() => read(flags)).toThrow(ConfigError);
+    expect(() => read(flags)).toThrow(name);
+    expect(() => read(flags)).not.toThrow("me:secret");
+  });
+
+  it("names the variable or the key of the file that cannot be", () => {
+    expect(() => read({}, { TESSERA_PORT: "none" })).toThrow("TESSERA_PORT must be");
+    const config = file({ port: 70_000 });
+    expect(() => read({ config })).toThrow(`port in ${config} must be`);
+  });
+
+  it("refuses a file that is none, without repeating what is in it", () => {
+    for (const content of ['{"keys": "hidden"', "[]", '"hidden"', '{"port": {"is": "hidden"}}']) {
+      const config = file(content);
+      expect(() => read({ config })).toThrow(config);
+      expect(() => read({ config })).not.toThrow("hidden");
+    }
+    expect(() => read({ config: file({ prot: 1 }) })).toThrow('no setting "prot"');
+  });
+
+  it("refuses secrets in a file that others can read", () => {
+    const content = { database: "postgres://me:hidden@host/db" };
+    expect(() => read({ config: file(content, 0o644) })).toThrow("chmod 600");
+    expect(read({ config: file(content, 0o600) }).secrets.database).toContain("hidden");
+    expect(read({ config: file({ database: "./a.db" }, 0o644) }).secrets.database).toBe(
+      resolve("a.db"),
+    );
+  });
+
+  it("is the same for the operator's commands, as far as they need it", () => {
+    const config = file({ dataFolder: folder, port: 8080, oidcIssuer: "not looked at" });
+    expect(readDataConfig({ config }, {})).toEqual({
+      config: { dataFolder: folder },
+      secrets: { database: join(folder, "tessera.db"), keys: undefined },
+    });
+  });
+
+  it("is described as it is in docs/configuration.md (node scripts/configuration.ts writes it)", () => {
+    expect(readFileSync(CONFIGURATION_PATH, "utf8")).toBe(configurationDocument());
+  });
+});

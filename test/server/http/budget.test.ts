@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { Problem } from "../../../src/errors.ts";
+import { BodyBudget, BodyShare } from "../../../src/server/http/budget.ts";
+
+it("a share holds what it is told at most once, and gives all of it back once", () => {
+  const budget = new BodyBudget(100);
+  const share = new BodyShare(budget);
+  for (const bytes of [40, 10, 60, 60]) {
+    share.hold(bytes);
+  }
+  expect(budget.takenBytes).toBe(60);
+  share.release();
+  share.release();
+  share.hold(70);
+  expect(budget.takenBytes).toBe(0);
+});
+
+it("a share that asks for more than is left is refused, and holds what it had", () => {
+  const budget = new BodyBudget(100);
+  const [first, second] = [new BodyShare(budget), new BodyShare(budget)];
+  first.hold(60);
+  second.hold(40);
+  const refused = () => second.hold(41);
+  expect(refused).toThrow(Problem);
+  expect(refused).toThrow("100 bytes");
+  first.release();
+  second.hold(41);
+  expect(budget.takenBytes).toBe(41);
+});

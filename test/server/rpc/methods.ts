@@ -1,0 +1,376 @@
+/** A request for every method of the platform, such that a caller with every right succeeds. */
+import type { DescMethod } from "@bufbuild/protobuf";
+import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
+import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
+import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
+import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
+import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
+import type { CallerName, Cast, Outcome } from "./callers.ts";
+import type { TestPlatform } from "./platform.ts";
+import { newDeployment, newMember, newName, newToken } from "./world.ts";
+
+export interface Row {
+  readonly method: DescMethod;
+  /** What tells it from other rows of the method. */
+  readonly variant?: string;
+  /** Makes whatever the request is about, anew for each call. */
+  readonly request: (platform: TestPlatform, cast: Cast) => object | Promise<object>;
+  /** What whoever may call is answered. Default: ok. */
+  readonly outcome?: Outcome;
+  /** Where a caller is answered otherwise than the method's access says. */
+  readonly except?: Partial<Record<CallerName, Outcome>>;
+}
+
+const FOREIGN = "an admin of another organization, not naming one";
+
+/** What does not say which organization it is about. */
+const NAMELESS = {
+  "an admin of another organization": "ok",
+  "a token of another organization": "ok",
+} as const;
+
+/** A session's own, whatever organization its person is in. */
+const OWN_SESSION = { "an admin of another organization": "ok" } as const;
+
+/** Sooner than the tokens of the callers end: what lives longer, they may not make. */
+const HALF_AN_HOUR_MS = 1_800_000;
+
+const CODE = "0".repeat(43);
+const DIGEST = "d".repeat(64);
+
+const named = ({ company }: Cast) => ({ organization: company.name });
+
+async function tokenOf(platform: TestPlatform, cast: Cast) {
+  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
+  const { tokenId } = await newToken(platform, cast.company, { expiresAtMs });
+  return { ...named(cast), tokenId };
+}
+
+async function personalTokenOf(platform: TestPlatform, { company }: Cast) {
+  const { userId } = company.admin;
+  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
+  const options = { kind: "personal", userId, expiresAtMs } as const;
+  const { tokenId } = await newToken(platform, company, options);
+  return { organization: company.name, tokenId };
+}
+
+async function memberOf(platform: TestPlatform, cast: Cast) {
+  return { ...named(cast), userId: (await newMember(platform, cast.company)).userId };
+}
+
+async function deploymentOf(platform: TestPlatform, cast: Cast) {
+  return { ...named(cast), name: await newDeployment(platform, cast.company) };
+}
+
+async function userCode(platform: TestPlatform) {
+  const { body } = await platform.call(LoginService.method.startDeviceLogin, {});
+  return { userCode: body.userCode };
+}
+
+const changed = <Fields extends object>({ tokenId, ...rest }: Fields & { tokenId: string }) => ({
+  ...rest,
+  token: { tokenId, name: "renamed" },
+});
+
+const ADMINS_TOKEN: Row["except"] = {
+  "a member": "ADMIN_REQUIRED",
+  "a member's personal token": "ADMIN_REQUIRED",
+  "an organization token": "ADMIN_REQUIRED",
+  [FOREIGN]: "TOKEN_NOT_FOUND",
+};
+
+/** Tokens let nobody in. */
+const NO_PEOPLE: Row["except"] = { "an admin's personal token": "ACCESS_DENIED" };
+
+const SOMEBODYS_TOKEN: Row["except"] = {
+  "a member": "TOKEN_NOT_FOUND",
+  "a member's personal token": "TOKEN_NOT_FOUND",
+  "an organization token": "TOKEN_NOT_FOUND",
+  [FOREIGN]: "TOKEN_NOT_FOUND",
+};
+
+const organization = OrganizationService.method;
+const token = TokenService.method;
+const auth = AuthService.method;
+const login = LoginService.method;
+const deployment = DeploymentService.method;
+
+const newTokenFields = {
+  name: "made",
+  access: ["TOKEN_ACCESS_DEVELOPER_OPERATIONS"],
+  expiresAt: new Date(Date.now() + HALF_AN_HOUR_MS).toISOString(),
+};
+
+export const ROWS: readonly Row[] = [
+  {
+    method: organization.createOrganization,
+    request: () => ({ name: newName() }),
+    except: OWN_SESSION,
+  },
+  { method: organization.getOrganization, request: (_, cast) => named(cast) },
+  { method: organization.listOrganizations, request: () => ({}), except: NAMELESS },
+  {
+    method: organization.updateOrganization,
+    request: (_, { company: { name } }) => ({ organization: { name, displayName: "Acme" } }),
+    except: { [FOREIGN]: "ORGANIZATION_NOT_FOUND" },
+  },
+  { method: organization.listMembers, request: (_, cast) => named(cast) },
+  {
+    method: organization.inviteMember,
+    request: (_, cast) => ({ ...named(cast), email: `${newName("new")}@people.example` }),
+    except: NO_PEOPLE,
+  },
+  { method: organization.listInvitations, request: (_, cast) => named(cast) },
+  {
+    method: organization.deleteInvitation,
+    async request(platform, cast) {
+      const { organizationId } = cast.company;
+      const invitationId = platform.newId();
+      await platform.accounts.invite({
+        ...platform.deed(),
+        organizationId,
+        invitationId,
+        digest: platform.newId(),
+        email: `${newName("new")}@people.example`,
+        role: "member",
+        expiresAtMs: platform.now() + 60_000,
+        limit: 1_000,
+      });
+      return { ...named(cast), invitationId };
+    },
+    except: { [FOREIGN]: "INVITATION_NOT_FOUND" },
+  },
+  {
+    method: organization.updateMember,
+    request: async (platform, cast) => ({
+      ...(await memberOf(platform, cast)),
+      role: "ROLE_ADMIN",
+    }),
+    except: { ...NO_PEOPLE, [FOREIGN]: "MEMBER_NOT_FOUND" },
+  },
+  {
+    method: organization.removeMember,
+    request: memberOf,
+    except: { [FOREIGN]: "MEMBER_NOT_FOUND" },
+  },
+  {
+    method: organization.leaveOrganization,
+    request: (_, cast) => named(cast),
+    except: { "an admin": "LAST_ADMIN", [FOREIGN]: "LAST_ADMIN" },
+  },
+  { method: organization.listAuditEvents, request: (_, cast) => named(cast) },
+  {
+    method: token.createToken,
+    variant: "a personal one",
+    request: (_, cast) => ({ ...named(cast), ...newTokenFields }),
+    except: { "an organization token": "ACCESS_DENIED" },
+  },
+  {
+    method: token.createToken,
+    variant: "the organization's",
+    request: (_, cast) => ({
+      ...named(cast),
+      ...newTokenFields,
+      kind: "TOKEN_KIND_ORGANIZATION",
+    }),
+    except: { ...ADMINS_TOKEN, [FOREIGN]: "ok" },
+  },
+  {
+    method: token.getToken,
+    variant: "the organization's",
+    request: tokenOf,
+    except: { [FOREIGN]: "TOKEN_NOT_FOUND" },
+  },
+  {
+    method: token.getToken,
+    variant: "an admin's own",
+    request: personalTokenOf,
+    except: SOMEBODYS_TOKEN,
+  },
+  { method: token.listTokens, request: (_, cast) => named(cast) },
+  {
+    method: token.updateToken,
+    variant: "the organization's",
+    request: async (platform, cast) => changed(await tokenOf(platform, cast)),
+    except: ADMINS_TOKEN,
+  },
+  {
+    method: token.updateToken,
+    variant: "an admin's own",
+    request: async (platform, cast) => changed(await personalTokenOf(platform, cast)),
+    except: SOMEBODYS_TOKEN,
+  },
+  {
+    method: token.deleteToken,
+    variant: "the organization's",
+    request: tokenOf,
+    except: ADMINS_TOKEN,
+  },
+  {
+    method: token.deleteToken,
+    variant: "an admin's own",
+    request: personalTokenOf,
+    except: SOMEBODYS_TOKEN,
+  },
+  {
+    method: token.rotateToken,
+    variant: "the organization's",
+    request: tokenOf,
+    except: ADMINS_TOKEN,
+  },
+  {
+    method: token.rotateToken,
+    variant: "an admin's own",
+    request: personalTokenOf,
+    except: SOMEBODYS_TOKEN,
+  },
+  {
+    method: token.revealToken,
+    variant: "the organization's",
+    request: tokenOf,
+    except: { "a member": "ADMIN_REQUIRED", [FOREIGN]: "TOKEN_NOT_FOUND" },
+  },
+  {
+    method: token.revealToken,
+    variant: "an admin's own",
+    request: personalTokenOf,
+    outcome: "REVEAL_DISABLED",
+    except: { "a member": "TOKEN_NOT_FOUND", [FOREIGN]: "TOKEN_NOT_FOUND" },
+  },
+  {
+    method: auth.setUp,
+    request: () => ({
+      setupCode: CODE,
+      organization: newName(),
+      email: "first@people.example",
+      password: "a long password",
+    }),
+    outcome: "SETUP_INVALID",
+  },
+  {
+    method: auth.signIn,
+    request: () => ({ email: `${newName("who")}@people.example`, password: "a long password" }),
+    outcome: "SIGN_IN_FAILED",
+  },
+  { method: auth.signOut, request: () => ({}), except: OWN_SESSION },
+  {
+    method: auth.confirmPassword,
+    request: () => ({ password: "not the password" }),
+    outcome: "SIGN_IN_FAILED",
+    except: { "an admin of another organization": "SIGN_IN_FAILED" },
+  },
+  {
+    method: auth.changePassword,
+    request: () => ({ currentPassword: "not the password", newPassword: "another password" }),
+    outcome: "SIGN_IN_FAILED",
+    except: { "an admin of another organization": "SIGN_IN_FAILED" },
+  },
+  {
+    method: auth.getInvitation,
+    request: () => ({ invitationCode: CODE }),
+    outcome: "INVITATION_NOT_FOUND",
+  },
+  {
+    method: auth.acceptInvitation,
+    request: () => ({ invitationCode: CODE, password: "a long password" }),
+    outcome: "INVITATION_NOT_FOUND",
+  },
+  { method: auth.getCurrentPrincipal, request: () => ({}), except: NAMELESS },
+  {
+    method: login.authorizeLogin,
+    request: (_, cast) => ({
+      ...named(cast),
+      redirectUri: "http://127.0.0.1:50000/callback",
+      codeChallenge: "a".repeat(43),
+      codeChallengeMethod: "S256",
+      state: "s".repeat(16),
+    }),
+  },
+  {
+    method: login.redeemLogin,
+    request: () => ({ code: CODE, codeVerifier: "v".repeat(43), redirectUri: "http://x" }),
+    outcome: "LOGIN_INVALID",
+  },
+  { method: login.startDeviceLogin, request: () => ({ hostName: "laptop" }) },
+  { method: login.getDeviceLogin, request: userCode, except: OWN_SESSION },
+  {
+    method: login.answerDeviceLogin,
+    request: async (platform, cast) => ({
+      ...named(cast),
+      ...(await userCode(platform)),
+      approve: true,
+    }),
+  },
+  {
+    method: login.redeemDeviceLogin,
+    request: () => ({ deviceCode: CODE }),
+    outcome: "LOGIN_INVALID",
+  },
+  {
+    method: deployment.createDeployment,
+    request: (_, cast) => ({ ...named(cast), name: newName("app") }),
+  },
+  {
+    method: deployment.getDeployment,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  { method: deployment.listDeployments, request: (_, cast) => named(cast) },
+  {
+    method: deployment.updateDeployment,
+    async request(platform, cast) {
+      const { name, ...rest } = await deploymentOf(platform, cast);
+      return { ...rest, deployment: { name, authorization: true } };
+    },
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.deleteDeployment,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.findMissingFiles,
+    request: (_, cast) => ({ ...named(cast), sha256: [DIGEST] }),
+  },
+  {
+    method: deployment.uploadFile,
+    request: (_, cast) => ({ ...named(cast), header: { sha256: DIGEST, sizeBytes: "1" } }),
+    outcome: "ARTIFACT_INVALID",
+  },
+  {
+    method: deployment.createRevision,
+    request: (_, cast) => ({ ...named(cast), deployment: newName("app"), index: "e30=" }),
+    outcome: "ARTIFACT_INVALID",
+  },
+  {
+    method: deployment.listRevisions,
+    async request(platform, cast) {
+      const { name, ...rest } = await deploymentOf(platform, cast);
+      return { ...rest, deployment: name };
+    },
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.rollBackDeployment,
+    request: deploymentOf,
+    outcome: "REVISION_NOT_FOUND",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.stopDeployment,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.startDeployment,
+    request: deploymentOf,
+    outcome: "NO_REVISION",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
+    method: deployment.watchDeploymentLogs,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+];

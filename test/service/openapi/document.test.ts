@@ -1,0 +1,203 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { describe, expect, it } from "vitest";
+import { problem } from "../../../src/errors.ts";
+import type { JsonSchema, ServiceManifest } from "../../../src/protocol/manifest.ts";
+import { httpStatus } from "../../../src/server/http/status.ts";
+import { openApiDocument } from "../../../src/service/openapi/document.ts";
+import { exampleOf } from "../../../src/service/openapi/example.ts";
+import { reasonsByStatus } from "../../../src/service/openapi/failures.ts";
+import { endpoint, manifestOf, takes } from "../manifests.ts";
+
+const text = { type: "string" };
+const photo = { type: "string", format: "binary", contentMediaType: "image/png" };
+
+const SERVICE = manifestOf(
+  endpoint({
+    name: "summarize",
+    input: {
+      type: "object",
+      properties: { text, sentences: { type: "integer", minimum: 1, default: 3 } },
+      required: ["text"],
+    },
+    output: text,
+  }),
+  endpoint({
+    name: "batch",
+    kind: "task",
+    input: {
+      type: "object",
+      properties: { tree: { $ref: "#/$defs/Tree" } },
+      $defs: { Tree: { type: "object", properties: { next: { $ref: "#/$defs/Tree" } } } },
+    },
+    output: { type: "array", items: text },
+  }),
+  endpoint({
+    name: "classify",
+    input: {
+      type: "object",
+      properties: { photo, papers: { type: "array", items: photo }, labels: { type: "array" } },
+      required: ["photo"],
+    },
+    files: {
+      photo: { required: true, array: false, contentType: "image/*" },
+      papers: { required: false, array: true },
+    },
+    outputFile: { contentType: "image/png" },
+  }),
+);
+
+/** The member at a path, for expectations deep within the document. */
+function at(document: JsonSchema, ...path: (string | number)[]): unknown {
+  return path.reduce<unknown>((value, key) => (value as JsonSchema | undefined)?.[key], document);
+}
+
+function describeService(manifest: ServiceManifest, authorization = false): JsonSchema {
+  return openApiDocument(manifest, { version: "1.0.0", authorization });
+}
+
+const document = describeService(SERVICE);
+
+describe("the document at /docs.json", () => {
+  it.each([false, true])("is valid OpenAPI 3.1 (tokens required: %s)", async (authorization) => {
+    const { valid, errors } = await new Validator().validate(
+      structuredClone(describeService(SERVICE, authorization)) as Record<string, unknown>,
+    );
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+  });
+
+  it("describes every path of an endpoint by its kind", () => {
+    expect(Object.keys(document.paths as object)).toEqual([
+      "/summarize",
+      ...["/batch", "/batch/submit", "/batch/status", "/batch/get", "/batch/cancel"],
+      ...["/batch/retry", "/batch/events"],
+      "/classify",
+      ...["/livez", "/readyz", "/schema.json", "/docs.json"],
+    ]);
+    expect(Object.keys(at(document, "paths", "/batch/cancel") as object)).toEqual(["post", "put"]);
+    expect(Object.keys(at(document, "paths", "/batch/retry") as object)).toEqual(["put", "post"]);
+  });
+
+  it("gives every operation an id of its own", () => {
+    const ids = Object.values(document.paths as JsonSchema).flatMap((path) =>
+      Object.values(path as JsonSchema).map((operation) =>
+        at(operation as JsonSchema, "operationId"),
+      ),
+    );
+    expect(ids.every((id) => typeof id === "string")).toBe(true);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("has no reference that leads nowhere", () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)];
+    expect(references.length).toBeGreaterThan(20);
+    for (const [, path] of references) {
+      expect(at(document, ...(path ?? "").split("/")), path).toBeDefined();
+    }
+  });
+
+  it("says what a result is sent as: text, JSON or the file's own type", () => {
+    const contentOf = (...path: string[]) =>
+      Object.keys(at(document, "paths", ...path, "responses", 200, "content") as object);
+    expect(contentOf("/summarize", "post")).toEqual(["text/plain"]);
+    expect(contentOf("/batch/get", "get")).toEqual(["application/json"]);
+    expect(contentOf("/classify", "post")).toEqual(["image/png"]);
+    expect(contentOf("/batch/events", "get")).toEqual(["text/event-stream"]);
+  });
+
+  it("describes a form for files, with the content type of every part", () => {
+    const content = at(document, "paths", "/classify", "post", "requestBody", "content");
+    expect(Object.keys(content as object)).toEqual(["multipart/form-data", "application/json"]);
+    expect(at(content as JsonSchema, "multipart/form-data", "encoding")).toEqual({
+      photo: { contentType: "image/*" },
+      papers: { contentType: "*/*" },
+      labels: { contentType: "application/json" },
+    });
+    expect(at(document, "components", "schemas", "classify.form", "properties", "photo")).toEqual(
+      photo,
+    );
+    expect(
+      at(document, "components", "schemas", "classify.input", "properties", "photo"),
+    ).toMatchObject({ type: "string", pattern: "^data:" });
+  });
+
+  it("answers a submit with 202 and where the status is", () => {
+    const responses = at(document, "paths", "/batch/submit", "post", "responses") as JsonSchema;
+    expect(at(responses, 202, "headers", "Location")).toBeDefined();
+    expect(at(responses, 200)).toBeDefined();
+  });
+
+  it("asks for a token only when tokens are required, and never for health", () => {
+    const secured = describeService(SERVICE, true);
+    expect(document.security).toBeUndefined();
+    expect(at(document, "components", "responses", "Error401")).toBeUndefined();
+    expect(secured.security).toEqual([{ token: [] }]);
+    expect(at(secured, "paths", "/batch/get", "get", "responses", 401)).toBeDefined();
+    for (const path of ["/livez", "/readyz"]) {
+      expect(at(secured, "paths", path, "get", "security"), path).toEqual([]);
+    }
+    for (const path of ["/schema.json", "/docs.json"]) {
+      expect(at(secured, "paths", path, "get", "security"), path).toBeUndefined();
+      expect(at(secured, "paths", path, "get", "responses", 401), path).toBeDefined();
+      expect(at(document, "paths", path, "get", "responses", 401), path).toBeUndefined();
+    }
+  });
+
+  it("names with each status the reasons that answer with it", () => {
+    for (const [status, reasons] of reasonsByStatus()) {
+      for (const reason of reasons) {
+        expect(httpStatus(problem(reason, "")), reason).toBe(status);
+      }
+    }
+    expect(at(document, "paths", "/batch/cancel", "post", "responses", 409)).toEqual({
+      $ref: "#/components/responses/Error409",
+      description: expect.stringMatching(/Reasons: TASK_ALREADY_STARTED, TASK_FINISHED\.$/),
+    });
+  });
+
+  it("moves the references within a schema to where the schema stands", () => {
+    const tree = {
+      type: "object",
+      properties: { default: { $ref: "#/$defs/Tree" }, again: { $ref: "#" } },
+      default: { $ref: "not a reference" },
+    };
+    const described = describeService(takes({ $ref: "#/$defs/Tree" }, { Tree: tree }));
+    const input = at(described, "components", "schemas", "run.input") as JsonSchema;
+    const base = "#/components/schemas/run.input";
+    expect(at(input, "properties", "value")).toEqual({ $ref: `${base}/$defs/Tree` });
+    expect(at(input, "$defs", "Tree")).toEqual({
+      type: "object",
+      properties: { default: { $ref: `${base}/$defs/Tree` }, again: { $ref: base } },
+      default: { $ref: "not a reference" },
+    });
+  });
+});
+
+describe("an example", () => {
+  it("is the schema's own where it has one", () => {
+    expect(exampleOf({ type: "string", default: "b", examples: ["a"] })).toBe("a");
+    expect(exampleOf({ type: "string", default: "b" })).toBe("b");
+    expect(exampleOf({ enum: ["x", "y"] })).toBe("x");
+  });
+
+  it("lies within the bounds of its schema", () => {
+    expect(exampleOf({ type: "integer", minimum: 7 })).toBe(7);
+    expect(exampleOf({ type: "integer", exclusiveMinimum: 7 })).toBe(8);
+    expect(exampleOf({ type: "number", maximum: -1 })).toBe(-1);
+    expect(exampleOf({ type: "integer", minimum: 4, multipleOf: 5 })).toBe(5);
+    expect(exampleOf({ type: "string", minLength: 6 })).toHaveLength(6);
+    expect(exampleOf({ type: "string", maxLength: 2 })).toHaveLength(2);
+    expect(exampleOf({ type: "array", items: { type: "boolean" }, minItems: 2 })).toEqual([
+      true,
+      true,
+    ]);
+  });
+
+  it("ends for a type that contains itself", () => {
+    const schema = {
+      $ref: "#/$defs/Tree",
+      $defs: { Tree: { type: "object", properties: { next: { $ref: "#/$defs/Tree" } } } },
+    };
+    expect(exampleOf(schema)).toEqual({ next: null });
+  });
+});

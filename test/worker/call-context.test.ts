@@ -1,0 +1,110 @@
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { WorkerMessage } from "../../src/protocol/messages.ts";
+import { servicePath, WorkerProcess } from "./process.ts";
+
+function of<Type extends WorkerMessage["type"]>(worker: WorkerProcess, type: Type, id: number) {
+  return worker.messages.filter(
+    (message): message is Extract<WorkerMessage, { type: Type; id: number }> =>
+      message.type === type && "id" in message && message.id === id,
+  );
+}
+
+describe("a worker", () => {
+  let worker: WorkerProcess;
+
+  beforeAll(async () => {
+    ({ worker } = await WorkerProcess.ready("zod-functions.ts"));
+  });
+
+  afterAll(() => worker[Symbol.asyncDispose]());
+
+  describe("aborts calls", () => {
+    it.each([
+      ["timeout", "deadline_exceeded"],
+      ["cancelled", "canceled"],
+    ] as const)("for the reason %s", async (reason, code) => {
+      const id = worker.start("wait_for_abort", {});
+      await worker.find(
+        (message) => (message.type === "progress" && message.id === id) || undefined,
+      );
+      worker.send({ type: "abort", id, reason });
+      expect(await worker.outcome(id)).toMatchObject({ failure: { code, reason: "CALL_FAILED" } });
+    });
+
+    it("and still reports a result", async () => {
+      const id = worker.start("ignore_abort", {});
+      await worker.find(
+        (message) => (message.type === "progress" && message.id === id) || undefined,
+      );
+      worker.send({ type: "abort", id, reason: "shutdown" });
+      expect(await worker.outcome(id)).toEqual({
+        id,
+        result: '"AbortError: the server is stopping"',
+      });
+    });
+  });
+
+  describe("passes on", () => {
+    it("little of much progress, clamped, the last always, before the result", async () => {
+      const id = worker.start("report", { times: 10_000 });
+      await worker.outcome(id);
+      const reports = of(worker, "progress", id);
+      expect(reports.length).toBeGreaterThanOrEqual(2);
+      expect(reports.length).toBeLessThan(100);
+      expect(reports.at(-1)).toMatchObject({ fraction: 1, message: "step 10000" });
+    });
+
+    it("no progress of an api", async () => {
+      const id = worker.start("report_in_api", {});
+      expect(await worker.outcome(id)).toMatchObject({ result: '"quiet"' });
+      expect(of(worker, "progress", id)).toEqual([]);
+    });
+
+    it("log lines with their fields", async () => {
+      const id = worker.start("report", { times: 1 });
+      await worker.outcome(id);
+      expect(of(worker, "log", id)).toEqual([
+        { type: "log", id, level: "info", message: "done", fieldsJson: '{"times":1}' },
+      ]);
+    });
+
+    it("no more than 1,000 log lines of 8,192 characters, and says so", async () => {
+      const id = worker.start("chatter", { lines: 5000 });
+      await worker.outcome(id);
+      const lines = of(worker, "log", id);
+      expect(lines).toHaveLength(1001);
+      expect(lines[0]?.message).toHaveLength(8192);
+      expect(lines[0]?.fieldsJson).toContain("dropped");
+      expect(lines[1]?.fieldsJson).toContain("BigInt");
+      expect(lines.at(-1)?.message).toContain("the rest of this log is dropped");
+    });
+  });
+
+  it("answers a ping", async () => {
+    worker.send({ type: "ping", sequence: 5 });
+    await worker.find(
+      (message) => (message.type === "pong" && message.sequence === 5) || undefined,
+    );
+  });
+
+  it("keeps its channel from user code", async () => {
+    expect(await worker.result("touch_channel", {})).toBe("undefined");
+    expect(await worker.result("greet", { name: "again" })).toBe("hello again");
+    expect(worker.stderr).not.toContain("heard a message");
+  });
+
+  it("reads its own folder and nothing beside", async () => {
+    expect(await worker.result("read", { path: servicePath("local/beside.txt") })).toBe(6);
+    const outside = fileURLToPath(new URL("../../tsconfig.json", import.meta.url));
+    expect(await worker.failure("read", { path: outside })).toMatchObject({
+      message: expect.stringContaining("tessera serve --allow-read"),
+    });
+  });
+
+  it("starts no process", async () => {
+    expect(await worker.failure("spawn", {})).toMatchObject({
+      message: expect.stringContaining("may not start processes"),
+    });
+  });
+});

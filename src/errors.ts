@@ -81,7 +81,7 @@ export const CATALOGUE = {
 export type Reason = keyof typeof CATALOGUE;
 
 /** One field and what is wrong with it. */
-export interface Violation {
+export interface FieldViolation {
   /** Path in dots, such as `texts.0`; empty for the whole. */
   readonly field: string;
   readonly description: string;
@@ -90,7 +90,7 @@ export interface Violation {
 export interface ProblemOptions {
   /** Another code than the catalogue's: for what a function threw. */
   readonly code?: Code;
-  readonly violations?: readonly Violation[];
+  readonly violations?: readonly FieldViolation[];
   /** How long a caller should wait before the same call; becomes `Retry-After`. */
   readonly retryAfterMs?: number;
   /** Public facts for programs, such as the task's id. */
@@ -103,7 +103,7 @@ export interface ProblemOptions {
 export class Problem extends ConnectError {
   readonly reason: Reason;
   readonly retryAfterMs: number | undefined;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly FieldViolation[];
 
   /** Connect's own says yes to every ConnectError, for copies of the library; this does not. */
   static override [Symbol.hasInstance](value: unknown): boolean {

@@ -20,7 +20,7 @@ import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { httpStatus } from "../../src/server/http/status.ts";
 import { type Binding, compileBindings } from "../../src/server/rest/binding.ts";
 import { hasTextForm } from "../../src/server/rest/fields.ts";
-import type { Route } from "../../src/server/rest/routes.ts";
+import type { RestRoute } from "../../src/server/rest/routes.ts";
 import { version } from "../../src/version.ts";
 import { commentOf, descriptionOf, errorsOf } from "./comments.ts";
 import { MessageSchemas } from "./schemas.ts";
@@ -103,11 +103,11 @@ export function readFiles(): DescFile[] {
 }
 
 /** Without the name of the method, which `compileBindings` adds for messages. */
-function pathOf({ text }: Route<Binding>): string {
+function pathOf({ text }: RestRoute<Binding>): string {
   return text.slice(0, text.indexOf(" (")).replaceAll(/\{([^}=]+)=[^}]*\}/g, "{$1}");
 }
 
-function operationOf(route: Route<Binding>, schemas: MessageSchemas): JsonSchema {
+function operationOf(route: RestRoute<Binding>, schemas: MessageSchemas): JsonSchema {
   const { method, fields, body, responseField } = route.target;
   const inPath = [...fields.values()].map((path) => path[0]);
   const wholeInBody = body.kind !== "none" && body.field === undefined;

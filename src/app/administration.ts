@@ -7,9 +7,10 @@
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../auth/names.ts";
 import { checkPassword, hashPassword } from "../auth/passwords.ts";
 import { randomBase62 } from "../auth/random.ts";
-import type { Accounts, Deed } from "../storage/accounts/accounts.ts";
+import type { Accounts } from "../storage/accounts/accounts.ts";
+import type { Deed } from "../storage/accounts/deed.ts";
 import type { OrganizationRecord } from "../storage/accounts/organizations.ts";
-import type { Hosting } from "../storage/hosting/hosting.ts";
+import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { type KeyRotation, type Rotated, type RotationRequest, rotate } from "./rotation.ts";
 
 /** 119 bits, and still a password that can be typed. */
@@ -21,7 +22,7 @@ export interface AdministrationOptions {
   /** Ended with it: the storage. */
   readonly resources: AsyncDisposable;
   readonly accounts: Accounts;
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
   readonly keys: KeyRotation;
   /** Other nodes may use the database. */
   readonly shared: boolean;

@@ -13,7 +13,10 @@ import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Federation } from "../metrics/federation.ts";
 import { authService } from "../server/rpc/auth/auth.ts";
-import { type DeploymentOptions, deploymentService } from "../server/rpc/deployment/deployment.ts";
+import {
+  type DeploymentServiceOptions,
+  deploymentService,
+} from "../server/rpc/deployment/deployment.ts";
 import { register, type ServiceRegistration } from "../server/rpc/engine/invoker.ts";
 import { federationService } from "../server/rpc/federation.ts";
 import { loginService } from "../server/rpc/login/login.ts";
@@ -21,7 +24,7 @@ import { organizationService } from "../server/rpc/organization/organization.ts"
 import { tokenService } from "../server/rpc/token/token.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
-import type { Hosting } from "../storage/hosting/hosting.ts";
+import type { HostingStorage } from "../storage/hosting/hosting.ts";
 
 export interface PlatformApiOptions {
   readonly accounts: Accounts;
@@ -37,10 +40,10 @@ export interface PlatformApiOptions {
   readonly deviceLogins: FailureLimiter;
   readonly log: FastifyBaseLogger;
   readonly federation: Federation;
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
   readonly blobs: BlobStore;
   /** Where a deployment is called. */
-  readonly urlOf: DeploymentOptions["urlOf"];
+  readonly urlOf: DeploymentServiceOptions["urlOf"];
   /** Whether deployments may bring native code. */
   readonly allowsNativeCode: boolean;
   readonly ceilings: Ceilings;

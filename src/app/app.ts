@@ -20,7 +20,7 @@ import {
   type TracingSecrets,
 } from "../config/config.ts";
 import { playground } from "../console/playground.ts";
-import { HostedDeployment } from "../deployments/deployment.ts";
+import { Deployment } from "../deployments/deployment.ts";
 import { singleDeployment } from "../deployments/directory.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { FileKeeper } from "../files/keeper.ts";
@@ -28,7 +28,7 @@ import { startSweeper } from "../files/sweeper.ts";
 import type { Log } from "../log/log.ts";
 import { createLog } from "../log/pino.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import { Rounds } from "../queue/maintenance.ts";
+import { Maintenance } from "../queue/maintenance.ts";
 import { startPruner } from "../queue/pruner.ts";
 import { listen } from "../server/bind.ts";
 import { deploymentMetrics, serveDeployments } from "../server/deployments.ts";
@@ -51,7 +51,7 @@ import { version } from "../version.ts";
 import { Administration } from "./administration.ts";
 import { keysPath, openDataFolder } from "./folder.ts";
 import { measuredStorage, nodeMetrics } from "./metrics.ts";
-import { type Opened, openKeys, runPlatform, type StartedPlatform } from "./start.ts";
+import { type OpenedAdapters, openKeys, runPlatform, type StartedPlatform } from "./start.ts";
 import { watchService } from "./watch.ts";
 import { whenLong } from "./when-long.ts";
 
@@ -65,7 +65,7 @@ export type { AdminCredentials, Administration, PasswordReset } from "./administ
 export type { StartedPlatform } from "./start.ts";
 
 /** A service that is being served. */
-export interface ServedService {
+export interface StartedService {
   readonly manifest: ServiceManifest;
   /** The port that was bound: the one configured, or any free one for 0. */
   readonly port: number;
@@ -81,7 +81,7 @@ export interface ServedService {
 export async function serveService(
   config: ServeConfig,
   { token, workerEnv = {}, tracing: receiver }: Secrets,
-): Promise<ServedService> {
+): Promise<StartedService> {
   const log = createLog(config.logLevel);
   const resources = new AsyncDisposableStack();
   try {
@@ -128,12 +128,12 @@ export async function serveService(
       api: new FileKeeper({ ...keeping, blobs: local }),
     };
     const readiness = new Readiness();
-    const rounds = resources.use(new Rounds({ storage, notifier, log, now: Date.now }));
+    const maintenance = resources.use(new Maintenance({ storage, notifier, log, now: Date.now }));
     const hosted = resources.use(
-      new HostedDeployment({
+      new Deployment({
         organization: LOCAL_ORGANIZATION,
         counted: { metrics, organizationId: LOCAL_ORGANIZATION },
-        ...{ storage, notifier, rounds, log, tracing },
+        ...{ storage, notifier, maintenance, log, tracing },
         newId,
         now: Date.now,
         workers: config.workers,
@@ -151,9 +151,9 @@ export async function serveService(
     const abandon = (): void => hosted.abandon();
     process.once("exit", abandon);
     resources.defer(() => void process.off("exit", abandon));
-    await rounds.start();
+    await maintenance.start();
     const watching = config.watch
-      ? resources.use(watchService(bundle, { hosted, log }))
+      ? resources.use(watchService(bundle, { deployment: hosted, log }))
       : undefined;
     const manifest = await (watching?.loaded ??
       whenLong(hosted.deploy(bundle), (seconds) =>
@@ -216,7 +216,7 @@ export function startPlatform(
   return runPlatform(
     config,
     secrets,
-    (database): Opened => ({
+    (database): OpenedAdapters => ({
       ...openStorage(database),
       openBlobs: () => openBlobs({ blobs: config.blobs, database }),
       openLocalBlobs: (folder) => new FolderBlobStore(folder),

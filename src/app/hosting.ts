@@ -8,15 +8,15 @@ import type { StartConfig } from "../config/config.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { FileKeeper } from "../files/keeper.ts";
 import { startSweeper } from "../files/sweeper.ts";
-import { UnpackedArtifacts } from "../hosting/artifact-cache.ts";
+import { ArtifactCache } from "../hosting/artifact-cache.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { startHousekeeping } from "../hosting/housekeeping.ts";
-import { ServedRevisions } from "../hosting/last-served.ts";
-import { Nodes } from "../hosting/membership.ts";
+import { LastServed } from "../hosting/last-served.ts";
+import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { StartGate } from "../pool/start-gate.ts";
-import { Rounds } from "../queue/maintenance.ts";
+import { Maintenance } from "../queue/maintenance.ts";
 import { startPruner } from "../queue/pruner.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -65,7 +65,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const blobs = resources.use(await options.openBlobs());
   await blobs.start();
   const artifacts = resources.use(
-    new UnpackedArtifacts({
+    new ArtifactCache({
       folder: join(config.dataFolder, "artifacts"),
       hosting: records,
       blobs,
@@ -74,7 +74,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   );
   await artifacts.start();
   const nodes = resources.use(
-    new Nodes({
+    new NodeMembership({
       hosting: records,
       shared: capabilities.shared,
       url: `http://${reachable(config.host)}:${port}`,
@@ -88,13 +88,13 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const routing = new Routing({ accounts, changes, appsDomain: config.appsDomain });
   resources.use(routing);
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
-  const rounds = resources.use(new Rounds({ storage, notifier, log, now }));
+  const maintenance = resources.use(new Maintenance({ storage, notifier, log, now }));
   const hosting = resources.use(
     new Hosting({
       ...{ routing, changes, hosting: records, keys, metrics, nodes, artifacts, log },
-      served: new ServedRevisions(join(artifacts.folder, "served")),
+      served: new LastServed(join(artifacts.folder, "served")),
       common: {
-        ...{ storage, notifier, rounds, newId, now, tracing },
+        ...{ storage, notifier, maintenance, newId, now, tracing },
         starts: new StartGate(Math.max(2, availableParallelism())),
         ...{ graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting },
         files: {
@@ -113,7 +113,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   process.once("exit", abandon);
   resources.defer(() => void process.off("exit", abandon));
   await nodes.start();
-  await rounds.start();
+  await maintenance.start();
   await hosting.start();
   resources.use(startPruner({ storage, log, now }));
   resources.use(startSweeper({ storage, blobs, log, now }));

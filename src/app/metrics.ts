@@ -11,7 +11,7 @@ import { Metrics } from "../metrics/metrics.ts";
 import { Publisher } from "../metrics/publish.ts";
 import { Upstream } from "../metrics/upstream.ts";
 import { monitoringPlugin } from "../server/monitoring/plugin.ts";
-import type { FacePlugin } from "../server/protocols.ts";
+import type { ServerPlugin } from "../server/protocols.ts";
 import { monitoredBy } from "../server/rpc/federation.ts";
 import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -35,7 +35,7 @@ export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
   return storage;
 }
 
-export interface FederationOptions {
+export interface StartFederationOptions {
   readonly config: Pick<StartConfig, "externalLabels">;
   readonly secrets: Pick<StartSecrets, "prometheusUrl">;
   readonly metrics: Metrics;
@@ -49,7 +49,7 @@ export interface FederationOptions {
 }
 
 /** Begins to show other nodes what this one counts, where there are others. */
-export function startFederation(options: FederationOptions): Federation {
+export function startFederation(options: StartFederationOptions): Federation {
   const { config, secrets, metrics, storage, log, now, isAlone, resources } = options;
   const sharing = { storage: storage.metrics, nodeId: metrics.node, now, isAlone };
   if (storage.capabilities.shared) {
@@ -81,7 +81,7 @@ export function monitoring({
   readonly federation: Federation;
   readonly readiness: HealthSource;
   readonly operatorToken: string | undefined;
-}): FacePlugin {
+}): ServerPlugin {
   return (app, { contextValues }) =>
     monitoringPlugin(app, {
       metrics,

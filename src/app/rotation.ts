@@ -12,8 +12,9 @@
 import { loadKeys, rotateKeys } from "../auth/keys.ts";
 import { rotatedKeys } from "../auth/keys-file.ts";
 import { reseal } from "../auth/reseal.ts";
-import type { Accounts, Deed } from "../storage/accounts/accounts.ts";
-import type { Hosting } from "../storage/hosting/hosting.ts";
+import type { Accounts } from "../storage/accounts/accounts.ts";
+import type { Deed } from "../storage/accounts/deed.ts";
+import type { HostingStorage } from "../storage/hosting/hosting.ts";
 
 /** Where the keys are. */
 export type KeyRotation =
@@ -30,7 +31,7 @@ export interface RotationRequest {
 
 export interface RotationOptions extends RotationRequest {
   readonly accounts: Accounts;
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
   /** Other nodes may use the database. */
   readonly shared: boolean;
   readonly deed: () => Deed;

@@ -53,7 +53,7 @@ export interface StartedPlatform {
 }
 
 /** What the composition root brings: the adapters. */
-export interface Opened {
+export interface OpenedAdapters {
   readonly storage: Storage;
   readonly notifier: Notifier | undefined;
   readonly openBlobs: PlatformHostingOptions["openBlobs"];
@@ -71,7 +71,7 @@ export interface Opened {
 export async function runPlatform(
   config: StartConfig,
   secrets: StartSecrets,
-  open: (database: string) => Opened,
+  open: (database: string) => OpenedAdapters,
 ): Promise<StartedPlatform> {
   const log = createLog(config.logLevel);
   const resources = new AsyncDisposableStack();

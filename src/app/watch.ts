@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
-import type { HostedDeployment } from "../deployments/deployment.ts";
+import type { Deployment } from "../deployments/deployment.ts";
 import type { Log } from "../log/log.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { whenLong } from "./when-long.ts";
@@ -12,8 +12,8 @@ const SETTLE_MS = 100;
 /** Files, and folders with them, that a service could be waiting for. */
 const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json))$/;
 
-export interface WatchOptions {
-  readonly hosted: HostedDeployment;
+export interface WatchServiceOptions {
+  readonly deployment: Deployment;
   readonly log: Log;
 }
 
@@ -32,8 +32,8 @@ export interface WatchedService extends AsyncDisposable {
  * while code is loading, the first included, ends that and begins anew: code
  * that never finishes loading must not hold up the code that mends it.
  */
-export function watchService(bundle: ServiceBundle, options: WatchOptions): WatchedService {
-  const { hosted, log } = options;
+export function watchService(bundle: ServiceBundle, options: WatchServiceOptions): WatchedService {
+  const { deployment, log } = options;
   const loaded = Promise.withResolvers<ServiceManifest>();
   let watchers: FSWatcher[] = [];
   let known = new Set<string>();
@@ -90,7 +90,7 @@ export function watchService(bundle: ServiceBundle, options: WatchOptions): Watc
     try {
       const next = first ?? (await bundleService(bundle.servicePath));
       observe(next.watchFiles);
-      const manifest = await whenLong(hosted.deploy(next, signal), (seconds) =>
+      const manifest = await whenLong(deployment.deploy(next, signal), (seconds) =>
         log.warn({ seconds }, `the service takes long to load; ${meanwhile()}`),
       );
       failed = false;

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { Readable } from "node:stream";
 import { findService } from "./bundle.ts";
-import { type Compiled, commonFolder, compileService, MAP_NAME } from "./compile.ts";
+import { type CompiledCode, commonFolder, compileService, MAP_NAME } from "./compile.ts";
 import {
   type FileSource,
   indexFiles,
@@ -173,7 +173,7 @@ function leftBehind(
 
 /** Folders of packages that have files both in the bundle and beside it. */
 function bundledToo(
-  { inputs }: Compiled,
+  { inputs }: CompiledCode,
   files: readonly string[],
   findPackage: FindPackage,
 ): string[] {

@@ -1,7 +1,7 @@
 /** Reads chunks as they are asked for: so many bytes, however they arrive. */
 import { ArtifactError } from "./artifact-error.ts";
 
-export class Bytes implements AsyncDisposable {
+export class ByteReader implements AsyncDisposable {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array();
 

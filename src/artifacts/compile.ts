@@ -38,7 +38,7 @@ export interface CompileOptions {
   readonly placeOf: (file: string) => string;
 }
 
-export interface Compiled {
+export interface CompiledCode {
   readonly code: string;
   readonly sourceMap: string;
   /** Every file that went in. */
@@ -62,7 +62,7 @@ const BANNER = [
 ].join("");
 
 /** Throws a `ServiceFileError` that says where the fault is. */
-export async function compileService(options: CompileOptions): Promise<Compiled> {
+export async function compileService(options: CompileOptions): Promise<CompiledCode> {
   const { servicePath, root, findPackage } = options;
   const seen = new Seen();
   try {
@@ -112,7 +112,7 @@ export async function compileService(options: CompileOptions): Promise<Compiled>
   }
 }
 
-const NOTHING: Compiled = {
+const NOTHING: CompiledCode = {
   code: "",
   sourceMap: "",
   inputs: [],

@@ -8,7 +8,7 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { ArtifactError, quoted } from "./artifact-error.ts";
-import { Bytes } from "./bytes.ts";
+import { ByteReader } from "./bytes.ts";
 import {
   type ArtifactIndex,
   digestOf,
@@ -34,7 +34,7 @@ export interface ArtifactReader extends AsyncDisposable {
 export async function readArtifact(
   source: string | AsyncIterable<Uint8Array>,
 ): Promise<ArtifactReader> {
-  const bytes = new Bytes(decompress(source));
+  const bytes = new ByteReader(decompress(source));
   try {
     const text = await readIndexText(bytes);
     const index = verifyIndex(text);
@@ -57,7 +57,7 @@ export async function readArtifact(
   }
 }
 
-async function readIndexText(bytes: Bytes): Promise<string> {
+async function readIndexText(bytes: ByteReader): Promise<string> {
   const header = await readHeader(bytes);
   if (header?.path !== INDEX_NAME) {
     throw new ArtifactError(`this is no artifact of tessera: it does not begin with ${INDEX_NAME}`);
@@ -75,7 +75,7 @@ async function readIndexText(bytes: Bytes): Promise<string> {
 }
 
 async function* readFile(
-  bytes: Bytes,
+  bytes: ByteReader,
   file: IndexedFile,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const header = await readHeader(bytes);

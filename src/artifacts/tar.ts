@@ -4,7 +4,7 @@
  */
 import { Header, Pax } from "tar";
 import { ArtifactError, quoted } from "./artifact-error.ts";
-import type { Bytes } from "./bytes.ts";
+import type { ByteReader } from "./bytes.ts";
 
 const BLOCK = 512;
 /** Two empty blocks end it. */
@@ -53,7 +53,7 @@ function headerOf({ path, size, executable }: TarFile): Buffer {
 }
 
 /** The header of the next file; undefined at the end. Throws an `ArtifactError` for anything but a file. */
-export async function readHeader(bytes: Bytes): Promise<TarFile | undefined> {
+export async function readHeader(bytes: ByteReader): Promise<TarFile | undefined> {
   const block = await bytes.take(BLOCK);
   if (block.every((byte) => byte === 0)) {
     await readEnd(bytes);
@@ -74,7 +74,7 @@ export async function readHeader(bytes: Bytes): Promise<TarFile | undefined> {
 }
 
 /** What fills the last block of a file's content. */
-export async function skipPadding(bytes: Bytes, size: number): Promise<void> {
+export async function skipPadding(bytes: ByteReader, size: number): Promise<void> {
   await bytes.take(padding(size));
 }
 
@@ -100,7 +100,7 @@ function fileOf({ type, path = "", size = 0, mode = 0 }: Header): TarFile {
   return { path, size, executable: (mode & 0o100) !== 0 };
 }
 
-async function readEnd(bytes: Bytes): Promise<void> {
+async function readEnd(bytes: ByteReader): Promise<void> {
   let read = 0;
   for (;;) {
     const chunk = await bytes.takeUpTo(BLOCK);

@@ -1,12 +1,12 @@
 import type { SessionRecord } from "../storage/accounts/people.ts";
 import type { TokenCredential } from "../storage/accounts/tokens.ts";
 import type { Forgotten } from "./changes.ts";
-import type { Dependent } from "./credential-cache.ts";
+import type { Cacheable } from "./lookup-cache.ts";
 import { Networks } from "./networks.ts";
 import type { SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
 /** A token as it was found, with its networks ready for checking. */
-export class FoundToken implements Dependent {
+export class CachedToken implements Cacheable {
   readonly principal: TokenPrincipal;
   readonly #notBeforeMs: number;
   /** From then on it is worth nothing; 0 for what never was. */
@@ -65,7 +65,7 @@ export class FoundToken implements Dependent {
 }
 
 /** A session as it was found. */
-export class FoundSession implements Dependent {
+export class CachedSession implements Cacheable {
   readonly principal: SessionPrincipal;
 
   constructor(found: SessionRecord) {

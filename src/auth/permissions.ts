@@ -19,7 +19,8 @@
  */
 import { Access } from "../../gen/tessera/v1/access_pb.js";
 import { type Problem, problem } from "../errors.ts";
-import type { Principal, Role, SessionPrincipal, TokenPrincipal } from "./principal.ts";
+import type { Role } from "../storage/accounts/people.ts";
+import type { Principal, SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
 /** The facts a decision rests on, besides the principal. */
 export interface Situation {

@@ -4,14 +4,7 @@
  * decided by `permissions.ts`.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
-
-export type Role = "admin" | "member";
-
-export interface Membership {
-  readonly organizationId: string;
-  readonly organization: string;
-  readonly role: Role;
-}
+import type { Membership, Role } from "../storage/accounts/people.ts";
 
 /** A person who is signed in. */
 export interface SessionPrincipal {

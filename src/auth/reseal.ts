@@ -1,13 +1,13 @@
-import type { Page, PageQuery } from "../storage/accounts/accounts.ts";
+import type { Page, PageQuery } from "../storage/accounts/page.ts";
 import type { Tokens } from "../storage/accounts/tokens.ts";
-import type { Secrets } from "../storage/hosting/secrets.ts";
+import type { SecretStorage } from "../storage/hosting/secrets.ts";
 import { deploymentSecretContext, type KeyRing, sealingContext } from "./keys.ts";
 
 const PAGE = 100;
 
 export interface ResealOptions {
   readonly accounts: Pick<Tokens, "listSealed" | "replaceSealed">;
-  readonly hosting: Pick<Secrets, "listSealedSecrets" | "replaceSealedSecret">;
+  readonly hosting: Pick<SecretStorage, "listSealedSecrets" | "replaceSealedSecret">;
   readonly keys: KeyRing;
 }
 

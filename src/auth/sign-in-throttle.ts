@@ -40,7 +40,7 @@ export interface SignInThrottleOptions {
 }
 
 /** Who seems to sign in, and from where. */
-export interface Attempt {
+export interface SignInAttempt {
   /** The e-mail address. */
   readonly account: string;
   readonly address: string;
@@ -92,7 +92,7 @@ export class SignInThrottle {
   }
 
   /** Whether an attempt comes from where the person has been before. */
-  isKnown({ account, address, device }: Attempt): boolean {
+  isKnown({ account, address, device }: SignInAttempt): boolean {
     const homes = this.#homes.get(account) ?? [];
     return device !== undefined || homes.includes(addressGroup(address));
   }
@@ -102,7 +102,7 @@ export class SignInThrottle {
    * not. Throws RATE_LIMITED before the attempt begins.
    */
   async attempt<Result>(
-    attempt: Attempt,
+    attempt: SignInAttempt,
     make: () => Promise<Result>,
     isFailure: (result: Result) => boolean,
   ): Promise<Result> {
@@ -127,7 +127,7 @@ export class SignInThrottle {
   }
 
   /** Notes that the person has signed in: their place is known from now on, and what failed there forgotten. */
-  succeed(attempt: Attempt): void {
+  succeed(attempt: SignInAttempt): void {
     const { account, address } = attempt;
     const key = placeOf(attempt, this.isKnown(attempt));
     const place = this.#places.get(key);
@@ -208,7 +208,7 @@ export class SignInThrottle {
 }
 
 /** Strangers count with their network, of which one of them may have many addresses. */
-function placeOf({ account, address, device }: Attempt, isKnown: boolean): string {
+function placeOf({ account, address, device }: SignInAttempt, isKnown: boolean): string {
   const place = isKnown ? (device ?? addressGroup(address)) : addressNetwork(address);
   return `${account} ${place}`;
 }

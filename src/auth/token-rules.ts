@@ -1,5 +1,5 @@
 /** What a token may be: the table of its fields. */
-import { problem, type Violation } from "../errors.ts";
+import { type FieldViolation, problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
 import { faultOfName } from "./names.ts";
 import { networkProblem } from "./networks.ts";
@@ -48,8 +48,8 @@ export function tokenLetter(kind: TokenKind, access: TokenFields["access"]): Tok
   return kind === "personal" ? "p" : "o";
 }
 
-function nameViolations({ name, description }: TokenFields): Violation[] {
-  const violations: Violation[] = [];
+function nameViolations({ name, description }: TokenFields): FieldViolation[] {
+  const violations: FieldViolation[] = [];
   const length = [...name].length;
   if (name.trim() === "" || length > MAX_NAME) {
     violations.push({ field: "name", description: `must have 1 to ${MAX_NAME} characters` });
@@ -62,7 +62,7 @@ function nameViolations({ name, description }: TokenFields): Violation[] {
   return violations;
 }
 
-function accessViolations({ access }: TokenFields, { kind }: TokenRules): Violation[] {
+function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldViolation[] {
   const { developerOperations, protectedEndpoint, monitoring } = access;
   if (!developerOperations && !protectedEndpoint && !monitoring) {
     return [
@@ -82,7 +82,7 @@ function accessViolations({ access }: TokenFields, { kind }: TokenRules): Violat
   return [];
 }
 
-function deploymentViolations(fields: TokenFields): Violation[] {
+function deploymentViolations(fields: TokenFields): FieldViolation[] {
   const { access, allDeployments, deployments } = fields;
   if (!access.protectedEndpoint) {
     const field = allDeployments ? "all_deployments" : "deployments";
@@ -112,9 +112,9 @@ function deploymentViolations(fields: TokenFields): Violation[] {
   });
 }
 
-function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Violation[] {
+function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): FieldViolation[] {
   const { expiresAtMs, notBeforeMs } = fields;
-  const violations: Violation[] = [];
+  const violations: FieldViolation[] = [];
   const isChanged = (field: keyof TokenFields): boolean => changed?.has(field) ?? true;
   if (isChanged("expiresAtMs") && !(expiresAtMs > nowMs && expiresAtMs <= MAX_TIME_MS)) {
     violations.push({ field: "expires_at", description: "must be in the future" });
@@ -129,7 +129,7 @@ function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Vi
   return violations;
 }
 
-function networkViolations({ allowedNetworks }: TokenFields): Violation[] {
+function networkViolations({ allowedNetworks }: TokenFields): FieldViolation[] {
   if (allowedNetworks.length > MAX_NETWORKS) {
     return [{ field: "allowed_networks", description: `must be at most ${MAX_NETWORKS} networks` }];
   }

@@ -23,12 +23,12 @@ import { hash, randomBytes } from "node:crypto";
 import { type Problem, problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
-import { FoundSession, FoundToken } from "./cached-credentials.ts";
+import { CachedSession, CachedToken } from "./cached-credentials.ts";
 import type { ChangeFeed, Forgotten } from "./changes.ts";
 import { digestCode } from "./codes.ts";
-import { Lookups } from "./credential-cache.ts";
 import type { FailureLimiter } from "./failures.ts";
 import type { KeyRing } from "./keys.ts";
+import { LookupCache } from "./lookup-cache.ts";
 import type { Authenticate, Principal } from "./principal.ts";
 import { readSessionCookie } from "./sessions.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
@@ -72,8 +72,8 @@ export interface VerifierOptions {
 export class Verifier implements AsyncDisposable {
   readonly #options: VerifierOptions;
   readonly #now: () => number;
-  readonly #tokens: Lookups<FoundToken>;
-  readonly #sessions: Lookups<FoundSession>;
+  readonly #tokens: LookupCache<CachedToken>;
+  readonly #sessions: LookupCache<CachedSession>;
   readonly #unlisten: () => void;
   readonly #replacing = new Set<Promise<void>>();
   /** Makes fingerprints worthless outside of this process. */
@@ -82,12 +82,12 @@ export class Verifier implements AsyncDisposable {
   constructor(options: VerifierOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    const lookups = {
+    const freshness = {
       isFresh: () => options.changes.isFresh(),
       monotonicMs: options.monotonicMs ?? (() => performance.now()),
     };
-    this.#tokens = new Lookups(lookups);
-    this.#sessions = new Lookups(lookups);
+    this.#tokens = new LookupCache(freshness);
+    this.#sessions = new LookupCache(freshness);
     this.#unlisten = options.changes.listen((changes) => this.forget(changes));
   }
 
@@ -139,7 +139,7 @@ export class Verifier implements AsyncDisposable {
     value: string,
     fingerprint: string,
     address: string,
-  ): Promise<FoundToken | undefined> {
+  ): Promise<CachedToken | undefined> {
     try {
       return await (this.#tokens.share(fingerprint) ??
         this.#options.failures.attempt(
@@ -154,7 +154,7 @@ export class Verifier implements AsyncDisposable {
     }
   }
 
-  #useToken(token: FoundToken | undefined, address: string): Principal {
+  #useToken(token: CachedToken | undefined, address: string): Principal {
     const nowMs = this.#now();
     const refusal = token === undefined ? "invalid" : token.refusal(nowMs, address);
     if (token === undefined || refusal !== undefined) {
@@ -170,7 +170,7 @@ export class Verifier implements AsyncDisposable {
     return credentialInvalid();
   }
 
-  async #findToken(value: string): Promise<FoundToken | undefined> {
+  async #findToken(value: string): Promise<CachedToken | undefined> {
     const { accounts, keys } = this.#options;
     const digests = keys.digests(value);
     const found = await accounts.findCredential({
@@ -184,7 +184,7 @@ export class Verifier implements AsyncDisposable {
     if (found.digest !== current.digest) {
       this.#replaceDigest(found.digest, current);
     }
-    return new FoundToken(found);
+    return new CachedToken(found);
   }
 
   #authenticateSession(value: string, address: string): Principal | Promise<Principal> {
@@ -203,13 +203,13 @@ export class Verifier implements AsyncDisposable {
     return found.then((session) => this.#useSession(session));
   }
 
-  #useSession(session: FoundSession | null | undefined): Principal {
+  #useSession(session: CachedSession | null | undefined): Principal {
     return session?.isUsable(this.#now()) ? session.principal : ANONYMOUS;
   }
 
-  async #findSession(digest: string): Promise<FoundSession | undefined> {
+  async #findSession(digest: string): Promise<CachedSession | undefined> {
     const found = await this.#options.accounts.findSession({ digest, nowMs: this.#now() });
-    return found && new FoundSession(found);
+    return found && new CachedSession(found);
   }
 
   #fingerprint(value: string): string {

@@ -4,7 +4,7 @@ import { createEndpoint, factsOf, fetchSchema } from "../client/index.ts";
 import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./call-arguments.ts";
 import type { CloudActions } from "./command.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "./result.ts";
-import { type Target, type TargetFlags, targetCommand } from "./target.ts";
+import { type DeploymentTarget, type TargetFlags, targetCommand } from "./target.ts";
 import { waitFor } from "./waiting.ts";
 
 export const ENDPOINT = ["<endpoint>", "its name"] as const;
@@ -31,7 +31,7 @@ export function endpointCallCommand(actions: CloudActions): Command {
   });
 }
 
-async function call(target: Target, name: string, args: Record<string, unknown>) {
+async function call(target: DeploymentTarget, name: string, args: Record<string, unknown>) {
   const { connection, signal } = target;
   const { routes } = await fetchSchema(connection, { signal });
   const route = routes.find((each) => each.name === name);

@@ -36,7 +36,7 @@ export interface CallFlags {
 }
 
 /** One run of a command on a platform. */
-export class Call {
+export class CommandRun {
   readonly environment: CloudEnvironment;
   readonly context: Context;
   /** False where only `--endpoint` says which platform: then a person has to sign in. */
@@ -64,12 +64,12 @@ export class Call {
     this.organization = flags.organization ?? "";
   }
 
-  static async begin(actions: CloudActions, flags: CallFlags): Promise<Call> {
+  static async begin(actions: CloudActions, flags: CallFlags): Promise<CommandRun> {
     const context =
       flags.endpoint === undefined
         ? await currentContext(actions.readEnvironment())
         : { endpoint: parseEndpoint("--endpoint", flags.endpoint), apiToken: "" };
-    return new Call(actions, context, flags);
+    return new CommandRun(actions, context, flags);
   }
 
   /** Who the token stands for. */
@@ -108,7 +108,7 @@ export interface CommandOptions<Flags extends CallFlags> {
   readonly options?: readonly Option[];
   /** Lines of example, without the prompt. */
   readonly examples: readonly string[];
-  run(call: Call, flags: Flags, args: readonly string[]): Promise<void>;
+  run(call: CommandRun, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
 /** Makes a command that speaks to the platform that is logged in to. */
@@ -135,7 +135,7 @@ export function callCommand<Flags extends CallFlags>(
     .action(async (...given: readonly unknown[]) => {
       const command = given.at(-1) as Command;
       const flags = command.opts<Flags>();
-      await options.run(await Call.begin(actions, flags), flags, command.args);
+      await options.run(await CommandRun.begin(actions, flags), flags, command.args);
     });
 }
 
@@ -192,7 +192,7 @@ export const LIST_OPTIONS: readonly Option[] = [
   option("--page-token <token>", "go on where a list with this next_page_token ended"),
 ];
 
-export interface Page<Item> {
+export interface ListPage<Item> {
   readonly items: readonly Item[];
   readonly nextPageToken: string;
 }
@@ -200,8 +200,11 @@ export interface Page<Item> {
 /** Reads pages until there are enough, or no more. */
 export async function readPages<Item>(
   { limit, pageToken: first = "" }: Pick<ListFlags, "limit" | "pageToken">,
-  read: (page: { readonly pageSize: number; readonly pageToken: string }) => Promise<Page<Item>>,
-): Promise<Page<Item>> {
+  read: (page: {
+    readonly pageSize: number;
+    readonly pageToken: string;
+  }) => Promise<ListPage<Item>>,
+): Promise<ListPage<Item>> {
   const items: Item[] = [];
   let pageToken = first;
   do {
@@ -214,7 +217,7 @@ export async function readPages<Item>(
 }
 
 /** Says that a list has more than it shows. */
-export function mentionMore(call: Call, nextPageToken: string): void {
+export function mentionMore(call: CommandRun, nextPageToken: string): void {
   if (nextPageToken !== "") {
     call.done("There are more: raise --limit.");
   }

@@ -1,5 +1,5 @@
 /** What a server says when it has started: where everything is, and lines to try it with. */
-import type { ServedService } from "../app/app.ts";
+import type { StartedService } from "../app/app.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl.ts";
@@ -12,7 +12,7 @@ export interface GreetingOptions {
 }
 
 export function greeting(
-  { manifest, port }: ServedService,
+  { manifest, port }: StartedService,
   { config, token, exampleOf }: GreetingOptions,
 ): string {
   const local = ["127.0.0.1", "::1", "0.0.0.0", "::", "localhost"].includes(config.host);

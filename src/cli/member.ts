@@ -9,15 +9,15 @@ import {
   Role,
 } from "../client/index.ts";
 import {
-  type Call,
   type CloudActions,
+  type CommandRun,
   callCommand,
   group,
   LIST_OPTIONS,
   type ListFlags,
+  type ListPage,
   mentionMore,
   option,
-  type Page,
   readPages,
   YES,
   type YesFlags,
@@ -74,9 +74,9 @@ function listCommand(actions: CloudActions): Command {
 }
 
 async function readMembers(
-  { client, organization }: Call,
+  { client, organization }: CommandRun,
   flags: Pick<ListFlags, "limit" | "pageToken">,
-): Promise<Page<Member>> {
+): Promise<ListPage<Member>> {
   return await readPages(flags, async (page) => {
     const { members, nextPageToken } = await client.organizations.listMembers({
       organization,
@@ -179,7 +179,7 @@ function leaveCommand(actions: CloudActions): Command {
 }
 
 /** A login by a personal token of an organization ends with the membership. */
-async function forgetEnded(call: Call): Promise<void> {
+async function forgetEnded(call: CommandRun): Promise<void> {
   if (environmentContext(call.environment) === undefined) {
     await removeContext(contextPath(call.environment));
     call.terminal.say("You are logged out: your login was by a token of this organization.");
@@ -189,7 +189,7 @@ async function forgetEnded(call: Call): Promise<void> {
 /** Whoever has more members names one by id. */
 const MAX_SEARCHED = 10_000;
 
-async function findMember(call: Call, text: string): Promise<Member> {
+async function findMember(call: CommandRun, text: string): Promise<Member> {
   const wanted = text.toLowerCase();
   const { items } = await readMembers(call, { limit: MAX_SEARCHED });
   const found = items.find(

@@ -6,9 +6,9 @@ import {
   OrganizationSchema,
 } from "../client/index.ts";
 import {
-  type Call,
   type CallFlags,
   type CloudActions,
+  type CommandRun,
   callCommand,
   group,
   option,
@@ -123,7 +123,7 @@ function updateCommand(actions: CloudActions): Command {
   });
 }
 
-function showOrganization(call: Call, organization: Organization): void {
+function showOrganization(call: CommandRun, organization: Organization): void {
   call.show(OrganizationSchema, organization, (shown) =>
     fields([
       ["name", shown.name],

@@ -12,7 +12,7 @@ import type { OpenResult } from "../client/index.ts";
 import { option } from "./command.ts";
 import { CliError } from "./failure.ts";
 import { inUnits } from "./sizes.ts";
-import type { Target } from "./target.ts";
+import type { DeploymentTarget } from "./target.ts";
 
 export interface ResultFlags {
   readonly outputFile?: string;
@@ -25,7 +25,7 @@ export const OUTPUT_FILE = option(
 
 /** Writes a result that is read as it arrives. */
 export async function writeResult(
-  { terminal, signal }: Pick<Target, "terminal" | "signal">,
+  { terminal, signal }: Pick<DeploymentTarget, "terminal" | "signal">,
   result: OpenResult,
   { outputFile }: ResultFlags,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 /** Waits until a revision serves, or cannot. */
 import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../client/index.ts";
-import type { Call } from "./command.ts";
+import type { CommandRun } from "./command.ts";
 import { CliError, isPassing } from "./failure.ts";
 import { plain } from "./plain.ts";
 
@@ -13,7 +13,7 @@ const MAX_LOST = 15;
 const DEGRADED_MS = 30_000;
 const LOG_LINES = 20;
 
-export interface RolloutOptions {
+export interface RolloutWaitOptions {
   readonly name: string;
   /** The revision that is waited for. */
   readonly revision: number;
@@ -27,7 +27,10 @@ export interface RolloutOptions {
  * stays so, or when the deployment is stopped. Throws with the reason when it
  * cannot serve.
  */
-export async function waitForRollout(call: Call, options: RolloutOptions): Promise<Deployment> {
+export async function waitForRollout(
+  call: CommandRun,
+  options: RolloutWaitOptions,
+): Promise<Deployment> {
   const { name, revision, onState, signal } = options;
   const endMs = call.clock.now() + LIMIT_MS;
   let degradedMs: number | undefined;
@@ -62,15 +65,19 @@ export async function waitForRollout(call: Call, options: RolloutOptions): Promi
   }
 }
 
-async function getDeployment(call: Call, name: string, signal: AbortSignal): Promise<Deployment> {
+async function getDeployment(
+  call: CommandRun,
+  name: string,
+  signal: AbortSignal,
+): Promise<Deployment> {
   const { organization } = call;
   return await call.client.deployments.getDeployment({ organization, name }, { signal });
 }
 
 async function isDone(
-  call: Call,
+  call: CommandRun,
   { status, statusReason, targetRevision, revision: serving }: Deployment,
-  { name, revision, signal }: RolloutOptions,
+  { name, revision, signal }: RolloutWaitOptions,
 ): Promise<boolean> {
   if (targetRevision !== revision) {
     throw new CliError(
@@ -102,7 +109,7 @@ interface Failed {
   readonly signal: AbortSignal;
 }
 
-async function failure(call: Call, failed: Failed): Promise<CliError> {
+async function failure(call: CommandRun, failed: Failed): Promise<CliError> {
   const { name, revision, statusReason, serving } = failed;
   const reason = statusReason
     .split("\n")
@@ -123,7 +130,7 @@ async function failure(call: Call, failed: Failed): Promise<CliError> {
 }
 
 /** What the revision's workers wrote last; nothing where that cannot be read. */
-async function lastLines(call: Call, { name, revision, signal }: Failed): Promise<string[]> {
+async function lastLines(call: CommandRun, { name, revision, signal }: Failed): Promise<string[]> {
   const { organization } = call;
   const lines: DeploymentLogLine[] = [];
   try {

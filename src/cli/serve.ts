@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { ServedService } from "../app/app.ts";
+import type { StartedService } from "../app/app.ts";
 import type { Secrets, ServeConfig, ServeFlags } from "../config/config.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
@@ -7,7 +7,7 @@ import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 /** What the command needs; the process edge brings it. */
 export interface ServeActions {
   readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: Secrets };
-  serve(config: ServeConfig, secrets: Secrets): Promise<ServedService>;
+  serve(config: ServeConfig, secrets: Secrets): Promise<StartedService>;
   exit(code: number): void;
   readonly exampleOf: GreetingOptions["exampleOf"];
 }

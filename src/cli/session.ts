@@ -6,7 +6,7 @@
  */
 import type { CallOptions } from "@connectrpc/connect";
 import { createTesseraClient, errorFacts, type TesseraClient } from "../client/index.ts";
-import { CALL_TIMEOUT_MS, type Call, type CallFlags, option } from "./command.ts";
+import { CALL_TIMEOUT_MS, type CallFlags, type CommandRun, option } from "./command.ts";
 import { CliError, describeFailure, usageError } from "./failure.ts";
 
 export interface SessionFlags extends CallFlags {
@@ -32,7 +32,7 @@ const COOKIE = /^(?:__Host-)?tessera_session=/;
 
 /** Signs in, runs the calls with the session, and signs out. */
 export async function withSession<T>(
-  call: Call,
+  call: CommandRun,
   flags: SessionFlags,
   run: (client: TesseraClient, options: CallOptions) => Promise<T>,
 ): Promise<T> {
@@ -70,7 +70,7 @@ export async function withSession<T>(
  * login it runs as the person at once.
  */
 export async function withTokenOrSession<T>(
-  call: Call,
+  call: CommandRun,
   flags: SessionFlags,
   run: (client: TesseraClient, organization: string, options: CallOptions) => Promise<T>,
 ): Promise<T> {
@@ -100,7 +100,7 @@ export async function withTokenOrSession<T>(
 }
 
 async function credentials(
-  call: Call,
+  call: CommandRun,
   flags: SessionFlags,
 ): Promise<{ readonly email: string; readonly password: string }> {
   const { terminal } = call;

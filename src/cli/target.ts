@@ -37,7 +37,7 @@ export interface TargetFlags extends Pick<CallFlags, "organization"> {
 }
 
 /** One run of a command on a deployment. */
-export interface Target {
+export interface DeploymentTarget {
   readonly connection: Connection;
   /** For the platform's RPCs about the same deployment. */
   readonly options: ClientOptions;
@@ -59,7 +59,7 @@ export interface TargetCommandOptions<Flags extends TargetFlags> {
   readonly note?: string;
   /** Whether `--output` is taken: for what is not the function's own. Default: true. */
   readonly formats?: boolean;
-  run(target: Target, flags: Flags, args: readonly string[]): Promise<void>;
+  run(target: DeploymentTarget, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
 /** Makes a command that calls a deployment. */
@@ -106,7 +106,7 @@ async function resolve(
   actions: CloudActions,
   flags: TargetFlags,
   signal: AbortSignal,
-): Promise<Target> {
+): Promise<DeploymentTarget> {
   const timeoutMs =
     flags.timeout === undefined ? undefined : parseDuration("--timeout", flags.timeout);
   const options = {
@@ -170,7 +170,7 @@ function isBelow(url: string, endpoint: string): boolean {
 
 /** Writes JSON, or what people read of it. */
 export function show(
-  { terminal, output }: Pick<Target, "terminal" | "output">,
+  { terminal, output }: Pick<DeploymentTarget, "terminal" | "output">,
   json: unknown,
   text: () => string,
 ): void {

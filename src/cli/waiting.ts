@@ -1,14 +1,14 @@
 /** Shows how far a task is while a command waits for it. */
 import type { Progress, RemoteTask } from "../client/index.ts";
 import { ProgressLine } from "./progress.ts";
-import type { Target } from "./target.ts";
+import type { DeploymentTarget } from "./target.ts";
 
 const BAR_CELLS = 24;
 /** Where there is no terminal, every line stays. */
 const LINE_PAUSE_MS = 1_000;
 
 /** Waits for the end; rejects as `RemoteTask.wait` does. */
-export async function waitFor(target: Target, task: RemoteTask): Promise<void> {
+export async function waitFor(target: DeploymentTarget, task: RemoteTask): Promise<void> {
   const { terminal, clock, signal, timeoutMs, output } = target;
   const line = new ProgressLine(terminal.streams, { quiet: output === "json" });
   let saidMs = Number.NEGATIVE_INFINITY;

@@ -4,7 +4,7 @@
  * `process.env`; secrets are apart from what may be printed.
  */
 import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
-import { type Secrets, type ServeConfig, type ServeFlags, serveConfig } from "./serve.ts";
+import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
 import {
   type DataConfig,
   type DataSecrets,
@@ -16,7 +16,7 @@ import {
 } from "./start.ts";
 
 export type { CloudEnvironment } from "./cloud.ts";
-export type { Secrets, ServeConfig, ServeFlags } from "./serve.ts";
+export type { ServeConfig, ServeFlags, ServeSecrets as Secrets } from "./serve.ts";
 export type { Setting, Settings } from "./settings.ts";
 export type {
   DataConfig,
@@ -34,7 +34,7 @@ export function readServeConfig(
   servicePath: string,
   flags: ServeFlags,
   env: NodeJS.ProcessEnv = process.env,
-): { readonly config: ServeConfig; readonly secrets: Secrets } {
+): { readonly config: ServeConfig; readonly secrets: ServeSecrets } {
   return serveConfig(servicePath, flags, env);
 }
 

@@ -58,7 +58,7 @@ export interface ServeConfig extends ServiceLimits {
   readonly tracing: TracingConfig | undefined;
 }
 
-export interface Secrets {
+export interface ServeSecrets {
   /** Asked of every caller; undefined: nobody is asked. */
   readonly token: string | undefined;
   /** The workers' environment, which often holds keys. Default: empty. */
@@ -74,7 +74,7 @@ export function serveConfig(
   servicePath: string,
   flags: ServeFlags,
   env: NodeJS.ProcessEnv,
-): { readonly config: ServeConfig; readonly secrets: Secrets } {
+): { readonly config: ServeConfig; readonly secrets: ServeSecrets } {
   const token = flags.token ?? (env.TESSERA_TOKEN || undefined);
   // Others cannot be sent in a header, or not by every client.
   if (token !== undefined && !/^[!-~]{8,1024}$/.test(token)) {

@@ -56,7 +56,7 @@ export function optional<Value>(
 }
 
 /** What was set where. */
-export interface Sources {
+export interface SettingSources {
   /** By the names that the command line gives its values, such as `publicUrl`. */
   readonly flags: { readonly [name: string]: string | undefined };
   readonly env: NodeJS.ProcessEnv;
@@ -72,7 +72,7 @@ export interface ConfigFile {
 /** Flag over environment over file over default; throws a `ConfigError`. */
 export function readSettings<Table extends Settings>(
   table: Table,
-  { flags, env, file }: Sources,
+  { flags, env, file }: SettingSources,
 ): Values<Table> {
   const read = ([key, { flag, variable, parse }]: [string, Setting<unknown>]) => {
     const typed = flag === undefined ? undefined : flags[flagName(flag)];

@@ -6,38 +6,71 @@
  */
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
-import type { MeasuredDeployment } from "../metrics/metrics.ts";
+import type { MeasuredDeployment, Metrics } from "../metrics/metrics.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
+import type { StartGate } from "../pool/start-gate.ts";
 import type { WorkerProcess } from "../pool/worker.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
+import type { Maintenance } from "../queue/maintenance.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent.ts";
-import type { DeploymentTracing } from "../tracing/tracing.ts";
+import type { Notifier } from "../storage/notifier.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { DeploymentTracing, Tracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
-import type { HostedOptions } from "./hosted-options.ts";
+import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
 import type { FoundEndpoint } from "./revision.ts";
-import { Rollout } from "./rollout.ts";
+import { Rollout, type RolloutPolicy } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
-import { type HostedStatus, statusOf } from "./state.ts";
+import { type DeploymentStatus, statusOf } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
-import { openWork, type Work } from "./work.ts";
-import { Workers } from "./workers.ts";
+import { Workers, type WorkersOptions } from "./workers.ts";
 
 /** After the drain, for a storage that does not take the ends of the last attempts. */
 const SETTLE_MS = 5_000;
 
-export type { HostedOptions };
+export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
+  /** The organization it belongs to; with the service's name it is the deployment's. */
+  readonly organization: string;
+  /**
+   * Which of the platform's deployments it is, with its name as
+   * `organization/app`. Default: the only one there is, called by its
+   * organization and its service.
+   */
+  readonly record?: { readonly deploymentId: string; readonly name: string };
+  readonly storage: Storage;
+  /** How nodes on the same database tell each other; undefined where there is one node only. */
+  readonly notifier: Notifier | undefined;
+  /** The rounds of the node, which began before. */
+  readonly maintenance: Maintenance;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Where the node's workers wait for room to start. Default: all start at once. */
+  readonly starts?: StartGate | undefined;
+  /** Worker processes at first. */
+  readonly workers: number;
+  /** Lets their number follow the load. Default: it stays. */
+  readonly scale?: Scale;
+  /** Callers that may wait for tasks at a time. */
+  readonly maxWaiting: number;
+  /** Where the node counts, and the organization whose series these are. Default: nothing is counted. */
+  readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
+  /** Where the node traces. Default: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
+  /** `ready` or `status` may have changed. */
+  onReadiness(): void;
+}
 
-export class HostedDeployment implements AsyncDisposable {
+export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
   /** Where it tells of what happens; undefined where nothing is traced. */
   readonly tracing: DeploymentTracing | undefined;
-  readonly #options: HostedOptions;
+  readonly #options: DeploymentOptions;
   readonly #changes: Changes;
   readonly #recent = new RecentTasks();
   readonly #attempts: Attempts;
@@ -45,7 +78,7 @@ export class HostedDeployment implements AsyncDisposable {
   readonly #scratch = new ScratchFolders(Date.now());
   readonly #workers: Workers;
   readonly #counts = new DeploymentCounts();
-  #opened: (Work & { readonly name: string }) | undefined;
+  #opened: (DeploymentQueue & { readonly name: string }) | undefined;
   #scale: Scale | undefined;
   readonly #rollout: Rollout;
   #draining = false;
@@ -53,8 +86,8 @@ export class HostedDeployment implements AsyncDisposable {
   readonly #storageHealth = new StorageHealth();
   #metrics: DeploymentMetrics | undefined;
 
-  constructor(options: HostedOptions) {
-    const { storage, rounds, log, now, newId, readyTimeoutMs, counted } = options;
+  constructor(options: DeploymentOptions) {
+    const { storage, maintenance, log, now, newId, readyTimeoutMs, counted } = options;
     this.#options = options;
     this.#scale = options.scale;
     this.tracing = options.tracing?.of(() => this.name);
@@ -81,7 +114,7 @@ export class HostedDeployment implements AsyncDisposable {
         ...this.#workers.optionsFor(service, workerId),
         countsOf: (manifest) => this.#counts.worker(workerId, manifest),
       }),
-      onReady: ({ id }) => rounds.leases.open(id, () => this.#leaseLost(id)),
+      onReady: ({ id }) => maintenance.leases.open(id, () => this.#leaseLost(id)),
       onExit: (worker, reason) => this.#onExit(worker, reason),
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
@@ -97,7 +130,7 @@ export class HostedDeployment implements AsyncDisposable {
       },
       onActive: (manifest) => this.#onActive(manifest),
       onEnd: () => {
-        this.#opened?.abandoned?.look();
+        this.#opened?.unserved?.look();
         options.onReadiness();
       },
     });
@@ -111,7 +144,7 @@ export class HostedDeployment implements AsyncDisposable {
     });
   }
 
-  get files(): HostedOptions["files"] {
+  get files(): DeploymentOptions["files"] {
     return this.#options.files;
   }
 
@@ -156,7 +189,7 @@ export class HostedDeployment implements AsyncDisposable {
   }
 
   /** How it fares on this node. */
-  get status(): HostedStatus {
+  get status(): DeploymentStatus {
     const { size, readyCount, crashLoop, lastFault } = this.#pool;
     const { revision, failed, lines } = this.#rollout;
     return statusOf({
@@ -254,17 +287,17 @@ export class HostedDeployment implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.drain(0);
-    await this.#options.rounds.leases.closed();
+    await this.#options.maintenance.leases.closed();
     this.#opened?.[Symbol.dispose]();
     this.#metrics?.end();
     this.#scratch.removeAll();
   }
 
-  get #open(): Work & { readonly name: string } {
+  get #open(): DeploymentQueue & { readonly name: string } {
     return this.#opened ?? starting();
   }
 
-  #openQueue(manifest: ServiceManifest): Work & { readonly name: string } {
+  #openQueue(manifest: ServiceManifest): DeploymentQueue & { readonly name: string } {
     const { organization, record, workers, counted } = this.#options;
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
@@ -272,7 +305,7 @@ export class HostedDeployment implements AsyncDisposable {
       ...{ organizationId: counted.organizationId, organization, deploymentId },
       deployment: name.slice(organization.length + 1),
     });
-    const work = openWork(this.#options, {
+    const work = openDeploymentQueue(this.#options, {
       deploymentId,
       scale: this.#scale,
       pool: this.#pool,
@@ -308,7 +341,7 @@ export class HostedDeployment implements AsyncDisposable {
     }
     this.#opened?.observer?.workerEnded(worker);
     this.#options.onReadiness();
-    this.#options.rounds.leases.close(worker.id);
+    this.#options.maintenance.leases.close(worker.id);
   }
 
   #leaseLost(workerId: string): void {

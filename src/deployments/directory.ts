@@ -1,9 +1,9 @@
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
-import type { HostedDeployment } from "./deployment.ts";
+import type { Deployment } from "./deployment.ts";
 
 /** What a request says of the deployment that it is for. */
-export interface Target {
+export interface CallTarget {
   /** The request's field `deployment`, as `organization/name`; may be empty. */
   readonly named: string;
   /** The header `Tessera-Deployment`, of the same form; may be empty. */
@@ -25,7 +25,7 @@ export interface Located {
    * What runs it on this node. Throws DEPLOYMENT_STOPPED, DEPLOYMENT_FAILED,
    * or NO_WORKER while it starts.
    */
-  hosted(): HostedDeployment;
+  deployment(): Deployment;
 }
 
 /** Which deployment a request is for. */
@@ -35,13 +35,13 @@ export interface Directory {
    * known at once. Errors: DEPLOYMENT_NOT_FOUND, which names others to who may
    * know of them; REQUEST_INVALID for a target that contradicts itself.
    */
-  find(target: Target, principal: Principal): Located | Promise<Located>;
+  find(target: CallTarget, principal: Principal): Located | Promise<Located>;
 
   /**
    * Whether a deployment takes calls; undefined when neither host nor header
    * name one, and the question is about the node. Errors: those of `find`.
    */
-  readiness(target: Target): Promise<boolean | undefined>;
+  readiness(target: CallTarget): Promise<boolean | undefined>;
 }
 
 /**
@@ -49,12 +49,12 @@ export interface Directory {
  * may call the node; `authorization`: who has its token.
  */
 export function singleDeployment(
-  deployment: HostedDeployment,
+  deployment: Deployment,
   { authorization }: { readonly authorization: boolean },
 ): Directory {
   const located: Located = {
     facts: { deploymentId: "", organizationId: "", name: "", authorization },
-    hosted: () => deployment,
+    deployment: () => deployment,
   };
   return {
     find({ named, header }) {
@@ -72,7 +72,7 @@ export function singleDeployment(
 }
 
 /** The name that field and header give, whichever is there. Throws REQUEST_INVALID when they differ. */
-export function agreed({ named, header }: Pick<Target, "named" | "header">): string {
+export function agreed({ named, header }: Pick<CallTarget, "named" | "header">): string {
   if (named !== "" && header !== "" && named !== header) {
     throw contradiction(
       `the request names deployment ${JSON.stringify(named)}, its Tessera-Deployment header ${JSON.stringify(header)}: send one of them, or the same`,

@@ -1,9 +1,9 @@
 /** How a deployment fares on one node. */
 
-export type HostedState = "starting" | "ready" | "degraded" | "failed" | "stopped";
+export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped";
 
-export interface HostedStatus {
-  readonly state: HostedState;
+export interface DeploymentStatus {
+  readonly state: ServingState;
   /** For people; empty when all is well. */
   readonly reason: string;
   /** The revision that serves; undefined while there is none. */
@@ -23,7 +23,7 @@ export interface FailedRevision {
   readonly reason: string;
 }
 
-export interface StateFacts extends Omit<HostedStatus, "state" | "reason"> {
+export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   /** There is a revision to run. */
   readonly loaded: boolean;
   readonly draining: boolean;
@@ -34,14 +34,14 @@ export interface StateFacts extends Omit<HostedStatus, "state" | "reason"> {
 }
 
 /** What these facts come to. */
-export function statusOf(facts: StateFacts): HostedStatus {
+export function statusOf(facts: StateFacts): DeploymentStatus {
   const { revision, ready, wanted, failed, lines } = facts;
   const [state, reason] = stateOf(facts);
   const told = state === "ready" || state === "starting" ? [] : lines;
   return { state, reason, revision, ready, wanted, failed, lines: told };
 }
 
-function stateOf(facts: StateFacts): [HostedState, string] {
+function stateOf(facts: StateFacts): [ServingState, string] {
   const { draining, loaded, failed, revision, ready, enough, crashLoop, lastFault } = facts;
   if (draining) {
     return ["stopped", ""];

@@ -24,7 +24,7 @@ import { assembleArtifact } from "../artifacts/unpack.ts";
 import { verified } from "../artifacts/verified.ts";
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
-import type { Hosting } from "../storage/hosting/hosting.ts";
+import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { takeLock } from "../storage/lock-file.ts";
 
 /** Nodes on one machine that share a data folder. */
@@ -42,10 +42,10 @@ export interface HeldArtifact {
   release(): void;
 }
 
-export interface UnpackedOptions {
+export interface ArtifactCacheOptions {
   /** Made if it is not there; one of several nodes that share it takes another beside it. */
   readonly folder: string;
-  readonly hosting: Pick<Hosting, "getIndex" | "listArtifactFiles">;
+  readonly hosting: Pick<HostingStorage, "getIndex" | "listArtifactFiles">;
   readonly blobs: Pick<BlobStore, "read">;
   readonly log: Log;
 }
@@ -55,8 +55,8 @@ interface Unpacked {
   readonly folder: string;
 }
 
-export class UnpackedArtifacts implements AsyncDisposable {
-  readonly #options: UnpackedOptions;
+export class ArtifactCache implements AsyncDisposable {
+  readonly #options: ArtifactCacheOptions;
   #folder = "";
   #unlock: (() => void) | undefined;
   readonly #unpacked = new Map<string, Promise<Unpacked>>();
@@ -64,7 +64,7 @@ export class UnpackedArtifacts implements AsyncDisposable {
   readonly #holders = new Map<string, number>();
   #sweeping: Promise<void> = Promise.resolve();
 
-  constructor(options: UnpackedOptions) {
+  constructor(options: ArtifactCacheOptions) {
     this.#options = options;
   }
 

@@ -5,8 +5,8 @@
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
 import type { Log } from "../log/log.ts";
-import type { HostedRecord, Revisions } from "../storage/hosting/revisions.ts";
-import { Errand } from "../time/single-flight.ts";
+import type { DesiredDeployment, Revisions } from "../storage/hosting/revisions.ts";
+import { SingleFlight } from "../time/single-flight.ts";
 import { Timer } from "../time/timer.ts";
 
 const LOOK_EVERY_MS = 30_000;
@@ -17,29 +17,29 @@ const AGAIN_MS = 1_500;
 /** Records read at once. */
 const PAGE = 500;
 
-export interface RecordsOptions {
-  readonly hosting: Pick<Revisions, "getHosted" | "listHosted">;
+export interface DesiredDeploymentsOptions {
+  readonly hosting: Pick<Revisions, "getDesired" | "listDesired">;
   readonly changes: ChangeFeed;
   readonly log: Log;
   /** The deployments that are known so far. */
   readonly known: () => readonly string[];
   /** How a deployment should be; told again and again. */
-  onRecord(record: HostedRecord): void;
+  onRecord(record: DesiredDeployment): void;
   /** A deployment that was known is not there any more. */
   onGone(deploymentId: string): void;
 }
 
-export class Records implements AsyncDisposable {
-  readonly #options: RecordsOptions;
+export class DesiredDeployments implements AsyncDisposable {
+  readonly #options: DesiredDeploymentsOptions;
   /** Looks at one deployment that are under way. */
   readonly #looks = new Map<string, Promise<void>>();
   #unlisten: () => void = () => {};
   #timer: Timer | undefined;
-  readonly #all = new Errand(() => this.#readAll());
+  readonly #all = new SingleFlight(() => this.#readAll());
   #again: NodeJS.Timeout | undefined;
   #isAway = false;
 
-  constructor(options: RecordsOptions) {
+  constructor(options: DesiredDeploymentsOptions) {
     this.#options = options;
   }
 
@@ -90,7 +90,7 @@ export class Records implements AsyncDisposable {
 
   async #readOne(deploymentId: string): Promise<void> {
     const { hosting, onRecord, onGone } = this.#options;
-    const record = await hosting.getHosted({ deploymentId });
+    const record = await hosting.getDesired({ deploymentId });
     if (record === undefined) {
       onGone(deploymentId);
     } else {
@@ -112,7 +112,7 @@ export class Records implements AsyncDisposable {
       const before = known();
       let after: string | undefined;
       do {
-        const page = await hosting.listHosted({
+        const page = await hosting.listDesired({
           limit: PAGE,
           ...(after !== undefined && { after }),
         });

@@ -5,31 +5,35 @@
  */
 import type { ChangeFeed } from "../auth/changes.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { HostedDeployment } from "../deployments/deployment.ts";
-import type { Directory, Located, Target } from "../deployments/directory.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import type { CallTarget, Directory, Located } from "../deployments/directory.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
-import type { HostedRecord } from "../storage/hosting/revisions.ts";
-import { Records } from "./desired-state.ts";
-import { openTenant, type Tenant, type TenantOptions } from "./node-deployment.ts";
+import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import { DesiredDeployments } from "./desired-state.ts";
+import {
+  type NodeDeployment,
+  type NodeDeploymentOptions,
+  openNodeDeployment,
+} from "./node-deployment.ts";
 import { empty, starting } from "./refusals.ts";
 import type { Routing } from "./routing.ts";
-import { Reports } from "./status-reporter.ts";
+import { StatusReporter } from "./status-reporter.ts";
 
 /** How long a node that starts waits for artifacts to be there; the others are there later. */
 const RESUME_MS = 15_000;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
 
-export interface HostingOptions extends TenantOptions {
+export interface HostingOptions extends NodeDeploymentOptions {
   readonly routing: Routing;
   readonly changes: ChangeFeed;
 }
 
 export class Hosting implements Directory, AsyncDisposable {
   readonly #options: HostingOptions;
-  readonly #records: Records;
-  readonly #reports: Reports;
-  readonly #tenants = new Map<string, Tenant>();
+  readonly #records: DesiredDeployments;
+  readonly #reports: StatusReporter;
+  readonly #deployments = new Map<string, NodeDeployment>();
   /** Deployments that end, because they were deleted. */
   readonly #ending = new Set<Promise<void>>();
   #draining = false;
@@ -38,15 +42,15 @@ export class Hosting implements Directory, AsyncDisposable {
   constructor(options: HostingOptions) {
     const { hosting, nodes, changes, log } = options;
     this.#options = options;
-    this.#reports = new Reports({
+    this.#reports = new StatusReporter({
       hosting,
       nodeId: nodes.nodeId,
       log,
-      reportOf: (deploymentId) => this.#tenants.get(deploymentId)?.resident.report(),
+      reportOf: (deploymentId) => this.#deployments.get(deploymentId)?.reconciler.report(),
     });
-    this.#records = new Records({
+    this.#records = new DesiredDeployments({
       ...{ hosting, changes, log },
-      known: () => [...this.#tenants.keys()],
+      known: () => [...this.#deployments.keys()],
       onRecord: (record) => this.#apply(record),
       onGone: (deploymentId) => this.#remove(deploymentId),
     });
@@ -59,30 +63,30 @@ export class Hosting implements Directory, AsyncDisposable {
   async start(): Promise<void> {
     const { served } = this.#options;
     await this.#records.start();
-    await served.keepOnly(new Set(this.#tenants.keys()));
+    await served.keepOnly(new Set(this.#deployments.keys()));
     await this.#resumed();
   }
 
-  find(target: Target, principal: Principal): Located | Promise<Located> {
+  find(target: CallTarget, principal: Principal): Located | Promise<Located> {
     const record = this.#options.routing.find(target, principal);
     return record instanceof Promise
       ? record.then((found) => this.#locate(found))
       : this.#locate(record);
   }
 
-  async readiness({ named, header, host }: Target): Promise<boolean | undefined> {
+  async readiness({ named, header, host }: CallTarget): Promise<boolean | undefined> {
     const { routing } = this.#options;
     if (!routing.names({ host, header })) {
       return undefined;
     }
     const located = await this.find({ named, header, host }, ANONYMOUS);
-    return this.#tenants.get(located.facts.deploymentId)?.resident.isReady ?? false;
+    return this.#deployments.get(located.facts.deploymentId)?.reconciler.isReady ?? false;
   }
 
   /** The node's shares may be others. */
   rescale(): void {
-    for (const { resident } of this.#tenants.values()) {
-      resident.rescale();
+    for (const { reconciler } of this.#deployments.values()) {
+      reconciler.rescale();
     }
   }
 
@@ -99,8 +103,8 @@ export class Hosting implements Directory, AsyncDisposable {
 
   /** Ends every worker at once, for the moment in which the node's own process ends. */
   abandon(): void {
-    for (const { resident } of this.#tenants.values()) {
-      resident.abandon();
+    for (const { reconciler } of this.#deployments.values()) {
+      reconciler.abandon();
     }
   }
 
@@ -111,7 +115,9 @@ export class Hosting implements Directory, AsyncDisposable {
   async #drain(drainMs: number): Promise<void> {
     this.#draining = true;
     await this.#records[Symbol.asyncDispose]();
-    await Promise.all([...this.#tenants.values()].map((tenant) => end(tenant, drainMs)));
+    await Promise.all(
+      [...this.#deployments.values()].map((deployment) => end(deployment, drainMs)),
+    );
     await Promise.all(this.#ending);
     await this.#reports[Symbol.asyncDispose]();
   }
@@ -121,7 +127,7 @@ export class Hosting implements Directory, AsyncDisposable {
     const timeUp = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, RESUME_MS);
     });
-    const resumed = [...this.#tenants.values()].map(({ resident }) => resident.resumed);
+    const resumed = [...this.#deployments.values()].map(({ reconciler }) => reconciler.resumed);
     await Promise.race([Promise.all(resumed), timeUp]);
     clearTimeout(timer);
   }
@@ -129,51 +135,51 @@ export class Hosting implements Directory, AsyncDisposable {
   /** The deployment as callers reach it here; one that this node has not heard of yet is looked at first. */
   #locate(record: DeploymentRecord): Located | Promise<Located> {
     const { deploymentId, targetRevision } = record;
-    const located: Located = { facts: record, hosted: () => this.#hosted(record) };
-    return this.#tenants.has(deploymentId) || targetRevision === undefined || this.#draining
+    const located: Located = { facts: record, deployment: () => this.#running(record) };
+    return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located
       : this.#records.lookAt(deploymentId).then(() => located);
   }
 
-  #hosted(record: DeploymentRecord): HostedDeployment {
-    const tenant = this.#tenants.get(record.deploymentId);
-    if (tenant) {
-      return tenant.resident.hosted;
+  #running(record: DeploymentRecord): Deployment {
+    const deployment = this.#deployments.get(record.deploymentId);
+    if (deployment) {
+      return deployment.reconciler.deployment;
     }
     throw record.targetRevision === undefined ? empty(record) : starting(record);
   }
 
-  #apply(record: HostedRecord): void {
+  #apply(record: DesiredDeployment): void {
     const { deploymentId } = record;
-    const tenant = this.#tenants.get(deploymentId);
+    const deployment = this.#deployments.get(deploymentId);
     if (this.#draining || record.targetRevision === undefined) {
       return;
     }
-    if (tenant === undefined) {
+    if (deployment === undefined) {
       const onChange = (): void => this.#reports.changed(deploymentId);
-      this.#tenants.set(deploymentId, openTenant(record, this.#options, onChange));
+      this.#deployments.set(deploymentId, openNodeDeployment(record, this.#options, onChange));
       onChange();
-    } else if (record.version >= tenant.resident.record.version) {
+    } else if (record.version >= deployment.reconciler.record.version) {
       // A read that began earlier may end later.
-      tenant.resident.want(record);
+      deployment.reconciler.want(record);
     }
   }
 
   #remove(deploymentId: string): void {
-    const tenant = this.#tenants.get(deploymentId);
-    if (tenant !== undefined) {
-      this.#tenants.delete(deploymentId);
-      const ending = this.#forget(tenant).finally(() => this.#ending.delete(ending));
+    const deployment = this.#deployments.get(deploymentId);
+    if (deployment !== undefined) {
+      this.#deployments.delete(deploymentId);
+      const ending = this.#forget(deployment).finally(() => this.#ending.delete(ending));
       this.#ending.add(ending);
     }
   }
 
   /** One that was deleted: nobody waits for what it runs. */
-  async #forget(tenant: Tenant): Promise<void> {
+  async #forget(deployment: NodeDeployment): Promise<void> {
     const { served, log } = this.#options;
-    const { deploymentId, organizationId } = tenant.resident.record;
+    const { deploymentId, organizationId } = deployment.reconciler.record;
     try {
-      await end(tenant, 0);
+      await end(deployment, 0);
       await this.#reports.withdraw({ organizationId, deploymentId });
       await served.delete(deploymentId);
     } catch (err) {
@@ -182,7 +188,7 @@ export class Hosting implements Directory, AsyncDisposable {
   }
 }
 
-async function end({ resident, lines }: Tenant, drainMs: number): Promise<void> {
-  await resident.end(drainMs);
+async function end({ reconciler, lines }: NodeDeployment, drainMs: number): Promise<void> {
+  await reconciler.end(drainMs);
   await lines[Symbol.asyncDispose]();
 }

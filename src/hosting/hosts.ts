@@ -5,7 +5,7 @@
  */
 import type { FastifyServerOptions } from "fastify";
 
-export type Surface = "platform" | "deployment";
+export type HostKind = "platform" | "deployment";
 
 type RouterOptions = NonNullable<FastifyServerOptions["routerOptions"]>;
 type Strategy = NonNullable<RouterOptions["constraints"]>[string];
@@ -20,7 +20,7 @@ type Handler = Parameters<Handlers["set"]>[1];
  * that names a deployment's host in either way is for a deployment: so nobody
  * gets from there to the platform by what they say.
  */
-export function surfaces(
+export function hostKinds(
   appsDomain: string | undefined,
   { forwarded = false }: { readonly forwarded?: boolean } = {},
 ): Strategy {
@@ -29,16 +29,16 @@ export function surfaces(
     typeof host === "string" &&
     host.split(",").some((each) => appOf(each.trim(), appsDomain) !== undefined);
   return {
-    name: "surface",
+    name: "hostKind",
     mustMatchWhenDerived: false,
     storage() {
       const handlers = new Map<string, Handler>();
       return {
-        get: (surface) => handlers.get(surface) ?? null,
-        set: (surface, handler) => void handlers.set(surface, handler),
+        get: (hostKind) => handlers.get(hostKind) ?? null,
+        set: (hostKind, handler) => void handlers.set(hostKind, handler),
       };
     },
-    deriveConstraint: ({ headers }): Surface =>
+    deriveConstraint: ({ headers }): HostKind =>
       isApp(headers.host) ||
       isApp(headers[":authority"]) ||
       (forwarded && isApp(headers["x-forwarded-host"]))

@@ -5,9 +5,9 @@
  */
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
-import type { Hosting } from "../storage/hosting/hosting.ts";
+import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { Timer } from "../time/timer.ts";
-import type { UnpackedArtifacts } from "./artifact-cache.ts";
+import type { ArtifactCache } from "./artifact-cache.ts";
 
 const EVERY_MS = 60_000;
 
@@ -21,9 +21,9 @@ const LIMIT = 500;
 const AGAIN_MS = 10 * 60_000;
 
 export interface HousekeepingOptions {
-  readonly hosting: Pick<Hosting, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
+  readonly hosting: Pick<HostingStorage, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
   readonly blobs: Pick<BlobStore, "delete">;
-  readonly artifacts: UnpackedArtifacts;
+  readonly artifacts: ArtifactCache;
   readonly now: () => number;
   readonly log: Log;
 }

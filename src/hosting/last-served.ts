@@ -12,7 +12,7 @@ export interface ServedRevision {
   readonly digest: string;
 }
 
-export class ServedRevisions {
+export class LastServed {
   readonly #folder: string;
 
   constructor(folder: string) {

@@ -4,7 +4,7 @@
  * lines are held up to a limit, and those that come then are counted instead.
  */
 import type { Log } from "../log/log.ts";
-import type { DeploymentKey } from "../storage/hosting/hosting.ts";
+import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
 import type { Logs, NewLogLine } from "../storage/hosting/logs.ts";
 
 /** Long enough for lines of one moment to share a write, short enough for who watches. */

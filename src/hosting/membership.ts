@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Log } from "../log/log.ts";
-import type { Nodes as NodeRecords } from "../storage/hosting/nodes.ts";
+import type { NodeStorage as NodeRecords } from "../storage/hosting/nodes.ts";
 import { Timer } from "../time/timer.ts";
 
 /** With the node's rounds and all else that it does by timer, less than one question a second. */
@@ -15,7 +15,7 @@ const BEAT_MS = 3_000;
 /** More than two beats: with the next one of the others, a dead node's share is theirs within 11 s. */
 const LIVES_MS = 8_000;
 
-export interface NodesOptions {
+export interface NodeMembershipOptions {
   readonly hosting: Pick<NodeRecords, "beat" | "endNode">;
   /** Other nodes may use the same database. */
   readonly shared: boolean;
@@ -30,15 +30,15 @@ export interface NodesOptions {
   onBeat(taken: boolean): void;
 }
 
-export class Nodes implements AsyncDisposable {
+export class NodeMembership implements AsyncDisposable {
   readonly nodeId: string;
-  readonly #options: NodesOptions;
+  readonly #options: NodeMembershipOptions;
   #count = 1;
   #timer: Timer | undefined;
   #isAway = false;
   #beatMs = Number.POSITIVE_INFINITY;
 
-  constructor(options: NodesOptions) {
+  constructor(options: NodeMembershipOptions) {
     this.#options = options;
     const host =
       hostname()

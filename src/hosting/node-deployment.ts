@@ -1,30 +1,29 @@
 /** A deployment on this node with what belongs to it: its log, and where its workers get what they need. */
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
-import { HostedDeployment, type HostedOptions } from "../deployments/deployment.ts";
+import { Deployment, type DeploymentOptions } from "../deployments/deployment.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Hosting as HostingRecords } from "../storage/hosting/hosting.ts";
-import type { HostedRecord } from "../storage/hosting/revisions.ts";
-import type { UnpackedArtifacts } from "./artifact-cache.ts";
-import type { ServedRevision, ServedRevisions } from "./last-served.ts";
+import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
+import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import type { ArtifactCache } from "./artifact-cache.ts";
+import type { LastServed, ServedRevision } from "./last-served.ts";
 import { DeploymentLog, sharedLog } from "./logs.ts";
-import type { Nodes } from "./membership.ts";
-import { Resident } from "./reconciler.ts";
-import type { Share } from "./resident-options.ts";
+import type { NodeMembership } from "./membership.ts";
+import { Reconciler, type Share } from "./reconciler.ts";
 
-export interface TenantOptions {
+export interface NodeDeploymentOptions {
   readonly hosting: HostingRecords;
   readonly keys: KeyRing;
-  readonly nodes: Nodes;
-  readonly artifacts: UnpackedArtifacts;
-  readonly served: ServedRevisions;
+  readonly nodes: NodeMembership;
+  readonly artifacts: ArtifactCache;
+  readonly served: LastServed;
   /** What all deployments of the node have in common. */
   readonly common: Pick<
-    HostedOptions,
+    DeploymentOptions,
     | "storage"
     | "notifier"
-    | "rounds"
+    | "maintenance"
     | "starts"
     | "newId"
     | "now"
@@ -42,17 +41,17 @@ export interface TenantOptions {
   readonly log: Log;
 }
 
-export interface Tenant {
-  readonly resident: Resident;
+export interface NodeDeployment {
+  readonly reconciler: Reconciler;
   readonly lines: DeploymentLog;
 }
 
 /** `onChange`: what it reports may have changed. */
-export function openTenant(
-  record: HostedRecord,
-  options: TenantOptions,
+export function openNodeDeployment(
+  record: DesiredDeployment,
+  options: NodeDeploymentOptions,
   onChange: () => void,
-): Tenant {
+): NodeDeployment {
   const { hosting, nodes, artifacts, served, common, metrics } = options;
   const { organizationId, deploymentId, organization, name } = record;
   const { nodeId } = nodes;
@@ -62,13 +61,13 @@ export function openTenant(
     log: options.log,
   });
   const log = sharedLog(options.log, deploymentId, lines);
-  const shareOf = ({ settings: { minWorkers, maxWorkers } }: HostedRecord): Share => {
+  const shareOf = ({ settings: { minWorkers, maxWorkers } }: DesiredDeployment): Share => {
     const max = Math.max(nodes.shareOf(maxWorkers), 1);
     return { min: Math.min(nodes.shareOf(minWorkers), max), max, nodes: nodes.count };
   };
-  const resident = new Resident(record, {
+  const reconciler = new Reconciler(record, {
     open: (_record, scale) =>
-      new HostedDeployment({
+      new Deployment({
         ...common,
         organization,
         record: { deploymentId, name: `${organization}/${name}` },
@@ -82,19 +81,19 @@ export function openTenant(
       }),
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
     environment: (record) => environmentOf(record, options),
-    servedElsewhere: (record) => servedElsewhere(record, options),
+    servedByOthers: (record) => servedByOthers(record, options),
     served,
     shareOf,
     log,
     onChange,
   });
-  return { resident, lines };
+  return { reconciler, lines };
 }
 
 /** Variables, and secrets, which win over variables of their name. */
 async function environmentOf(
-  { organizationId, deploymentId, settings }: HostedRecord,
-  { hosting, keys }: TenantOptions,
+  { organizationId, deploymentId, settings }: DesiredDeployment,
+  { hosting, keys }: NodeDeploymentOptions,
 ): Promise<{ readonly [name: string]: string }> {
   const secrets = await hosting.getSecrets({ organizationId, deploymentId });
   const opened = secrets.map(({ name, sealed }) => {
@@ -120,9 +119,9 @@ async function environmentOf(
   return environment;
 }
 
-async function servedElsewhere(
-  record: HostedRecord,
-  { hosting, common }: TenantOptions,
+async function servedByOthers(
+  record: DesiredDeployment,
+  { hosting, common }: NodeDeploymentOptions,
 ): Promise<ServedRevision | undefined> {
   const { organizationId, deploymentId, targetRevision = 1 } = record;
   const [state] = await hosting.describeDeployments({

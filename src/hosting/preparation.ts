@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
-import type { HostedRecord } from "../storage/hosting/revisions.ts";
+import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
 
@@ -17,7 +17,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface PreparationOptions {
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
   /** The environment of its workers, secrets among it. */
-  readonly environment: (record: HostedRecord) => Promise<{ readonly [name: string]: string }>;
+  readonly environment: (record: DesiredDeployment) => Promise<{ readonly [name: string]: string }>;
 }
 
 export interface Prepared {
@@ -27,7 +27,7 @@ export interface Prepared {
 
 /** Rejects with what is missing; then nothing is held. */
 export async function prepare(
-  record: HostedRecord,
+  record: DesiredDeployment,
   { revision, digest }: ServedRevision,
   { hold, environment }: PreparationOptions,
 ): Promise<Prepared> {
@@ -79,7 +79,7 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 }
 
 /** Two records with the same key are run in the same way. */
-export function keyOf({ targetRevision, digest, settings }: HostedRecord): string {
+export function keyOf({ targetRevision, digest, settings }: DesiredDeployment): string {
   const { memoryMib, cpu, env } = settings;
   return JSON.stringify([targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted()]);
 }

@@ -19,16 +19,42 @@
  *
  * Whatever fails does not end it: it is what the node reports.
  */
-import type { HostedDeployment } from "../deployments/deployment.ts";
+import type { Deployment } from "../deployments/deployment.ts";
+import type { Log } from "../log/log.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
-import type { HostedRecord } from "../storage/hosting/revisions.ts";
+import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
-import type { ServedRevision } from "./last-served.ts";
-import { keyOf, prepare, releaseLater, standIn, untilAborted } from "./preparation.ts";
+import type { LastServed, ServedRevision } from "./last-served.ts";
+import {
+  keyOf,
+  type PreparationOptions,
+  prepare,
+  releaseLater,
+  standIn,
+  untilAborted,
+} from "./preparation.ts";
 import { failed, starting, stopped } from "./refusals.ts";
-import type { ResidentOptions } from "./resident-options.ts";
-import { Fault } from "./retry-backoff.ts";
+import { RetryBackoff } from "./retry-backoff.ts";
 import { reportOf } from "./status.ts";
+
+export interface ReconcilerOptions extends PreparationOptions {
+  /** Makes what runs a deployment, with its number of workers within these bounds. */
+  readonly open: (record: DesiredDeployment, scale: Share) => Deployment;
+  /** A revision that other nodes serve, when the target revision does not start here. */
+  readonly servedByOthers: (record: DesiredDeployment) => Promise<ServedRevision | undefined>;
+  readonly served: LastServed;
+  readonly shareOf: (record: DesiredDeployment) => Share;
+  readonly log: Log;
+  /** What `report` answers may have changed. */
+  onChange(): void;
+}
+
+/** Workers on this node. */
+export interface Share {
+  readonly min: number;
+  readonly max: number;
+  readonly nodes: number;
+}
 
 interface Current extends ServedRevision {
   /** Tells one way to run it from another. */
@@ -36,17 +62,17 @@ interface Current extends ServedRevision {
   readonly artifact: HeldArtifact;
 }
 
-interface Bringing extends Pick<HostedRecord, "desiredState"> {
+interface Bringing extends Pick<DesiredDeployment, "desiredState"> {
   readonly key: string;
   readonly abort: AbortController;
 }
 
-export class Resident implements AsyncDisposable {
-  readonly #options: ResidentOptions;
-  #record: HostedRecord;
-  #hosted: HostedDeployment | undefined;
+export class Reconciler implements AsyncDisposable {
+  readonly #options: ReconcilerOptions;
+  #record: DesiredDeployment;
+  #deployment: Deployment | undefined;
   #current: Current | undefined;
-  #fault: Fault | undefined;
+  #fault: RetryBackoff | undefined;
   #settling: Promise<void> | undefined;
   /** What is being brought in. */
   #bringing: Bringing | undefined;
@@ -55,13 +81,13 @@ export class Resident implements AsyncDisposable {
   #ending: Promise<void> | undefined;
   readonly #resumed = Promise.withResolvers<void>();
 
-  constructor(record: HostedRecord, options: ResidentOptions) {
+  constructor(record: DesiredDeployment, options: ReconcilerOptions) {
     this.#record = record;
     this.#options = options;
     this.#settle();
   }
 
-  get record(): HostedRecord {
+  get record(): DesiredDeployment {
     return this.#record;
   }
 
@@ -71,9 +97,9 @@ export class Resident implements AsyncDisposable {
   }
 
   /** What runs it. Throws NO_WORKER while it starts, and DEPLOYMENT_FAILED when it could not. */
-  get hosted(): HostedDeployment {
-    if (this.#hosted && this.#current) {
-      return this.#hosted;
+  get deployment(): Deployment {
+    if (this.#deployment && this.#current) {
+      return this.#deployment;
     }
     if (this.#fault !== undefined) {
       throw failed(this.#record);
@@ -83,11 +109,11 @@ export class Resident implements AsyncDisposable {
 
   /** Whether calls are taken, be it that a worker has to start for them. */
   get isReady(): boolean {
-    return this.#record.desiredState === "running" && (this.#hosted?.ready ?? false);
+    return this.#record.desiredState === "running" && (this.#deployment?.ready ?? false);
   }
 
   /** This is how it should be from now on. */
-  want(record: HostedRecord): void {
+  want(record: DesiredDeployment): void {
     const key = keyOf(record);
     const isOther = key !== keyOf(this.#record);
     this.#record = record;
@@ -103,24 +129,24 @@ export class Resident implements AsyncDisposable {
 
   /** The node's share may be another one. */
   rescale(): void {
-    if (this.#hosted) {
+    if (this.#deployment) {
       const isStopped = this.#record.desiredState === "stopped";
       const share = this.#options.shareOf(this.#record);
-      this.#hosted.scale = isStopped ? { ...share, min: 0, max: 0 } : share;
-      this.#hosted.closed = isStopped ? () => stopped(this.#record) : undefined;
+      this.#deployment.scale = isStopped ? { ...share, min: 0, max: 0 } : share;
+      this.#deployment.closed = isStopped ? () => stopped(this.#record) : undefined;
       this.#options.onChange();
     }
   }
 
   report(): DeploymentReport {
     const fault = this.#fault?.isTold === false ? this.#fault.message : undefined;
-    const hosted = this.#current || this.#fault?.isTold ? this.#hosted?.status : undefined;
-    return reportOf({ record: this.#record, hosted, fault });
+    const status = this.#current || this.#fault?.isTold ? this.#deployment?.status : undefined;
+    return reportOf({ record: this.#record, status: status, fault });
   }
 
   /** Ends its workers at once: the node's own process ends. */
   abandon(): void {
-    this.#hosted?.abandon();
+    this.#deployment?.abandon();
   }
 
   /** Lets what runs finish within `drainMs`, and ends it; the same promise every time. */
@@ -133,9 +159,9 @@ export class Resident implements AsyncDisposable {
     this.#ended = true;
     this.#bringing?.abort.abort(new Error("the node is shutting down"));
     this.#fault?.[Symbol.dispose]();
-    await this.#hosted?.drain(drainMs);
+    await this.#deployment?.drain(drainMs);
     await this.#settling;
-    await this.#hosted?.[Symbol.asyncDispose]();
+    await this.#deployment?.[Symbol.asyncDispose]();
     this.#current?.artifact.release();
     this.#current = undefined;
   }
@@ -159,7 +185,7 @@ export class Resident implements AsyncDisposable {
     }
   }
 
-  async #step(record: HostedRecord): Promise<void> {
+  async #step(record: DesiredDeployment): Promise<void> {
     const { onChange } = this.#options;
     const key = keyOf(record);
     const abort = new AbortController();
@@ -181,7 +207,7 @@ export class Resident implements AsyncDisposable {
   }
 
   /** It could not be brought in, or is not wanted any more. */
-  async #missed(record: HostedRecord, err: unknown, signal: AbortSignal): Promise<void> {
+  async #missed(record: DesiredDeployment, err: unknown, signal: AbortSignal): Promise<void> {
     const { log } = this.#options;
     const { deploymentId, targetRevision: revision } = record;
     if (signal.aborted) {
@@ -201,7 +227,7 @@ export class Resident implements AsyncDisposable {
   }
 
   /** Has what the record says take the place of what runs. */
-  async #bring(record: HostedRecord, key: string, signal: AbortSignal): Promise<void> {
+  async #bring(record: DesiredDeployment, key: string, signal: AbortSignal): Promise<void> {
     const { served, log } = this.#options;
     const { deploymentId, targetRevision: revision, digest } = record;
     if (revision === undefined || digest === undefined) {
@@ -233,18 +259,18 @@ export class Resident implements AsyncDisposable {
   }
 
   /** On a node that has nothing to go on with. */
-  async #fallBack(record: HostedRecord, signal: AbortSignal): Promise<void> {
+  async #fallBack(record: DesiredDeployment, signal: AbortSignal): Promise<void> {
     if (this.#current !== undefined || this.#ended) {
       return;
     }
-    const elsewhere = await this.#options.servedElsewhere(record);
-    if (elsewhere !== undefined) {
-      await this.#run(record, { ...elsewhere, key: "" }, { how: "deploy", signal });
+    const served = await this.#options.servedByOthers(record);
+    if (served !== undefined) {
+      await this.#run(record, { ...served, key: "" }, { how: "deploy", signal });
     }
   }
 
   async #run(
-    record: HostedRecord,
+    record: DesiredDeployment,
     { revision, digest, key }: ServedRevision & { readonly key: string },
     { how, signal }: { readonly how: "deploy" | "resume"; readonly signal: AbortSignal },
   ): Promise<void> {
@@ -256,13 +282,13 @@ export class Resident implements AsyncDisposable {
       if (this.#ended) {
         throw new Error("the node is shutting down");
       }
-      if (this.#hosted === undefined) {
-        this.#hosted = open(record, shareOf(record));
+      if (this.#deployment === undefined) {
+        this.#deployment = open(record, shareOf(record));
       }
       if (how === "resume") {
-        this.#hosted.resume(code, artifact.index.service);
+        this.#deployment.resume(code, artifact.index.service);
       } else {
-        await this.#hosted.deploy(code, signal);
+        await this.#deployment.deploy(code, signal);
       }
     } catch (err) {
       artifact.release();
@@ -279,8 +305,8 @@ export class Resident implements AsyncDisposable {
     const before = this.#fault;
     before?.[Symbol.dispose]();
     if (!this.#ended) {
-      const isTold = this.#hosted?.status.failed !== undefined;
-      this.#fault = new Fault(key, err, { isTold, before, retry: () => this.#settle() });
+      const isTold = this.#deployment?.status.failed !== undefined;
+      this.#fault = new RetryBackoff(key, err, { isTold, before, retry: () => this.#settle() });
     }
   }
 

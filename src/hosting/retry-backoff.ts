@@ -7,7 +7,7 @@
 const FIRST_PAUSE_MS = 5_000;
 const MAX_PAUSE_MS = 5 * 60_000;
 
-export class Fault implements Disposable {
+export class RetryBackoff implements Disposable {
   readonly message: string;
   /** Whether the deployment itself tells of it. */
   readonly isTold: boolean;
@@ -20,7 +20,7 @@ export class Fault implements Disposable {
   constructor(
     key: string,
     err: unknown,
-    options: { readonly isTold: boolean; readonly before: Fault | undefined; retry(): void },
+    options: { readonly isTold: boolean; readonly before: RetryBackoff | undefined; retry(): void },
   ) {
     const { isTold, before, retry } = options;
     this.message = err instanceof Error ? err.message : String(err);

@@ -4,18 +4,18 @@
  * Whoever names it twice has to name the same.
  *
  * What was found is remembered in the same way as credentials are (see
- * auth/credential-cache.ts): a change makes every node forget it, within a second, and
+ * auth/lookup-cache.ts): a change makes every node forget it, within a second, and
  * when changes cannot be read nothing is remembered. So a deployment that asks
  * for a token from now on does so at once.
  *
  * What a caller must not know of is answered like what does not exist.
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
-import { type Dependent, Lookups } from "../auth/credential-cache.ts";
+import { type Cacheable, LookupCache } from "../auth/lookup-cache.ts";
 import { faultOfName } from "../auth/names.ts";
 import { belongsTo } from "../auth/permissions.ts";
 import type { Principal } from "../auth/principal.ts";
-import { agreed, contradiction, type Target } from "../deployments/directory.ts";
+import { agreed, type CallTarget, contradiction } from "../deployments/directory.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
 import { appOf } from "./hosts.ts";
@@ -38,18 +38,18 @@ interface Name {
 
 export class Routing implements Disposable {
   readonly #options: RoutingOptions;
-  readonly #lookups: Lookups<Found>;
+  readonly #cache: LookupCache<Found>;
   readonly #unlisten: () => void;
 
   constructor(options: RoutingOptions) {
     this.#options = options;
     const { changes, monotonicMs = () => performance.now() } = options;
-    this.#lookups = new Lookups({ isFresh: () => changes.isFresh(), monotonicMs });
-    this.#unlisten = changes.listen((forgotten) => this.#lookups.forget(forgotten));
+    this.#cache = new LookupCache({ isFresh: () => changes.isFresh(), monotonicMs });
+    this.#unlisten = changes.listen((forgotten) => this.#cache.forget(forgotten));
   }
 
   /** Whether host or header name a deployment. */
-  names({ host, header }: Pick<Target, "host" | "header">): boolean {
+  names({ host, header }: Pick<CallTarget, "host" | "header">): boolean {
     return header !== "" || appOf(host, this.#options.appsDomain) !== undefined;
   }
 
@@ -57,9 +57,9 @@ export class Routing implements Disposable {
    * The deployment's record, a promise only where it has to be asked for.
    * Errors: see `Directory.find`.
    */
-  find(target: Target, principal: Principal): DeploymentRecord | Promise<DeploymentRecord> {
+  find(target: CallTarget, principal: Principal): DeploymentRecord | Promise<DeploymentRecord> {
     const text = this.#textOf(target);
-    const recalled = this.#lookups.recall(text);
+    const recalled = this.#cache.recall(text);
     return recalled?.record ?? this.#ask(text, recalled === null, principal);
   }
 
@@ -72,8 +72,8 @@ export class Routing implements Disposable {
     const found =
       isAbsent || name === undefined
         ? undefined
-        : await (this.#lookups.share(text) ??
-            this.#lookups.ask(text, async () => {
+        : await (this.#cache.share(text) ??
+            this.#cache.ask(text, async () => {
               const record = await this.#options.accounts.findDeployment(name);
               return record && new Found(record);
             }));
@@ -84,7 +84,7 @@ export class Routing implements Disposable {
   }
 
   /** `organization/name`, not checked. */
-  #textOf(target: Target): string {
+  #textOf(target: CallTarget): string {
     const byName = agreed(target);
     const app = appOf(target.host, this.#options.appsDomain);
     if (app === undefined) {
@@ -141,7 +141,7 @@ export class Routing implements Disposable {
   }
 }
 
-class Found implements Dependent {
+class Found implements Cacheable {
   readonly record: DeploymentRecord;
 
   constructor(record: DeploymentRecord) {

@@ -3,24 +3,24 @@
  * after something changed, many at once, and only what is another than before.
  */
 import type { Log } from "../log/log.ts";
-import type { DeploymentKey } from "../storage/hosting/hosting.ts";
-import type { DeploymentReport, Nodes } from "../storage/hosting/nodes.ts";
+import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
+import type { DeploymentReport, NodeStorage } from "../storage/hosting/nodes.ts";
 
 /** Workers come and go in no time; who looks at the status need not see each step. */
 const WRITE_AFTER_MS = 250;
 
 const AGAIN_MS = 2_000;
 
-export interface ReportsOptions {
-  readonly hosting: Pick<Nodes, "reportDeployments" | "withdrawReports">;
+export interface StatusReporterOptions {
+  readonly hosting: Pick<NodeStorage, "reportDeployments" | "withdrawReports">;
   readonly nodeId: string;
   readonly log: Log;
   /** What there is to report of a deployment; undefined when it is not here any more. */
   readonly reportOf: (deploymentId: string) => DeploymentReport | undefined;
 }
 
-export class Reports implements AsyncDisposable {
-  readonly #options: ReportsOptions;
+export class StatusReporter implements AsyncDisposable {
+  readonly #options: StatusReporterOptions;
   readonly #changed = new Set<string>();
   /** What was reported last, as text. */
   readonly #reported = new Map<string, string>();
@@ -29,7 +29,7 @@ export class Reports implements AsyncDisposable {
   #isAway = false;
   #ended = false;
 
-  constructor(options: ReportsOptions) {
+  constructor(options: StatusReporterOptions) {
     this.#options = options;
   }
 

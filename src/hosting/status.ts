@@ -2,9 +2,9 @@
  * What a node says of its share of a deployment. All nodes' reports together
  * are what people see.
  */
-import type { HostedStatus } from "../deployments/state.ts";
+import type { DeploymentStatus } from "../deployments/state.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
-import type { HostedRecord } from "../storage/hosting/revisions.ts";
+import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 
 /** Enough to see why a service does not start. */
 const MAX_LINES = 20;
@@ -12,18 +12,18 @@ const MAX_LINES = 20;
 const MAX_REASON = 4_000;
 
 /** A deployment on this node, as it is and as it should be. */
-export interface Situation {
-  readonly record: HostedRecord;
+export interface StatusFacts {
+  readonly record: DesiredDeployment;
   /** Undefined while there is nothing that could run. */
-  readonly hosted: HostedStatus | undefined;
+  readonly status: DeploymentStatus | undefined;
   /** Why the target revision could not be prepared, such as files that cannot be had. */
   readonly fault: string | undefined;
 }
 
-export function reportOf({ record, hosted, fault }: Situation): DeploymentReport {
+export function reportOf({ record, status: running, fault }: StatusFacts): DeploymentReport {
   const { organizationId, deploymentId, targetRevision, desiredState } = record;
-  const { ready = 0, revision } = hosted ?? {};
-  const { status, reason } = judge({ record, hosted, fault });
+  const { ready = 0, revision } = running ?? {};
+  const { status, reason } = judge({ record, status: running, fault });
   const isServing = desiredState === "running" && (ready > 0 || status === "ready");
   return {
     ...{ organizationId, deploymentId, targetRevision, status },
@@ -35,23 +35,23 @@ export function reportOf({ record, hosted, fault }: Situation): DeploymentReport
 
 function judge({
   record: { desiredState, targetRevision },
-  hosted,
+  status: running,
   fault,
-}: Situation): Pick<DeploymentReport, "status" | "reason"> {
+}: StatusFacts): Pick<DeploymentReport, "status" | "reason"> {
   if (desiredState === "stopped") {
     return { status: "stopped", reason: "" };
   }
   if (fault !== undefined) {
-    const goesOn = hosted?.ready ? `; revision ${hosted.revision} goes on serving` : "";
+    const goesOn = running?.ready ? `; revision ${running.revision} goes on serving` : "";
     return {
       status: "failed",
       reason: `revision ${targetRevision} could not start: ${fault}${goesOn}`,
     };
   }
-  if (hosted === undefined) {
+  if (running === undefined) {
     return { status: "starting", reason: `revision ${targetRevision} is starting` };
   }
-  const { state, reason, revision, lines } = hosted;
+  const { state, reason, revision, lines } = running;
   const told = withLines(reason, lines);
   if (state === "failed") {
     return { status: "failed", reason: told };

@@ -1,14 +1,39 @@
 /** One metric that a service declares. */
-import type { CustomChange, CustomDeclaration, CustomMetricsOptions } from "./custom-metrics.ts";
-import { type Group, Metric, type Owned } from "./metric.ts";
-import { Gauge, Histogram } from "./series.ts";
+import { type Group, Metric, type Owned, type Owner, type SeriesBudget } from "./metric.ts";
+import { GaugeSeries, HistogramSeries } from "./series.ts";
+
+/** A metric as the service declares it; checked by whoever brings it. */
+export interface CustomDeclaration {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly buckets?: readonly number[];
+  readonly aggregator?: "sum" | "min" | "max" | "average";
+}
+
+/** What has become of one series; checked against its declaration by whoever brings it. */
+export interface CustomChange {
+  readonly endpoint?: string;
+  readonly labels: readonly string[];
+  readonly value: number;
+  readonly counts?: readonly number[];
+}
+
+export interface CustomMetricsOptions {
+  readonly owner: Owner;
+  readonly maxSeries: number;
+  readonly budget: SeriesBudget;
+  /** Events that were not counted, because there are too many series. */
+  readonly onDropped: (metric: string, events: number) => void;
+}
 
 export class CustomMetric {
   readonly declaration: CustomDeclaration;
   readonly #metric: Metric;
   readonly #owned: Owned;
   /** Of a gauge: what each worker has set. */
-  readonly #values = new Map<Gauge, Map<string, number>>();
+  readonly #values = new Map<GaugeSeries, Map<string, number>>();
 
   constructor(
     declaration: CustomDeclaration,
@@ -40,11 +65,11 @@ export class CustomMetric {
   count(workerId: string, { endpoint = "", labels, value, counts = [] }: CustomChange): void {
     const isGauge = this.declaration.kind === "gauge";
     const series = this.#owned.with(...(isGauge ? labels : [endpoint, ...labels]));
-    if (series instanceof Gauge) {
+    if (series instanceof GaugeSeries) {
       const values = this.#values.get(series) ?? new Map<string, number>();
       this.#values.set(series, values.set(workerId, value));
       this.#aggregate(series, values);
-    } else if (series instanceof Histogram) {
+    } else if (series instanceof HistogramSeries) {
       series.merge(counts, value);
     } else {
       series?.add(value);
@@ -64,7 +89,7 @@ export class CustomMetric {
     this.#values.clear();
   }
 
-  #aggregate(gauge: Gauge, byWorker: ReadonlyMap<string, number>): void {
+  #aggregate(gauge: GaugeSeries, byWorker: ReadonlyMap<string, number>): void {
     const values = [...byWorker.values()];
     if (values.length === 0) {
       gauge.unset();

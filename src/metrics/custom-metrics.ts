@@ -13,34 +13,12 @@
  * have set it and are up: workers come and go, and a label for them would make
  * new series forever, of which nobody could say which are gone.
  */
-import { CustomMetric } from "./custom-metric.ts";
-import type { Owner, SeriesBudget } from "./metric.ts";
-
-/** A metric as the service declares it; checked by whoever brings it. */
-export interface CustomDeclaration {
-  readonly name: string;
-  readonly kind: "counter" | "gauge" | "histogram";
-  readonly help: string;
-  readonly labels: readonly string[];
-  readonly buckets?: readonly number[];
-  readonly aggregator?: "sum" | "min" | "max" | "average";
-}
-
-/** What has become of one series; checked against its declaration by whoever brings it. */
-export interface CustomChange {
-  readonly endpoint?: string;
-  readonly labels: readonly string[];
-  readonly value: number;
-  readonly counts?: readonly number[];
-}
-
-export interface CustomMetricsOptions {
-  readonly owner: Owner;
-  readonly maxSeries: number;
-  readonly budget: SeriesBudget;
-  /** Events that were not counted, because there are too many series. */
-  readonly onDropped: (metric: string, events: number) => void;
-}
+import {
+  type CustomChange,
+  type CustomDeclaration,
+  CustomMetric,
+  type CustomMetricsOptions,
+} from "./custom-metric.ts";
 
 export class CustomMetrics {
   readonly #options: CustomMetricsOptions;

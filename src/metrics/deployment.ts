@@ -1,6 +1,7 @@
 /** What is counted for one deployment: a function per event. */
 import type { CustomMetrics } from "./custom-metrics.ts";
-import type { OwnedTable } from "./metrics.ts";
+import type { METRICS, MetricKey } from "./declarations.ts";
+import type { Owned } from "./metric.ts";
 
 export type Protocol = "http" | "rest" | "connect" | "grpc" | "grpc_web";
 
@@ -18,6 +19,11 @@ export type TaskOutcome =
 
 /** Why a worker had to be replaced. */
 export type WorkerEnd = "crashed" | "killed" | "memory" | "unresponsive" | "start_failed";
+
+/** Every metric, as far as one owner counts it. */
+export type OwnedTable = {
+  readonly [Key in MetricKey]: Owned<(typeof METRICS)[Key]>;
+};
 
 export interface DeploymentMetricsOptions {
   readonly now: () => number;

@@ -7,8 +7,8 @@
 import { escapeHelp, labelOf, writeLabels } from "./labels.ts";
 import type { Metrics } from "./metrics.ts";
 import { formatNumber } from "./number.ts";
-import { Pace } from "./pace.ts";
 import type { SampleSeries } from "./series.ts";
+import { Yielder } from "./yielder.ts";
 
 const CHUNK_LENGTH = 32_768;
 
@@ -23,7 +23,7 @@ export async function* expose(
   metrics: Metrics,
   only?: Exposed,
 ): AsyncGenerator<string, void, undefined> {
-  const pace = new Pace();
+  const pace = new Yielder();
   let chunk = "";
   const platform = metrics.all.map(({ declaration, groups }) => ({ ...declaration, groups }));
   for (const { name, help, kind, groups } of [...platform, ...metrics.custom.families(only)]) {

@@ -16,10 +16,10 @@
 import type { AddedLabels } from "./added.ts";
 import { familiesOf, type SampleSource } from "./families.ts";
 import { formatNumber } from "./number.ts";
-import { Pace } from "./pace.ts";
 import { type Choice, choose } from "./selector/choose.ts";
 import type { Selector } from "./selector/parse.ts";
 import type { SampleSeries } from "./series.ts";
+import { Yielder } from "./yielder.ts";
 
 /** How old a sample may be. */
 export const LOOKBACK_MS = 5 * 60_000;
@@ -42,7 +42,7 @@ export interface FederateOptions {
 /** The text, in chunks. */
 export async function* federate(options: FederateOptions): AsyncGenerator<string, void, undefined> {
   const { organizationId, selectors, sources, nowMs, added } = options;
-  const pace = new Pace();
+  const pace = new Yielder();
   const text = new Text(added, nowMs);
   for (const { name, lists } of familiesOf(organizationId, sources)) {
     const choice = choose(selectors, name);

@@ -7,15 +7,15 @@
  * below zero: no sample), little-endian as every machine we run on has it.
  */
 import type { Labels } from "./labels.ts";
-import { Pace } from "./pace.ts";
 import { Part, type SampleSeries } from "./series.ts";
+import { Yielder } from "./yielder.ts";
 
 const VALUE_BYTES = 8;
 const AGE_BYTES = 4;
 
 /** The layout's text. */
 export async function writeLayout(list: readonly SampleSeries[]): Promise<string> {
-  const pace = new Pace();
+  const pace = new Yielder();
   let text = "";
   for (const { name, labels } of list) {
     text += `${JSON.stringify([name, ...labels])}\n`;
@@ -28,7 +28,7 @@ export async function writeLayout(list: readonly SampleSeries[]): Promise<string
 
 /** The numbers as they are now. */
 export async function writeSamples(list: readonly SampleSeries[], nowMs: number): Promise<string> {
-  const pace = new Pace();
+  const pace = new Yielder();
   const { length } = list;
   const bytes = new ArrayBuffer(length * (VALUE_BYTES + AGE_BYTES));
   const values = new Float64Array(bytes, 0, length);
@@ -64,7 +64,7 @@ export class ReadSamples {
 
   /** Reads a layout; the samples are those of `update`. Throws when it is none. */
   static async read(layoutId: string, layout: string): Promise<ReadSamples> {
-    const pace = new Pace();
+    const pace = new Yielder();
     const numbers: Numbers = {
       values: new Float64Array(),
       ages: new Float32Array(),

@@ -12,12 +12,12 @@
  */
 import { type Declaration, LABELS, type LabelDeclaration } from "./declarations.ts";
 import { toLabels } from "./labels.ts";
-import { Counter, Gauge, Histogram, type SampleSeries } from "./series.ts";
+import { CounterSeries, GaugeSeries, HistogramSeries, type SampleSeries } from "./series.ts";
 
 export type SeriesOf<Declared extends Declaration> = {
-  counter: Counter;
-  gauge: Gauge;
-  histogram: Histogram;
+  counter: CounterSeries;
+  gauge: GaugeSeries;
+  histogram: HistogramSeries;
 }[Declared["kind"]];
 
 /** A value for each declared label. */
@@ -25,7 +25,7 @@ export type ValuesOf<Declared extends Declaration> = Values<Declared["labels"]>;
 
 type Values<Names extends readonly string[]> = { [Index in keyof Names]: string };
 
-type AnySeries = Counter | Gauge | Histogram;
+type AnySeries = CounterSeries | GaugeSeries | HistogramSeries;
 
 /** Who owns series: labels that all of them have, in the order of their declaration. */
 export interface Owner {
@@ -41,7 +41,7 @@ export interface SeriesBudget {
   giveBack(samples: number): void;
 }
 
-export interface MetricOptions {
+export interface MetricBounds {
   /** Series in a group: sets of labels, of which a histogram has several texts each. */
   readonly maxSeries: number;
   /** Default: nothing but `maxSeries` bounds them. */
@@ -52,7 +52,7 @@ export interface MetricOptions {
   readonly onDropped: (owner: Owner) => void;
 }
 
-const KINDS = { counter: Counter, gauge: Gauge, histogram: Histogram };
+const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: HistogramSeries };
 
 /** The series of one metric in one organization, by the names that Prometheus sees. */
 export interface Group {
@@ -64,15 +64,15 @@ export interface Group {
 
 export class Metric<Declared extends Declaration = Declaration> {
   readonly declaration: Declared;
-  readonly #options: MetricOptions;
+  readonly #options: MetricBounds;
   readonly #groups = new Map<string | undefined, MutableGroup>();
   /** By label: the values that are counted by themselves; undefined for names. */
   readonly #listed: readonly (ReadonlySet<string> | undefined)[];
 
-  constructor(declaration: Declared, options: MetricOptions) {
+  constructor(declaration: Declared, options: MetricBounds) {
     this.declaration = declaration;
     this.#options = options;
-    const { listed = LABELS }: Pick<MetricOptions, "listed"> = options;
+    const { listed = LABELS }: Pick<MetricBounds, "listed"> = options;
     this.#listed = declaration.labels.map((name) => {
       const values = Object.hasOwn(listed, name) ? listed[name]?.values : undefined;
       return values && new Set(values);
@@ -99,7 +99,7 @@ export class Metric<Declared extends Declaration = Declaration> {
 
 interface Branch extends Map<string, Branch | AnySeries | undefined> {}
 
-interface OwnedOptions extends Pick<MetricOptions, "maxSeries" | "onDropped"> {
+interface OwnedOptions extends Pick<MetricBounds, "maxSeries" | "onDropped"> {
   readonly budget: SeriesBudget | undefined;
   readonly group: MutableGroup;
   /** By label: the values that are counted by themselves; undefined for names. */

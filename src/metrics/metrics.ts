@@ -12,8 +12,8 @@
  */
 import { CustomFamilies } from "./custom-families.ts";
 import { type Declaration, METRICS, type MetricKey } from "./declarations.ts";
-import { DeploymentMetrics } from "./deployment.ts";
-import { type Group, Metric, type Owned, type Owner } from "./metric.ts";
+import { DeploymentMetrics, type OwnedTable } from "./deployment.ts";
+import { type Group, Metric, type Owner } from "./metric.ts";
 
 /** Series that a metric may have in one organization: sets of labels, histograms counted once. */
 const MAX_SERIES = 2_000;
@@ -29,10 +29,6 @@ type MetricTable = {
   readonly [Key in MetricKey]: Metric<(typeof METRICS)[Key]>;
 };
 
-export type OwnedTable = {
-  readonly [Key in MetricKey]: Owned<(typeof METRICS)[Key]>;
-};
-
 /** A deployment as metrics know it. */
 export interface MeasuredDeployment {
   readonly organizationId: string;
@@ -44,7 +40,7 @@ export interface MeasuredDeployment {
 }
 
 /** Finds where a deployment counts; undefined for one that is not on this node. */
-export type MetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
+export type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
 
 export type TokenVerification =
   | "valid"
@@ -146,7 +142,7 @@ export class Metrics {
     return created;
   }
 
-  readonly byId: MetricsOf = (deploymentId) => this.#byId.get(deploymentId);
+  readonly byId: DeploymentMetricsOf = (deploymentId) => this.#byId.get(deploymentId);
 
   /** A token was looked at. */
   tokenVerified(verification: TokenVerification): void {

@@ -28,11 +28,11 @@ abstract class Series {
   }
 }
 
-export class Counter extends Series {
+export class CounterSeries extends Series {
   #total = 0;
 
   constructor({ name }: Declaration, labels: Labels) {
-    super((series: Counter) => [
+    super((series: CounterSeries) => [
       new Part({ name, labels, read: () => (series.ended ? undefined : series.#total) }),
     ]);
   }
@@ -47,12 +47,12 @@ export class Counter extends Series {
   }
 }
 
-export class Gauge extends Series {
+export class GaugeSeries extends Series {
   #value: number | undefined;
   #setAtMs: number | undefined;
 
   constructor({ name }: Declaration, labels: Labels) {
-    super((series: Gauge) => [
+    super((series: GaugeSeries) => [
       new Part({
         name,
         labels,
@@ -74,14 +74,14 @@ export class Gauge extends Series {
   }
 }
 
-export class Histogram extends Series {
+export class HistogramSeries extends Series {
   readonly #bounds: readonly number[];
   /** How many values are in each bucket, not in those below it; the last one is +Inf. */
   readonly #counts: Float64Array;
   #sum = 0;
 
   constructor({ name, buckets = [] }: Declaration, labels: Labels) {
-    super((series: Histogram) => [
+    super((series: HistogramSeries) => [
       ...[...buckets, Number.POSITIVE_INFINITY].map(
         (bound, index) =>
           new Part({

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { Pace } from "./throttled-stream.ts";
+import { ThrottledStream } from "./throttled-stream.ts";
 
 /** Longer lines are cut: what a service writes must not fill the node's memory. */
 const MAX_LINE = 8_192;
@@ -13,7 +13,7 @@ export function forEachLine(
   onLine: (line: string) => void,
   options: { readonly paced?: boolean } = {},
 ): Disposable | undefined {
-  const pace = stream && options.paced ? new Pace(stream, PACE_BYTES) : undefined;
+  const pace = stream && options.paced ? new ThrottledStream(stream, PACE_BYTES) : undefined;
   let rest = "";
   stream?.setEncoding("utf8").on("data", (chunk: string) => {
     pace?.spend(chunk.length);

@@ -2,7 +2,7 @@
 const UNRESPONSIVE_MS = 2_000;
 const PING_EVERY_MS = 1_000;
 
-export interface PulseOptions {
+export interface LivenessOptions {
   /** Nobody needs to know while it has nothing to do. */
   readonly isBusy: () => boolean;
   readonly ping: () => void;
@@ -11,12 +11,12 @@ export interface PulseOptions {
 }
 
 /** Whether a worker answers, or user code blocks its event loop. */
-export class Pulse implements Disposable {
-  readonly #options: PulseOptions;
+export class Liveness implements Disposable {
+  readonly #options: LivenessOptions;
   #pings: NodeJS.Timeout | undefined;
   #unansweredSinceMs: number | undefined;
 
-  constructor(options: PulseOptions) {
+  constructor(options: LivenessOptions) {
     this.#options = options;
   }
 

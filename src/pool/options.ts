@@ -62,7 +62,7 @@ export interface CountsReceiver {
   end(): void;
 }
 
-export interface CallOptions extends Omit<Call, "id" | "deadlineMs" | "arguments"> {
+export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "arguments"> {
   readonly kind: EndpointManifest["kind"];
   readonly arguments: Payload;
   readonly timeoutMs: number;

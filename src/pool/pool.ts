@@ -5,20 +5,43 @@
  * another revision without a gap: its workers are ready before the old ones
  * are told to finish.
  */
+
+import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { ServiceCode } from "./options.ts";
-import type { PoolOptions } from "./pool-options.ts";
+import type { ServiceCode, WorkerOptions } from "./options.ts";
 import { startRevision } from "./replacement.ts";
-import { Restarts } from "./restart-backoff.ts";
+import { RestartBackoff } from "./restart-backoff.ts";
 import { Slot } from "./slot.ts";
 import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import { WorkerProcess } from "./worker.ts";
+
+export interface PoolOptions {
+  /** Workers at first; 0 is possible. */
+  readonly size: number;
+  /** Where all workers of the node wait for room to start. Default: as many start as are wanted. */
+  readonly starts?: StartGate | undefined;
+  /** Somebody waits for a worker. Default: nobody does. */
+  readonly isUrgent?: () => boolean;
+  readonly newId: () => string;
+  /** The options of one worker of this revision; called for each, as each has its own scratch folder. */
+  readonly workerOptions: (service: ServiceCode, workerId: string) => WorkerOptions;
+  /** A worker is ready: attempts may be claimed for it once this resolves. */
+  onReady(worker: WorkerProcess): Promise<void>;
+  /** A worker has ended, and with it its executions. */
+  onExit(worker: WorkerProcess, reason: string): void;
+  /** A worker that ended could not be replaced; it is tried again. */
+  onRestartFailed(err: unknown): void;
+  /** A worker has to be replaced that nobody had told to end, or that could not start. */
+  onReplaced?(cause: WorkerEnd): void;
+  /** Slots became free or workers ready. */
+  onCapacity(): void;
+}
 
 export type { Slot };
 
 export class Pool implements AsyncDisposable {
   readonly #options: PoolOptions;
-  readonly #restarts = new Restarts(() => this.#fill());
+  readonly #restarts = new RestartBackoff(() => this.#fill());
   readonly #starts: StartGate;
   readonly #starter: Starter = {
     isUrgent: () => this.#options.isUrgent?.() ?? false,

@@ -13,8 +13,8 @@ import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../pro
 import { readWorkerMessage } from "./check.ts";
 import { heapExhausted, heapFlags, LimitWatch, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
-import { LogBudget } from "./log-budget.ts";
-import { Pace } from "./throttled-stream.ts";
+import { LogRateLimit } from "./log-rate-limit.ts";
+import { ThrottledStream } from "./throttled-stream.ts";
 
 const HOST = fileURLToPath(new URL(`../worker/main${extname(import.meta.url)}`, import.meta.url));
 
@@ -56,7 +56,7 @@ export class ServiceProcess {
   readonly #outputEnded = Promise.withResolvers<void>();
   readonly #options: ServiceProcessOptions;
   readonly #held = new DisposableStack();
-  #logBudget: LogBudget | undefined;
+  #logBudget: LogRateLimit | undefined;
   #watch: LimitWatch | undefined;
   #endedFor: string | undefined;
   #killed = false;
@@ -93,7 +93,7 @@ export class ServiceProcess {
     this.#process.once("exit", (code, signal) => this.#exit(code, signal));
     this.#process.once("close", () => this.#outputEnded.resolve());
     this.#channel = this.#process.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket;
-    const pace = limits && this.#held.use(new Pace(this.#channel, PACE_MESSAGES));
+    const pace = limits && this.#held.use(new ThrottledStream(this.#channel, PACE_MESSAGES));
     this.#reader = new FrameReader({
       maxBytes: options.maxMessageBytes,
       onMessage: (received) => {
@@ -179,7 +179,7 @@ export class ServiceProcess {
   #hold(limits: WorkerLimits): void {
     const { scratchFolder, onOutput } = this.#options;
     const tell = (message: string): void => onOutput(message, "node");
-    this.#logBudget = this.#held.use(new LogBudget(limits.logLinesPerSecond, tell));
+    this.#logBudget = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
     const { pid } = this.#process;
     if (pid !== undefined) {
       const kill = (reason: string): void => this.kill(reason);

@@ -10,7 +10,7 @@ const HEALTHY_AFTER_MS = 30_000;
 /** Ends in a row that are no accident any more. */
 const CRASH_LOOP = 3;
 
-export class Restarts {
+export class RestartBackoff {
   readonly #restart: () => void;
   #pauseMs = FIRST_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;

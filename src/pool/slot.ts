@@ -1,6 +1,6 @@
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
-import type { CallOptions } from "./options.ts";
+import type { ExecuteOptions } from "./options.ts";
 import type { WorkerProcess } from "./worker.ts";
 
 /** Where a call ran, for the log. */
@@ -34,7 +34,7 @@ export class Slot {
   }
 
   execute(
-    call: Omit<CallOptions, "endpoint" | "kind" | "timeoutMs">,
+    call: Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs">,
     listener: ExecutionListener,
   ): Execution {
     const { name, kind, timeoutMs } = this.#endpoint;

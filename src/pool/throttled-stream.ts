@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
  * Reads from a stream no faster than a rate: what was spent beyond it is
  * waited for with the stream paused, so that whoever writes into it waits too.
  */
-export class Pace implements Disposable {
+export class ThrottledStream implements Disposable {
   readonly #stream: Readable;
   readonly #perSecond: number;
   #left: number;

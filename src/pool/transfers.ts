@@ -12,13 +12,13 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason, CallFailure, Payload, SentPayload } from "../protocol/messages.ts";
 import { BlobMissing } from "../storage/blobs.ts";
 import type { Execution } from "./execution.ts";
-import { Exchange, type ExchangeOptions } from "./messages.ts";
+import { FileExchange, type FileExchangeOptions } from "./file-exchange.ts";
 
 /** How long a task's result waits for a blob store that cannot take it, before the task runs again. */
 const PATIENCE_MS = 120_000;
 const RETRY_MS = 1_000;
 
-export interface FileTransferOptions extends ExchangeOptions {
+export interface FileTransferOptions extends FileExchangeOptions {
   /** Where the files of each kind of endpoint are kept. */
   readonly keepers: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
 }
@@ -32,7 +32,7 @@ export interface TransferHost {
 
 export class FileTransfers {
   readonly #host: TransferHost;
-  readonly #exchange: Exchange;
+  readonly #exchange: FileExchange;
   readonly #keepers: FileTransferOptions["keepers"];
   readonly #staging = new Set<number>();
   readonly #collecting = new Set<number>();
@@ -41,7 +41,7 @@ export class FileTransfers {
 
   constructor(options: FileTransferOptions, host: TransferHost) {
     this.#host = host;
-    this.#exchange = new Exchange(options);
+    this.#exchange = new FileExchange(options);
     this.#keepers = options.keepers;
   }
 

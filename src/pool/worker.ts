@@ -22,8 +22,8 @@ import { Deadlines } from "../time/deadlines.ts";
 import { CallOutbox } from "./call-outbox.ts";
 import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
-import { Pulse } from "./liveness.ts";
-import type { CallOptions, CountsReceiver, WorkerOptions } from "./options.ts";
+import { Liveness } from "./liveness.ts";
+import type { CountsReceiver, ExecuteOptions, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { FileTransfers, isAtHand } from "./transfers.ts";
 
@@ -42,7 +42,7 @@ export class WorkerProcess implements ExecutionHost {
   readonly #executions = new SlotMap<number, Execution>();
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: FileTransfers;
-  readonly #pulse: Pulse;
+  readonly #liveness: Liveness;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
   #counts: CountsReceiver | undefined;
@@ -57,7 +57,7 @@ export class WorkerProcess implements ExecutionHost {
   constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
-    this.#pulse = new Pulse({
+    this.#liveness = new Liveness({
       isBusy: () => this.#executions.size > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#nextCallId }),
       onUnblocked,
@@ -161,7 +161,7 @@ export class WorkerProcess implements ExecutionHost {
 
   /** How many more calls of the endpoint it can take now. */
   freeSlots(endpoint: EndpointManifest): number {
-    return this.loaded && !this.#pulse.blocked ? this.capacity.free(endpoint) : 0;
+    return this.loaded && !this.#liveness.blocked ? this.capacity.free(endpoint) : 0;
   }
 
   /** Gives a slot back that was taken from `capacity`. */
@@ -171,7 +171,7 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   /** Begins a call; its listener hears of its end exactly once. */
-  execute(call: CallOptions, listener: ExecutionListener): Execution {
+  execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextCallId++;
     const { endpoint, kind, timeoutMs, arguments: payload } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
@@ -293,7 +293,7 @@ export class WorkerProcess implements ExecutionHost {
         this.#count(message);
         break;
       case "pong":
-        this.#pulse.pong();
+        this.#liveness.pong();
         break;
     }
   }
@@ -314,11 +314,11 @@ export class WorkerProcess implements ExecutionHost {
     this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
-    this.#pulse.start();
+    this.#liveness.start();
     this.#loaded.resolve(manifest);
   }
 
-  #post(id: number, call: CallOptions, payload: SentPayload): void {
+  #post(id: number, call: ExecuteOptions, payload: SentPayload): void {
     const { endpoint, taskId, attempt, trace, timeoutMs } = call;
     const deadlineMs = Date.now() + timeoutMs;
     const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
@@ -347,7 +347,7 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   #lost(reason: string): void {
-    this.#pulse[Symbol.dispose]();
+    this.#liveness[Symbol.dispose]();
     this.#deadlines.clear();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {

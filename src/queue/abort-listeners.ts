@@ -8,22 +8,22 @@
 import { SmallSet } from "../collections/small-set.ts";
 
 /** Is told when the signal aborts. */
-export interface Leaver {
+export interface AbortListener {
   onGone(): void;
 }
 
-const bySignal = new WeakMap<AbortSignal, SmallSet<Leaver>>();
+const bySignal = new WeakMap<AbortSignal, SmallSet<AbortListener>>();
 
 /** Those who are told when the signal aborts, to join and to leave. It must not have aborted yet. */
-export function leaversOf(signal: AbortSignal): SmallSet<Leaver> {
+export function abortListenersOf(signal: AbortSignal): SmallSet<AbortListener> {
   const known = bySignal.get(signal);
   if (known) {
     return known;
   }
-  const leavers = new SmallSet<Leaver>();
-  bySignal.set(signal, leavers);
-  signal.addEventListener("abort", () => leavers.each((leaver) => leaver.onGone()), {
+  const listeners = new SmallSet<AbortListener>();
+  bySignal.set(signal, listeners);
+  signal.addEventListener("abort", () => listeners.each((listener) => listener.onGone()), {
     once: true,
   });
-  return leavers;
+  return listeners;
 }

@@ -14,13 +14,13 @@ import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
-import { Ends, type EndsOptions } from "./completer.ts";
+import { Completer, type CompleterOptions } from "./completer.ts";
 import { RunTimes } from "./estimate.ts";
 import { outcomeOf } from "./outcome.ts";
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
 import { attemptEnd, waited } from "./traced.ts";
 
-export interface AttemptsOptions extends EndsOptions {
+export interface AttemptsOptions extends CompleterOptions {
   readonly storage: Storage;
   /** Default: nothing is traced. */
   readonly tracing?: DeploymentTracing | undefined;
@@ -32,7 +32,7 @@ export class Attempts {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
   readonly #running = new SlotMap<string, RunningAttempt>();
-  readonly #ends: Ends;
+  readonly #ends: Completer;
   readonly #listener: AttemptListener = {
     ended: (running, end) => this.#ended(running, end),
     logged: (running, line) => this.#logged(running, line),
@@ -41,7 +41,7 @@ export class Attempts {
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
-    this.#ends = new Ends(options);
+    this.#ends = new Completer(options);
   }
 
   /** A task that runs here, as it was claimed. */

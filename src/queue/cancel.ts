@@ -1,6 +1,6 @@
 /** How a task is cancelled: at once while it is queued, by an abort on whichever node it runs. */
 import { problem } from "../errors.ts";
-import type { MetricsOf } from "../metrics/metrics.ts";
+import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { Storage } from "../storage/storage.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
@@ -11,7 +11,7 @@ import { finished, notFound } from "./refusals.ts";
 /** After this long an abort has killed what did not listen, and is recorded. */
 const ABORT_MARGIN_MS = 5_000;
 
-export interface CancelOptions {
+export interface CancelTaskOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "cancelTask">;
   readonly attempts: Pick<Attempts, "abort">;
@@ -19,7 +19,7 @@ export interface CancelOptions {
   readonly changes: Pick<Changes, "publish">;
   readonly graceMs: number;
   readonly now: () => number;
-  readonly metricsOf?: MetricsOf | undefined;
+  readonly metricsOf?: DeploymentMetricsOf | undefined;
   /** Resolves with the task when it does not run any more, or when the time is over. */
   readonly untilEnded: (waitMs: number) => Promise<Task>;
 }
@@ -28,7 +28,7 @@ export interface CancelOptions {
 export async function cancelTask(
   taskId: string,
   abort: boolean,
-  options: CancelOptions,
+  options: CancelTaskOptions,
 ): Promise<Task> {
   const { deploymentId, storage, changes, metricsOf, now } = options;
   const key = { deploymentId, taskId };
@@ -55,7 +55,7 @@ export async function cancelTask(
   return abortTask(taskId, options);
 }
 
-async function abortTask(taskId: string, options: CancelOptions): Promise<Task> {
+async function abortTask(taskId: string, options: CancelTaskOptions): Promise<Task> {
   const { attempts, peers, graceMs, untilEnded } = options;
   const waitMs = graceMs + ABORT_MARGIN_MS;
   const ended = untilEnded(waitMs);

@@ -20,7 +20,7 @@ import type { Attempts } from "./attempts.ts";
 const SUSPECT_MS = 30_000;
 const LOOK_EVERY_MS = 1_000;
 
-export interface OrphansOptions {
+export interface ClaimRecoveryOptions {
   readonly storage: Storage;
   readonly attempts: Attempts;
   readonly log: Log;
@@ -54,15 +54,15 @@ class CallsUnderWay {
   }
 }
 
-export class Orphans implements AsyncDisposable {
-  readonly #options: OrphansOptions;
+export class ClaimRecovery implements AsyncDisposable {
+  readonly #options: ClaimRecoveryOptions;
   #underWay = new CallsUnderWay();
   /** Leases to look at, and until when. */
   readonly #suspects = new Map<string, number>();
   readonly #stop = new AbortController();
   #looking: Promise<void> | undefined;
 
-  constructor(options: OrphansOptions) {
+  constructor(options: ClaimRecoveryOptions) {
     this.#options = options;
   }
 

@@ -4,7 +4,7 @@ import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
-import type { MetricsOf } from "../metrics/metrics.ts";
+import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { Attempt, AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
@@ -24,14 +24,14 @@ const UNSTORABLE: AttemptEnd = {
   },
 };
 
-export interface EndsOptions {
+export interface CompleterOptions {
   readonly storage: Pick<Storage, "endAttempts">;
   readonly changes: Changes;
   readonly recent: RecentTasks;
   readonly log: Log;
   readonly now: () => number;
   /** Default: nothing is counted. */
-  readonly metricsOf?: MetricsOf | undefined;
+  readonly metricsOf?: DeploymentMetricsOf | undefined;
   /** A task of this endpoint is queued again, to be claimed at this time. */
   onQueued(endpoint: string, runAtMs: number): void;
 }
@@ -42,14 +42,14 @@ interface Ran {
   readonly trace: string | undefined;
 }
 
-export class Ends {
-  readonly #options: EndsOptions;
+export class Completer {
+  readonly #options: CompleterOptions;
   /** Those that are being recorded. */
   readonly #recording = new Slots<{ readonly attempt: Attempt; readonly ended: Promise<void> }>();
   /** Aborted when no end is recorded any more. */
   readonly #givenUp = new AbortController();
 
-  constructor(options: EndsOptions) {
+  constructor(options: CompleterOptions) {
     this.#options = options;
   }
 

@@ -20,7 +20,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
-import { Orphans } from "./claim-recovery.ts";
+import { ClaimRecovery } from "./claim-recovery.ts";
 import { DueTasks } from "./due.ts";
 
 /** Tasks of one endpoint claimed at once. */
@@ -46,7 +46,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #backlog = new Set<string>();
   /** Endpoints hinted at since the claim under way was sent. */
   readonly #hinted = new Set<string>();
-  readonly #orphans: Orphans;
+  readonly #recovery: ClaimRecovery;
   readonly #due: DueTasks;
   #endpoints = new Map<string, EndpointManifest>();
   #claiming: Promise<void> | undefined;
@@ -58,7 +58,7 @@ export class Dispatcher implements AsyncDisposable {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#orphans = new Orphans(options);
+    this.#recovery = new ClaimRecovery(options);
     this.#due = new DueTasks(options, () => this.hintAll());
   }
 
@@ -91,7 +91,7 @@ export class Dispatcher implements AsyncDisposable {
 
   async #store(task: NewTask, endpoint: EndpointManifest, slot?: Slot): Promise<SubmitOutcome> {
     const { storage, attempts } = this.#options;
-    const claiming = slot && this.#orphans.callBegins();
+    const claiming = slot && this.#recovery.callBegins();
     try {
       const [outcome] = await storage.submitTasks({
         tasks: [slot ? { ...task, leaseId: slot.workerId } : task],
@@ -115,7 +115,7 @@ export class Dispatcher implements AsyncDisposable {
     } catch (err) {
       if (slot) {
         slot.release();
-        this.#orphans.suspect([slot.workerId]);
+        this.#recovery.suspect([slot.workerId]);
       }
       throw err;
     } finally {
@@ -193,7 +193,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#stopped = true;
     this.#due[Symbol.dispose]();
     await this.#claiming;
-    await this.#orphans[Symbol.asyncDispose]();
+    await this.#recovery[Symbol.asyncDispose]();
   }
 
   /** All of them before one wake, so that one claim is for all. Those of a later revision wait for it. */
@@ -220,7 +220,7 @@ export class Dispatcher implements AsyncDisposable {
       return;
     }
     this.#hinted.clear();
-    const claiming = this.#orphans.callBegins();
+    const claiming = this.#recovery.callBegins();
     try {
       for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
         this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
@@ -234,7 +234,7 @@ export class Dispatcher implements AsyncDisposable {
         }
       }
     } catch (err) {
-      this.#orphans.suspect(claims.map(({ leaseId }) => leaseId));
+      this.#recovery.suspect(claims.map(({ leaseId }) => leaseId));
       onStorage(false);
       throw err;
     } finally {

@@ -8,7 +8,7 @@ const FAST_EVENTS = 1_000;
 const MAX_EVENTS = 10_000;
 const SLOW_PROGRESS_MS = 10_000;
 
-export class EventPace {
+export class EventRateLimit {
   #events = 0;
   #lastProgressMs = Number.NEGATIVE_INFINITY;
 

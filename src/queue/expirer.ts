@@ -12,7 +12,7 @@ import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { Alarm } from "../time/alarm.ts";
-import { Errand } from "../time/single-flight.ts";
+import { SingleFlight } from "../time/single-flight.ts";
 
 /** Tasks failed at once: bounds how long the database is busy with it. */
 const LIMIT = 500;
@@ -28,7 +28,7 @@ export interface ExpirerOptions {
 export class Expirer implements AsyncDisposable {
   readonly #options: ExpirerOptions;
   readonly #alarm: Alarm;
-  readonly #errand = new Errand(() => this.#expireAll());
+  readonly #flight = new SingleFlight(() => this.#expireAll());
   #stopped = false;
 
   constructor(options: ExpirerOptions) {
@@ -43,13 +43,13 @@ export class Expirer implements AsyncDisposable {
 
   /** Fails what has passed. Never rejects. */
   look(): Promise<void> {
-    return this.#errand.run();
+    return this.#flight.run();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     this.#alarm[Symbol.dispose]();
-    await this.#errand[Symbol.asyncDispose]();
+    await this.#flight[Symbol.asyncDispose]();
   }
 
   async #expireAll(): Promise<void> {

@@ -4,10 +4,10 @@ import type { Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { OthersFirst } from "./remote-hints.ts";
-import type { AbandonedTasks } from "./unserved-tasks.ts";
+import type { RemoteHints } from "./remote-hints.ts";
+import type { UnservedTasks } from "./unserved-tasks.ts";
 
-export interface Visited {
+export interface MaintainedQueue {
   /** A task of its went back to the queue, or failed, because its worker is gone. */
   onRescued(task: Task): void;
   /** A task of its was not started in time, and has failed. */
@@ -26,12 +26,12 @@ export interface Visited {
   abort(taskId: string): void;
 }
 
-export interface VisitedParts {
+export interface MaintainedQueueParts {
   readonly dispatcher: Dispatcher;
-  readonly othersFirst: OthersFirst;
+  readonly remoteHints: RemoteHints;
   readonly attempts: Attempts;
   readonly changes: Changes;
-  readonly abandoned: AbandonedTasks | undefined;
+  readonly unserved: UnservedTasks | undefined;
   readonly metrics: DeploymentMetrics | undefined;
   readonly now: () => number;
   /** True for an endpoint whose tasks nobody runs any more. */
@@ -40,8 +40,8 @@ export interface VisitedParts {
   onRound(answers: boolean): void;
 }
 
-export function visited(parts: VisitedParts): Visited {
-  const { dispatcher, othersFirst, attempts, changes, abandoned, metrics, now } = parts;
+export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
+  const { dispatcher, remoteHints, attempts, changes, unserved, metrics, now } = parts;
   return {
     onRescued(task) {
       changes.publish(task.taskId, task);
@@ -57,9 +57,9 @@ export function visited(parts: VisitedParts): Visited {
     },
     onDue(endpoint) {
       if (parts.lacks(endpoint)) {
-        abandoned?.found();
+        unserved?.found();
       } else {
-        othersFirst.hint(endpoint);
+        remoteHints.hint(endpoint);
       }
     },
     awaited: () => changes.awaited,

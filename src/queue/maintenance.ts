@@ -28,12 +28,12 @@ import type { Log } from "../log/log.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage, Survey } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import { Errand } from "../time/single-flight.ts";
+import { SingleFlight } from "../time/single-flight.ts";
 import { Timer } from "../time/timer.ts";
 import { Expirer } from "./expirer.ts";
 import { LEASE_MS, Leases } from "./leases.ts";
-import type { Visited } from "./maintained-queue.ts";
-import { Elsewhere } from "./remote-changes.ts";
+import type { MaintainedQueue } from "./maintained-queue.ts";
+import { RemoteChanges } from "./remote-changes.ts";
 
 /** A quarter of a lease, so that three rounds may fail. */
 const ROUND_MS = 5_000;
@@ -41,7 +41,7 @@ const ROUND_MS = 5_000;
 /** After a round that failed: the node is not ready before one succeeds. */
 const AGAIN_MS = 1_000;
 
-export interface RoundsOptions {
+export interface MaintenanceOptions {
   readonly storage: Storage;
   /** How nodes tell each other; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;
@@ -49,25 +49,26 @@ export interface RoundsOptions {
   readonly now: () => number;
 }
 
-export class Rounds implements AsyncDisposable {
+export class Maintenance implements AsyncDisposable {
   readonly leases: Leases;
   /** Told of tasks with a deadline, it fails them in time. */
   readonly expirer: Expirer;
-  readonly #options: RoundsOptions;
-  readonly #visited = new Map<string, Visited>();
+  readonly #options: MaintenanceOptions;
+  readonly #queues = new Map<string, MaintainedQueue>();
   readonly #unsubscribe: () => void;
-  readonly #renewal = new Errand(() => this.#renew());
-  readonly #survey = new Errand(() => this.#lookAround());
-  readonly #rescue = new Errand(() => this.#rescueExpired());
-  readonly #elsewhere: Elsewhere | undefined;
+  readonly #renewal = new SingleFlight(() => this.#renew());
+  readonly #survey = new SingleFlight(() => this.#lookAround());
+  readonly #rescue = new SingleFlight(() => this.#rescueExpired());
+  readonly #remoteChanges: RemoteChanges | undefined;
   #timer: Timer | undefined;
   #failed = false;
 
-  constructor(options: RoundsOptions) {
+  constructor(options: MaintenanceOptions) {
     this.#options = options;
     this.leases = new Leases({ ...options, onRescued: (tasks) => this.#rescued(tasks) });
     this.expirer = new Expirer({ ...options, onExpired: (tasks) => this.#expired(tasks) });
-    this.#elsewhere = options.notifier && new Elsewhere({ ...options, visited: this.#visited });
+    this.#remoteChanges =
+      options.notifier && new RemoteChanges({ ...options, queues: this.#queues });
     this.#unsubscribe =
       options.notifier?.subscribe(({ kind }) => {
         if (kind === "look") {
@@ -99,11 +100,11 @@ export class Rounds implements AsyncDisposable {
   }
 
   /** From now on, this deployment is told what concerns it; until the answer is called. */
-  visit(deploymentId: string, visited: Visited): () => void {
-    this.#visited.set(deploymentId, visited);
+  register(deploymentId: string, queue: MaintainedQueue): () => void {
+    this.#queues.set(deploymentId, queue);
     return () => {
-      if (this.#visited.get(deploymentId) === visited) {
-        this.#visited.delete(deploymentId);
+      if (this.#queues.get(deploymentId) === queue) {
+        this.#queues.delete(deploymentId);
       }
     };
   }
@@ -120,7 +121,7 @@ export class Rounds implements AsyncDisposable {
     await this.#renewal[Symbol.asyncDispose]();
     await this.#survey[Symbol.asyncDispose]();
     await this.#rescue[Symbol.asyncDispose]();
-    await this.#elsewhere?.[Symbol.asyncDispose]();
+    await this.#remoteChanges?.[Symbol.asyncDispose]();
     await this.expirer[Symbol.asyncDispose]();
     await this.leases[Symbol.asyncDispose]();
   }
@@ -148,7 +149,7 @@ export class Rounds implements AsyncDisposable {
       return;
     }
     try {
-      const deploymentIds = [...this.#visited.keys()];
+      const deploymentIds = [...this.#queues.keys()];
       this.#found(await storage.survey({ nowMs: now(), deploymentIds }));
       if (decides) {
         this.#told(true);
@@ -163,7 +164,7 @@ export class Rounds implements AsyncDisposable {
 
   #found({ expiredLeases, overdueTasks, due }: Survey): void {
     for (const { deploymentId, endpoint } of due) {
-      this.#visited.get(deploymentId)?.onDue(endpoint);
+      this.#queues.get(deploymentId)?.onDue(endpoint);
     }
     if (expiredLeases) {
       void this.#rescue.run();
@@ -171,7 +172,7 @@ export class Rounds implements AsyncDisposable {
     if (overdueTasks) {
       void this.expirer.look();
     }
-    void this.#elsewhere?.look();
+    void this.#remoteChanges?.look();
   }
 
   async #rescueExpired(): Promise<void> {
@@ -185,16 +186,16 @@ export class Rounds implements AsyncDisposable {
 
   #told(answers: boolean): void {
     this.#failed = !answers;
-    for (const visited of this.#visited.values()) {
-      visited.onStorage(answers);
+    for (const queue of this.#queues.values()) {
+      queue.onStorage(answers);
     }
   }
 
   #rescued(tasks: readonly Task[]): void {
     for (const task of tasks) {
-      const visited = this.#visited.get(task.deploymentId);
-      if (visited) {
-        visited.onRescued(task);
+      const queue = this.#queues.get(task.deploymentId);
+      if (queue) {
+        queue.onRescued(task);
       } else {
         this.#tellOthers(task);
       }
@@ -203,9 +204,9 @@ export class Rounds implements AsyncDisposable {
 
   #expired(tasks: readonly Task[]): void {
     for (const task of tasks) {
-      const visited = this.#visited.get(task.deploymentId);
-      if (visited) {
-        visited.onExpired(task);
+      const queue = this.#queues.get(task.deploymentId);
+      if (queue) {
+        queue.onExpired(task);
       } else {
         this.#tellOthers(task);
       }

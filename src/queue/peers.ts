@@ -10,7 +10,7 @@ import type { Storage } from "../storage/storage.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Changes } from "./changes.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { OthersFirst } from "./remote-hints.ts";
+import type { RemoteHints } from "./remote-hints.ts";
 
 export interface PeersOptions {
   readonly deploymentId: string;
@@ -19,7 +19,7 @@ export interface PeersOptions {
   readonly attempts: Attempts;
   readonly changes: Changes;
   readonly dispatcher: Dispatcher;
-  readonly othersFirst: OthersFirst;
+  readonly remoteHints: RemoteHints;
 }
 
 export class Peers implements Disposable {
@@ -48,11 +48,11 @@ export class Peers implements Disposable {
   }
 
   #follow(hint: Hint): void {
-    const { deploymentId, attempts, changes, othersFirst } = this.#options;
+    const { deploymentId, attempts, changes, remoteHints } = this.#options;
     switch (hint.kind) {
       case "queued":
         if (hint.deploymentId === deploymentId) {
-          othersFirst.hint(hint.endpoint);
+          remoteHints.hint(hint.endpoint);
         }
         break;
       case "changed":

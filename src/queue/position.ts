@@ -1,6 +1,6 @@
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
-import { Budget } from "../time/token-bucket.ts";
+import { TokenBucket } from "../time/token-bucket.ts";
 import { estimateStart, type RunTimes } from "./estimate.ts";
 
 /** Tasks ahead are counted so far: the cost of a position does not grow with the queue. */
@@ -10,14 +10,14 @@ const MAX_POSITION = 1_000;
 const LOOKUPS_PER_SECOND = 100;
 
 /** Where a waiting task stands. */
-export interface QueuePlace {
+export interface QueuePosition {
   /** Tasks that start before it; `MAX_POSITION` means that or more. */
   readonly position: number;
   /** When it can be expected to start; undefined when that cannot be said. */
   readonly estimatedStartMs: number | undefined;
 }
 
-export interface PlacesOptions {
+export interface QueuePositionsOptions {
   readonly storage: Storage;
   readonly runTimes: RunTimes;
   readonly slots: (endpoint: string) => number;
@@ -25,16 +25,16 @@ export interface PlacesOptions {
 }
 
 /** Finds the places of waiting tasks in the queue, so many a second. */
-export class Places {
-  readonly #options: PlacesOptions;
-  readonly #budget: Budget;
+export class QueuePositions {
+  readonly #options: QueuePositionsOptions;
+  readonly #budget: TokenBucket;
 
-  constructor(options: PlacesOptions) {
+  constructor(options: QueuePositionsOptions) {
     this.#options = options;
-    this.#budget = new Budget(LOOKUPS_PER_SECOND, options.now);
+    this.#budget = new TokenBucket(LOOKUPS_PER_SECOND, options.now);
   }
 
-  async find({ deploymentId, taskId, endpoint }: Task): Promise<QueuePlace | undefined> {
+  async find({ deploymentId, taskId, endpoint }: Task): Promise<QueuePosition | undefined> {
     if (!this.#budget.take()) {
       return undefined;
     }

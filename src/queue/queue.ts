@@ -3,22 +3,27 @@
  * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
  */
 import { Problem } from "../errors.ts";
+import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import type { NewTask, Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { isFinal, type Task } from "../tasks/task.ts";
-import type { OpenSpan } from "../tracing/tracing.ts";
+import type { DeploymentTracing, OpenSpan } from "../tracing/tracing.ts";
+import type { Attempts } from "./attempts.ts";
 import { cancelTask } from "./cancel.ts";
-import { retryAfter } from "./estimate.ts";
-import { Places, type QueuePlace } from "./position.ts";
-import type { QueueOptions } from "./queue-options.ts";
-import type { FinishedTask } from "./recent.ts";
+import type { Changes } from "./changes.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { type RunTimes, retryAfter } from "./estimate.ts";
+import type { Expirer } from "./expirer.ts";
+import type { Peers } from "./peers.ts";
+import { type QueuePosition, QueuePositions } from "./position.ts";
+import type { FinishedTask, RecentTasks } from "./recent.ts";
 import { notFinished, notFound } from "./refusals.ts";
 import {
   type Submission,
-  type SubmitOptions,
+  type SubmissionOptions,
   type Submitted,
   toNewTask,
   toSubmitted,
@@ -28,6 +33,28 @@ import { waitFor } from "./wait.ts";
 import { watchEvents } from "./watch.ts";
 
 /** Which task, and how long to wait for it. */
+export interface QueueOptions {
+  readonly deploymentId: string;
+  readonly storage: Storage;
+  readonly dispatcher: Dispatcher;
+  readonly attempts: Attempts;
+  /** The other nodes on the same database; undefined where there are none. */
+  readonly peers: Peers | undefined;
+  readonly changes: Changes;
+  readonly recent: RecentTasks;
+  readonly expirer: Expirer;
+  readonly runTimes: RunTimes;
+  /** How many calls of an endpoint this node can run at a time. */
+  readonly slots: (endpoint: string) => number;
+  readonly graceMs: number;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Default: nothing is counted. */
+  readonly metricsOf?: DeploymentMetricsOf | undefined;
+  /** Default: nothing is traced. */
+  readonly tracing?: DeploymentTracing | undefined;
+}
+
 export interface TaskQuestion {
   readonly taskId: string;
   /** If set, a task of another endpoint is not found. */
@@ -40,11 +67,11 @@ export interface TaskQuestion {
 
 export class Queue {
   readonly #options: QueueOptions;
-  readonly #places: Places;
+  readonly #positions: QueuePositions;
 
   constructor(options: QueueOptions) {
     this.#options = options;
-    this.#places = new Places(options);
+    this.#positions = new QueuePositions(options);
   }
 
   /**
@@ -54,7 +81,7 @@ export class Queue {
   submit(
     endpoint: EndpointManifest,
     payload: Payload,
-    options: SubmitOptions = {},
+    options: SubmissionOptions = {},
   ): Promise<Submitted> {
     const submission = { endpoint, payload, options };
     const { tracing, newId } = this.#options;
@@ -106,8 +133,8 @@ export class Queue {
    * Where a task stands that waits for a worker. undefined for any other, and
    * when more positions are asked for than are counted.
    */
-  place(task: Task): Promise<QueuePlace | undefined> | undefined {
-    return task.status === "queued" ? this.#places.find(task) : undefined;
+  place(task: Task): Promise<QueuePosition | undefined> | undefined {
+    return task.status === "queued" ? this.#positions.find(task) : undefined;
   }
 
   /** One page of the deployment's tasks, without those that have expired; see the storage port. */
@@ -160,7 +187,7 @@ export class Queue {
    * idempotency key gives that of the first time.
    */
   async retry(
-    question: TaskQuestion & Pick<SubmitOptions, "idempotency" | "origin">,
+    question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
     endpointOf: (name: string) => EndpointManifest,
   ): Promise<Submitted> {
     const { deploymentId, storage } = this.#options;

@@ -7,26 +7,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
-import { Errand } from "../time/single-flight.ts";
-import type { Visited } from "./maintained-queue.ts";
+import { SingleFlight } from "../time/single-flight.ts";
+import type { MaintainedQueue } from "./maintained-queue.ts";
 
 /** Waited-for tasks that are read at once: 5,000 a second, so that a round is enough for 25,000. */
 const TOLD_AT_ONCE = 100;
 const PAUSE_MS = 20;
 
-export interface ElsewhereOptions {
+export interface RemoteChangesOptions {
   readonly storage: Pick<Storage, "listAborts">;
   readonly log: Log;
-  readonly visited: ReadonlyMap<string, Visited>;
+  readonly queues: ReadonlyMap<string, MaintainedQueue>;
 }
 
-export class Elsewhere implements AsyncDisposable {
-  readonly #options: ElsewhereOptions;
-  readonly #aborts = new Errand(() => this.#abort());
-  readonly #waits = new Errand(() => this.#tell());
+export class RemoteChanges implements AsyncDisposable {
+  readonly #options: RemoteChangesOptions;
+  readonly #aborts = new SingleFlight(() => this.#abort());
+  readonly #waits = new SingleFlight(() => this.#tell());
   readonly #ended = new AbortController();
 
-  constructor(options: ElsewhereOptions) {
+  constructor(options: RemoteChangesOptions) {
     this.#options = options;
   }
 
@@ -43,14 +43,14 @@ export class Elsewhere implements AsyncDisposable {
   }
 
   async #abort(): Promise<void> {
-    const { storage, log, visited } = this.#options;
-    const leaseIds = [...visited.values()].flatMap((each) => each.leaseIds());
+    const { storage, log, queues } = this.#options;
+    const leaseIds = [...queues.values()].flatMap((each) => each.leaseIds());
     if (leaseIds.length === 0) {
       return;
     }
     try {
       for (const { deploymentId, taskId } of await storage.listAborts({ leaseIds })) {
-        visited.get(deploymentId)?.abort(taskId);
+        queues.get(deploymentId)?.abort(taskId);
       }
     } catch (err) {
       log.error({ err }, "aborts that other nodes asked for could not be looked for");
@@ -60,8 +60,8 @@ export class Elsewhere implements AsyncDisposable {
   async #tell(): Promise<void> {
     const { signal } = this.#ended;
     let told = 0;
-    for (const visited of [...this.#options.visited.values()]) {
-      for (const taskId of visited.awaited()) {
+    for (const queue of [...this.#options.queues.values()]) {
+      for (const taskId of queue.awaited()) {
         if (told === TOLD_AT_ONCE) {
           told = 0;
           await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
@@ -71,7 +71,7 @@ export class Elsewhere implements AsyncDisposable {
         if (signal.aborted) {
           return;
         }
-        visited.onMissed(taskId);
+        queue.onMissed(taskId);
         told += 1;
       }
     }

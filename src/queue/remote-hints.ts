@@ -12,18 +12,18 @@ import type { Dispatcher } from "./dispatcher.ts";
 /** Enough for a worker to start and to take the task; a node that died then costs a caller no more. */
 const LEFT_MS = 3_000;
 
-export interface OthersFirstOptions {
+export interface RemoteHintsOptions {
   readonly dispatcher: Pick<Dispatcher, "hint">;
   readonly pool: Pick<Pool, "size">;
   /** Other nodes may take them too. */
   readonly shared: boolean;
 }
 
-export class OthersFirst implements Disposable {
-  readonly #options: OthersFirstOptions;
+export class RemoteHints implements Disposable {
+  readonly #options: RemoteHintsOptions;
   readonly #left = new Map<string, NodeJS.Timeout>();
 
-  constructor(options: OthersFirstOptions) {
+  constructor(options: RemoteHintsOptions) {
     this.#options = options;
   }
 

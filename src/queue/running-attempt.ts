@@ -6,7 +6,7 @@ import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
-import { EventPace } from "./event-rate.ts";
+import { EventRateLimit } from "./event-rate.ts";
 
 /** What is known of an attempt while it runs. Not its arguments, which may be large and are the worker's now. */
 export interface BegunAttempt {
@@ -34,7 +34,7 @@ export class RunningAttempt implements ExecutionListener {
   readonly #listener: AttemptListener;
   #execution: Execution | undefined;
   /** Few functions tell anything. */
-  #pace: EventPace | undefined;
+  #pace: EventRateLimit | undefined;
 
   constructor(begun: BegunAttempt, listener: AttemptListener) {
     this.begun = begun;
@@ -58,7 +58,7 @@ export class RunningAttempt implements ExecutionListener {
   }
 
   onProgress(fraction: number, message: string): void {
-    this.#pace ??= new EventPace();
+    this.#pace ??= new EventRateLimit();
     if (this.#pace.admitProgress(fraction, performance.now())) {
       this.#listener.told(this, { kind: "progress", fraction, message });
     }
@@ -66,7 +66,7 @@ export class RunningAttempt implements ExecutionListener {
 
   onLog(line: ServiceLine): void {
     this.#listener.logged(this, line);
-    this.#pace ??= new EventPace();
+    this.#pace ??= new EventRateLimit();
     if (this.#pace.admitLog()) {
       this.#listener.told(this, { kind: "log", ...line });
     }

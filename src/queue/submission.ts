@@ -8,7 +8,7 @@ import type { Task } from "../tasks/task.ts";
 import type { Origin } from "../tracing/context.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 
-export interface SubmitOptions {
+export interface SubmissionOptions {
   readonly retryOf?: string;
   readonly idempotency?: NewTask["idempotency"];
   /** Absent: the endpoint's. */
@@ -27,7 +27,7 @@ export interface SubmitOptions {
 export interface Submission {
   readonly endpoint: EndpointManifest;
   readonly payload: Payload;
-  readonly options?: SubmitOptions;
+  readonly options?: SubmissionOptions;
 }
 
 export interface Submitted {

@@ -17,7 +17,7 @@ const LIMIT = 200;
 /** Those that are not to be failed yet are found by every round, and looked at by one in so long. */
 const AGAIN_MS = 30_000;
 
-export interface AbandonedOptions {
+export interface UnservedTasksOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
   readonly leases: Leases;
@@ -30,15 +30,15 @@ export interface AbandonedOptions {
   readonly refusal: (claimed: ClaimedTask) => TaskFailure | undefined;
 }
 
-export class AbandonedTasks implements AsyncDisposable {
-  readonly #options: AbandonedOptions;
+export class UnservedTasks implements AsyncDisposable {
+  readonly #options: UnservedTasksOptions;
   #looking: Promise<void> | undefined;
   /** When some were last claimed that were not to be failed yet. */
   #gaveBackMs = Number.NEGATIVE_INFINITY;
   readonly #end = Promise.withResolvers<void>();
   #ended = false;
 
-  constructor(options: AbandonedOptions) {
+  constructor(options: UnservedTasksOptions) {
     this.#options = options;
   }
 

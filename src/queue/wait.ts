@@ -1,10 +1,10 @@
 import type { SmallSet } from "../collections/small-set.ts";
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
-import { type Leaver, leaversOf } from "./abort-listeners.ts";
+import { type AbortListener, abortListenersOf } from "./abort-listeners.ts";
 import type { ChangeListener, Changes } from "./changes.ts";
 
-export interface WaitOptions {
+export interface WaitForOptions {
   readonly changes: Changes;
   readonly taskId: string;
   readonly waitMs: number;
@@ -20,20 +20,24 @@ export interface WaitOptions {
  * when the time is over or the caller has gone. It listens first and reads
  * then, so that no change falls between the two.
  */
-export function waitFor(options: WaitOptions): Promise<Task> {
+export function waitFor(options: WaitForOptions): Promise<Task> {
   return new Promise((resolve, reject) => new Wait(options, resolve, reject).begin());
 }
 
 /** One object for all that it listens to, because there are as many as there are callers. */
-class Wait implements ChangeListener, Leaver {
-  readonly #options: WaitOptions;
+class Wait implements ChangeListener, AbortListener {
+  readonly #options: WaitForOptions;
   readonly #resolve: (task: Task) => void;
   readonly #reject: (err: unknown) => void;
   readonly deadlineMs: number;
   #unlisten: (() => void) | undefined;
-  #leavers: SmallSet<Leaver> | undefined;
+  #listeners: SmallSet<AbortListener> | undefined;
 
-  constructor(options: WaitOptions, resolve: (task: Task) => void, reject: (err: unknown) => void) {
+  constructor(
+    options: WaitForOptions,
+    resolve: (task: Task) => void,
+    reject: (err: unknown) => void,
+  ) {
     this.#options = options;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -52,8 +56,8 @@ class Wait implements ChangeListener, Leaver {
       this.#giveUp();
       return;
     }
-    this.#leavers = signal && leaversOf(signal);
-    this.#leavers?.add(this);
+    this.#listeners = signal && abortListenersOf(signal);
+    this.#listeners?.add(this);
     this.#read((task) => this.#look(task));
   }
 
@@ -106,6 +110,6 @@ class Wait implements ChangeListener, Leaver {
 
   #end(): void {
     this.#unlisten?.();
-    this.#leavers?.delete(this);
+    this.#listeners?.delete(this);
   }
 }

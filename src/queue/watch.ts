@@ -7,7 +7,7 @@ import type { Changes } from "./changes.ts";
 /** Stored events read at once: bounds what a watcher holds in memory. */
 const EVENTS_PER_READ = 500;
 
-export interface WatchOptions {
+export interface WatchEventsOptions {
   readonly storage: Storage;
   readonly changes: Changes;
   readonly key: TaskKey;
@@ -21,7 +21,7 @@ export interface WatchOptions {
  * has ended or is no longer there. Changes only say when to look: what is
  * told is always read, so a watcher misses nothing and can go on anywhere.
  */
-export async function* watchEvents(options: WatchOptions): AsyncGenerator<TaskEvent> {
+export async function* watchEvents(options: WatchEventsOptions): AsyncGenerator<TaskEvent> {
   const { storage, changes, key, afterSequence, signal } = options;
   let changed = Promise.withResolvers<void>();
   let closed = false;

@@ -12,7 +12,7 @@ import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import { isForm } from "./http/body-stream.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
-import type { FacePlugin } from "./protocols.ts";
+import type { ServerPlugin } from "./protocols.ts";
 import { register } from "./rpc/engine/invoker.ts";
 import { deploymentOf, locatedOf } from "./rpc/target.ts";
 import { endpointService } from "./rpc/task/endpoint.ts";
@@ -20,7 +20,7 @@ import { taskService } from "./rpc/task/task.ts";
 import type { ServerOptions } from "./server.ts";
 
 /** What is counted of a deployment, for whoever may call it: a page for a Prometheus of its own. */
-export function deploymentMetrics(metrics: Metrics): FacePlugin {
+export function deploymentMetrics(metrics: Metrics): ServerPlugin {
   return async (app, { targetValues }) => {
     app.get("/metrics", { exposeHeadRoute: false }, async (req, reply) => {
       try {
@@ -55,7 +55,7 @@ export function serveDeployments(
 }
 
 /** A page on the hosts of deployments that exist; others are told which there are, like all callers. */
-export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): FacePlugin {
+export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): ServerPlugin {
   return async (app) => {
     app.addHook("onRequest", async (req, reply) => {
       try {
@@ -68,7 +68,7 @@ export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): Fa
   };
 }
 
-function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): FacePlugin {
+function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlugin {
   const maxBodyBytes = (endpoint: string, req: FastifyRequest, values: ContextValues): number => {
     const { files } = deploymentOf({ values }).endpoint(endpoint).manifest;
     if (Object.keys(files).length === 0) {
@@ -86,12 +86,12 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): FacePlugin
 }
 
 /** What describes the deployment, for whoever may call it. */
-function described({ version }: ServingOptions): FacePlugin {
+function described({ version }: ServingOptions): ServerPlugin {
   return async (app, { targetValues }) => {
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
         const values = await targetValues(req, EndpointService.method.listEndpoints);
-        const { facts, hosted } = locatedOf({ values });
+        const { facts, deployment: hosted } = locatedOf({ values });
         const text = write(hosted().manifest, facts.authorization);
         return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(text);
       });

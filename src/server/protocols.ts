@@ -16,11 +16,11 @@ import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflec
 import { Access } from "../../gen/tessera/v1/access_pb.js";
 import type { Authenticate } from "../auth/principal.ts";
 import type { Directory } from "../deployments/directory.ts";
-import { appOf, type Surface } from "../hosting/hosts.ts";
+import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import { restPlugin } from "./rest/plugin.ts";
-import { hostOf, requestValues } from "./rpc/caller.ts";
 import { accessTable } from "./rpc/engine/access.ts";
+import { hostOf, requestValues } from "./rpc/engine/caller.ts";
 import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
 import { rpcPlugin } from "./rpc/engine/plugin.ts";
 import { createHealthService, type HealthSource } from "./rpc/health.ts";
@@ -38,7 +38,7 @@ import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
 /** The usual limit of an RPC message. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-export interface FaceOptions {
+export interface ProtocolOptions {
   /** What is served on every host, besides health and reflection. Every method needs the option `access`. */
   readonly services: readonly ServiceRegistration[];
   /** What is served on the platform's hosts alone, and is not there on those of deployments. */
@@ -62,7 +62,7 @@ export interface FaceOptions {
 }
 
 /** What a face needs to call the services for its requests. */
-export interface Faces {
+export interface PluginContext {
   readonly invoke: Invoker;
   /**
    * Finds out who sends a request for this method, so that it can be refused
@@ -84,10 +84,13 @@ export interface Faces {
   ) => ContextValues | Promise<ContextValues>;
 }
 
-export type FacePlugin = FastifyPluginAsync<Faces>;
+export type ServerPlugin = FastifyPluginAsync<PluginContext>;
 
 /** Throws when a method has no access, or when bindings contradict each other. */
-export async function mountFaces(app: FastifyInstance, options: FaceOptions): Promise<Faces> {
+export async function mountProtocols(
+  app: FastifyInstance,
+  options: ProtocolOptions,
+): Promise<PluginContext> {
   const { standalone, authenticate, platformDomain, shutdownSignal } = options;
   const own = [...options.services, ...(options.platformServices ?? [])];
   const services = withHealth(own, options.health);
@@ -110,7 +113,7 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
     createValidateInterceptor(),
   ];
   const valuesOver =
-    (protocol: Protocol): Faces["contextValues"] =>
+    (protocol: Protocol): PluginContext["contextValues"] =>
     (req, method) => {
       const values = requestValues(req, protocol, platformDomain);
       const { authorization, cookie } = req.headers;
@@ -118,7 +121,7 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
       return pending === undefined ? values : pending.then(() => values);
     };
   const contextValues = valuesOver("http");
-  const targetValues: Faces["targetValues"] = (req, method) => {
+  const targetValues: PluginContext["targetValues"] = (req, method) => {
     const known = contextValues(req, method);
     const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
     const find = (values: ContextValues): ContextValues | Promise<ContextValues> =>
@@ -127,10 +130,10 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
   };
   const mount = async (
     shown: readonly ServiceRegistration[],
-    { services, surface }: Mounted,
+    { services, hostKind }: Mounted,
   ): Promise<Invoker> => {
     const invoke = createInvoker({ services, interceptors });
-    await app.register(onlyOn(surface, rpcPlugin), {
+    await app.register(onlyOn(hostKind, rpcPlugin), {
       services,
       interceptors,
       invoker: invoke,
@@ -138,7 +141,7 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
       shutdownSignal,
       contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
     });
-    await app.register(onlyOn(surface, restPlugin), {
+    await app.register(onlyOn(hostKind, restPlugin), {
       services: shown.map(({ service }) => service),
       invoke,
       contextValues: valuesOver("rest"),
@@ -148,14 +151,14 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
   };
   if (options.appsDomain === undefined) {
     return {
-      invoke: await mount(own, { services, surface: undefined }),
+      invoke: await mount(own, { services, hostKind: undefined }),
       contextValues,
       targetValues,
     };
   }
   const onApps = withHealth(options.services, options.health);
-  await mount(options.services, { services: onApps, surface: "deployment" });
-  const invoke = await mount(own, { services, surface: "platform" });
+  await mount(options.services, { services: onApps, hostKind: "deployment" });
+  const invoke = await mount(own, { services, hostKind: "platform" });
   return { invoke, contextValues, targetValues };
 }
 
@@ -163,7 +166,7 @@ export async function mountFaces(app: FastifyInstance, options: FaceOptions): Pr
 interface Mounted {
   readonly services: readonly ServiceRegistration[];
   /** Undefined: every host. */
-  readonly surface: Surface | undefined;
+  readonly hostKind: HostKind | undefined;
 }
 
 /** Services together with their health and their descriptors. */
@@ -210,15 +213,15 @@ function healthOf(source: HealthSource, names: readonly string[]): HealthSource 
 
 /** A plugin whose routes are found on hosts of one kind only; undefined: on all. */
 export function onlyOn<Options extends FastifyPluginOptions>(
-  surface: Surface | undefined,
+  hostKind: HostKind | undefined,
   plugin: FastifyPluginAsync<Options>,
 ): FastifyPluginAsync<Options> {
-  if (surface === undefined) {
+  if (hostKind === undefined) {
     return plugin;
   }
   return async (app, options) => {
     app.addHook("onRoute", (route) => {
-      route.constraints = { ...route.constraints, surface };
+      route.constraints = { ...route.constraints, hostKind };
     });
     await plugin(app, options);
   };

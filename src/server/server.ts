@@ -5,7 +5,7 @@ import Fastify, {
   type FastifyServerOptions,
 } from "fastify";
 import { problem, toProblem } from "../errors.ts";
-import { appOf, surfaces } from "../hosting/hosts.ts";
+import { appOf, hostKinds } from "../hosting/hosts.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/budget.ts";
@@ -16,13 +16,13 @@ import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
-import { type FaceOptions, type FacePlugin, mountFaces } from "./protocols.ts";
+import { mountProtocols, type ProtocolOptions, type ServerPlugin } from "./protocols.ts";
 import { believeWithSecret } from "./proxies.ts";
 import { pathsOf } from "./rest/paths.ts";
 import { answerUnknown } from "./rpc/engine/unimplemented.ts";
 import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
 
-export interface ServerOptions extends FaceOptions {
+export interface ServerOptions extends ProtocolOptions {
   /** Refuses all changes that pages of other sites ask for: where nobody is asked for a credential. */
   readonly sameSiteOnly: boolean;
   /** Origins whose pages may call deployments from browsers. Default: none but the server's own. */
@@ -32,7 +32,7 @@ export interface ServerOptions extends FaceOptions {
   /** What they have to bring besides, if anything. */
   readonly proxySecret?: string;
   /** Documents, pages and other faces, after RPC and REST. */
-  readonly plugins: readonly FacePlugin[];
+  readonly plugins: readonly ServerPlugin[];
   readonly log: FastifyBaseLogger;
   /** What the bodies of all requests under way may take together. */
   readonly bodyBudgetBytes: number;
@@ -57,7 +57,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
     routerOptions: {
       maxParamLength: 256,
       ...(appsDomain !== undefined && {
-        constraints: { surface: surfaces(appsDomain, { forwarded: trustProxy !== undefined }) },
+        constraints: { hostKind: hostKinds(appsDomain, { forwarded: trustProxy !== undefined }) },
       }),
     },
     ...(trustProxy !== undefined && { trustProxy }),
@@ -96,10 +96,10 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   }
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
-  const faces = await mountFaces(app, options);
+  const context = await mountProtocols(app, options);
   await app.register(health, options);
   for (const plugin of options.plugins) {
-    await app.register(plugin, faces);
+    await app.register(plugin, context);
   }
   await app.ready();
   if (listener === undefined) {

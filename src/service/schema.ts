@@ -18,11 +18,11 @@ export interface SchemaDocument {
   readonly name: string;
   readonly type: "service";
   readonly description?: string;
-  readonly routes: readonly SchemaRoute[];
+  readonly routes: readonly EndpointSchema[];
 }
 
 /** One endpoint in `/schema.json`. */
-export interface SchemaRoute {
+export interface EndpointSchema {
   readonly name: string;
   /** Its path, such as `/summarize`. */
   readonly route: string;

@@ -21,7 +21,7 @@ import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
-import type { Hosting } from "./hosting/hosting.ts";
+import type { HostingStorage } from "./hosting/hosting.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
 
 /** A task to store. */
@@ -115,7 +115,7 @@ export interface Storage extends AsyncDisposable {
   readonly accounts: Accounts;
 
   /** What deployments run, in the same database. */
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
 
   /** What nodes have counted, for each other. */
   readonly metrics: MetricsStorage;

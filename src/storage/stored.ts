@@ -1,6 +1,11 @@
 import type { Payload, StoredFile } from "../protocol/messages.ts";
 import type { Task } from "../tasks/task.ts";
-import type { NewTask } from "./storage.ts";
+import type { NewTask, TaskKey } from "./storage.ts";
+
+/** Which payload of which task. */
+export interface PayloadKey extends TaskKey {
+  readonly side: "arguments" | "result";
+}
 
 /** A task that was just stored, as a read would give it, without the cost of one. */
 export function asStored(task: NewTask, claimed: boolean): Task {

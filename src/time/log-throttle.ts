@@ -2,7 +2,7 @@
 
 const EVERY_MS = 60_000;
 
-export class Seldom {
+export class LogThrottle {
   readonly #log: (fields: object, message: string) => void;
   readonly #now: () => number;
   readonly #said = new Map<string, { readonly atMs: number; unsaid: number }>();

@@ -3,7 +3,7 @@
  * may have come too late for that one, and gets the next, which all share who
  * ask meanwhile.
  */
-export class Errand implements AsyncDisposable {
+export class SingleFlight implements AsyncDisposable {
   readonly #work: () => Promise<void>;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;

@@ -2,7 +2,7 @@
  * So many a second and no more: a bucket of tokens that fills steadily. For
  * work that is nice to have, and must not grow with the load.
  */
-export class Budget {
+export class TokenBucket {
   readonly #perSecond: number;
   readonly #now: () => number;
   #left: number;

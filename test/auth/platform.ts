@@ -9,7 +9,8 @@ import { createTokenValue, parseTokenValue } from "../../src/auth/token-format.t
 import { UseRecorder } from "../../src/auth/uses.ts";
 import { Verifier } from "../../src/auth/verifier.ts";
 import { type Problem, toProblem } from "../../src/errors.ts";
-import type { Accounts, Deed } from "../../src/storage/accounts/accounts.ts";
+import type { Accounts } from "../../src/storage/accounts/accounts.ts";
+import type { Deed } from "../../src/storage/accounts/deed.ts";
 import type { TokenFields, TokenKind } from "../../src/storage/accounts/tokens.ts";
 import type { Notifier } from "../../src/storage/notifier.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";

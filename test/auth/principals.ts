@@ -1,5 +1,6 @@
 /** Principals of every kind, in the organization `acme`. */
-import type { Role, SessionPrincipal, TokenPrincipal } from "../../src/auth/principal.ts";
+import type { SessionPrincipal, TokenPrincipal } from "../../src/auth/principal.ts";
+import type { Role } from "../../src/storage/accounts/people.ts";
 
 export const DEPLOYMENT = { deploymentId: "deployment-id", name: "summarizer" };
 export const OTHER_DEPLOYMENT = { deploymentId: "other-deployment-id", name: "translator" };

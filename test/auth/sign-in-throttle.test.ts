@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Attempt, SignInThrottle } from "../../src/auth/sign-in-throttle.ts";
+import { type SignInAttempt, SignInThrottle } from "../../src/auth/sign-in-throttle.ts";
 import { toProblem } from "../../src/errors.ts";
 
 const ACCOUNT = "ada@example.com";
@@ -17,14 +17,14 @@ class World {
     });
   }
 
-  from(changes: Partial<Attempt> = {}): Attempt {
+  from(changes: Partial<SignInAttempt> = {}): SignInAttempt {
     this.#networks += 1;
     const address = `10.${this.#networks >> 8}.${this.#networks & 255}.1`;
     return { account: ACCOUNT, address, device: undefined, ...changes };
   }
 
   /** `failed`, or for how long one has to wait. */
-  async fail(attempt: Attempt = this.from()): Promise<"failed" | number> {
+  async fail(attempt: SignInAttempt = this.from()): Promise<"failed" | number> {
     try {
       await this.throttle.attempt(
         attempt,

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { pino } from "pino";
-import { HostedDeployment, type HostedOptions } from "../../src/deployments/deployment.ts";
+import { Deployment, type DeploymentOptions } from "../../src/deployments/deployment.ts";
 import type { OutputSource } from "../../src/deployments/workers.ts";
 import { DEFAULT_LIMITS, type WorkerLimits } from "../../src/pool/limits.ts";
 import type { ServiceCode } from "../../src/pool/options.ts";
-import { Rounds } from "../../src/queue/maintenance.ts";
-import type { SubmitOptions } from "../../src/queue/submission.ts";
+import { Maintenance } from "../../src/queue/maintenance.ts";
+import type { SubmissionOptions } from "../../src/queue/submission.ts";
 import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
@@ -32,21 +32,21 @@ export interface RevisionSettings extends Partial<WorkerLimits> {
 
 export class Hosting implements AsyncDisposable {
   readonly folder = mkdtempSync(join(realpathSync(tmpdir()), "tessera-hosting-test-"));
-  readonly hosted: HostedDeployment;
+  readonly hosted: Deployment;
   readonly storage: Storage;
   readonly lines: (OutputSource & { readonly line: string })[] = [];
-  readonly #rounds: Rounds;
+  readonly #maintenance: Maintenance;
   #revision = 0;
 
-  private constructor(storage: Storage, options: Partial<HostedOptions>) {
+  private constructor(storage: Storage, options: Partial<DeploymentOptions>) {
     this.storage = storage;
-    this.#rounds = new Rounds({ storage, notifier: undefined, log: LOG, now: Date.now });
-    this.hosted = new HostedDeployment({
+    this.#maintenance = new Maintenance({ storage, notifier: undefined, log: LOG, now: Date.now });
+    this.hosted = new Deployment({
       organization: "acme",
       record: RECORD,
       notifier: undefined,
       storage,
-      rounds: this.#rounds,
+      maintenance: this.#maintenance,
       log: LOG,
       newId: createIdSource(),
       now: Date.now,
@@ -63,11 +63,11 @@ export class Hosting implements AsyncDisposable {
     });
   }
 
-  static async start(options: Partial<HostedOptions> = {}): Promise<Hosting> {
+  static async start(options: Partial<DeploymentOptions> = {}): Promise<Hosting> {
     const storage = new SqliteStorage(":memory:");
     await storage.start();
     const hosting = new Hosting(storage, options);
-    await hosting.#rounds.start();
+    await hosting.#maintenance.start();
     return hosting;
   }
 
@@ -105,7 +105,7 @@ export class Hosting implements AsyncDisposable {
   async submit(
     endpoint: string,
     values: object = {},
-    options: SubmitOptions = {},
+    options: SubmissionOptions = {},
   ): Promise<string> {
     const { manifest, reader } = this.hosted.taskEndpoint(endpoint);
     const { files } = this.hosted;
@@ -134,7 +134,7 @@ export class Hosting implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hosted[Symbol.asyncDispose]();
-    await this.#rounds[Symbol.asyncDispose]();
+    await this.#maintenance[Symbol.asyncDispose]();
     await this.storage[Symbol.asyncDispose]();
     rmSync(this.folder, { recursive: true, force: true });
   }

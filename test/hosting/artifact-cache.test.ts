@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { BuiltArtifact } from "../../src/artifacts/build.ts";
 import { writeIndex } from "../../src/artifacts/index-file.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
-import { UnpackedArtifacts } from "../../src/hosting/artifact-cache.ts";
+import { ArtifactCache } from "../../src/hosting/artifact-cache.ts";
 import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { artifact } from "../e2e/hosting/world.ts";
@@ -36,9 +36,9 @@ describe("the artifacts of a node", () => {
   });
   afterEach(() => resources.disposeAsync());
 
-  const open = async (): Promise<UnpackedArtifacts> => {
+  const open = async (): Promise<ArtifactCache> => {
     const artifacts = resources.use(
-      new UnpackedArtifacts({
+      new ArtifactCache({
         folder: join(folder.path, "artifacts"),
         hosting: {
           getIndex: async ({ digest }) =>
@@ -52,7 +52,7 @@ describe("the artifacts of a node", () => {
     await artifacts.start();
     return artifacts;
   };
-  const unpacked = async (artifacts: UnpackedArtifacts): Promise<string[]> =>
+  const unpacked = async (artifacts: ArtifactCache): Promise<string[]> =>
     (await readdir(artifacts.folder)).filter((name) => /^[0-9a-f]{64}/.test(name));
 
   it("are shared by those who hold them at once, and stay while anybody does", async () => {

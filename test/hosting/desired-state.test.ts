@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { ChangeFeed } from "../../src/auth/changes.ts";
-import { Records } from "../../src/hosting/desired-state.ts";
+import { DesiredDeployments } from "../../src/hosting/desired-state.ts";
 import type { Change } from "../../src/storage/accounts/accounts.ts";
-import type { HostedRecord } from "../../src/storage/hosting/revisions.ts";
+import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -25,13 +25,13 @@ class World implements AsyncDisposable {
     notifier: undefined,
     log: LOG,
   });
-  readonly records = new Records({
+  readonly records = new DesiredDeployments({
     hosting: {
-      getHosted: async ({ deploymentId }) => {
+      getDesired: async ({ deploymentId }) => {
         this.#read(deploymentId);
         return this.#record(deploymentId);
       },
-      listHosted: async () => {
+      listDesired: async () => {
         this.#read("all");
         const items = [...this.versions.keys()].flatMap((id) => this.#record(id) ?? []);
         await this.gate;
@@ -56,9 +56,9 @@ class World implements AsyncDisposable {
     await this.feed[Symbol.asyncDispose]();
   }
 
-  #record(deploymentId: string): HostedRecord | undefined {
+  #record(deploymentId: string): DesiredDeployment | undefined {
     const version = this.versions.get(deploymentId);
-    return version === undefined ? undefined : ({ deploymentId, version } as HostedRecord);
+    return version === undefined ? undefined : ({ deploymentId, version } as DesiredDeployment);
   }
 
   #read(what: string): void {

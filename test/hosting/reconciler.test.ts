@@ -1,30 +1,30 @@
 import { expect, it } from "vitest";
 import type { HeldArtifact } from "../../src/hosting/artifact-cache.ts";
-import { ServedRevisions } from "../../src/hosting/last-served.ts";
-import { Resident } from "../../src/hosting/reconciler.ts";
-import type { HostedRecord } from "../../src/storage/hosting/revisions.ts";
+import { LastServed } from "../../src/hosting/last-served.ts";
+import { Reconciler } from "../../src/hosting/reconciler.ts";
+import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
 
 const STOPPED = {
   ...{ deploymentId: "d", organizationId: "o", organization: "acme", name: "echo" },
   ...{ desiredState: "stopped", targetRevision: 1, digest: "a".repeat(64), version: 1 },
   settings: { memoryMib: 64, cpu: 1, env: {} },
-} as unknown as HostedRecord;
+} as unknown as DesiredDeployment;
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
   using folder = new TestFolder();
   const held: string[] = [];
   const gate = Promise.withResolvers<HeldArtifact>();
   let changes = 0;
-  const resident = new Resident(STOPPED, {
+  const resident = new Reconciler(STOPPED, {
     hold(_, digest) {
       held.push(digest);
       return gate.promise;
     },
     environment: async () => ({}),
     open: () => expect.unreachable("nothing can be opened before it is there"),
-    servedElsewhere: async () => undefined,
-    served: new ServedRevisions(folder.path),
+    servedByOthers: async () => undefined,
+    served: new LastServed(folder.path),
     shareOf: () => ({ min: 0, max: 1, nodes: 1 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { CustomDeclaration } from "../../src/metrics/custom-metrics.ts";
+import type { CustomDeclaration } from "../../src/metrics/custom-metric.ts";
 import { expose } from "../../src/metrics/exposition.ts";
 import { familiesOf, ownSamples } from "../../src/metrics/families.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";

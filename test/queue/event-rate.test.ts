@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { EventPace } from "../../src/queue/event-rate.ts";
+import { EventRateLimit } from "../../src/queue/event-rate.ts";
 
 describe("what an attempt reports", () => {
   test("is kept whole at first, and thinned out when it goes on for long", () => {
-    const pace = new EventPace();
+    const pace = new EventRateLimit();
     const dayMs = 24 * 3_600_000;
     let kept = 0;
     for (let timeMs = 0; timeMs < dayMs; timeMs += 50) {
@@ -14,7 +14,7 @@ describe("what an attempt reports", () => {
   });
 
   test("always has the end of the progress", () => {
-    const pace = new EventPace();
+    const pace = new EventRateLimit();
     for (let index = 0; index < 5_000; index++) {
       pace.admitProgress(0.5, index);
     }
@@ -23,7 +23,7 @@ describe("what an attempt reports", () => {
   });
 
   test("has a limit of log lines", () => {
-    const pace = new EventPace();
+    const pace = new EventRateLimit();
     const kept = Array.from({ length: 20_000 }, () => pace.admitLog()).filter(Boolean);
     expect(kept).toHaveLength(10_000);
   });

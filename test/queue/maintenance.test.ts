@@ -1,8 +1,8 @@
 import pg from "pg";
 import { expect, it } from "vitest";
 import { LEASE_MS } from "../../src/queue/leases.ts";
-import type { Visited } from "../../src/queue/maintained-queue.ts";
-import { Rounds } from "../../src/queue/maintenance.ts";
+import type { MaintainedQueue } from "../../src/queue/maintained-queue.ts";
+import { Maintenance } from "../../src/queue/maintenance.ts";
 import type { Hint, Notifier } from "../../src/storage/notifier.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import type { Task } from "../../src/tasks/task.ts";
@@ -31,7 +31,7 @@ function noted(storage: Storage) {
 }
 
 /** A deployment that notes what it is told. */
-class Visitor implements Visited {
+class Visitor implements MaintainedQueue {
   readonly told: string[] = [];
   onRescued = ({ taskId, status }: Task): void =>
     void this.told.push(`rescued ${taskId} ${status}`);
@@ -58,27 +58,27 @@ function changed(storage: Storage, methods: Partial<Storage>): Storage {
 /** A database that answers nothing in time. */
 const slow = (): Promise<never> => Promise.reject(new Error("canceling statement"));
 
-function roundsOver(storage: Storage, hints?: Hint[]): Rounds {
+function roundsOver(storage: Storage, hints?: Hint[]): Maintenance {
   const notifier = hints && {
     start() {},
     publish: (hint: Hint) => void hints.push(hint),
     subscribe: () => () => {},
     async [Symbol.asyncDispose]() {},
   };
-  return new Rounds({ storage, notifier, log: LOG, now: Date.now });
+  return new Maintenance({ storage, notifier, log: LOG, now: Date.now });
 }
 
 it("an idle node asks two questions per round, however many deployments and workers it has", async () => {
   await using opened = await openSqlite(":memory:");
   const { storage, asked } = noted(opened);
-  await using rounds = roundsOver(storage);
+  await using maintenance = roundsOver(storage);
   for (let number = 0; number < 10; number++) {
-    rounds.visit(`deployment-${number}`, new Visitor());
-    await rounds.leases.open(`worker-${number}`, () => {});
+    maintenance.register(`deployment-${number}`, new Visitor());
+    await maintenance.leases.open(`worker-${number}`, () => {});
   }
   asked.length = 0;
   for (let round = 0; round < 3; round++) {
-    await rounds.look();
+    await maintenance.look();
   }
   expect(asked).toEqual(Array(3).fill(["renewLeases", "survey"]).flat());
 });
@@ -86,17 +86,17 @@ it("an idle node asks two questions per round, however many deployments and work
 it("asks one where it has no worker", async () => {
   await using opened = await openSqlite(":memory:");
   const { storage, asked } = noted(opened);
-  await using rounds = roundsOver(storage);
-  await rounds.look();
+  await using maintenance = roundsOver(storage);
+  await maintenance.look();
   expect(asked).toEqual(["survey"]);
 });
 
 it("tells the deployment that a task belongs to what becomes of it", async () => {
   await using storage = await openSqlite(":memory:");
-  await using rounds = roundsOver(storage);
+  await using maintenance = roundsOver(storage);
   const [one, other] = [new Visitor(), new Visitor()];
-  rounds.visit("deployment-1", one);
-  rounds.visit("deployment-2", other);
+  maintenance.register("deployment-1", one);
+  maintenance.register("deployment-2", other);
   const nowMs = Date.now();
   await openLease(storage, "gone", nowMs - 100_000);
   await submit(
@@ -105,8 +105,8 @@ it("tells the deployment that a task belongs to what becomes of it", async () =>
     newTask("b", { startByMs: nowMs - 1 }),
     newTask("c", { deploymentId: "deployment-2" }),
   );
-  await rounds.look();
-  await rounds.expirer.look();
+  await maintenance.look();
+  await maintenance.expirer.look();
   await expect
     .poll(() => one.told.toSorted())
     .toEqual(["answers", "expired b", "rescued a queued"]);
@@ -116,10 +116,10 @@ it("tells the deployment that a task belongs to what becomes of it", async () =>
 it("tells other nodes of what it rescued for a deployment that does not run here", async () => {
   await using storage = await openSqlite(":memory:");
   const hints: Hint[] = [];
-  await using rounds = roundsOver(storage, hints);
+  await using maintenance = roundsOver(storage, hints);
   await openLease(storage, "gone", Date.now() - 100_000);
   await submit(storage, newTask("a", { leaseId: "gone" }));
-  await rounds.look();
+  await maintenance.look();
   await expect
     .poll(() => hints)
     .toEqual([
@@ -130,17 +130,17 @@ it("tells other nodes of what it rescued for a deployment that does not run here
 
 it("tells whose lease was lost, and nobody whose lease was closed", async () => {
   await using storage = await openSqlite(":memory:");
-  await using rounds = roundsOver(storage);
+  await using maintenance = roundsOver(storage);
   const lost: string[] = [];
   for (const id of ["kept", "lost", "closed"]) {
-    await rounds.leases.open(id, () => lost.push(id));
+    await maintenance.leases.open(id, () => lost.push(id));
   }
   await storage.closeLease({ leaseId: "lost", nowMs: Date.now() });
-  rounds.leases.close("closed");
-  await rounds.leases.closed();
-  await rounds.look();
+  maintenance.leases.close("closed");
+  await maintenance.leases.closed();
+  await maintenance.look();
   expect(lost).toEqual(["lost"]);
-  expect(rounds.leases.held).toEqual(["kept"]);
+  expect(maintenance.leases.held).toEqual(["kept"]);
 });
 
 it("says that the storage is away, and that it answers again", async () => {
@@ -149,23 +149,23 @@ it("says that the storage is away, and that it answers again", async () => {
   const unreliable = changed(storage, {
     survey: (parameters) => (away ? slow() : storage.survey(parameters)),
   });
-  await using rounds = roundsOver(unreliable);
+  await using maintenance = roundsOver(unreliable);
   const visitor = new Visitor();
-  rounds.visit("deployment-1", visitor);
-  await rounds.look();
+  maintenance.register("deployment-1", visitor);
+  await maintenance.look();
   away = false;
-  await rounds.look();
+  await maintenance.look();
   expect(visitor.told).toEqual(["away", "answers"]);
 });
 
 it("keeps its leases and stays ready while what waits cannot be looked for", async () => {
   await using storage = await openSqlite(":memory:");
-  await using rounds = roundsOver(changed(storage, { survey: slow }));
+  await using maintenance = roundsOver(changed(storage, { survey: slow }));
   const visitor = new Visitor();
-  rounds.visit("deployment-1", visitor);
-  await rounds.leases.open("worker", () => {});
+  maintenance.register("deployment-1", visitor);
+  await maintenance.leases.open("worker", () => {});
   const beforeMs = Date.now();
-  await rounds.look();
+  await maintenance.look();
   expect(visitor.told).toEqual(["answers"]);
   const survey = { nowMs: beforeMs + LEASE_MS - 1, deploymentIds: [] };
   expect(await storage.survey(survey)).toMatchObject({ expiredLeases: false });
@@ -174,8 +174,8 @@ it("keeps its leases and stays ready while what waits cannot be looked for", asy
 it("so it does on Postgres, where the survey waits longer than a statement may", async () => {
   const schema = newSchema();
   await using storage = await openPostgres({ schema, timeoutMs: 500 });
-  await using rounds = roundsOver(storage);
-  await rounds.leases.open("worker", () => {});
+  await using maintenance = roundsOver(storage);
+  await maintenance.leases.open("worker", () => {});
   const url = await databaseUrl();
   const expiry = async () => (await ask(url, `SELECT expires_at_ms FROM ${schema}.leases`))[0];
   const before = await expiry();
@@ -183,7 +183,7 @@ it("so it does on Postgres, where the survey waits longer than a statement may",
   await locker.connect();
   try {
     await locker.query(`BEGIN; LOCK TABLE ${schema}.live_tasks IN ACCESS EXCLUSIVE MODE`);
-    await rounds.look();
+    await maintenance.look();
   } finally {
     await locker.end();
   }
@@ -194,16 +194,16 @@ it("what cannot be rescued or aborted keeps nobody from what is due, nor makes a
   await using storage = await openSqlite(":memory:");
   const hanging = new Promise<never>(() => {});
   const stubborn = changed(storage, { rescueExpired: () => hanging, listAborts: slow });
-  const rounds = roundsOver(stubborn, []);
+  const maintenance = roundsOver(stubborn, []);
   const visitor = new Visitor();
   visitor.leases = ["worker"];
   visitor.waits = ["waited-for"];
-  rounds.visit("deployment-1", visitor);
-  await rounds.leases.open("worker", () => {});
+  maintenance.register("deployment-1", visitor);
+  await maintenance.leases.open("worker", () => {});
   await openLease(storage, "gone", Date.now() - 100_000);
   await submit(storage, newTask("a"));
-  await rounds.look();
-  await rounds.look();
+  await maintenance.look();
+  await maintenance.look();
   await expect.poll(() => visitor.told.includes("missed waited-for")).toBe(true);
   const told = visitor.told.filter((each) => !each.startsWith("missed"));
   expect(told).toEqual(["answers", "due work", "answers", "due work"]);
@@ -216,11 +216,11 @@ it("looks for aborts before all who wait look for themselves, and these a few at
   visitor.waits = Array.from({ length: 250 }, (_, number) => `t${number}`);
   const aborts = [{ deploymentId: "deployment-1", taskId: "a" }];
   const listAborts = () => Promise.resolve(aborts as never);
-  await using rounds = roundsOver(changed(storage, { listAborts }), []);
-  rounds.visit("deployment-1", visitor);
+  await using maintenance = roundsOver(changed(storage, { listAborts }), []);
+  maintenance.register("deployment-1", visitor);
   const perTurn: number[] = [];
   const turn = setInterval(() => perTurn.push(visitor.told.length), 1);
-  await rounds.look();
+  await maintenance.look();
   await expect.poll(() => visitor.told.length, { interval: 5 }).toBe(252);
   clearInterval(turn);
   expect(visitor.told.slice(0, 3)).toEqual(["answers", "abort a", "missed t0"]);
@@ -250,8 +250,8 @@ it("a hint that comes during a round is followed by another one", async () => {
     },
     async [Symbol.asyncDispose]() {},
   };
-  await using rounds = new Rounds({ storage, notifier, log: LOG, now: Date.now });
-  const first = rounds.look();
+  await using maintenance = new Maintenance({ storage, notifier, log: LOG, now: Date.now });
+  const first = maintenance.look();
   await begun.promise;
   hear({ kind: "look" });
   hear({ kind: "look" });

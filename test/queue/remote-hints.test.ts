@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { OthersFirst } from "../../src/queue/remote-hints.ts";
+import { RemoteHints } from "../../src/queue/remote-hints.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -7,26 +7,26 @@ afterEach(() => void vi.useRealTimers());
 function withWorkers(size: number, shared = true) {
   const hinted: string[] = [];
   const dispatcher = { hint: (endpoint: string) => void hinted.push(endpoint) };
-  const othersFirst = new OthersFirst({ dispatcher, pool: { size }, shared });
-  return { othersFirst, hinted };
+  const remoteHints = new RemoteHints({ dispatcher, pool: { size }, shared });
+  return { remoteHints, hinted };
 }
 
 it("looks for tasks at once where there are workers, or no other node", () => {
-  for (const { othersFirst, hinted } of [withWorkers(1), withWorkers(0, false)]) {
-    othersFirst.hint("work");
+  for (const { remoteHints, hinted } of [withWorkers(1), withWorkers(0, false)]) {
+    remoteHints.hint("work");
     expect(hinted).toEqual(["work"]);
   }
 });
 
 it("leaves tasks to the node that took them where a worker would have to be started", () => {
-  const { othersFirst, hinted } = withWorkers(0);
-  othersFirst.hint("work");
-  othersFirst.hint("work");
+  const { remoteHints, hinted } = withWorkers(0);
+  remoteHints.hint("work");
+  remoteHints.hint("work");
   expect(hinted).toEqual([]);
   vi.advanceTimersByTime(3_000);
   expect(hinted).toEqual(["work"]);
-  othersFirst.hint("work");
-  othersFirst[Symbol.dispose]();
+  remoteHints.hint("work");
+  remoteHints[Symbol.dispose]();
   vi.advanceTimersByTime(10_000);
   expect(hinted).toEqual(["work"]);
 });

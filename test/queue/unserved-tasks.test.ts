@@ -3,7 +3,7 @@ import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { Leases } from "../../src/queue/leases.ts";
 import { RecentTasks } from "../../src/queue/recent.ts";
-import { AbandonedTasks } from "../../src/queue/unserved-tasks.ts";
+import { UnservedTasks } from "../../src/queue/unserved-tasks.ts";
 import type { TaskFailure } from "../../src/tasks/task.ts";
 import { DEPLOYMENT, key, newTask, submit } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
@@ -27,22 +27,22 @@ it("claims those that are not to be failed yet once in a while, not in every rou
   let failure: TaskFailure | undefined;
   const refusal = vi.fn(() => failure);
   let ids = 0;
-  await using abandoned = new AbandonedTasks({
+  await using unserved = new UnservedTasks({
     ...{ ...common, deploymentId: DEPLOYMENT, leases, attempts, refusal },
     newId: () => `lease-${ids++}`,
     lacks: () => true,
   });
   await submit(storage, newTask("a"));
-  abandoned.found();
+  unserved.found();
   await expect.poll(async () => storage.getTask(key("a"))).toMatchObject({ attempt: 1 });
   await expect.poll(() => leases.held).toEqual([]);
   await leases.closed();
   failure = GONE;
-  abandoned.found();
+  unserved.found();
   await storage.countTasks({ deploymentId: DEPLOYMENT });
   expect([refusal.mock.calls.length, ids]).toEqual([1, 1]);
   vi.advanceTimersByTime(30_000);
-  abandoned.found();
+  unserved.found();
   await expect
     .poll(async () => storage.getTask(key("a")))
     .toMatchObject({ status: "failure", failure: GONE });

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { Budget } from "../../src/time/token-bucket.ts";
+import { TokenBucket } from "../../src/time/token-bucket.ts";
 
 function budgetAt(perSecond: number) {
   const clock = { nowMs: 1_750_000_000_000 };
-  const budget = new Budget(perSecond, () => clock.nowMs);
+  const budget = new TokenBucket(perSecond, () => clock.nowMs);
   const takeAll = (): number => {
     let taken = 0;
     while (budget.take()) {

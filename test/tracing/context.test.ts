@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Seldom } from "../../src/time/log-throttle.ts";
+import { LogThrottle } from "../../src/time/log-throttle.ts";
 import { loggedTrace, readTrace, traceHeaders } from "../../src/tracing/context.ts";
 import { CALLER, CALLER_SPAN, TRACED } from "./traced.ts";
 
@@ -53,7 +53,7 @@ describe("the trace of a request", () => {
 it("a line that recurs is logged once a minute, with how often it was not", () => {
   const lines: [object, string][] = [];
   let nowMs = 0;
-  const seldom = new Seldom(
+  const seldom = new LogThrottle(
     (fields, message) => lines.push([fields, message]),
     () => nowMs,
   );

@@ -5,9 +5,9 @@
  */
 import type { Command } from "commander";
 import { callCommand, option, repeatable } from "../command.ts";
+import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";
 import { type DeployActions, Deploying } from "./run.ts";
-import { SETTINGS_OPTIONS } from "./settings.ts";
 
 const DESCRIPTION = `Deploy a service: build it, upload what is missing, and wait until it is ready.
 Give the file of a service, an artifact that tessera build made, or a folder

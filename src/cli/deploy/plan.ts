@@ -1,10 +1,15 @@
 /** What `tessera deploy` was asked for, by flags and `tessera.yaml` together. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import {
+  type GivenSettings,
+  NAME_PATTERN,
+  type SettingsFlags,
+  settingsOf,
+} from "../deployment/settings.ts";
 import { usageError } from "../failure.ts";
-import { type SecretSource, secretSources } from "../secrets.ts";
-import { FILE_NAME, readTesseraFile, type TesseraFile } from "../tessera-yaml.ts";
-import { type GivenSettings, NAME_PATTERN, type SettingsFlags, settingsOf } from "./settings.ts";
+import { type SecretSource, secretSources } from "./secrets.ts";
+import { FILE_NAME, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
 
 export interface DeployFlags extends SettingsFlags {
   readonly name?: string;

@@ -10,17 +10,17 @@ import {
   DeploymentStatus,
   errorFacts,
 } from "../../client/index.ts";
-import type { Call, CloudActions } from "../command.ts";
+import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
 import { statusText } from "../deployment/view.ts";
 import { CliError, describeFailure, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { waitForRollout } from "../rollout.ts";
-import { readSecrets } from "../secrets.ts";
 import { inUnits } from "../sizes.ts";
 import { uploadMissing } from "../upload.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
+import { readSecrets } from "./secrets.ts";
 
 /** What the command needs; the process edge brings it. */
 export interface DeployActions extends CloudActions {
@@ -40,12 +40,12 @@ const STEPS: Readonly<Record<BuildStep, string>> = {
 };
 
 export class Deploying {
-  readonly #call: Call;
+  readonly #call: CommandRun;
   readonly #plan: DeployPlan;
   readonly #actions: DeployActions;
   readonly #progress: ProgressLine;
 
-  constructor(call: Call, plan: DeployPlan, actions: DeployActions) {
+  constructor(call: CommandRun, plan: DeployPlan, actions: DeployActions) {
     this.#call = call;
     this.#plan = plan;
     this.#actions = actions;

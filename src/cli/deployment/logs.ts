@@ -6,7 +6,13 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError } from "commander";
 import { type DeploymentLogLine, DeploymentLogLineSchema } from "../../client/index.ts";
-import { type Call, type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  type CommandRun,
+  callCommand,
+  option,
+} from "../command.ts";
 import { isPassing } from "../failure.ts";
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
@@ -49,7 +55,7 @@ function tailOf(text: string): number {
 }
 
 class Reading {
-  readonly #call: Call;
+  readonly #call: CommandRun;
   readonly #name: string;
   readonly #signal: AbortSignal;
   /** The number of the last line that was shown. */
@@ -59,7 +65,7 @@ class Reading {
   #hasAnswered = false;
   #isLost = false;
 
-  constructor(call: Call, name: string, signal: AbortSignal) {
+  constructor(call: CommandRun, name: string, signal: AbortSignal) {
     this.#call = call;
     this.#name = name;
     this.#signal = signal;

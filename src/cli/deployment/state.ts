@@ -1,7 +1,13 @@
 /** `tessera deployment stop` and `start`, and waiting for what they begin. */
 import type { Command } from "commander";
 import type { Deployment } from "../../client/index.ts";
-import { type Call, type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
+import {
+  type CallFlags,
+  type CloudActions,
+  type CommandRun,
+  callCommand,
+  option,
+} from "../command.ts";
 import { ProgressLine } from "../progress.ts";
 import { waitForRollout } from "../rollout.ts";
 import { NAME, showDeployment, statusText } from "./view.ts";
@@ -43,7 +49,7 @@ export function startCommand(actions: CloudActions): Command {
 
 /** Waits until the target revision serves, unless told not to, and shows the deployment. */
 export async function finishRollout(
-  call: Call,
+  call: CommandRun,
   changed: Deployment,
   { wait }: { readonly wait: boolean },
 ): Promise<void> {

@@ -1,14 +1,14 @@
 /** `tessera deployment update`: how a deployment runs, and who may call it. */
 import type { Command } from "commander";
 import { type CloudActions, callCommand, option } from "../command.ts";
+import { usageError } from "../failure.ts";
+import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
 import {
   type GivenSettings,
   SETTINGS_OPTIONS,
   type SettingsFlags,
   settingsOf,
-} from "../deploy/settings.ts";
-import { usageError } from "../failure.ts";
-import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
+} from "./settings.ts";
 import { NAME, showDeployment } from "./view.ts";
 
 interface UpdateFlags extends SettingsFlags, SessionFlags {

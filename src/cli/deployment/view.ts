@@ -6,7 +6,7 @@ import {
   EndpointKind,
   type Revision,
 } from "../../client/index.ts";
-import type { Call } from "../command.ts";
+import type { CommandRun } from "../command.ts";
 import { fields, moment, table } from "../output.ts";
 import { plain } from "../plain.ts";
 
@@ -36,7 +36,7 @@ export function deploymentTable(deployments: readonly Deployment[]): string {
   );
 }
 
-export function showDeployment(call: Call, deployment: Deployment): void {
+export function showDeployment(call: CommandRun, deployment: Deployment): void {
   call.show(DeploymentSchema, deployment, (shown) => {
     const { settings, endpoints, createdAt, createdBy } = shown;
     const [status = "", ...reason] = statusLines(shown);

@@ -17,7 +17,7 @@ import {
   readPages,
 } from "../command.ts";
 import { jsonText, moment, table } from "../output.ts";
-import { type Target, type TargetFlags, targetCommand } from "../target.ts";
+import { type DeploymentTarget, type TargetFlags, targetCommand } from "../target.ts";
 
 interface TaskListFlags extends TargetFlags, Pick<ListFlags, "limit" | "pageToken"> {
   readonly status?: string;
@@ -55,7 +55,7 @@ export function listCommand(actions: CloudActions): Command {
 }
 
 async function read(
-  { options, signal }: Target,
+  { options, signal }: DeploymentTarget,
   { endpoint, status }: TaskListFlags & { readonly endpoint: string },
   page: { readonly pageSize: number; readonly pageToken: string },
 ) {

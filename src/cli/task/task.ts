@@ -4,7 +4,7 @@ import { createEndpoint, type RemoteTask } from "../../client/index.ts";
 import { ENDPOINT } from "../call.ts";
 import { type CloudActions, group, option } from "../command.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "../result.ts";
-import { show, type Target, type TargetFlags, targetCommand } from "../target.ts";
+import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "../target.ts";
 import { waitFor } from "../waiting.ts";
 import { listCommand } from "./list.ts";
 import { submitCommand } from "./submit.ts";
@@ -29,7 +29,10 @@ export function taskCommand(actions: CloudActions): Command {
   );
 }
 
-function taskOf({ connection }: Target, [endpoint = "", id = ""]: readonly string[]): RemoteTask {
+function taskOf(
+  { connection }: DeploymentTarget,
+  [endpoint = "", id = ""]: readonly string[],
+): RemoteTask {
   return createEndpoint(connection, endpoint).task(id);
 }
 

@@ -2,7 +2,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../../client/index.ts";
-import { type Call, type CloudActions, callCommand, option } from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { scrapeConfig } from "../scrape.ts";
 import {
@@ -54,7 +54,7 @@ export function createCommand(actions: CloudActions): Command {
 }
 
 async function createToken(
-  call: Call,
+  call: CommandRun,
   flags: CreateFlags,
   [name = ""]: readonly string[],
 ): Promise<void> {
@@ -94,7 +94,7 @@ async function createToken(
 
 /** Undefined: with the token that makes it, which ends sooner than is usual. */
 async function usualEnd(
-  call: Call,
+  call: CommandRun,
   { byToken }: { readonly byToken: boolean },
 ): Promise<Timestamp | undefined> {
   const usual = parseMoment("--expires", USUAL_LIFE, call.clock.now());

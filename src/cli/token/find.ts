@@ -1,6 +1,6 @@
 /** Finding tokens: all of them in pages, or the one that is meant. */
 import { type Token, TokenKind } from "../../client/index.ts";
-import { type Call, type ListFlags, type Page, readPages } from "../command.ts";
+import { type CommandRun, type ListFlags, type ListPage, readPages } from "../command.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { KINDS } from "./flags.ts";
 
@@ -12,9 +12,9 @@ export interface ListTokensFlags extends ListFlags {
 }
 
 export async function readTokens(
-  { client, organization }: Call,
+  { client, organization }: CommandRun,
   flags: Pick<ListTokensFlags, "limit" | "pageToken" | "kind">,
-): Promise<Page<Token>> {
+): Promise<ListPage<Token>> {
   const kind = KINDS[flags.kind ?? ""] ?? TokenKind.UNSPECIFIED;
   return await readPages(flags, async (page) => {
     const { tokens, nextPageToken } = await client.tokens.listTokens({
@@ -31,7 +31,7 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const MAX_SEARCHED = 10_000;
 
 /** The token of an id, or the only one of a name. */
-export async function findToken(call: Call, text: string): Promise<Token> {
+export async function findToken(call: CommandRun, text: string): Promise<Token> {
   const { client, organization } = call;
   if (ID.test(text)) {
     return await client.tokens.getToken({ organization, tokenId: text });

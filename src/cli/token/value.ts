@@ -1,7 +1,7 @@
 /** `tessera token rotate` and `reveal`: the values of tokens. */
 import type { Command } from "commander";
 import { RevealTokenResponseSchema, RotateTokenResponseSchema } from "../../client/index.ts";
-import { type Call, type CloudActions, callCommand, option } from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { environmentContext, writeContext } from "../context.ts";
 import {
   ELEVATED_NOTE,
@@ -56,7 +56,7 @@ export function rotateCommand(actions: CloudActions): Command {
 }
 
 /** A login goes on with the new value of its own token. */
-async function keepOwn(call: Call, apiToken: string): Promise<void> {
+async function keepOwn(call: CommandRun, apiToken: string): Promise<void> {
   if (environmentContext(call.environment) !== undefined) {
     call.terminal.say("SERVICE_CLOUD_API_KEY is this token: give it the new value");
     return;

@@ -1,7 +1,7 @@
 /** Tokens as people read them. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Token, TokenSchema } from "../../client/index.ts";
-import type { Call } from "../command.ts";
+import type { CommandRun } from "../command.ts";
 import { fields, moment, table } from "../output.ts";
 import { accessText, kindText } from "./flags.ts";
 
@@ -42,7 +42,7 @@ export function tokenFields(token: Token, nowMs: number): string {
 }
 
 /** Shows one token. */
-export function showToken(call: Call, token: Token): void {
+export function showToken(call: CommandRun, token: Token): void {
   call.show(TokenSchema, token, (shown) => tokenFields(shown, call.clock.now()));
 }
 
@@ -63,7 +63,7 @@ function oldValue({ previousValidUntil: until }: Token, nowMs: number): string {
  * nothing else, and what there is to say about it on standard error.
  */
 export function showValue(
-  { terminal, context }: Call,
+  { terminal, context }: CommandRun,
   {
     token,
     value,

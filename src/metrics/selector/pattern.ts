@@ -11,7 +11,7 @@ import { RE2JS } from "re2js";
 
 export type Pattern = (value: string) => boolean;
 
-export interface Compiled {
+export interface CompiledPattern {
   readonly matches: Pattern;
   /** Instructions of its program; 0 where none is needed. */
   readonly cost: number;
@@ -31,7 +31,7 @@ const LITERAL = /^[^\\^$.|?*+()[\]{}]*$/;
 const LITERALS = /^(?:[^\\^$.?*+()[\]{}]*|\((?:\?:)?[^\\^$.?*+()[\]{}]*\))$/;
 
 /** Throws an Error with the reason when it is no regex, or too large a one. */
-export function compilePattern(source: string): Compiled {
+export function compilePattern(source: string): CompiledPattern {
   const simple = withoutEngine(source);
   if (simple) {
     return { matches: simple, cost: 0 };

@@ -9,7 +9,7 @@ import {
 } from "../../../gen/tessera/v1/task_pb.js";
 import { JSON_TYPE } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed.ts";
-import { type Asked, sendAsked, sendWhole } from "./content.ts";
+import { type ResultQuery, sendAsked, sendWhole } from "./content.ts";
 import { time } from "./time.ts";
 import type { wordsFor } from "./words.ts";
 
@@ -70,7 +70,7 @@ export interface ResultSending {
   /** What goes beside the message. */
   readonly bodies: StreamedBodies;
   /** A request that may ask for a part of it, or for its head. */
-  readonly asked?: Asked;
+  readonly asked?: ResultQuery;
 }
 
 /** The result in the form in which the function gave it; a promise only where its bytes have to be waited for. */

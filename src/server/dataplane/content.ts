@@ -30,14 +30,18 @@ function isStreamed(content: Content): content is StreamedResponse {
 }
 
 /** Who asks, and for what. */
-export interface Asked {
+export interface ResultQuery {
   readonly req: FastifyRequest;
   /** Whose result it is. */
   readonly taskId: string;
 }
 
 /** Sends what a GET or HEAD of it asks for. */
-export function sendAsked({ req, taskId }: Asked, reply: FastifyReply, content: Content): Sent {
+export function sendAsked(
+  { req, taskId }: ResultQuery,
+  reply: FastifyReply,
+  content: Content,
+): Sent {
   const size = isStreamed(content) ? content.size : Buffer.byteLength(content);
   // A result never changes. As text and as JSON, whichever a revision makes of it, its length differs.
   const etag = `"${isStreamed(content) ? content.sha256 : `${taskId}-${size}`}"`;

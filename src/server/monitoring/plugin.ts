@@ -21,14 +21,9 @@ import { MatchError } from "../../metrics/selector/error.ts";
 import { UpstreamError } from "../../metrics/upstream.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
+import type { Monitored } from "../rpc/federation.ts";
 import { valuesOf } from "./form.ts";
 import { sendText } from "./send.ts";
-
-/** Whose metrics are asked for. */
-export interface Monitored {
-  readonly organizationId: string;
-  readonly organization: string;
-}
 
 export interface MonitoringOptions {
   readonly metrics: Metrics;

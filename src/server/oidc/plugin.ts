@@ -12,7 +12,7 @@ import { principalOf, type SessionPrincipal } from "../../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../../auth/sessions.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
 import { requestLog } from "../http/request-log.ts";
-import type { Faces } from "../protocols.ts";
+import type { PluginContext } from "../protocols.ts";
 import {
   clearFlowCookie,
   type PendingSignIn,
@@ -40,7 +40,7 @@ export interface SignInPageOptions {
   /** Undefined: by password only. */
   readonly oidc: OidcOptions | undefined;
   /** Tells whose session a browser has. */
-  readonly contextValues: Faces["contextValues"];
+  readonly contextValues: PluginContext["contextValues"];
 }
 
 /** What both ways need: the options, and the session that a browser has. */

@@ -10,7 +10,8 @@
  * prove it (`confirmBy`).
  */
 import type { SessionPrincipal } from "../../auth/principal.ts";
-import type { Accounts, Actor, Deed } from "../../storage/accounts/accounts.ts";
+import type { Accounts } from "../../storage/accounts/accounts.ts";
+import type { Actor, Deed } from "../../storage/accounts/deed.ts";
 import type { NewSession, User } from "../../storage/accounts/people.ts";
 import type { Identity } from "./provider.ts";
 

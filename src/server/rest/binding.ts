@@ -18,7 +18,7 @@ import type { HttpRule } from "../../../gen/google/api/http_pb.js";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { dotted, hasTextForm, resolveFields } from "./fields.ts";
 import { type KeyPlace, keyPlaceOf } from "./idempotency-key.ts";
-import type { Route } from "./routes.ts";
+import type { RestRoute } from "./routes.ts";
 import { parseTemplate, type Variable } from "./template.ts";
 
 /** Where the body of a request goes. */
@@ -43,7 +43,7 @@ export interface Binding {
 }
 
 /** All routes of the services. Errors: one that names the RPC and what is wrong with its binding. */
-export function compileBindings(services: readonly DescService[]): Route<Binding>[] {
+export function compileBindings(services: readonly DescService[]): RestRoute<Binding>[] {
   return services
     .flatMap((service) => service.methods)
     .filter((method) => hasOption(method, http))
@@ -53,7 +53,7 @@ export function compileBindings(services: readonly DescService[]): Route<Binding
     });
 }
 
-function compileRule(method: DescMethod, rule: HttpRule, outer: HttpRule): Route<Binding> {
+function compileRule(method: DescMethod, rule: HttpRule, outer: HttpRule): RestRoute<Binding> {
   const name = `${method.parent.typeName}.${method.name}`;
   try {
     if (method.methodKind !== "unary" && method.methodKind !== "server_streaming") {

@@ -7,7 +7,7 @@ import {
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
-import { problem, type Violation } from "../../errors.ts";
+import { type FieldViolation, problem } from "../../errors.ts";
 import { dotted, expectation } from "./fields.ts";
 import { isObject, spellingOf } from "./spelling.ts";
 
@@ -42,7 +42,7 @@ function locate(
   desc: DescMessage,
   json: JsonObject,
   parents: readonly DescField[],
-): Violation | undefined {
+): FieldViolation | undefined {
   for (const [key, value] of Object.entries(json)) {
     const field = desc.fields.find((one) => one.name === key || one.jsonName === key);
     if (field === undefined) {
@@ -69,7 +69,7 @@ function conflict(
   desc: DescMessage,
   json: JsonObject,
   parents: readonly DescField[],
-): Violation | undefined {
+): FieldViolation | undefined {
   const given = desc.fields.filter(
     (field) => Object.hasOwn(json, field.name) || Object.hasOwn(json, field.jsonName),
   );

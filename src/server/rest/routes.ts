@@ -12,7 +12,7 @@
 import type { Template, Variable } from "./template.ts";
 
 /** One binding of an RPC to a method and a path. */
-export interface Route<T> {
+export interface RestRoute<T> {
   /** HTTP method; `*` for any. */
   readonly method: string;
   readonly template: Template;
@@ -22,7 +22,7 @@ export interface Route<T> {
 }
 
 export type Found<T> =
-  | { readonly route: Route<T>; readonly values: readonly PathValue[] }
+  | { readonly route: RestRoute<T>; readonly values: readonly PathValue[] }
   /** The path exists, with these methods. Empty: it does not exist. */
   | { readonly allow: readonly string[] };
 
@@ -40,14 +40,14 @@ interface Node<T> {
 }
 
 /** Verb (empty for none) to HTTP method to route. */
-type Leaf<T> = Map<string, Map<string, Route<T>>>;
+type Leaf<T> = Map<string, Map<string, RestRoute<T>>>;
 
 export class RouteTable<T> {
   readonly #root: Node<T> = createNode();
   readonly #verbs = new Set<string>();
 
   /** Adds a route. Errors: one that names both, when another has the same method and shape. */
-  add(route: Route<T>): void {
+  add(route: RestRoute<T>): void {
     const { segments, verb = "" } = route.template;
     let node = this.#root;
     let leaf: Leaf<T> | undefined;
@@ -62,7 +62,7 @@ export class RouteTable<T> {
         leaf = node.rest;
       }
     }
-    const methods = getOrAdd(leaf ?? node.end, verb, () => new Map<string, Route<T>>());
+    const methods = getOrAdd(leaf ?? node.end, verb, () => new Map<string, RestRoute<T>>());
     const earlier = methods.get(route.method);
     if (earlier !== undefined) {
       throw new Error(

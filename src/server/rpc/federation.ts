@@ -7,7 +7,7 @@ import { TEXT_FORMAT } from "../../metrics/federate.ts";
 import type { Federation } from "../../metrics/federation.ts";
 import { MatchError } from "../../metrics/selector/error.ts";
 import { UpstreamError } from "../../metrics/upstream.ts";
-import { callerOf, memberIn } from "./caller.ts";
+import { callerOf, memberIn } from "./engine/caller.ts";
 
 /** Whose metrics a call is about. */
 export interface Monitored {

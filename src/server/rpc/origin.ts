@@ -1,12 +1,12 @@
 /** Which request a call came with, and what the log and the trace say of it. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import type { HostedDeployment } from "../../deployments/deployment.ts";
+import type { Deployment } from "../../deployments/deployment.ts";
 import { toProblem } from "../../errors.ts";
 import { isTaskId } from "../../tasks/id.ts";
 import { loggedTrace, type Origin, readTrace } from "../../tracing/context.ts";
 import type { DeploymentTracing } from "../../tracing/tracing.ts";
-import { arrivalOf } from "./caller.ts";
+import { arrivalOf } from "./engine/caller.ts";
 
 type Context = Pick<HandlerContext, "requestHeader" | "values">;
 
@@ -36,7 +36,7 @@ export function noteTask(
  */
 export function tracedCall<Result>(
   ctx: HandlerContext,
-  { tracing }: Pick<HostedDeployment, "tracing">,
+  { tracing }: Pick<Deployment, "tracing">,
   call: TracedCall<Result>,
 ): Promise<Result> {
   const origin = originOf(ctx);

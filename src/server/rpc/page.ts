@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { problem } from "../../errors.ts";
-import type { PageQuery } from "../../storage/accounts/accounts.ts";
+import type { PageQuery } from "../../storage/accounts/page.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;

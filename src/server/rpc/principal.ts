@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type AuthService, PrincipalKind } from "../../../gen/tessera/v1/auth_pb.js";
-import { callerOf } from "./caller.ts";
+import { callerOf } from "./engine/caller.ts";
 
 /** All of AuthService that a server without people has: it tells callers whether their token is good. */
 export const introspection: Partial<ServiceImpl<typeof AuthService>> = {

@@ -6,9 +6,9 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import { authorize } from "../../auth/permissions.ts";
-import type { HostedDeployment } from "../../deployments/deployment.ts";
-import type { Directory, Located, Target } from "../../deployments/directory.ts";
-import { callerOf, hostOf } from "./caller.ts";
+import type { Deployment } from "../../deployments/deployment.ts";
+import type { CallTarget, Directory, Located } from "../../deployments/directory.ts";
+import { callerOf, hostOf } from "./engine/caller.ts";
 
 /** Names the deployment on hosts that do not: `organization/name`. */
 export const DEPLOYMENT_HEADER = "tessera-deployment";
@@ -24,7 +24,7 @@ const locatedKey = createContextKey<Located | undefined>(undefined, {
  */
 export type Locate = (
   values: ContextValues,
-  target: Pick<Target, "named" | "header">,
+  target: Pick<CallTarget, "named" | "header">,
 ) => Promise<void> | undefined;
 
 /** @param standalone see `Situation`. */
@@ -53,8 +53,8 @@ export function isLocated(values: ContextValues): boolean {
 }
 
 /** The deployment that a call is for. Throws what `Located.hosted` throws. */
-export function deploymentOf(ctx: Pick<HandlerContext, "values">): HostedDeployment {
-  return locatedOf(ctx).hosted();
+export function deploymentOf(ctx: Pick<HandlerContext, "values">): Deployment {
+  return locatedOf(ctx).deployment();
 }
 
 /** The same, whether it runs or not. */

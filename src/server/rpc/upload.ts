@@ -13,7 +13,7 @@ import { verified } from "../../artifacts/verified.ts";
 import { type Problem, problem } from "../../errors.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
-import { memberOf, type Sources } from "./caller.ts";
+import { memberOf, type Sources } from "./engine/caller.ts";
 import { invalidField } from "./violations.ts";
 
 /** From a file's upload until a revision has it: a deploy over a slow line, twice over. */
@@ -31,14 +31,14 @@ const MAX_ORGANIZATION_UPLOADS = 50;
 /** Whoever sends nothing for so long has gone. */
 const IDLE_MS = 60_000;
 
-export interface UploadOptions extends Sources {
+export interface UploadFileOptions extends Sources {
   readonly hosting: Pick<ArtifactFiles, "registerFile" | "finishFile" | "abandonFile">;
   readonly blobs: Pick<BlobStore, "write">;
 }
 
 type UploadFile = ServiceImpl<typeof DeploymentService>["uploadFile"];
 
-export function uploadFile({ hosting, blobs, now, newId }: UploadOptions): UploadFile {
+export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): UploadFile {
   let underWay = 0;
   const underWayOf = new Map<string, number>();
   return async (messages, ctx) => {

@@ -1,4 +1,4 @@
-import { type Problem, problem, type Violation } from "../../errors.ts";
+import { type FieldViolation, type Problem, problem } from "../../errors.ts";
 
 /** REQUEST_INVALID for one field. */
 export function invalidField(field: string, description: string): Problem {
@@ -8,7 +8,7 @@ export function invalidField(field: string, description: string): Problem {
 }
 
 /** Throws REQUEST_INVALID with all that is wrong, unless nothing is. */
-export function refuse(violations: readonly Violation[]): void {
+export function refuse(violations: readonly FieldViolation[]): void {
   const [first] = violations;
   if (first !== undefined) {
     const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
@@ -20,7 +20,7 @@ export function refuse(violations: readonly Violation[]): void {
 /** Faults by field, those that are none left out. */
 export function violationsOf(faults: {
   readonly [field: string]: string | undefined;
-}): Violation[] {
+}): FieldViolation[] {
   return Object.entries(faults).flatMap(([field, description]) =>
     description === undefined ? [] : [{ field, description }],
   );

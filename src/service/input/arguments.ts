@@ -6,7 +6,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { problem, type Violation } from "../../errors.ts";
+import { type FieldViolation, problem } from "../../errors.ts";
 import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
@@ -19,7 +19,7 @@ import { storedViolation } from "./stored.ts";
 const JSON_TYPE = "application/json";
 
 /** What a caller sent: values, or the body of an HTTP request. */
-export type Input =
+export type CallInput =
   | { readonly case: "arguments"; readonly value: JsonObject }
   | {
       readonly case: "body";
@@ -50,7 +50,7 @@ export class ArgumentsReader {
    * BODY_TOO_LARGE, CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has
    * kept nothing then.
    */
-  read(input: Input, keeper: FileKeeper): Payload | Promise<Payload> {
+  read(input: CallInput, keeper: FileKeeper): Payload | Promise<Payload> {
     if (input.case === "arguments") {
       return this.#fromObject(input.value, undefined, keeper);
     }
@@ -83,7 +83,7 @@ export class ArgumentsReader {
   }
 
   /** What is wrong with arguments that were read for another revision; undefined when nothing is. */
-  faultOf(stored: Payload): Violation | undefined {
+  faultOf(stored: Payload): FieldViolation | undefined {
     return storedViolation(this.#endpoint, this.#check, stored);
   }
 
@@ -101,7 +101,7 @@ export class ArgumentsReader {
     }
     const fields = { ...values };
     const given = new Map<string, GivenFile[]>();
-    const violations: Violation[] = [];
+    const violations: FieldViolation[] = [];
     for (const name of names.filter((each) => Object.hasOwn(fields, each))) {
       const list = Array.isArray(fields[name]) ? fields[name] : [fields[name]];
       given.set(name, []);
@@ -155,7 +155,7 @@ export class ArgumentsReader {
     return { json: JSON.stringify(fields), files };
   }
 
-  #refuse(violations: readonly Violation[], count = violations.length): void {
+  #refuse(violations: readonly FieldViolation[], count = violations.length): void {
     const [first] = violations;
     if (first === undefined) {
       return;

@@ -1,6 +1,6 @@
 /** What the parts of a form are: values by name, and files, which are kept as they come. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import { problem, type Violation } from "../../errors.ts";
+import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
 import {
@@ -27,7 +27,7 @@ export interface FormOptions {
 export class FormTaker implements PartsTaker {
   readonly fields: JsonObject = {};
   readonly files = new Map<string, GivenFile[]>();
-  readonly violations: Violation[] = [];
+  readonly violations: FieldViolation[] = [];
   readonly #endpoint: EndpointManifest;
   readonly #options: FormOptions;
   #heldBytes = 0;

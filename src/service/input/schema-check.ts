@@ -11,7 +11,7 @@
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import type { Violation } from "../../errors.ts";
+import type { FieldViolation } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import { withinTime } from "./time-limit.ts";
 
@@ -38,7 +38,7 @@ export interface Faults {
   /** All that were found. */
   readonly count: number;
   /** The first of them, at most `MAX_VIOLATIONS`. */
-  readonly violations: readonly Violation[];
+  readonly violations: readonly FieldViolation[];
 }
 
 /** Checks the arguments that are not files; `text` is their JSON, where it is there already. */
@@ -117,7 +117,7 @@ function withoutFiles({ input, files }: EndpointManifest): JsonSchema {
   };
 }
 
-function toViolation({ instancePath, keyword, message, params }: ErrorObject): Violation {
+function toViolation({ instancePath, keyword, message, params }: ErrorObject): FieldViolation {
   const path = instancePath.split("/").slice(1).map(unescapePointer);
   switch (keyword) {
     case "required":

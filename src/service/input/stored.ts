@@ -1,5 +1,5 @@
 /** Whether arguments that were stored under one revision of a service fit the next. */
-import type { Violation } from "../../errors.ts";
+import type { FieldViolation } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import { fileViolation } from "./file.ts";
@@ -10,7 +10,7 @@ export function storedViolation(
   { files: arguments_ }: EndpointManifest,
   check: SchemaCheck,
   payload: Payload,
-): Violation | undefined {
+): FieldViolation | undefined {
   const fields: Record<string, unknown> = JSON.parse(payload.json);
   const used = new Set<number>();
   for (const [name, argument] of Object.entries(arguments_)) {

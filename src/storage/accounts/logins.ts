@@ -1,4 +1,4 @@
-import type { Deed } from "./accounts.ts";
+import type { Deed } from "./deed.ts";
 import type { NewSecret, TokenFields, TokenRecord } from "./tokens.ts";
 
 /** A login by code that is under way (RFC 8628). */

@@ -1,4 +1,5 @@
-import type { Deed, Page, PageQuery } from "./accounts.ts";
+import type { Deed } from "./deed.ts";
+import type { Page, PageQuery } from "./page.ts";
 import type { NewSession, Role } from "./people.ts";
 
 export interface OrganizationRecord {

@@ -1,4 +1,4 @@
-import type { Deed } from "./accounts.ts";
+import type { Deed } from "./deed.ts";
 
 export type Role = "admin" | "member";
 

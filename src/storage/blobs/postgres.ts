@@ -18,7 +18,7 @@ import {
   Source,
   WHOLE,
 } from "../blobs.ts";
-import { Database } from "../postgres/database.ts";
+import { PostgresDatabase } from "../postgres/database.ts";
 import { prepared, statement } from "../postgres/session.ts";
 
 /** Changing it makes what was stored before unreadable. */
@@ -56,12 +56,12 @@ export interface PostgresBlobOptions {
 }
 
 export class PostgresBlobStore implements BlobStore {
-  readonly #db: Database;
+  readonly #db: PostgresDatabase;
 
   /** `url` as for the storage, which has to be started first: its migrations make the table. */
   constructor(url: string, options: PostgresBlobOptions = {}) {
     const { schema = "tessera", connections = 4, timeoutMs = 5_000 } = options;
-    this.#db = new Database({ url, schema, connections, timeoutMs });
+    this.#db = new PostgresDatabase({ url, schema, connections, timeoutMs });
   }
 
   async start(): Promise<void> {}

@@ -14,21 +14,15 @@
  */
 import type { ArtifactFiles } from "./files.ts";
 import type { Logs } from "./logs.ts";
-import type { Nodes } from "./nodes.ts";
+import type { NodeStorage } from "./nodes.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Secrets } from "./secrets.ts";
+import type { SecretStorage } from "./secrets.ts";
 
-export interface Hosting extends Revisions, Secrets, ArtifactFiles, Nodes, Logs {
+export interface HostingStorage extends Revisions, SecretStorage, ArtifactFiles, NodeStorage, Logs {
   /**
    * Deletes what deleted deployments have left, and nodes that died long ago:
    * at most `limit` rows of each kind. Answers how much it did; 0 when nothing
    * is left to do.
    */
   pruneHosting(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
-}
-
-/** Which deployment. */
-export interface DeploymentKey {
-  readonly organizationId: string;
-  readonly deploymentId: string;
 }

@@ -1,4 +1,4 @@
-import type { DeploymentKey } from "./hosting.ts";
+import type { DeploymentKey } from "./deployment-key.ts";
 
 /** A line of a deployment's log. */
 export interface NewLogLine {

@@ -1,5 +1,5 @@
 import type { DeploymentRecord } from "../accounts/organizations.ts";
-import type { DeploymentKey } from "./hosting.ts";
+import type { DeploymentKey } from "./deployment-key.ts";
 import type { EndpointSummary } from "./revisions.ts";
 
 export interface NodeRecord {
@@ -38,7 +38,7 @@ export interface DeploymentState {
   readonly endpoints: readonly EndpointSummary[];
 }
 
-export interface Nodes {
+export interface NodeStorage {
   /**
    * A node lives, for `ttlMs` from now. Answers how many live, this one
    * included. Where nodes share the database, its clock decides, here and in

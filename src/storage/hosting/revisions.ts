@@ -1,10 +1,11 @@
-import type { Deed, Page, PageQuery } from "../accounts/accounts.ts";
+import type { Deed } from "../accounts/deed.ts";
 import type {
   DeploymentRecord,
   DesiredState,
   Openable,
   SettingsUpdate,
 } from "../accounts/organizations.ts";
+import type { Page, PageQuery } from "../accounts/page.ts";
 
 export interface EndpointSummary {
   readonly name: string;
@@ -41,7 +42,7 @@ export interface RevisionRecord {
 }
 
 /** What a node needs to know of a deployment. */
-export interface HostedRecord extends DeploymentRecord {
+export interface DesiredDeployment extends DeploymentRecord {
   /** Of the artifact of the target revision. */
   readonly digest: string | undefined;
 }
@@ -123,8 +124,8 @@ export interface Revisions {
   }): Promise<string | undefined>;
 
   /** A deployment by its id alone, as changes name it. */
-  getHosted(parameters: { readonly deploymentId: string }): Promise<HostedRecord | undefined>;
+  getDesired(parameters: { readonly deploymentId: string }): Promise<DesiredDeployment | undefined>;
 
   /** All deployments of all organizations; `after` is a deployment's id. */
-  listHosted(parameters: PageQuery): Promise<Page<HostedRecord>>;
+  listDesired(parameters: PageQuery): Promise<Page<DesiredDeployment>>;
 }

@@ -1,5 +1,5 @@
-import type { Page, PageQuery } from "../accounts/accounts.ts";
-import type { DeploymentKey } from "./hosting.ts";
+import type { Page, PageQuery } from "../accounts/page.ts";
+import type { DeploymentKey } from "./deployment-key.ts";
 
 export interface SealedSecret extends DeploymentKey {
   readonly name: string;
@@ -7,7 +7,7 @@ export interface SealedSecret extends DeploymentKey {
 }
 
 /** Secrets of deployments, which come here sealed only. */
-export interface Secrets {
+export interface SecretStorage {
   /** For the workers of a deployment, by name. */
   getSecrets(parameters: DeploymentKey): Promise<SealedSecret[]>;
 

@@ -1,11 +1,11 @@
 import type { Accounts } from "../accounts/accounts.ts";
 import { ACCOUNT_OPERATIONS, READS } from "../sql/accounts/operations.ts";
 import { type Operation, portOver } from "../sql/operation.ts";
-import type { Database } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import { run } from "./run.ts";
 
 /** The accounts' port; `open` answers the database, or throws when there is none. */
-export function postgresAccounts(open: () => Database): Accounts {
+export function postgresAccounts(open: () => PostgresDatabase): Accounts {
   return portOver(ACCOUNT_OPERATIONS, (name) => {
     const operation = ACCOUNT_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (parameters: unknown): Promise<unknown> =>

@@ -23,7 +23,7 @@ export interface BatchesOptions<Call, Answer> {
   readonly maxCalls: number;
 }
 
-export class Batches<Call, Answer> {
+export class CallBatcher<Call, Answer> {
   readonly #options: BatchesOptions<Call, Answer>;
   #waiting: Waiting<Call, Answer>[] = [];
   #underWay: Promise<void> | undefined;

@@ -2,7 +2,7 @@ import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Row, type Session } from "./session.ts";
+import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 /** Delayed tasks of one endpoint found due at once; the next claim finds more. */
 export const MAX_PROMOTED = 1_000;
@@ -87,11 +87,11 @@ export async function claimTasks(
   return Promise.all([...rows].sort(inOrder).map((row) => toClaimed(session, row)));
 }
 
-function inOrder(a: Row, b: Row): number {
+function inOrder(a: PostgresRow, b: PostgresRow): number {
   return Number(a.position) - Number(b.position) || Number(a.place) - Number(b.place);
 }
 
-async function toClaimed(session: Session, row: Row): Promise<ClaimedTask> {
+async function toClaimed(session: Session, row: PostgresRow): Promise<ClaimedTask> {
   const task = toTask(row);
   const payload = await readPayload(session, { ...task, side: "arguments" }, row.arguments);
   if (payload === undefined) {

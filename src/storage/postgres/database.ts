@@ -17,7 +17,7 @@
 import pg from "pg";
 import { unavailable } from "../unavailable.ts";
 import { toStorageError } from "./errors.ts";
-import type { Asked, Row, Session, Statement } from "./session.ts";
+import type { BoundStatement, PostgresRow, Session, Statement } from "./session.ts";
 
 const SETTINGS = {
   // Wherever the server's administrator relaxed it: an answer means that it is on disk.
@@ -48,7 +48,7 @@ export interface DatabaseOptions {
   readonly timeoutMs: number;
 }
 
-export class Database implements Session, AsyncDisposable {
+export class PostgresDatabase implements Session, AsyncDisposable {
   readonly #pool: pg.Pool;
   readonly #clients = new Set<pg.Client>();
   #ended: Promise<void> | undefined;
@@ -66,7 +66,7 @@ export class Database implements Session, AsyncDisposable {
   }
 
   /** One statement, a transaction of its own. */
-  query(statement: Statement, ...values: readonly unknown[]): Promise<Row[]> {
+  query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]> {
     return this.#use((client) => ask(client, statement, values));
   }
 
@@ -74,7 +74,7 @@ export class Database implements Session, AsyncDisposable {
     return this.#use(async (client) => void (await client.query(text)));
   }
 
-  together(...asked: readonly Asked[]): Promise<Row[][]> {
+  together(...asked: readonly BoundStatement[]): Promise<PostgresRow[][]> {
     return this.#use(async (client) => {
       const [, ...answers] = await Promise.all([
         ask(client, BEGIN, []),
@@ -145,14 +145,14 @@ async function ask(
   { name, text }: Statement,
   values: readonly unknown[],
   timeoutMs?: number,
-): Promise<Row[]> {
+): Promise<PostgresRow[]> {
   const config: pg.QueryConfig & { query_timeout?: number } = {
     text,
     values: [...values],
     ...(name !== undefined && { name }),
     ...(timeoutMs !== undefined && { query_timeout: timeoutMs + EXTRA_WAIT_MS }),
   };
-  const { rows } = await client.query<Row>(config);
+  const { rows } = await client.query<PostgresRow>(config);
   return rows;
 }
 

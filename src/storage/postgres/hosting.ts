@@ -1,13 +1,13 @@
-import type { Hosting } from "../hosting/hosting.ts";
+import type { HostingStorage } from "../hosting/hosting.ts";
 import { BY_ONE_CLOCK, HOSTING_OPERATIONS, SINGLE } from "../sql/hosting/operations.ts";
 import { type Operation, portOver } from "../sql/operation.ts";
 import { DatabaseClock } from "./clock.ts";
-import type { Database } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import type { LeaseClock } from "./leases.ts";
 import { run } from "./run.ts";
 
 /** The hosting port; `open` answers the database, or throws when there is none. */
-export function postgresHosting(open: () => Database, clock: LeaseClock): Hosting {
+export function postgresHosting(open: () => PostgresDatabase, clock: LeaseClock): HostingStorage {
   return portOver(HOSTING_OPERATIONS, (name) => {
     const operation = HOSTING_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (given: unknown): Promise<unknown> => {
@@ -20,15 +20,19 @@ export function postgresHosting(open: () => Database, clock: LeaseClock): Hostin
 }
 
 /** Parameters with the time of the clock that decides. */
-export async function timed(db: Database, clock: LeaseClock, given: unknown): Promise<object> {
+export async function timed(
+  db: PostgresDatabase,
+  clock: LeaseClock,
+  given: unknown,
+): Promise<object> {
   const parameters = given as { readonly nowMs: number };
   const nowMs = clock(parameters.nowMs) ?? (await clockOf(db).now());
   return { ...parameters, nowMs };
 }
 
-const clocks = new WeakMap<Database, DatabaseClock>();
+const clocks = new WeakMap<PostgresDatabase, DatabaseClock>();
 
-function clockOf(db: Database): DatabaseClock {
+function clockOf(db: PostgresDatabase): DatabaseClock {
   const known = clocks.get(db) ?? new DatabaseClock(db);
   clocks.set(db, known);
   return known;

@@ -7,7 +7,7 @@
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { listAttempts } from "./attempts.ts";
-import type { Database } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import { endAttempts } from "./end.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
@@ -52,7 +52,7 @@ export async function renewLeases(
 const CLOSE = statement("DELETE FROM leases WHERE lease_id = $1");
 
 export function closeLease(
-  db: Database,
+  db: PostgresDatabase,
   { leaseId, nowMs }: Parameters<Storage["closeLease"]>[0],
 ): Promise<Task[]> {
   return db.transaction(async (session) => {
@@ -75,7 +75,7 @@ const END_EXPIRED = statement(
 );
 
 export async function rescueExpired(
-  db: Database,
+  db: PostgresDatabase,
   clock: LeaseClock,
   { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
 ): Promise<Task[]> {

@@ -1,13 +1,13 @@
 import type { MetricsStorage } from "../metrics/metrics.ts";
 import { METRICS_OPERATIONS, TIMED } from "../sql/metrics/operations.ts";
 import { type Operation, portOver } from "../sql/operation.ts";
-import type { Database } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import { timed } from "./hosting.ts";
 import type { LeaseClock } from "./leases.ts";
 import { run } from "./run.ts";
 
 /** The port for samples; `open` answers the database, or throws when there is none. */
-export function postgresMetrics(open: () => Database, clock: LeaseClock): MetricsStorage {
+export function postgresMetrics(open: () => PostgresDatabase, clock: LeaseClock): MetricsStorage {
   return portOver(METRICS_OPERATIONS, (name) => {
     const operation = METRICS_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
     return async (given: unknown): Promise<unknown> =>

@@ -1,18 +1,13 @@
 import type { FileFacts, FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
-import type { TaskKey } from "../storage.ts";
+import type { PayloadKey } from "../stored.ts";
 import { attachBlob } from "./blobs.ts";
-import { prepared, type Row, type Session } from "./session.ts";
+import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 /**
  * JSON text up to this length stands in the task's row, so that it need not be
  * moved out of line (Postgres does that with rows from about 2 kB).
  */
 const INLINE_CHARACTERS = 2_048;
-
-/** Which payload of which task. */
-export interface PayloadKey extends TaskKey {
-  readonly side: "arguments" | "result";
-}
 
 /** True when the payload fits into the task's row whole. */
 export function isInline(payload: Payload): boolean {
@@ -105,7 +100,7 @@ export async function readPayload(
     : { json: Buffer.from(text.data).toString(), files };
 }
 
-function toFile({ about, data, blob_id }: Row): FileValue | StoredFile {
+function toFile({ about, data, blob_id }: PostgresRow): FileValue | StoredFile {
   const { size = 0, sha256 = "", ...facts } = JSON.parse(String(about)) as About;
   return typeof blob_id === "string"
     ? { ...facts, blob: { blobId: blob_id, size, sha256 } }

@@ -5,7 +5,7 @@ import type { TaskKey } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Row, type Session } from "./session.ts";
+import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 const ONE_TASK = "FROM tasks WHERE deployment_id = $1 AND task_id = $2";
 
@@ -82,7 +82,7 @@ export async function readHistory(
     row && {
       task: toTask(row),
       startedSequence: Number(row.started_sequence),
-      stored: (row.events as readonly Row[]).map(
+      stored: (row.events as readonly PostgresRow[]).map(
         (event): TaskEvent => ({
           sequence: Number(event.sequence),
           timeMs: Number(event.time_ms),

@@ -1,6 +1,6 @@
 import type { Task, TaskFailure, TaskProgress, TaskStatus } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
-import type { Row } from "./session.ts";
+import type { PostgresRow } from "./session.ts";
 
 /** The columns that `toTask` reads, as the view `tasks` has them. */
 export const TASK_COLUMNS =
@@ -26,7 +26,7 @@ const STATUSES: readonly TaskStatus[] = [
   "cancelled",
 ];
 
-export function toTask(row: Row): Task {
+export function toTask(row: PostgresRow): Task {
   return {
     deploymentId: String(row.deployment_id),
     taskId: String(row.task_id),

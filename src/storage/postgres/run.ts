@@ -1,10 +1,10 @@
-import type { Asked, Operation } from "../sql/operation.ts";
+import type { Operation, Query } from "../sql/operation.ts";
 import type { Session, Statement } from "./session.ts";
 
 /** Texts as Postgres takes them, by those of the operations, of which there are not many. */
 const statements = new Map<string, Statement>();
 
-function statementOf({ sql, name }: Asked): Statement {
+function statementOf({ sql, name }: Query): Statement {
   let statement = statements.get(sql);
   if (statement === undefined) {
     let number = 0;

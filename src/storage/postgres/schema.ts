@@ -17,7 +17,7 @@
 import { accountsSchema } from "../sql/accounts/schema.ts";
 import { hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
-import type { Database } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import type { Session } from "./session.ts";
 import { statement } from "./session.ts";
 
@@ -244,7 +244,7 @@ export class NewerSchema extends Error {}
  * Brings the schema up to date, one node at a time. Throws `NewerSchema` when
  * it is beyond what this program knows; then nothing was changed.
  */
-export async function migrate(db: Database, schema: string): Promise<void> {
+export async function migrate(db: PostgresDatabase, schema: string): Promise<void> {
   await db.transaction(async (session) => {
     const run = (text: string): Promise<unknown> => session.query(statement(text));
     // The lock ends with the transaction, however that ends.

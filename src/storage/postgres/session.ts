@@ -4,16 +4,16 @@ export interface Statement {
   readonly name?: string;
 }
 
-export type Row = Readonly<Record<string, unknown>>;
+export type PostgresRow = Readonly<Record<string, unknown>>;
 
 /** A statement with its values. */
-export type Asked = readonly [Statement, ...unknown[]];
+export type BoundStatement = readonly [Statement, ...unknown[]];
 
 /** What the operations of this folder ask: a pool of connections, or one inside a transaction. */
 export interface Session {
-  query(statement: Statement, ...values: readonly unknown[]): Promise<Row[]>;
+  query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]>;
   /** Statements that do not need each other's answers: one transaction, one round trip. */
-  together(...asked: readonly Asked[]): Promise<Row[][]>;
+  together(...asked: readonly BoundStatement[]): Promise<PostgresRow[][]>;
   /** Several statements without parameters. */
   script(text: string): Promise<void>;
 }

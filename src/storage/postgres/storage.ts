@@ -12,12 +12,12 @@ import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts"
 import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
-import { Batches } from "./batch.ts";
+import { CallBatcher } from "./batch.ts";
 import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs, withoutBlobs } from "./blobs.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { refusal } from "./connect.ts";
 import { CountFolder, countTasks } from "./counts.ts";
-import { Database } from "./database.ts";
+import { PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end.ts";
 import { recordEvents } from "./events.ts";
 import { cancelTask, expireTasks } from "./expire.ts";
@@ -70,33 +70,33 @@ export class PostgresStorage implements Storage {
   readonly #timeoutMs: number;
   readonly #connections: number;
   readonly #clock: LeaseClock;
-  #db: Database | undefined;
+  #db: PostgresDatabase | undefined;
   #folder: CountFolder | undefined;
 
-  readonly #submits = new Batches<NewTask, SubmitOutcome>({
+  readonly #submits = new CallBatcher<NewTask, SubmitOutcome>({
     maxCalls: MAX_BATCH,
     run: (tasks) => this.#moved(submitTasks(this.#open, tasks)),
   });
-  readonly #largeSubmits = new Batches<readonly NewTask[], SubmitOutcome[]>({
+  readonly #largeSubmits = new CallBatcher<readonly NewTask[], SubmitOutcome[]>({
     maxCalls: MAX_LARGE_BATCH,
     run: (calls) => this.#moved(submitLarge(this.#open, calls)),
   });
-  readonly #ends = new Batches<Ending, Task | undefined>({
+  readonly #ends = new CallBatcher<Ending, Task | undefined>({
     maxCalls: MAX_BATCH,
     run: (endings) => this.#moved(endAttempts(this.#open, endings)),
   });
-  readonly #largeEnds = new Batches<Ending, Task | undefined>({
+  readonly #largeEnds = new CallBatcher<Ending, Task | undefined>({
     maxCalls: MAX_LARGE_BATCH,
     run: (endings) =>
       this.#moved(this.#open.transaction((session) => endWithBlobs(session, endings))),
   });
-  readonly #events = new Batches<RecordedEvent, number | undefined>({
+  readonly #events = new CallBatcher<RecordedEvent, number | undefined>({
     maxCalls: MAX_BATCH,
     run: (events) => recordEvents(this.#open, events),
   });
 
   /** Of many deployments at the same time, as a node looks at all of its own. */
-  readonly #counts = new Batches<ParametersOf<"countTasks">, QueueCount[]>({
+  readonly #counts = new CallBatcher<ParametersOf<"countTasks">, QueueCount[]>({
     maxCalls: MAX_BATCH,
     run: (asked) => countTasks(this.#open, asked),
   });
@@ -116,9 +116,9 @@ export class PostgresStorage implements Storage {
 
   async start(): Promise<void> {
     const [url, schema] = [this.#url, this.#schema];
-    let db: Database | undefined;
+    let db: PostgresDatabase | undefined;
     try {
-      db = new Database({
+      db = new PostgresDatabase({
         url,
         schema,
         connections: this.#connections,
@@ -217,7 +217,7 @@ export class PostgresStorage implements Storage {
     await db?.[Symbol.asyncDispose]();
   }
 
-  get #open(): Database {
+  get #open(): PostgresDatabase {
     if (this.#db === undefined) {
       throw unavailable(new Error("the storage is not started, or has ended"));
     }
@@ -226,7 +226,7 @@ export class PostgresStorage implements Storage {
 
   /** A method of the port that asks the database directly. */
   #question<Parameters, Answer>(
-    ask: (db: Database, parameters: Parameters) => Promise<Answer>,
+    ask: (db: PostgresDatabase, parameters: Parameters) => Promise<Answer>,
   ): (parameters: Parameters) => Promise<Answer> {
     return async (parameters) => ask(this.#open, parameters);
   }
@@ -241,7 +241,7 @@ export class PostgresStorage implements Storage {
 
 /** All calls in one transaction: each is stored as a whole. */
 async function submitLarge(
-  db: Database,
+  db: PostgresDatabase,
   calls: readonly (readonly NewTask[])[],
 ): Promise<SubmitOutcome[][]> {
   const outcomes = await db.transaction((session) => submitWithBlobs(session, calls.flat()));

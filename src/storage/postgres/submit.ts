@@ -19,7 +19,7 @@ import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
 import { nameOf, toKeys } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Row, type Session } from "./session.ts";
+import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 /** Rounds end when others stop taking what was found free; so many mean a defect. */
 const MAX_ROUNDS = 20;
@@ -179,7 +179,7 @@ async function insert(session: Session, candidates: readonly Candidate[]): Promi
   return names;
 }
 
-function toName(row: Row): string {
+function toName(row: PostgresRow): string {
   return nameOf({ deploymentId: String(row.deployment_id), taskId: String(row.task_id) });
 }
 

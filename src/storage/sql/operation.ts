@@ -13,7 +13,7 @@
  * times as milliseconds, JSON as text. Values come back as numbers, strings
  * and null; only a comparison in a list of columns is a boolean in Postgres.
  */
-export interface Asked {
+export interface Query {
   readonly sql: string;
   readonly values: readonly (string | number | null)[];
   /** Of a statement that is asked often: Postgres keeps its plan under this name. */
@@ -21,7 +21,7 @@ export interface Asked {
 }
 
 /** Answers with its result once it has been sent the rows of everything it asked. */
-export type Operation<Result> = Generator<Asked, Result, readonly unknown[]>;
+export type Operation<Result> = Generator<Query, Result, readonly unknown[]>;
 
 type Method = (...parameters: never[]) => Promise<unknown>;
 
@@ -31,7 +31,7 @@ export type ParametersOf<Port, Name extends keyof Port> = Port[Name] extends Met
   : never;
 
 /** What a method of a port answers. */
-export type ResultOf<Port, Name extends keyof Port> = Port[Name] extends Method
+export type MethodResult<Port, Name extends keyof Port> = Port[Name] extends Method
   ? Awaited<ReturnType<Port[Name]>>
   : never;
 
@@ -39,7 +39,7 @@ export type ResultOf<Port, Name extends keyof Port> = Port[Name] extends Method
 export type OperationsOf<Port> = {
   readonly [Name in keyof Port]: (
     parameters: ParametersOf<Port, Name>,
-  ) => Operation<ResultOf<Port, Name>>;
+  ) => Operation<MethodResult<Port, Name>>;
 };
 
 /** The port of these operations, as an adapter answers it: `ask` makes the method of a name. */

@@ -1,11 +1,11 @@
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, TaskKey } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { readTask } from "./read.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-export function requestAbort(db: Database, key: TaskKey): Task | undefined {
+export function requestAbort(db: SqliteDatabase, key: TaskKey): Task | undefined {
   db.run(
     `UPDATE tasks SET abort_requested = 1
      WHERE deployment_id = ? AND task_id = ? AND status = ${STATUS.running}`,
@@ -16,14 +16,14 @@ export function requestAbort(db: Database, key: TaskKey): Task | undefined {
 }
 
 export function listAborts(
-  db: Database,
+  db: SqliteDatabase,
   { leaseIds }: { readonly leaseIds: readonly string[] },
 ): Attempt[] {
   return attemptsUnder(db, leaseIds, "AND abort_requested = 1");
 }
 
 export function listAttempts(
-  db: Database,
+  db: SqliteDatabase,
   { leaseIds }: { readonly leaseIds: readonly string[] },
 ): Attempt[] {
   return attemptsUnder(db, leaseIds, "");
@@ -31,7 +31,7 @@ export function listAttempts(
 
 /** The attempts that run under these leases; `also` narrows them. */
 export function attemptsUnder(
-  db: Database,
+  db: SqliteDatabase,
   leaseIds: readonly string[],
   also: "" | "AND abort_requested = 1",
 ): Attempt[] {
@@ -46,7 +46,7 @@ export function attemptsUnder(
   );
 }
 
-function toAttempt(row: Row): Attempt {
+function toAttempt(row: SqliteRow): Attempt {
   return {
     deploymentId: String(row.deployment_id),
     taskId: String(row.task_id),

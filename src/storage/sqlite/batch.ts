@@ -11,7 +11,7 @@
 import type { Worker } from "node:worker_threads";
 import type { OperationObserver } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
-import { type Operation, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
+import { type OperationCall, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
 const MAX_PENDING = 50_000;
@@ -25,7 +25,7 @@ const EAGER_BATCH = 32;
 /** One that is being stored, and one that the thread can begin with when it has. */
 const MAX_BATCHES_UNDER_WAY = 2;
 
-interface Call extends Operation {
+interface Call extends OperationCall {
   /** As the observer knows it; undefined where it is not told. */
   readonly toldAs: string | undefined;
   /** By `performance.now()`. */
@@ -34,7 +34,7 @@ interface Call extends Operation {
   reject(err: unknown): void;
 }
 
-export class Batches {
+export class OperationBatcher {
   /** Where batches go; without, calls are refused. */
   thread: Pick<Worker, "postMessage"> | undefined;
   observer: OperationObserver | undefined;
@@ -47,8 +47,8 @@ export class Batches {
 
   /** @param toldAs its name for the observer; absent: it is not told. */
   call(
-    name: Operation["name"],
-    parameters: Operation["parameters"],
+    name: OperationCall["name"],
+    parameters: OperationCall["parameters"],
     toldAs?: string,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {

@@ -5,10 +5,10 @@
  * transaction.
  */
 import type { Storage } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 
 export function registerBlobs(
-  db: Database,
+  db: SqliteDatabase,
   { blobIds, deleteAfterMs }: Parameters<Storage["registerBlobs"]>[0],
 ): void {
   for (const blobId of blobIds) {
@@ -22,7 +22,7 @@ export function registerBlobs(
 }
 
 export function releaseBlobs(
-  db: Database,
+  db: SqliteDatabase,
   { blobIds, nowMs }: Parameters<Storage["releaseBlobs"]>[0],
 ): void {
   for (const blobId of blobIds) {
@@ -36,7 +36,7 @@ export function releaseBlobs(
 }
 
 export function takeDeadBlobs(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, againMs, limit }: Parameters<Storage["takeDeadBlobs"]>[0],
 ): string[] {
   const rows = db.all(
@@ -52,7 +52,7 @@ export function takeDeadBlobs(
 }
 
 export function forgetBlobs(
-  db: Database,
+  db: SqliteDatabase,
   { blobIds }: Parameters<Storage["forgetBlobs"]>[0],
 ): void {
   for (const blobId of blobIds) {
@@ -61,12 +61,12 @@ export function forgetBlobs(
 }
 
 /** True while the blob is there to be named by a payload. */
-export function isAttachable(db: Database, blobId: string): boolean {
+export function isAttachable(db: SqliteDatabase, blobId: string): boolean {
   return db.get("SELECT 1 FROM blobs WHERE blob_id = ? AND dying = 0", blobId) !== undefined;
 }
 
 /** A part of a payload names the blob. */
-export function attachBlob(db: Database, blobId: string): void {
+export function attachBlob(db: SqliteDatabase, blobId: string): void {
   const attached = db.run(
     `UPDATE blobs SET reference_count = reference_count + 1, delete_after_ms = NULL
      WHERE blob_id = ? AND dying = 0`,
@@ -78,7 +78,7 @@ export function attachBlob(db: Database, blobId: string): void {
 }
 
 /** A part of a payload that named the blob is gone. */
-export function detachBlob(db: Database, blobId: string, nowMs: number): void {
+export function detachBlob(db: SqliteDatabase, blobId: string, nowMs: number): void {
   db.run(
     `UPDATE blobs SET reference_count = reference_count - 1,
        delete_after_ms = CASE WHEN reference_count <= 1 THEN ?2 END

@@ -1,9 +1,9 @@
 import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** Delayed tasks of one endpoint found due at once; the next claim finds more. */
@@ -15,7 +15,7 @@ export const MAX_PROMOTED = 1_000;
  * less than two thirds of its cost in SQLite.
  */
 export function claimTasks(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, nowMs, claims }: Parameters<Storage["claimTasks"]>[0],
 ): ClaimedTask[] {
   if (isAnyDue(db, deploymentId, nowMs)) {
@@ -43,7 +43,7 @@ export function claimTasks(
 }
 
 /** Mostly not: then one look into an index is all that delayed tasks cost a claim. */
-function isAnyDue(db: Database, deploymentId: string, nowMs: number): boolean {
+function isAnyDue(db: SqliteDatabase, deploymentId: string, nowMs: number): boolean {
   const found = db.get(
     `SELECT 1 FROM tasks INDEXED BY tasks_scheduled
      WHERE deployment_id = ? AND status = ${STATUS.scheduled} AND run_at_ms <= ? LIMIT 1`,
@@ -58,7 +58,7 @@ function isAnyDue(db: Database, deploymentId: string, nowMs: number): boolean {
  * Those that can no longer start would only use up the bound.
  */
 function promote(
-  db: Database,
+  db: SqliteDatabase,
   of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
 ): void {
   db.run(
@@ -75,8 +75,8 @@ function promote(
 }
 
 function claim(
-  db: Database,
-  row: Row,
+  db: SqliteDatabase,
+  row: SqliteRow,
   claimer: { readonly deploymentId: string; readonly leaseId: string; readonly nowMs: number },
 ): ClaimedTask {
   const { deploymentId, leaseId, nowMs } = claimer;
@@ -113,7 +113,7 @@ function claim(
 }
 
 export function countDue(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, nowMs, limit }: Parameters<Storage["countDue"]>[0],
 ): DueCount[] {
   const waiting = db.counts.list(deploymentId).filter(({ queued }) => queued > 0);
@@ -145,7 +145,7 @@ export function countDue(
 }
 
 export function nextRunAt(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, nowMs }: Parameters<Storage["nextRunAt"]>[0],
 ): number | undefined {
   const row = db.get(

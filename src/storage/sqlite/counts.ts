@@ -1,5 +1,5 @@
 import type { QueueCount } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { Statements } from "./rows.ts";
 
 interface Count {
   queued: number;
@@ -13,10 +13,10 @@ interface Count {
  * transaction, so that nobody ever counts the tasks themselves.
  */
 export class QueueCounts {
-  readonly #db: Database;
+  readonly #db: Statements;
   readonly #counts = new Map<string, Map<string, Count>>();
 
-  constructor(db: Database) {
+  constructor(db: Statements) {
     this.#db = db;
   }
 

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteRow, Statements } from "./rows.ts";
 import { migrate } from "./schema.ts";
 
 /**
@@ -17,7 +17,7 @@ const CACHE_KIB = 4_096;
  * of this folder work on, always inside a transaction that `transaction`
  * opened.
  */
-export class Database {
+export class SqliteDatabase implements Statements {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly counts: QueueCounts;
@@ -69,11 +69,11 @@ export class Database {
     return Number(this.#prepare(sql).run(...values).changes);
   }
 
-  get(sql: string, ...values: SQLInputValue[]): Row | undefined {
+  get(sql: string, ...values: SQLInputValue[]): SqliteRow | undefined {
     return this.#prepare(sql).get(...values);
   }
 
-  all(sql: string, ...values: SQLInputValue[]): Row[] {
+  all(sql: string, ...values: SQLInputValue[]): SqliteRow[] {
     return this.#prepare(sql).all(...values);
   }
 

@@ -2,7 +2,7 @@ import type { TaskEventBody } from "../../tasks/event.ts";
 import { WORKER_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, CancelOutcome, TaskKey } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import type { LiveTask } from "./live.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -16,7 +16,7 @@ const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attem
 type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
 
 export function endAttempt(
-  db: Database,
+  db: SqliteDatabase,
   parameters: { readonly nowMs: number; readonly attempt: Attempt; readonly end: AttemptEnd },
 ): Task | undefined {
   const { nowMs, attempt, end } = parameters;
@@ -35,7 +35,7 @@ export function endAttempt(
 }
 
 function finish(
-  db: Database,
+  db: SqliteDatabase,
   parameters: {
     readonly attempt: Attempt;
     readonly nowMs: number;
@@ -91,7 +91,7 @@ function asFinished({ task, retentionMs }: LiveTask, end: FinalEnd, nowMs: numbe
 
 /** The task, when this very end is what it ended with: the answer to the first call got lost. */
 function findRepeated(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, taskId, leaseId, attempt }: Attempt,
   values: readonly [status: number, ...(string | number | null)[]],
 ): Task | undefined {
@@ -113,7 +113,7 @@ function findRepeated(
  * ends here, and its return to the queue, become stored events.
  */
 function requeue(
-  db: Database,
+  db: SqliteDatabase,
   parameters: {
     readonly attempt: Attempt;
     readonly nowMs: number;
@@ -163,7 +163,7 @@ function requeue(
   return task;
 }
 
-export function loseWorker(db: Database, attempt: Attempt, nowMs: number): Task | undefined {
+export function loseWorker(db: SqliteDatabase, attempt: Attempt, nowMs: number): Task | undefined {
   const { deploymentId, taskId, leaseId } = attempt;
   const row = db.get(
     `SELECT lost_workers FROM tasks WHERE ${CURRENT}`,
@@ -180,7 +180,7 @@ export function loseWorker(db: Database, attempt: Attempt, nowMs: number): Task 
 }
 
 export function insertEvent(
-  db: Database,
+  db: SqliteDatabase,
   event: TaskKey & {
     readonly sequence: number;
     readonly timeMs: number;
@@ -201,7 +201,7 @@ export function insertEvent(
 }
 
 export function cancelTask(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, taskId, nowMs }: TaskKey & { readonly nowMs: number },
 ): CancelOutcome | undefined {
   const row = db.get(

@@ -1,11 +1,14 @@
 import type { Storage } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { insertEvent } from "./end.ts";
 import { STATUS } from "./schema.ts";
 
 type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
 
-export function recordEvent(db: Database, { attempt, timeMs, body }: Recorded): number | undefined {
+export function recordEvent(
+  db: SqliteDatabase,
+  { attempt, timeMs, body }: Recorded,
+): number | undefined {
   db.live.take(attempt);
   const progress = body.kind === "progress" ? body : undefined;
   const row = db.get(

@@ -1,11 +1,11 @@
 import { EXPIRED } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 export function expireTasks(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
 ): Task[] {
   const rows = db.all(

@@ -1,11 +1,11 @@
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { loseWorker } from "./end.ts";
 
 export function openLease(
-  db: Database,
+  db: SqliteDatabase,
   { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
 ): void {
   db.openLeases.clear();
@@ -19,7 +19,7 @@ export function openLease(
 }
 
 export function renewLeases(
-  db: Database,
+  db: SqliteDatabase,
   { leaseIds, nowMs, ttlMs }: Parameters<Storage["renewLeases"]>[0],
 ): string[] {
   return leaseIds.filter(
@@ -29,7 +29,7 @@ export function renewLeases(
 }
 
 export function closeLease(
-  db: Database,
+  db: SqliteDatabase,
   { leaseId, nowMs }: Parameters<Storage["closeLease"]>[0],
 ): Task[] {
   db.openLeases.clear();
@@ -40,7 +40,7 @@ export function closeLease(
 }
 
 export function rescueExpired(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
 ): Task[] {
   const rows = db.all(
@@ -54,7 +54,7 @@ export function rescueExpired(
  * Whether a worker may be given tasks: one whose slot was reserved may have
  * died since, and its lease be gone.
  */
-export function isLeaseOpen(db: Database, leaseId: string): boolean {
+export function isLeaseOpen(db: SqliteDatabase, leaseId: string): boolean {
   let open = db.openLeases.get(leaseId);
   if (open === undefined) {
     open = db.get("SELECT 1 FROM leases WHERE lease_id = ?", leaseId) !== undefined;

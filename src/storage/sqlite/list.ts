@@ -1,6 +1,6 @@
 import type { TaskStatus } from "../../tasks/task.ts";
 import type { Storage, TaskListing } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
@@ -14,7 +14,7 @@ const MAX_SCANNED = 5_000;
 const END = "~";
 
 export function listTasks(
-  db: Database,
+  db: SqliteDatabase,
   listing: TaskListing,
 ): Awaited<ReturnType<Storage["listTasks"]>> {
   const { deploymentId, limit, before = END, createdFromMs = 0 } = listing;
@@ -47,7 +47,7 @@ export function listTasks(
 
 /** The last row that this page looks at; undefined when that is the last there is. */
 function scanEnd(
-  db: Database,
+  db: SqliteDatabase,
   deploymentId: string,
   before: string,
 ): { taskId: string; createdAtMs: number } | undefined {

@@ -1,5 +1,5 @@
 import type { OldestWaiting, Storage } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
 /** Above every priority that there is. */
@@ -11,7 +11,7 @@ const ABOVE_ALL = 1_000;
  * the index for each priority that is waiting, however many tasks there are.
  */
 export function oldestWaiting(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, nowMs }: Parameters<Storage["oldestWaiting"]>[0],
 ): OldestWaiting[] {
   return db.counts
@@ -26,7 +26,7 @@ export function oldestWaiting(
     });
 }
 
-function oldestReady(db: Database, deploymentId: string, endpoint: string): number {
+function oldestReady(db: SqliteDatabase, deploymentId: string, endpoint: string): number {
   let oldestMs = Number.POSITIVE_INFINITY;
   for (let above = ABOVE_ALL; ; ) {
     const row = db.get(
@@ -47,7 +47,7 @@ function oldestReady(db: Database, deploymentId: string, endpoint: string): numb
 
 /** Delayed tasks are made ready by the next claim, and may be due before that. */
 function oldestDelayed(
-  db: Database,
+  db: SqliteDatabase,
   of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },
 ): number {
   const row = db.get(

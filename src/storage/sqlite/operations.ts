@@ -1,12 +1,12 @@
 import type { Accounts } from "../accounts/accounts.ts";
-import type { Hosting } from "../hosting/hosting.ts";
+import type { HostingStorage } from "../hosting/hosting.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
 import type { Storage } from "../storage.ts";
 import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { cancelTask, endAttempt } from "./end.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
@@ -36,10 +36,10 @@ type QueueOperationName = Exclude<
 export type OperationName =
   | QueueOperationName
   | keyof Accounts
-  | keyof Hosting
+  | keyof HostingStorage
   | keyof MetricsStorage;
 
-type Ports = Pick<Storage, QueueOperationName> & Accounts & Hosting & MetricsStorage;
+type Ports = Pick<Storage, QueueOperationName> & Accounts & HostingStorage & MetricsStorage;
 
 export type OperationParameters<Name extends OperationName> = Parameters<Ports[Name]>[0];
 
@@ -47,7 +47,7 @@ export type OperationResult<Name extends OperationName> = Awaited<ReturnType<Por
 
 type Operations = {
   readonly [Name in OperationName]: (
-    db: Database,
+    db: SqliteDatabase,
     parameters: OperationParameters<Name>,
   ) => OperationResult<Name>;
 };

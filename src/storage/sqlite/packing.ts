@@ -24,7 +24,7 @@ import {
 import { ValueReader } from "./values.ts";
 
 /** One operation to carry out. */
-export interface Operation {
+export interface OperationCall {
   readonly name: OperationName;
   readonly parameters: unknown;
 }
@@ -138,7 +138,7 @@ function packingOf(name: OperationName): AnyPacking {
   return (PACKINGS[name] as AnyPacking | undefined) ?? WHOLE;
 }
 
-export function packOperations(operations: readonly Operation[]): unknown[] {
+export function packOperations(operations: readonly OperationCall[]): unknown[] {
   const out: unknown[] = [];
   for (const { name, parameters } of operations) {
     out.push(name);
@@ -147,9 +147,9 @@ export function packOperations(operations: readonly Operation[]): unknown[] {
   return out;
 }
 
-export function unpackOperations(packed: readonly unknown[]): Operation[] {
+export function unpackOperations(packed: readonly unknown[]): OperationCall[] {
   const values = new ValueReader(packed);
-  const operations: Operation[] = [];
+  const operations: OperationCall[] = [];
   while (!values.ended) {
     const name = values.next<OperationName>();
     operations.push({ name, parameters: packingOf(name).unpack(values) });
@@ -159,7 +159,7 @@ export function unpackOperations(packed: readonly unknown[]): Operation[] {
 
 /** @param operations those whose outcomes they are, in their order. */
 export function packOutcomes(
-  operations: readonly Operation[],
+  operations: readonly OperationCall[],
   outcomes: readonly Outcome[],
 ): unknown[] {
   const out: unknown[] = [];
@@ -183,7 +183,7 @@ export function packOutcomes(
 
 /** The outcomes that `packOutcomes` wrote of these operations. Throws when they are those of others. */
 export function unpackOutcomes(
-  operations: readonly Operation[],
+  operations: readonly OperationCall[],
   packed: readonly unknown[],
 ): Outcome[] {
   const values = new ValueReader(packed);

@@ -1,9 +1,8 @@
 import type { FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
-import type { TaskKey } from "../storage.ts";
-import { storedFiles } from "../stored.ts";
+import { type PayloadKey, storedFiles } from "../stored.ts";
 import { attachBlob, isAttachable } from "./blobs.ts";
-import type { Database } from "./database.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteDatabase } from "./database.ts";
+import type { SqliteRow } from "./rows.ts";
 
 /**
  * JSON text up to this length stands in the task's row; the rest goes to
@@ -12,11 +11,6 @@ import type { Row } from "./rows.ts";
 const INLINE_CHARACTERS = 2_048;
 
 const NO_BYTES = new Uint8Array(0);
-
-/** Which payload of which task. */
-export interface PayloadKey extends TaskKey {
-  readonly side: "arguments" | "result";
-}
 
 /** True when the payload fits into the task's row whole. */
 export function isInline(payload: Payload): boolean {
@@ -28,12 +22,12 @@ export function isInline(payload: Payload): boolean {
 }
 
 /** True when every blob that it names can be attached. */
-export function hasBlobs(db: Database, payload: Payload): boolean {
+export function hasBlobs(db: SqliteDatabase, payload: Payload): boolean {
   return storedFiles(payload).every(({ blob }) => isAttachable(db, blob.blobId));
 }
 
 /** Stores a payload that is not inline, and attaches the blobs that it names. */
-export function writePayload(db: Database, key: PayloadKey, payload: Payload): void {
+export function writePayload(db: SqliteDatabase, key: PayloadKey, payload: Payload): void {
   const parts: (FileValue | StoredFile)[] = [
     payload.text ?? { contentType: "application/json", data: Buffer.from(payload.json) },
     ...payload.files,
@@ -62,7 +56,11 @@ export function writePayload(db: Database, key: PayloadKey, payload: Payload): v
 }
 
 /** Reads a payload: `inline` is the column of the task's row. */
-export function readPayload(db: Database, key: PayloadKey, inline: unknown): Payload | undefined {
+export function readPayload(
+  db: SqliteDatabase,
+  key: PayloadKey,
+  inline: unknown,
+): Payload | undefined {
   if (typeof inline === "string") {
     return { json: inline, files: [] };
   }
@@ -82,7 +80,7 @@ export function readPayload(db: Database, key: PayloadKey, inline: unknown): Pay
     : { json: Buffer.from(text.data).toString(), files };
 }
 
-function toFile(row: Row): FileValue | StoredFile {
+function toFile(row: SqliteRow): FileValue | StoredFile {
   const facts = {
     contentType: String(row.content_type),
     ...(typeof row.filename === "string" && { filename: row.filename }),

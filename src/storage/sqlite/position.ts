@@ -1,7 +1,7 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Storage } from "../storage.ts";
 import { MAX_PROMOTED } from "./claim.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
 /**
@@ -29,7 +29,7 @@ const AHEAD = `
     LIMIT ?7)`;
 
 export function queuePosition(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, taskId, nowMs, limit }: Parameters<Storage["queuePosition"]>[0],
 ): number | undefined {
   const task = db.get(

@@ -1,11 +1,11 @@
 import type { Storage } from "../storage.ts";
 import { detachBlob } from "./blobs.ts";
-import type { Database } from "./database.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteDatabase } from "./database.ts";
+import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 export function pruneFinished(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
 ): number {
   const expired = db.all(
@@ -24,7 +24,7 @@ export function pruneFinished(
 }
 
 export function pruneDeleted(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, limit }: Parameters<Storage["pruneDeleted"]>[0],
 ): number {
   const left = db.all(
@@ -61,7 +61,7 @@ export function pruneDeleted(
 }
 
 /** What belongs to a task whose row was deleted. */
-function deleteBelongings(db: Database, row: Row, nowMs: number): void {
+function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): void {
   const key = [String(row.deployment_id), String(row.task_id)] as const;
   const parts = db.all(
     "DELETE FROM payload_parts WHERE deployment_id = ? AND task_id = ? RETURNING blob_id",

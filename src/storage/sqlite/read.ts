@@ -2,11 +2,11 @@ import type { Payload } from "../../protocol/messages.ts";
 import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { readPayload } from "./payloads.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 
-export function readTask(db: Database, { deploymentId, taskId }: TaskKey): Task | undefined {
+export function readTask(db: SqliteDatabase, { deploymentId, taskId }: TaskKey): Task | undefined {
   const live = db.live.get({ deploymentId, taskId });
   if (live) {
     return live.task;
@@ -20,7 +20,7 @@ export function readTask(db: Database, { deploymentId, taskId }: TaskKey): Task 
 }
 
 export function readArguments(
-  db: Database,
+  db: SqliteDatabase,
   { deploymentId, taskId }: TaskKey,
 ): Payload | undefined {
   const row = db.get(
@@ -31,7 +31,10 @@ export function readArguments(
   return row && readPayload(db, { deploymentId, taskId, side: "arguments" }, row.arguments);
 }
 
-export function readResult(db: Database, { deploymentId, taskId }: TaskKey): Payload | undefined {
+export function readResult(
+  db: SqliteDatabase,
+  { deploymentId, taskId }: TaskKey,
+): Payload | undefined {
   const row = db.get(
     "SELECT result FROM tasks WHERE deployment_id = ? AND task_id = ?",
     deploymentId,
@@ -41,7 +44,7 @@ export function readResult(db: Database, { deploymentId, taskId }: TaskKey): Pay
 }
 
 export function readHistory(
-  db: Database,
+  db: SqliteDatabase,
   parameters: TaskKey & { readonly afterSequence: number; readonly limit: number },
 ): TaskHistory | undefined {
   const { deploymentId, taskId, afterSequence, limit } = parameters;

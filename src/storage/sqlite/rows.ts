@@ -1,7 +1,14 @@
-import type { SQLOutputValue } from "node:sqlite";
+import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
 import type { Task, TaskFailure, TaskStatus } from "../../tasks/task.ts";
 
-export type Row = Record<string, SQLOutputValue>;
+export type SqliteRow = Record<string, SQLOutputValue>;
+
+/** Runs statements inside the transaction that is open. */
+export interface Statements {
+  /** Answers how many rows changed. */
+  run(sql: string, ...values: SQLInputValue[]): number;
+  all(sql: string, ...values: SQLInputValue[]): SqliteRow[];
+}
 
 /** The columns that `toTask` reads. */
 export const TASK_COLUMNS =
@@ -17,7 +24,7 @@ const STATUSES: readonly TaskStatus[] = [
   "cancelled",
 ];
 
-export function toTask(row: Row): Task {
+export function toTask(row: SqliteRow): Task {
   const fraction = row.progress_fraction;
   return {
     deploymentId: String(row.deployment_id),

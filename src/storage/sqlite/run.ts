@@ -1,8 +1,8 @@
-import type { Operation, OperationsOf, ParametersOf, ResultOf } from "../sql/operation.ts";
-import type { Database } from "./database.ts";
+import type { MethodResult, Operation, OperationsOf, ParametersOf } from "../sql/operation.ts";
+import type { SqliteDatabase } from "./database.ts";
 
 /** Carries out an operation that is written for both databases at once, inside the transaction that is open. */
-export function run<Result>(db: Database, operation: Operation<Result>): Result {
+export function run<Result>(db: SqliteDatabase, operation: Operation<Result>): Result {
   let step = operation.next([]);
   while (!step.done) {
     const { sql, values } = step.value;
@@ -14,9 +14,9 @@ export function run<Result>(db: Database, operation: Operation<Result>): Result 
 /** The operations of a port, each on an open database and with its parameters. */
 export type Runnable<Port> = {
   readonly [Name in keyof Port]: (
-    db: Database,
+    db: SqliteDatabase,
     parameters: ParametersOf<Port, Name>,
-  ) => ResultOf<Port, Name>;
+  ) => MethodResult<Port, Name>;
 };
 
 /** Operations that are written for both databases, as the storage thread runs them beside the queue's. */
@@ -25,7 +25,7 @@ export function runnable<Port>(operations: OperationsOf<Port>): Runnable<Port> {
   return Object.fromEntries(
     entries.map(([name, operation]) => [
       name,
-      (db: Database, parameters: never) => run(db, operation(parameters)),
+      (db: SqliteDatabase, parameters: never) => run(db, operation(parameters)),
     ]),
   ) as Runnable<Port>;
 }

@@ -16,7 +16,7 @@ import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
 import { METRICS_OPERATIONS } from "../sql/metrics/operations.ts";
 import { portOver } from "../sql/operation.ts";
 import type { OperationObserver, Storage } from "../storage.ts";
-import { Batches } from "./batch.ts";
+import { OperationBatcher } from "./batch.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import type { ThreadMessage, ThreadOptions } from "./thread.ts";
@@ -45,7 +45,7 @@ export class SqliteStorage implements Storage {
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
   #restarting: Promise<void> | undefined;
-  readonly #batches = new Batches();
+  readonly #batches = new OperationBatcher();
   readonly #closing = new AbortController();
   #releaseLock: (() => void) | undefined;
 

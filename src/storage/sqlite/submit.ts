@@ -1,15 +1,15 @@
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
-import type { Row } from "./rows.ts";
+import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** `claimed` is there for a task that was stored just now. */
 export function submitTask(
-  db: Database,
+  db: SqliteDatabase,
   task: NewTask,
 ): SubmitOutcome & { readonly claimed?: boolean } {
   const { deploymentId, endpoint, idempotency } = task;
@@ -44,7 +44,7 @@ export function submitTask(
   return { outcome: "stored", task: stored, claimed };
 }
 
-function replay(db: Database, task: NewTask, earlier: Row): SubmitOutcome {
+function replay(db: SqliteDatabase, task: NewTask, earlier: SqliteRow): SubmitOutcome {
   if (earlier.task_id === task.taskId) {
     return repeated(db, task);
   }
@@ -60,7 +60,7 @@ function replay(db: Database, task: NewTask, earlier: Row): SubmitOutcome {
 }
 
 /** The same call again, after an answer that got lost: the task is there already. */
-function repeated(db: Database, task: NewTask): SubmitOutcome {
+function repeated(db: SqliteDatabase, task: NewTask): SubmitOutcome {
   const found = readTask(db, task);
   if (found === undefined) {
     throw new Error(`task ${task.taskId} was neither stored nor there`);
@@ -69,7 +69,7 @@ function repeated(db: Database, task: NewTask): SubmitOutcome {
 }
 
 /** Inserts the task and what belongs to it; false when its id is there already. */
-function insert(db: Database, task: NewTask, claimed: boolean): boolean {
+function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
   const { deploymentId, taskId, idempotency } = task;
   const waiting = task.runAtMs > task.createdAtMs ? STATUS.scheduled : STATUS.ready;
   const inline = isInline(task.arguments);

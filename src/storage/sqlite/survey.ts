@@ -1,10 +1,10 @@
 import type { Storage, Survey } from "../storage.ts";
 import { countDue } from "./claim.ts";
-import type { Database } from "./database.ts";
+import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
 export function survey(
-  db: Database,
+  db: SqliteDatabase,
   { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
 ): Survey {
   return {

@@ -5,10 +5,10 @@
  */
 import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { Database } from "./database.ts";
+import { SqliteDatabase } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
 import { OPERATIONS } from "./operations.ts";
-import { type Operation, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
+import { type OperationCall, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
 
 export interface ThreadOptions {
   /** A file, or `:memory:`. */
@@ -23,8 +23,8 @@ export type ThreadMessage =
   /** The outcomes of a batch, as `packOutcomes` writes them. */
   | readonly unknown[];
 
-function apply(db: Database, { name, parameters }: Operation): unknown {
-  const operation = OPERATIONS[name] as (db: Database, parameters: unknown) => unknown;
+function apply(db: SqliteDatabase, { name, parameters }: OperationCall): unknown {
+  const operation = OPERATIONS[name] as (db: SqliteDatabase, parameters: unknown) => unknown;
   return operation(db, parameters);
 }
 
@@ -46,7 +46,7 @@ function isTemporary(err: unknown): boolean {
  * transaction itself that fails (another program holds the file, the disk is
  * full), all fail at once: each would only wait as long as the first.
  */
-function runBatch(db: Database, operations: readonly Operation[]): Outcome[] {
+function runBatch(db: SqliteDatabase, operations: readonly OperationCall[]): Outcome[] {
   let applying = false;
   try {
     return db.transaction(() => {
@@ -71,12 +71,12 @@ function main(): void {
   }
   const post = (message: ThreadMessage): void => port.postMessage(message);
   const { path, mustExist } = workerData as ThreadOptions;
-  let db: Database;
+  let db: SqliteDatabase;
   try {
     if (mustExist && !existsSync(path)) {
       throw new Error("the file is gone: put it back, or stop the server");
     }
-    db = new Database(path);
+    db = new SqliteDatabase(path);
   } catch (err) {
     post({ type: "refused", message: err instanceof Error ? err.message : String(err) });
     port.close();

@@ -18,7 +18,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import { Seldom } from "../../time/log-throttle.ts";
+import { LogThrottle } from "../../time/log-throttle.ts";
 import { ATTRIBUTES } from "../attributes.ts";
 import type { DeploymentTracing, Tracing } from "../tracing.ts";
 import { OtlpSender, SEND_TIMEOUT_MS } from "./sender.ts";
@@ -68,14 +68,14 @@ export class OtlpTracing implements Tracing {
 
   constructor(options: OtlpOptions) {
     const { url, headers, sampler, ratio, version, log } = options;
-    const seldom = new Seldom((fields, message) => log.warn(fields, message));
-    diag.setLogger(diagnostics(seldom), {
+    const throttle = new LogThrottle((fields, message) => log.warn(fields, message));
+    diag.setLogger(diagnostics(throttle), {
       logLevel: DiagLogLevel.WARN,
       suppressOverrideMessage: true,
     });
     this.#sender = new OtlpSender({
       ...{ url, headers },
-      onFailed: (spans, reason) => seldom.say({ spans, reason }, "spans could not be sent"),
+      onFailed: (spans, reason) => throttle.say({ spans, reason }, "spans could not be sent"),
     });
     this.#provider = new TracerProvider({
       resource: defaultResource().merge(resourceFromAttributes(attributesOf(options))),
@@ -121,9 +121,9 @@ function attributesOf({ resource, serviceName, version }: OtlpOptions): Attribut
 }
 
 /** What OpenTelemetry has to say of itself, such as that spans were dropped. */
-function diagnostics(seldom: Seldom) {
+function diagnostics(throttle: LogThrottle) {
   const say = (message: string): void =>
-    seldom.say({ reason: message.slice(0, 300) }, "OpenTelemetry reports a fault");
+    throttle.say({ reason: message.slice(0, 300) }, "OpenTelemetry reports a fault");
   const nothing = (): void => {};
   return { error: say, warn: say, info: nothing, debug: nothing, verbose: nothing };
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseTesseraFile, readTesseraFile } from "../../../src/cli/tessera-yaml.ts";
+import { parseTesseraFile, readTesseraFile } from "../../../src/cli/deploy/tessera-yaml.ts";
 
 describe("tessera.yaml", () => {
   it("says what a service is deployed with", () => {

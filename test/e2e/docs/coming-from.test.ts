@@ -78,7 +78,7 @@ const SOURCES = [
   ...["endpoint", "remote-task", "state", "connection"].map((name) => `src/client/${name}.ts`),
   ...["sync_client", "settings", "status", "errors"].map((name) => `${PYTHON}/${name}.py`),
   ...["src/server/dataplane/words.ts", "src/tasks/failure.ts", "src/tasks/task.ts"],
-  ...["src/cli/tessera-yaml.ts", "docs/openapi.json"],
+  ...["src/cli/deploy/tessera-yaml.ts", "docs/openapi.json"],
 ];
 
 describe.each(PAGES)("docs/%s", (page) => {

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { PNG } from "pngjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ServedService, serveService } from "../../../src/app/app.ts";
+import { type StartedService, serveService } from "../../../src/app/app.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 
 const EXAMPLES = new URL("../../../examples/", import.meta.url);
 const SERVE_MS = 30_000;
 
-async function serve(example: string): Promise<{ served: ServedService; url: string }> {
+async function serve(example: string): Promise<{ served: StartedService; url: string }> {
   const path = fileURLToPath(new URL(`${example}/service.ts`, EXAMPLES));
   const flags = { port: "0", workers: "1" };
   const { config, secrets } = readServeConfig(path, flags, { TESSERA_LOG_LEVEL: "silent" });
@@ -62,7 +62,7 @@ async function events(url: string, taskId: string): Promise<{ kind: string; data
 
 describe("the digits example, served", { timeout: SERVE_MS }, () => {
   const names = readdirSync(new URL("digits/images/", EXAMPLES)).sort();
-  let served: ServedService;
+  let served: StartedService;
   let url: string;
 
   beforeAll(async () => {
@@ -170,7 +170,7 @@ describe("the summarizer example, served", { timeout: SERVE_MS }, () => {
   const texts = ["honeybees", "tides", "printing"].map((name) =>
     readFileSync(new URL(`summarizer/articles/${name}.txt`, EXAMPLES), "utf8"),
   );
-  let served: ServedService;
+  let served: StartedService;
   let url: string;
 
   beforeAll(async () => {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { createContextValues } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { setMember } from "../../../src/server/rpc/caller.ts";
+import { setMember } from "../../../src/server/rpc/engine/caller.ts";
 import { uploadFile } from "../../../src/server/rpc/upload.ts";
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,6 +1,7 @@
 /** A platform for tests: a clock that moves by hand, ids in order, and short ways to what tests begin with. */
 import { expect } from "vitest";
-import type { Accounts, Deed } from "../../../src/storage/accounts/accounts.ts";
+import type { Accounts } from "../../../src/storage/accounts/accounts.ts";
+import type { Deed } from "../../../src/storage/accounts/deed.ts";
 import type { AuditRecord } from "../../../src/storage/accounts/organizations.ts";
 import type { Role } from "../../../src/storage/accounts/people.ts";
 import type {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { HostedDeployment } from "../../../src/deployments/deployment.ts";
+import type { Deployment } from "../../../src/deployments/deployment.ts";
 import { isFinal } from "../../../src/tasks/task.ts";
 import type { Random } from "../../chaos/random.ts";
 import { reasonOf, type Told } from "./queue.ts";
@@ -9,7 +9,7 @@ const ASK_AGAIN_MS = 20;
 const WAIT_MS = 20_000;
 
 export interface CallerOptions {
-  readonly hosted: HostedDeployment;
+  readonly hosted: Deployment;
   readonly random: Random;
   readonly told: Told;
   readonly ledgerUrl: string;

@@ -2,9 +2,9 @@
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { bundleService } from "../../../src/artifacts/bundle.ts";
-import { HostedDeployment } from "../../../src/deployments/deployment.ts";
+import { Deployment } from "../../../src/deployments/deployment.ts";
 import { toProblem } from "../../../src/errors.ts";
-import { Rounds } from "../../../src/queue/maintenance.ts";
+import { Maintenance } from "../../../src/queue/maintenance.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
@@ -16,18 +16,18 @@ const SERVICE = fileURLToPath(new URL("../../chaos/service.ts", import.meta.url)
 
 const LOG = pino({ level: "silent" });
 
-export function roundsOver(storage: Storage): Rounds {
-  return new Rounds({ storage, notifier: undefined, log: LOG, now: Date.now });
+export function roundsOver(storage: Storage): Maintenance {
+  return new Maintenance({ storage, notifier: undefined, log: LOG, now: Date.now });
 }
 
 /** Serves the functions of chaos over this storage, which works until they are loaded. */
-export async function host(storage: Storage, rounds: Rounds): Promise<HostedDeployment> {
-  await rounds.start();
-  const hosted = new HostedDeployment({
+export async function host(storage: Storage, maintenance: Maintenance): Promise<Deployment> {
+  await maintenance.start();
+  const hosted = new Deployment({
     organization: "local",
     notifier: undefined,
     storage,
-    rounds,
+    maintenance,
     log: LOG,
     newId: createIdSource(),
     now: Date.now,

@@ -1,6 +1,6 @@
 import { setInterval as every } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { HostedDeployment } from "../../../src/deployments/deployment.ts";
+import type { Deployment } from "../../../src/deployments/deployment.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { violations } from "../../chaos/history.ts";
 import { Ledger } from "../../chaos/ledger.ts";
@@ -24,7 +24,7 @@ const RATES = {
 
 /** Callers, at most so many at a time, while workers are killed. */
 async function callers(
-  hosted: HostedDeployment,
+  hosted: Deployment,
   random: Random,
   { told, ledger }: { told: Told; ledger: Ledger },
 ): Promise<void> {
@@ -79,8 +79,8 @@ test(`every acknowledged task ends once although the storage fails (TESSERA_SEED
   await using ledger = await Ledger.start();
   const faults = new Faults(random, RATES);
   const failing = faults.around(storage);
-  await using rounds = roundsOver(failing);
-  await using hosted = await host(failing, rounds);
+  await using maintenance = roundsOver(failing);
+  await using hosted = await host(failing, maintenance);
   const key = (taskId: string) => ({ deploymentId: hosted.name, taskId });
 
   faults.active = true;

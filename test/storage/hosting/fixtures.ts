@@ -1,14 +1,14 @@
 /** A platform for tests with one organization, and short ways to deploy to it. */
 import { createHash } from "node:crypto";
 import type { DeploymentRecord } from "../../../src/storage/accounts/organizations.ts";
-import type { Hosting } from "../../../src/storage/hosting/hosting.ts";
+import type { HostingStorage } from "../../../src/storage/hosting/hosting.ts";
 import type { NewArtifact } from "../../../src/storage/hosting/revisions.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { Platform } from "../accounts/fixtures.ts";
 
 export const HOUR_MS = 3_600_000;
 
-type CreateRevision = Parameters<Hosting["createRevision"]>[0];
+type CreateRevision = Parameters<HostingStorage["createRevision"]>[0];
 
 export function sha256(content: string): string {
   return createHash("sha256").update(content).digest("hex");
@@ -30,7 +30,7 @@ export function artifactOf(...contents: readonly string[]): NewArtifact {
 
 export class HostingPlatform extends Platform {
   readonly storage: Storage;
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
   /** Of `acme`. */
   organizationId = "";
 

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { Batches } from "../../../src/storage/sqlite/batch.ts";
+import { OperationBatcher } from "../../../src/storage/sqlite/batch.ts";
 
 /** Batches to a thread that answers nothing by itself, and what the observer is told. */
 function open() {
   const sent: (readonly unknown[])[] = [];
   const told: [operation: string, reason: unknown][] = [];
-  const batches = new Batches();
+  const batches = new OperationBatcher();
   batches.thread = {
     postMessage: (packed: readonly unknown[]) => sent.push(structuredClone(packed)),
   };

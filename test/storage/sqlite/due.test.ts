@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { Database } from "../../../src/storage/sqlite/database.ts";
+import { SqliteDatabase } from "../../../src/storage/sqlite/database.ts";
 import { OPERATIONS } from "../../../src/storage/sqlite/operations.ts";
 import { DEPLOYMENT, NOW_MS, newTask } from "../fixtures.ts";
 
 /** A database that says how it finds the tasks that it is asked for. */
-class Explained extends Database {
+class Explained extends SqliteDatabase {
   readonly plans: string[] = [];
 
-  override get(sql: string, ...values: Parameters<Database["get"]>[1][]) {
+  override get(sql: string, ...values: Parameters<SqliteDatabase["get"]>[1][]) {
     if (/FROM tasks/.test(sql)) {
       const steps = this.all(`EXPLAIN QUERY PLAN ${sql}`, ...values);
       this.plans.push(

@@ -1,54 +1,27 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { FastifyBaseLogger } from "fastify";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../../../auth/codes.ts";
-import type { FailureLimiter } from "../../../auth/failures.ts";
-import type { KeyRing } from "../../../auth/keys.ts";
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../../auth/names.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { newSession } from "../../../auth/sessions.ts";
-import type { SignInThrottle } from "../../../auth/sign-in-throttle.ts";
 import { problem } from "../../../errors.ts";
-import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { People } from "../../../storage/accounts/people.ts";
-import type { Tokens } from "../../../storage/accounts/tokens.ts";
-import { actorOf, callerOf, deed, type Sources } from "../caller.ts";
+import { actorOf, callerOf, deed } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { invitationHandlers } from "./invitation.ts";
-import { passwordHandlers } from "./password.ts";
+import { type InvitationOptions, invitationHandlers } from "./invitation.ts";
+import { type PasswordOptions, passwordHandlers } from "./password.ts";
 import { provePassword } from "./prove-password.ts";
 import { giveSession, takeSession } from "./session.ts";
 
-export interface AuthOptions extends Sources {
-  readonly accounts: Pick<
-    People,
-    | "needsSetup"
-    | "setUp"
-    | "findUser"
-    | "findSession"
-    | "openSession"
-    | "closeSession"
-    | "confirmSession"
-    | "setPassword"
-    | "recordFailedSignIn"
-  > &
-    Pick<Tokens, "listPersonalTokens"> &
-    Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
-  /** Of failed sign-ins, and of codes that were not right, by address. */
-  readonly limiter: FailureLimiter;
-  /** Of wrong passwords, by account. */
-  readonly throttle: SignInThrottle;
-  readonly keys: Pick<KeyRing, "seal" | "unseal">;
-  /** Cookies are for https only, however a request came: the platform's public URL is one. */
-  readonly secureCookies: boolean;
-  /** How long a person stays signed in; default 14 days. */
-  readonly sessionLifetimeMs?: number;
-  readonly log: FastifyBaseLogger;
+export interface AuthServiceOptions extends InvitationOptions, PasswordOptions {
+  readonly accounts: InvitationOptions["accounts"] &
+    PasswordOptions["accounts"] &
+    Pick<People, "needsSetup" | "setUp">;
 }
 
 /** AuthService over the accounts. */
-export function authService(options: AuthOptions): Partial<ServiceImpl<typeof AuthService>> {
+export function authService(options: AuthServiceOptions): Partial<ServiceImpl<typeof AuthService>> {
   const { accounts, limiter, now, newId } = options;
   return {
     ...passwordHandlers(options),

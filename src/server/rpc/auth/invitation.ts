@@ -5,17 +5,25 @@ import { digestCode, isCode } from "../../../auth/codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { newSession } from "../../../auth/sessions.ts";
 import { type Problem, problem } from "../../../errors.ts";
-import type { InvitationRecord } from "../../../storage/accounts/organizations.ts";
-import { callerOf, deed } from "../caller.ts";
+import type { InvitationRecord, Organizations } from "../../../storage/accounts/organizations.ts";
+import type { People } from "../../../storage/accounts/people.ts";
+import { callerOf, deed } from "../engine/caller.ts";
 import { toInvitationMessage } from "../organization/messages.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
-import type { AuthOptions } from "./auth.ts";
-import { provePassword } from "./prove-password.ts";
+import { type ProofOptions, provePassword } from "./prove-password.ts";
 import { giveSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
+export interface InvitationOptions extends ProofOptions {
+  readonly accounts: ProofOptions["accounts"] &
+    Pick<People, "findUser" | "findSession" | "openSession" | "closeSession"> &
+    Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
+  /** How long a person stays signed in; default 14 days. */
+  readonly sessionLifetimeMs?: number;
+}
+
 export function invitationHandlers(
-  options: AuthOptions,
+  options: InvitationOptions,
 ): Pick<ServiceImpl<typeof AuthService>, "getInvitation" | "acceptInvitation"> {
   const { accounts, limiter, now } = options;
 
@@ -54,7 +62,7 @@ export function invitationHandlers(
 }
 
 async function joinSignedIn(
-  options: AuthOptions,
+  options: InvitationOptions,
   { invitationId }: InvitationRecord,
   ctx: HandlerContext,
 ): Promise<void> {
@@ -75,7 +83,7 @@ async function joinSignedIn(
 }
 
 async function joinWithPassword(
-  options: AuthOptions,
+  options: InvitationOptions,
   {
     invitation: { invitationId, email },
     req: { password, displayName },

@@ -3,18 +3,27 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import type { SessionPrincipal } from "../../../auth/principal.ts";
-import { actorOf, callerOf, deed } from "../caller.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import type { People } from "../../../storage/accounts/people.ts";
+import type { Tokens } from "../../../storage/accounts/tokens.ts";
+import { actorOf, callerOf, deed } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { toTokenMessage } from "../token/messages.ts";
-import type { AuthOptions } from "./auth.ts";
-import { provePassword } from "./prove-password.ts";
+import { type ProofOptions, provePassword } from "./prove-password.ts";
 import { rememberBrowser } from "./session.ts";
 
 /** Tokens in one answer: who has more, lists them. */
 const MAX_LISTED = 100;
 
+export interface PasswordOptions extends ProofOptions {
+  readonly accounts: ProofOptions["accounts"] &
+    Pick<People, "findUser" | "confirmSession" | "setPassword"> &
+    Pick<Tokens, "listPersonalTokens"> &
+    Pick<Organizations, "findOrganization">;
+}
+
 export function passwordHandlers(
-  options: AuthOptions,
+  options: PasswordOptions,
 ): Pick<ServiceImpl<typeof AuthService>, "confirmPassword" | "changePassword"> {
   const { accounts, now } = options;
 

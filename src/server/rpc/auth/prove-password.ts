@@ -1,12 +1,27 @@
 /** How a person proves by a password who they are, as often as the limits allow. */
 import type { HandlerContext } from "@connectrpc/connect";
+import type { FastifyBaseLogger } from "fastify";
 import { readDeviceCookie } from "../../../auth/devices.ts";
+import type { FailureLimiter } from "../../../auth/failures.ts";
+import type { KeyRing } from "../../../auth/keys.ts";
 import { verifyPassword } from "../../../auth/passwords.ts";
 import { isSecure } from "../../../auth/principal.ts";
-import type { User } from "../../../storage/accounts/people.ts";
-import { callerOf } from "../caller.ts";
-import type { AuthOptions } from "./auth.ts";
+import type { SignInThrottle } from "../../../auth/sign-in-throttle.ts";
+import type { People, User } from "../../../storage/accounts/people.ts";
+import { callerOf, type Sources } from "../engine/caller.ts";
 import { recordFailure, signInFailed } from "./sign-in-failure.ts";
+
+export interface ProofOptions extends Sources {
+  readonly accounts: Pick<People, "recordFailedSignIn">;
+  /** Limits failed sign-ins, by address. */
+  readonly limiter: FailureLimiter;
+  /** Limits wrong passwords, by account. */
+  readonly throttle: SignInThrottle;
+  readonly keys: Pick<KeyRing, "seal" | "unseal">;
+  /** Cookies are for https only, however a request came: the platform's public URL is one. */
+  readonly secureCookies: boolean;
+  readonly log: FastifyBaseLogger;
+}
 
 export interface Proof {
   /** The account, as it was typed. */
@@ -20,7 +35,7 @@ export interface Proof {
  * was wrong, and recorded; RATE_LIMITED; SERVER_BUSY.
  */
 export async function provePassword(
-  options: AuthOptions,
+  options: ProofOptions,
   { email, password, find }: Proof,
   ctx: HandlerContext,
 ): Promise<User> {
@@ -49,7 +64,7 @@ export async function provePassword(
 
 /** What shows that the person has been here before: their session, or the cookie of their browser. */
 async function deviceOf(
-  { keys, secureCookies, now }: AuthOptions,
+  { keys, secureCookies, now }: ProofOptions,
   { email: account, find }: Pick<Proof, "email" | "find">,
   ctx: HandlerContext,
 ): Promise<string | undefined> {

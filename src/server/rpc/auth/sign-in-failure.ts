@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { faultOfEmail } from "../../../auth/names.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { People } from "../../../storage/accounts/people.ts";
-import { deed, type Sources } from "../caller.ts";
+import { deed, type Sources } from "../engine/caller.ts";
 
 interface FailureOptions extends Sources {
   readonly accounts: Pick<People, "recordFailedSignIn">;

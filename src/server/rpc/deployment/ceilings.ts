@@ -10,7 +10,7 @@ import {
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../../deployments/environment.ts";
 import { problem } from "../../../errors.ts";
 import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
-import type { Secrets } from "../../../storage/hosting/secrets.ts";
+import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
 /**
  * The settings of a new revision. What nobody has chosen is as high as the
@@ -46,7 +46,7 @@ export interface RequestedEnvironment {
 
 /** Throws LIMIT_REACHED for more than a process can be started with, what stays as it is included. */
 export async function checkEnvironment(
-  hosting: Pick<Secrets, "getSecrets">,
+  hosting: Pick<SecretStorage, "getSecrets">,
   before: DeploymentRecord | undefined,
   { env = before?.settings.env ?? {}, secrets = {}, removeSecrets = [] }: RequestedEnvironment,
 ): Promise<void> {

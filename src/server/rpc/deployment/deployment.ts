@@ -12,11 +12,11 @@ import type {
   Organizations,
   SettingsUpdate,
 } from "../../../storage/accounts/organizations.ts";
-import type { Hosting } from "../../../storage/hosting/hosting.ts";
-import { deed, type Member, memberOf, type Sources } from "../caller.ts";
+import type { HostingStorage } from "../../../storage/hosting/hosting.ts";
+import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
-import { type UploadOptions, uploadFile } from "../upload.ts";
+import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { invalidField, refuse, violationsOf } from "../violations.ts";
 import { checkCeilings, checkEnvironment } from "./ceilings.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
@@ -40,20 +40,20 @@ const CHANGEABLE = [
   ...SETTINGS.map((name) => `settings.${name}` as const),
 ] as const;
 
-export interface DeploymentOptions
+export interface DeploymentServiceOptions
   extends Sources,
-    UploadOptions,
+    UploadFileOptions,
     RevisionOptions,
     DeploymentLogsOptions {
   readonly accounts: Organizations;
-  readonly hosting: Hosting;
+  readonly hosting: HostingStorage;
   /** Where a deployment is called. */
   readonly urlOf: (deployment: DeploymentRecord) => string;
 }
 
 /** DeploymentService over the accounts and what is hosted. */
 export function deploymentService(
-  options: DeploymentOptions,
+  options: DeploymentServiceOptions,
 ): Partial<ServiceImpl<typeof DeploymentService>> {
   const { accounts, hosting, newId, now, urlOf, ceilings } = options;
 

@@ -8,9 +8,9 @@ import {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
-import type { DeploymentKey } from "../../../storage/hosting/hosting.ts";
+import type { DeploymentKey } from "../../../storage/hosting/deployment-key.ts";
 import type { LogLine, Logs } from "../../../storage/hosting/logs.ts";
-import { memberOf } from "../caller.ts";
+import { memberOf } from "../engine/caller.ts";
 import { toLogMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";
 

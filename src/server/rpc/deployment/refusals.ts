@@ -2,7 +2,7 @@
 import { faultOfName } from "../../../auth/names.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
-import type { Member } from "../caller.ts";
+import type { Member } from "../engine/caller.ts";
 import { invalidField } from "../violations.ts";
 
 /** Throws DEPLOYMENT_NOT_FOUND. */

@@ -16,8 +16,8 @@ import { problem } from "../../../errors.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { ArtifactFiles } from "../../../storage/hosting/files.ts";
 import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.ts";
-import type { Secrets } from "../../../storage/hosting/secrets.ts";
-import { deed, type Member, memberOf, type Sources } from "../caller.ts";
+import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
+import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, KEPT_MS } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
@@ -44,7 +44,7 @@ const MAX_TRIES = 5;
 export interface RevisionOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<
-    Revisions & ArtifactFiles & Secrets,
+    Revisions & ArtifactFiles & SecretStorage,
     "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
   >;
   readonly keys: KeyRing;

@@ -1,7 +1,7 @@
 /** What requests say of how a deployment runs. */
 import type { DeploymentSettings } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { variableFault } from "../../../deployments/environment.ts";
-import type { Violation } from "../../../errors.ts";
+import type { FieldViolation } from "../../../errors.ts";
 import { MIN_MEMORY_BYTES } from "../../../pool/limits.ts";
 import type { SettingsUpdate } from "../../../storage/accounts/organizations.ts";
 import { refuse } from "../violations.ts";
@@ -22,7 +22,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
   };
 }
 
-function faultsOfMemory(memoryMib: number | undefined): Violation[] {
+function faultsOfMemory(memoryMib: number | undefined): FieldViolation[] {
   const least = MIN_MEMORY_BYTES / 1024 ** 2;
   return memoryMib !== undefined && memoryMib < least
     ? [
@@ -38,7 +38,7 @@ function faultsOfMemory(memoryMib: number | undefined): Violation[] {
 export function faultsOfEnvironment(
   field: string,
   variables: { readonly [name: string]: string },
-): Violation[] {
+): FieldViolation[] {
   return Object.entries(variables).flatMap(([name, value]) => {
     const description =
       variableFault(name) ??

@@ -16,7 +16,7 @@ type AnyRequest = UnaryRequest | StreamRequest;
  * seldom is made when it is. It keeps the request with its message, and its
  * members cannot be spread into another object.
  */
-export class CallContext implements HandlerContext {
+export class RpcContext implements HandlerContext {
   readonly #req: AnyRequest;
   readonly #deadlineMs: number | undefined;
   #responseHeader: Headers | undefined;
@@ -78,12 +78,12 @@ export class CallContext implements HandlerContext {
 }
 
 /** The answer to a unary call, with the headers of its context; not to be spread, either. */
-export class UnaryAnswer implements UnaryResponse {
+export class RpcAnswer implements UnaryResponse {
   readonly stream = false;
   readonly message: Message;
-  readonly #context: CallContext;
+  readonly #context: RpcContext;
 
-  constructor(message: Message, context: CallContext) {
+  constructor(message: Message, context: RpcContext) {
     this.message = message;
     this.#context = context;
   }

@@ -20,7 +20,7 @@ import {
   type UnaryRequest,
 } from "@connectrpc/connect";
 import { type Problem, problem } from "../../../errors.ts";
-import { CallContext, UnaryAnswer } from "./call-context.ts";
+import { RpcAnswer, RpcContext } from "./call-context.ts";
 import type { Scope } from "./scope.ts";
 
 /** The scope goes with a request, also where interceptors hand on a changed copy of it. */
@@ -53,7 +53,7 @@ export function createInnermost(
       return (req) => {
         // The invoker has made one, and interceptors hand it on.
         const scope = scopeOf(req) as Scope;
-        const context = new CallContext(req, scope.deadlineMs);
+        const context = new RpcContext(req, scope.deadlineMs);
         const failed = (thrown: unknown): never => {
           const found = scope.failure(thrown);
           scope.ended(found);
@@ -67,7 +67,7 @@ export function createInnermost(
             return failed(thrown);
           }
           scope.ended(undefined);
-          return new UnaryAnswer(message, context);
+          return new RpcAnswer(message, context);
         };
         const output = call((req as UnaryRequest).message, context);
         const answer =
@@ -81,7 +81,7 @@ export function createInnermost(
     case "server_streaming": {
       const call = (own as ServerStreaming).bind(implementation);
       return async (req) => {
-        const context = new CallContext(req, scopeOf(req)?.deadlineMs);
+        const context = new RpcContext(req, scopeOf(req)?.deadlineMs);
         const input = await single((req as StreamRequest).message);
         return {
           stream: true,

@@ -57,7 +57,7 @@ export function register<S extends DescService>(
 }
 
 /** What a call brings with it besides its message. Everything may be left out. */
-export interface CallOptions {
+export interface InvokeOptions {
   /** Headers of the request, as Node gives them or ready. */
   readonly header?: IncomingHttpHeaders | Headers;
   /** Aborts when the caller is gone. */
@@ -93,13 +93,13 @@ export interface Invoker {
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     message: MessageShape<I>,
-    options?: CallOptions,
+    options?: InvokeOptions,
   ): Promise<UnaryResult<O>>;
   /** Errors come out of the iteration. Leaving the iteration ends the call. */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     message: MessageShape<I>,
-    options?: CallOptions,
+    options?: InvokeOptions,
   ): StreamResult<O>;
 }
 
@@ -131,7 +131,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
     return chain;
   };
 
-  function unary(method: DescMethodUnary, message: Message, options: CallOptions = {}) {
+  function unary(method: DescMethodUnary, message: Message, options: InvokeOptions = {}) {
     const scope = new Scope(options.signal, options.timeoutMs);
     try {
       const req = requestOf(method, options, { scope, stream: false, message });
@@ -144,7 +144,11 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
     }
   }
 
-  function stream(method: DescMethodServerStreaming, message: Message, options: CallOptions = {}) {
+  function stream(
+    method: DescMethodServerStreaming,
+    message: Message,
+    options: InvokeOptions = {},
+  ) {
     const open = () => new Scope(options.signal, options.timeoutMs);
     return new StreamCall(open, async (scope) => {
       const req = requestOf(method, options, { scope, stream: true, message: once(message) });
@@ -172,7 +176,7 @@ function limited<Answer>(call: Promise<Answer>, scope: Scope): Promise<Answer> {
 /** What the interceptors see. */
 function requestOf(
   method: DescMethod,
-  options: CallOptions,
+  options: InvokeOptions,
   {
     scope,
     stream,

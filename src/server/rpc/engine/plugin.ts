@@ -18,9 +18,9 @@ import { boundedChunks } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
-import { arrivalOf } from "../caller.ts";
-import { createErrorsInterceptor, type ReportProblem } from "../interceptors/errors.ts";
+import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
+import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 
 export interface RpcOptions {

@@ -12,6 +12,7 @@ import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { authorize } from "../../../auth/permissions.ts";
 import { problem } from "../../../errors.ts";
 import { isCrossSite, isSafe } from "../../http/cross-site.ts";
+import { type AccessOf, isInOrganization } from "../engine/access.ts";
 import {
   type Caller,
   callerOf,
@@ -19,8 +20,7 @@ import {
   memberIn,
   organizationNotFound,
   setMember,
-} from "../caller.ts";
-import { type AccessOf, isInOrganization } from "../engine/access.ts";
+} from "../engine/caller.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
 
 export interface AuthorizeOptions {

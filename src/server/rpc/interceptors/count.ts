@@ -14,9 +14,9 @@ import type {
   StreamResponse,
 } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
-import { arrivalOf } from "../caller.ts";
+import { arrivalOf } from "../engine/caller.ts";
 import { scopeOf } from "../engine/innermost.ts";
 import type { EndListener } from "../engine/scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
@@ -25,13 +25,13 @@ type Next = ReturnType<Interceptor>;
 
 /** A call until it is counted. */
 class CountedCall implements EndListener {
-  readonly #hosted: HostedDeployment;
+  readonly #deployment: Deployment;
   readonly #values: ContextValues;
   /** As the caller wrote it. */
   endpoint: string;
 
-  constructor(hosted: HostedDeployment, values: ContextValues, endpoint: string) {
-    this.#hosted = hosted;
+  constructor(deployment: Deployment, values: ContextValues, endpoint: string) {
+    this.#deployment = deployment;
     this.#values = values;
     this.endpoint = endpoint;
   }
@@ -43,23 +43,23 @@ class CountedCall implements EndListener {
   count(code: string): void {
     const { protocol, atMs } = arrivalOf(this.#values);
     const seconds = (performance.now() - atMs) / 1_000;
-    const endpoint = this.#hosted.find(this.endpoint)?.name ?? "";
-    this.#hosted.metrics?.requestFinished(endpoint, { protocol, code, seconds });
+    const endpoint = this.#deployment.find(this.endpoint)?.name ?? "";
+    this.#deployment.metrics?.requestFinished(endpoint, { protocol, code, seconds });
   }
 }
 
 /** To stand behind what finds the deployment and lets the caller in. */
 export function createCountInterceptor(): Interceptor {
   return (next) => (req) => {
-    const hosted = runningDeployment(req.contextValues);
-    if (hosted?.metrics === undefined) {
+    const deployment = runningDeployment(req.contextValues);
+    if (deployment?.metrics === undefined) {
       return next(req);
     }
     const values = req.contextValues;
     if (req.stream) {
-      return countStream(next, req, new CountedCall(hosted, values, ""));
+      return countStream(next, req, new CountedCall(deployment, values, ""));
     }
-    const call = new CountedCall(hosted, values, namedEndpoint(req.message));
+    const call = new CountedCall(deployment, values, namedEndpoint(req.message));
     const scope = scopeOf(req);
     if (scope) {
       scope.listener = call;
@@ -88,12 +88,12 @@ function tellOf(answer: ReturnType<Next>, listener: EndListener): void {
 }
 
 /** Undefined where there is none, or none that runs here, which the method itself will say. */
-function runningDeployment(values: ContextValues): HostedDeployment | undefined {
+function runningDeployment(values: ContextValues): Deployment | undefined {
   if (!isLocated(values)) {
     return undefined;
   }
   try {
-    return locatedOf({ values }).hosted();
+    return locatedOf({ values }).deployment();
   } catch {
     return undefined;
   }

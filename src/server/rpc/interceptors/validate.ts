@@ -12,7 +12,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation as RuleViolation } from "@bufbuild/protovalidate";
 import type { Interceptor, StreamRequest } from "@connectrpc/connect";
-import { problem, type Violation } from "../../../errors.ts";
+import { type FieldViolation, problem } from "../../../errors.ts";
 import { compilePrecheck, type Precheck } from "./precheck.ts";
 
 /** Errors: REQUEST_INVALID with one violation for each rule that is broken. */
@@ -67,11 +67,11 @@ function invalid(broken: readonly RuleViolation[]): Error {
   return problem("REQUEST_INVALID", message, { violations });
 }
 
-function sentence({ field, description }: Violation): string {
+function sentence({ field, description }: FieldViolation): string {
   return field === "" ? description : `${field}: ${description}`;
 }
 
-function describe({ field, message }: RuleViolation): Violation {
+function describe({ field, message }: RuleViolation): FieldViolation {
   return { field: dotted(pathToString(field)), description: message };
 }
 

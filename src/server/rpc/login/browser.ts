@@ -2,18 +2,24 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import { createCode, digestCode, isCode } from "../../../auth/codes.ts";
-import type { RedeemOutcome } from "../../../storage/accounts/logins.ts";
-import { actorOf, callerOf, deed, memberIn } from "../caller.ts";
+import type { FailureLimiter } from "../../../auth/failures.ts";
+import type { Logins, RedeemOutcome } from "../../../storage/accounts/logins.ts";
+import { actorOf, callerOf, deed, memberIn } from "../engine/caller.ts";
 import { tooManyTokens } from "../token/visible.ts";
-import type { LoginOptions } from "./login.ts";
 import { challengeOf, checkAuthorization } from "./request.ts";
-import { loginInvalid, loginResponse, newLoginToken } from "./token.ts";
+import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
 /** The browser carries the code to the program at once. */
 const CODE_LIFETIME_MS = 60_000;
 
+export interface BrowserLoginOptions extends LoginTokenOptions {
+  readonly accounts: Pick<Logins, "createLoginCode" | "redeemLoginCode">;
+  /** Limits codes that are not right, by address. */
+  readonly limiter: FailureLimiter;
+}
+
 export function browserLoginHandlers(
-  options: LoginOptions,
+  options: BrowserLoginOptions,
 ): Pick<ServiceImpl<typeof LoginService>, "authorizeLogin" | "redeemLogin"> {
   const { accounts, limiter, now } = options;
   return {

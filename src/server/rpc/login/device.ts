@@ -9,14 +9,15 @@ import {
   isCode,
   normalizeUserCode,
 } from "../../../auth/codes.ts";
+import type { FailureLimiter } from "../../../auth/failures.ts";
+import type { KeyRing } from "../../../auth/keys.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Logins } from "../../../storage/accounts/logins.ts";
-import { actorOf, callerOf, deed, memberIn } from "../caller.ts";
+import { actorOf, callerOf, deed, memberIn } from "../engine/caller.ts";
 import { tooManyTokens } from "../token/visible.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import type { LoginOptions } from "./login.ts";
 import { faultOfHostName } from "./request.ts";
-import { loginInvalid, loginResponse, newLoginToken } from "./token.ts";
+import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
 /** RFC 8628 leaves the times to the server; these are those of most. */
 const LIFETIME_MS = 10 * 60_000;
@@ -31,8 +32,22 @@ type DeviceMethods =
   | "answerDeviceLogin"
   | "redeemDeviceLogin";
 
+export interface DeviceLoginOptions extends LoginTokenOptions {
+  readonly accounts: Pick<
+    Logins,
+    "createDeviceLogin" | "findDeviceLogin" | "answerDeviceLogin" | "redeemDeviceLogin"
+  >;
+  readonly keys: Pick<KeyRing, "digest" | "digestUserCode" | "seal">;
+  /** Limits codes that are not right, by address. */
+  readonly limiter: FailureLimiter;
+  /** Limits device logins that are begun, by address: anyone may begin one. */
+  readonly startLimiter: FailureLimiter;
+  /** Where people reach the platform, without a slash at the end. */
+  readonly publicUrl: string;
+}
+
 export function deviceLoginHandlers(
-  options: LoginOptions,
+  options: DeviceLoginOptions,
 ): Pick<ServiceImpl<typeof LoginService>, DeviceMethods> {
   const { accounts, keys, limiter, startLimiter, publicUrl, now } = options;
 

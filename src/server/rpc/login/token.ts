@@ -1,16 +1,21 @@
 /** The token that ends a login. */
 import type { HandlerContext } from "@connectrpc/connect";
+import type { KeyRing } from "../../../auth/keys.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { LoginToken, RedeemOutcome } from "../../../storage/accounts/logins.ts";
+import type { Sources } from "../engine/caller.ts";
 import { toTokenMessage } from "../token/messages.ts";
 import { newSecret } from "../token/secret.ts";
 import { MAX_PERSONAL_TOKENS, MAX_TOKENS } from "../token/visible.ts";
-import type { LoginOptions } from "./login.ts";
 
 const TOKEN_LIFETIME_MS = 90 * 24 * 3_600_000;
 
+export interface LoginTokenOptions extends Sources {
+  readonly keys: Pick<KeyRing, "digest" | "seal">;
+}
+
 /** What is given for a code that is right: a value, and the token as it is kept. */
-export function newLoginToken({ keys, now, newId }: Pick<LoginOptions, "keys" | "now" | "newId">): {
+export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
   readonly value: string;
   readonly token: LoginToken;
 } {

@@ -7,14 +7,14 @@ import {
 import { createCode, digestCode } from "../../../auth/codes.ts";
 import { checkMadeByPerson } from "../../../auth/grants.ts";
 import { faultOfEmail, normalizeEmail } from "../../../auth/names.ts";
-import type { Role } from "../../../auth/principal.ts";
 import { type Problem, problem } from "../../../errors.ts";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import type { Role } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
-import { callerOf, deed, type Member, memberIn, memberOf } from "../caller.ts";
+import { callerOf, deed, type Member, memberIn, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { toInvitationMessage, toMemberMessage } from "./messages.ts";
-import type { OrganizationOptions } from "./organization.ts";
 
 const MAX_INVITATIONS = 1_000;
 const INVITATION_LIFETIME_MS = 7 * 24 * 3_600_000;
@@ -28,8 +28,22 @@ type MemberMethods =
   | "removeMember"
   | "leaveOrganization";
 
+export interface MemberOptions extends Sources {
+  readonly accounts: Pick<
+    Organizations,
+    | "listMembers"
+    | "changeRole"
+    | "removeMember"
+    | "invite"
+    | "listInvitations"
+    | "deleteInvitation"
+  >;
+  /** Where people reach the platform, without a slash at the end. */
+  readonly publicUrl: string;
+}
+
 export function memberHandlers(
-  options: OrganizationOptions,
+  options: MemberOptions,
 ): Pick<ServiceImpl<typeof OrganizationService>, MemberMethods> {
   const { accounts, now, newId, publicUrl } = options;
 

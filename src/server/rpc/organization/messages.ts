@@ -8,13 +8,13 @@ import {
   type OrganizationSchema,
   Role as RoleWord,
 } from "../../../../gen/tessera/v1/organization_pb.js";
-import type { Role } from "../../../auth/principal.ts";
 import type {
   AuditRecord,
   InvitationRecord,
   MemberRecord,
   OrganizationRecord,
 } from "../../../storage/accounts/organizations.ts";
+import type { Role } from "../../../storage/accounts/people.ts";
 
 export const ROLE = { admin: RoleWord.ADMIN, member: RoleWord.MEMBER } as const;
 

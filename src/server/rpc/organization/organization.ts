@@ -15,38 +15,27 @@ import {
   memberIn,
   memberOf,
   organizationNotFound,
-  type Sources,
-} from "../caller.ts";
+} from "../engine/caller.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { memberHandlers } from "./member.ts";
+import { type MemberOptions, memberHandlers } from "./member.ts";
 import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
 
 /** A person who belongs to so many creates no more: names are for everyone. */
 const MAX_ORGANIZATIONS = 100;
 
-export interface OrganizationOptions extends Sources {
-  readonly accounts: Pick<
-    Organizations,
-    | "createOrganization"
-    | "findOrganization"
-    | "updateOrganization"
-    | "listMembers"
-    | "changeRole"
-    | "removeMember"
-    | "invite"
-    | "listInvitations"
-    | "deleteInvitation"
-    | "listAuditEvents"
-  >;
-  /** Where people reach the platform, without a slash at the end. */
-  readonly publicUrl: string;
+export interface OrganizationServiceOptions extends MemberOptions {
+  readonly accounts: MemberOptions["accounts"] &
+    Pick<
+      Organizations,
+      "createOrganization" | "findOrganization" | "updateOrganization" | "listAuditEvents"
+    >;
 }
 
 /** OrganizationService over the accounts. */
 export function organizationService(
-  options: OrganizationOptions,
+  options: OrganizationServiceOptions,
 ): Partial<ServiceImpl<typeof OrganizationService>> {
   const { accounts, newId } = options;
 

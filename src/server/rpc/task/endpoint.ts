@@ -6,7 +6,7 @@ import {
   type EndpointService,
 } from "../../../../gen/tessera/v1/endpoint_pb.js";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
-import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
 import type { FoundEndpoint } from "../../../deployments/revision.ts";
 import { problem, toProblem } from "../../../errors.ts";
 import type { Origin } from "../../../tracing/context.ts";
@@ -92,7 +92,7 @@ async function call(
 
 /** What is called, and by which request. */
 interface Called {
-  readonly deployment: HostedDeployment;
+  readonly deployment: Deployment;
   readonly endpoint: FoundEndpoint;
   readonly origin: Origin;
 }

@@ -3,11 +3,11 @@
 import type { FileKeeper } from "../../../files/keeper.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { Submitted } from "../../../queue/submission.ts";
-import type { Input } from "../../../service/input/arguments.ts";
+import type { CallInput } from "../../../service/input/arguments.ts";
 import type { StreamedBodies } from "../../http/streamed.ts";
 
 /** What the caller sent: in the message, or beside it. */
-export function inputOf(input: Input, bodies: StreamedBodies | undefined): Input {
+export function inputOf(input: CallInput, bodies: StreamedBodies | undefined): CallInput {
   const streamed = bodies?.request;
   return streamed ? { case: "stream", value: streamed } : input;
 }

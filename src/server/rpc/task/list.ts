@@ -1,7 +1,7 @@
 /** ListTasks: pages of a deployment's tasks, newest first. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ListTasksRequest } from "../../../../gen/tessera/v1/task_pb.js";
-import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
 import type { TaskListing } from "../../../storage/storage.ts";
 import { idBoundary, isTaskId } from "../../../tasks/id.ts";
 import type { Task, TaskStatus } from "../../../tasks/task.ts";
@@ -22,7 +22,7 @@ const WORDS = new Map<number, TaskStatus>(
 );
 
 /** One page. Rejects with REQUEST_INVALID for a token that is not of this list. */
-export async function listTasks({ name, queue }: HostedDeployment, req: ListTasksRequest) {
+export async function listTasks({ name, queue }: Deployment, req: ListTasksRequest) {
   const filter = filterOf(req);
   const tokens = new PageTokens({
     method: "ListTasks",

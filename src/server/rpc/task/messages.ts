@@ -15,11 +15,16 @@ import {
 } from "../../../../gen/tessera/v1/task_pb.js";
 import type { EndpointManifest } from "../../../protocol/manifest.ts";
 import type { Payload } from "../../../protocol/messages.ts";
-import type { QueuePlace } from "../../../queue/position.ts";
+import type { QueuePosition } from "../../../queue/position.ts";
 import { outputBody } from "../../../service/output.ts";
 import type { TaskEvent, TaskEventBody } from "../../../tasks/event.ts";
 import type { Task, TaskFailure } from "../../../tasks/task.ts";
-import { type ResultOptions, resultMessage, toStoredResult, valueMessage } from "./stored.ts";
+import {
+  type ResultMessageOptions,
+  resultMessage,
+  toStoredResult,
+  valueMessage,
+} from "./stored.ts";
 
 export const STATUS = {
   queued: TaskStatus.QUEUED,
@@ -42,7 +47,7 @@ export function milliseconds(span: Duration | undefined): number {
 }
 
 /** @param deployment what it belongs to, `organization/name`; tasks are stored under its id. */
-export function toTaskMessage(task: Task, deployment: string, place?: QueuePlace): TaskMessage {
+export function toTaskMessage(task: Task, deployment: string, place?: QueuePosition): TaskMessage {
   // Written out: `create` walks over its description, and nothing is told as often as this.
   return {
     $typeName: "tessera.v1.Task",
@@ -118,7 +123,7 @@ function toEventBody(body: TaskEventBody) {
 export function toResultMessage(
   result: Payload,
   endpoint: EndpointManifest | undefined,
-  options: ResultOptions,
+  options: ResultMessageOptions,
 ): TaskResult | Promise<TaskResult> {
   const output = outputBody(result, endpoint);
   if ("blob" in output) {

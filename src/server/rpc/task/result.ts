@@ -2,13 +2,13 @@
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
-import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
 import { problem } from "../../../errors.ts";
 import type { FinishedTask } from "../../../queue/recent.ts";
 import { notFinished } from "../../../queue/refusals.ts";
 import type { Task } from "../../../tasks/task.ts";
 import { toResultMessage } from "./messages.ts";
-import type { ResultOptions } from "./stored.ts";
+import type { ResultMessageOptions } from "./stored.ts";
 
 /**
  * The result of a task that succeeded, a promise only where it has to be read
@@ -16,8 +16,8 @@ import type { ResultOptions } from "./stored.ts";
  */
 export function answer(
   finished: FinishedTask,
-  deployment: HostedDeployment,
-  { format, bodies }: Pick<ResultOptions, "format" | "bodies">,
+  deployment: Deployment,
+  { format, bodies }: Pick<ResultMessageOptions, "format" | "bodies">,
 ): TaskResult | Promise<TaskResult> {
   const { task, result } = finished;
   switch (task.status) {

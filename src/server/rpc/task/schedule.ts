@@ -1,7 +1,7 @@
 /** When a call may be started, and before which others: what SubmitTask and SubmitTasks check alike. */
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { problem } from "../../../errors.ts";
-import type { SubmitOptions } from "../../../queue/submission.ts";
+import type { SubmissionOptions } from "../../../queue/submission.ts";
 
 const MAX_PRIORITY = 100;
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ const AT_ONCE = Object.freeze({});
 export function scheduleOf(
   fields: ScheduleFields,
   nowMs: number,
-): Pick<SubmitOptions, "priority" | "runAtMs" | "startByMs"> {
+): Pick<SubmissionOptions, "priority" | "runAtMs" | "startByMs"> {
   const { priority, runAt, delay, startBy, startWithin } = fields;
   if ((priority ?? runAt ?? delay ?? startBy ?? startWithin) === undefined) {
     return AT_ONCE;

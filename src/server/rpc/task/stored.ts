@@ -21,7 +21,7 @@ import type { StreamedBodies } from "../../http/streamed.ts";
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** How a result is answered. */
-export interface ResultOptions {
+export interface ResultMessageOptions {
   readonly format: ResultFormat;
   readonly keeper: FileKeeper;
   /** Absent where the face cannot stream. */
@@ -50,7 +50,7 @@ export function resultMessage(
 export async function toStoredResult(
   result: Payload,
   file: StoredFile,
-  { format, keeper, bodies, temporary = false, path = "its path" }: ResultOptions,
+  { format, keeper, bodies, temporary = false, path = "its path" }: ResultMessageOptions,
 ): Promise<TaskResult> {
   const { blob } = file;
   const done = (): void => {

@@ -11,11 +11,11 @@ import {
   SubmittedTaskSchema,
   type TaskService,
 } from "../../../../gen/tessera/v1/task_pb.js";
-import type { HostedDeployment } from "../../../deployments/deployment.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
 import { Problem, toProblem } from "../../../errors.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { Submission, Submitted } from "../../../queue/submission.ts";
-import type { Input } from "../../../service/input/arguments.ts";
+import type { CallInput } from "../../../service/input/arguments.ts";
 import { isFinal } from "../../../tasks/task.ts";
 import type { Origin } from "../../../tracing/context.ts";
 import { type StreamedBodies, streamedBodies } from "../../http/streamed.ts";
@@ -86,13 +86,13 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
 /** A call as both requests carry it. */
 interface CallFields extends ScheduleFields {
   readonly endpoint: string;
-  readonly input: Input;
+  readonly input: CallInput;
   readonly idempotencyKey: string;
 }
 
 /** Checks a call; throws, or rejects where it has files, with what is wrong with it. */
 function read(
-  deployment: HostedDeployment,
+  deployment: Deployment,
   call: CallFields,
   { origin, bodies }: { readonly origin: Origin; readonly bodies?: StreamedBodies | undefined },
 ): Submission | Promise<Submission> {
@@ -111,7 +111,7 @@ function read(
 
 /** Checks calls, each by itself. */
 async function readAll(
-  deployment: HostedDeployment,
+  deployment: Deployment,
   calls: readonly CallFields[],
   origin: Origin,
 ): Promise<(Submission | Problem)[]> {

@@ -8,7 +8,7 @@ import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { TokenKind as Kind, Tokens } from "../../../storage/accounts/tokens.ts";
 import { isTaskId } from "../../../tasks/id.ts";
-import { callerOf, deed, memberIn, memberOf, type Sources } from "../caller.ts";
+import { callerOf, deed, memberIn, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { milliseconds } from "../task/messages.ts";
 import { newTokenFields } from "./fields.ts";

@@ -3,7 +3,7 @@ import { checkNoClimbingUpdate } from "../../../auth/grants.ts";
 import { checkTokenFields } from "../../../auth/token-rules.ts";
 import { problem } from "../../../errors.ts";
 import type { TokenFields, TokenRecord, Tokens } from "../../../storage/accounts/tokens.ts";
-import { deed, type Member, type Sources } from "../caller.ts";
+import { deed, type Member, type Sources } from "../engine/caller.ts";
 import { changedFields } from "../mask.ts";
 import { invalidField } from "../violations.ts";
 import { CHANGEABLE, changedTokenFields, fieldsOf } from "./fields.ts";
@@ -12,7 +12,7 @@ import { findOwnToken, refusal, tokenNotFound } from "./visible.ts";
 /** How often a token is read again because somebody else has changed it in between. */
 const MAX_ATTEMPTS = 5;
 
-export interface TokenUpdate {
+export interface TokenUpdateCall {
   readonly member: Member;
   readonly req: UpdateTokenRequest;
 }
@@ -24,7 +24,7 @@ export interface TokenUpdate {
  */
 export async function updateToken(
   options: Sources & { readonly accounts: Pick<Tokens, "getToken" | "updateToken"> },
-  { member, req: { token: message, updateMask: mask } }: TokenUpdate,
+  { member, req: { token: message, updateMask: mask } }: TokenUpdateCall,
 ): Promise<TokenRecord> {
   const { accounts, now } = options;
   const { principal, organizationId, organization, by } = member;

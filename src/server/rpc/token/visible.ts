@@ -3,7 +3,7 @@ import { checkTokenOwner } from "../../../auth/grants.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { TokenRecord, Tokens } from "../../../storage/accounts/tokens.ts";
 import { isTaskId } from "../../../tasks/id.ts";
-import type { Member } from "../caller.ts";
+import type { Member } from "../engine/caller.ts";
 
 /** Of one organization: what a program that makes one each minute reaches in a week. */
 export const MAX_TOKENS = 10_000;

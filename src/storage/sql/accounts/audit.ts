@@ -1,5 +1,7 @@
-import type { Accounts, Deed, Page } from "../../accounts/accounts.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { Deed } from "../../accounts/deed.ts";
 import type { AuditRecord } from "../../accounts/organizations.ts";
+import type { Page } from "../../accounts/page.ts";
 import { type Operation, query } from "../operation.ts";
 import { toPage } from "./rows.ts";
 

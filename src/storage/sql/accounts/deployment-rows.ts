@@ -1,5 +1,5 @@
 /** Deployments as rows; whoever writes one holds the organization's lock. */
-import type { Deed } from "../../accounts/accounts.ts";
+import type { Deed } from "../../accounts/deed.ts";
 import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
 

@@ -1,4 +1,5 @@
-import type { Accounts, Deed } from "../../accounts/accounts.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { Deed } from "../../accounts/deed.ts";
 import type { LoginToken, RedeemOutcome } from "../../accounts/logins.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";

@@ -1,5 +1,6 @@
-import type { Accounts, Page } from "../../accounts/accounts.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
 import type { OrganizationRecord, Organizations } from "../../accounts/organizations.ts";
+import type { Page } from "../../accounts/page.ts";
 import type { Role } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";

@@ -1,6 +1,7 @@
 /** How the rows that several operations read become records of the port. */
-import type { Page } from "../../accounts/accounts.ts";
+
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
+import type { Page } from "../../accounts/page.ts";
 
 export interface OrganizationRow {
   readonly organization_id: string;

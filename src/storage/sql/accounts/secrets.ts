@@ -8,7 +8,7 @@
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
 import type { NewSecret, TokenKind, TokenRecord } from "../../accounts/tokens.ts";
-import { type Operation, query, type ResultOf } from "../operation.ts";
+import { type MethodResult, type Operation, query } from "../operation.ts";
 import { record, recordEverywhere } from "./audit.ts";
 import { announce } from "./changes.ts";
 import { lockOrganization } from "./locks.ts";
@@ -110,7 +110,7 @@ interface SealedRow {
 export function* listSealed({
   limit,
   after = "",
-}: Parameters<Accounts["listSealed"]>[0]): Operation<ResultOf<Accounts, "listSealed">> {
+}: Parameters<Accounts["listSealed"]>[0]): Operation<MethodResult<Accounts, "listSealed">> {
   const rows = yield* query<SealedRow>(
     `SELECT organization_id, token_id, digest, sealed FROM token_secrets
      WHERE sealed IS NOT NULL AND digest > ? ORDER BY digest LIMIT ?`,

@@ -1,5 +1,7 @@
-import type { Accounts, Deed, Page } from "../../accounts/accounts.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
+import type { Deed } from "../../accounts/deed.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
+import type { Page } from "../../accounts/page.ts";
 import type {
   NewSecret,
   TokenFields,

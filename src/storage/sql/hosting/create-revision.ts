@@ -1,5 +1,5 @@
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { Revisions } from "../../hosting/revisions.ts";
 import { record } from "../accounts/audit.ts";
 import { announce } from "../accounts/changes.ts";
@@ -18,7 +18,7 @@ import { addArtifact } from "./artifacts.ts";
 import { addRevision } from "./revisions.ts";
 import { secretNames, storeSecrets } from "./secrets.ts";
 
-type Requested = Parameters<Hosting["createRevision"]>[0];
+type Requested = Parameters<HostingStorage["createRevision"]>[0];
 type Answer = Awaited<ReturnType<Revisions["createRevision"]>>;
 
 /** Everything that can be refused is, before anything is written. */

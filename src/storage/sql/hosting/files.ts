@@ -1,5 +1,5 @@
 import type { ArtifactFiles } from "../../hosting/files.ts";
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { ArtifactFile } from "../../hosting/revisions.ts";
 import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
@@ -9,7 +9,7 @@ export function* findMissingFiles({
   organizationId,
   sha256,
   keptUntilMs,
-}: Parameters<Hosting["findMissingFiles"]>[0]): Operation<string[]> {
+}: Parameters<HostingStorage["findMissingFiles"]>[0]): Operation<string[]> {
   yield* lockOrganization(organizationId);
   const missing = new Set(sha256);
   for (const piece of digestPieces([...missing])) {
@@ -42,7 +42,7 @@ export function* registerFile({
   sizeBytes,
   keptUntilMs,
   maxBytes,
-}: Parameters<Hosting["registerFile"]>[0]): Operation<
+}: Parameters<HostingStorage["registerFile"]>[0]): Operation<
   Awaited<ReturnType<ArtifactFiles["registerFile"]>>
 > {
   yield* lockOrganization(organizationId);
@@ -93,7 +93,7 @@ export function* finishFile({
   organizationId,
   blobId,
   keptUntilMs,
-}: Parameters<Hosting["finishFile"]>[0]): Operation<
+}: Parameters<HostingStorage["finishFile"]>[0]): Operation<
   Awaited<ReturnType<ArtifactFiles["finishFile"]>>
 > {
   yield* lockOrganization(organizationId);
@@ -132,7 +132,7 @@ export function* abandonFile({
   organizationId,
   blobId,
   nowMs,
-}: Parameters<Hosting["abandonFile"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["abandonFile"]>[0]): Operation<void> {
   yield* lockOrganization(organizationId);
   yield* query(
     `UPDATE artifact_files SET delete_after_ms = ?
@@ -146,7 +146,7 @@ export function* abandonFile({
 export function* listArtifactFiles({
   organizationId,
   digest,
-}: Parameters<Hosting["listArtifactFiles"]>[0]): Operation<
+}: Parameters<HostingStorage["listArtifactFiles"]>[0]): Operation<
   (ArtifactFile & { readonly blobId: string })[]
 > {
   const rows = yield* query<{ sha256: string; size_bytes: number; blob_id: string }>(
@@ -168,7 +168,7 @@ export function* takeUnusedFiles({
   nowMs,
   againMs,
   limit,
-}: Parameters<Hosting["takeUnusedFiles"]>[0]): Operation<
+}: Parameters<HostingStorage["takeUnusedFiles"]>[0]): Operation<
   Awaited<ReturnType<ArtifactFiles["takeUnusedFiles"]>>
 > {
   const [oldest] = yield* query<{ organization_id: string }>(
@@ -199,7 +199,7 @@ export function* takeUnusedFiles({
 export function* forgetFiles({
   organizationId,
   blobIds,
-}: Parameters<Hosting["forgetFiles"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["forgetFiles"]>[0]): Operation<void> {
   yield* lockOrganization(organizationId);
   for (const piece of digestPieces(blobIds)) {
     const rows = yield* query<{ size_bytes: number }>(

@@ -1,4 +1,4 @@
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { LogLine, Logs, NewLogLine } from "../../hosting/logs.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
@@ -17,7 +17,7 @@ export function* appendLogs({
   deploymentId,
   nodeId,
   lines,
-}: Parameters<Hosting["appendLogs"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["appendLogs"]>[0]): Operation<void> {
   const kept = lines.slice(-MAX_LINES);
   if (kept.length === 0) {
     return;
@@ -80,7 +80,7 @@ export function* readLogs({
   deploymentId,
   afterSequence,
   limit,
-}: Parameters<Hosting["readLogs"]>[0]): Operation<Awaited<ReturnType<Logs["readLogs"]>>> {
+}: Parameters<HostingStorage["readLogs"]>[0]): Operation<Awaited<ReturnType<Logs["readLogs"]>>> {
   const [counter] = yield* query<{ last_sequence: number }>(
     `SELECT last_sequence FROM deployment_log_sequences
      WHERE organization_id = ? AND deployment_id = ?`,

@@ -1,4 +1,5 @@
-import type { DeploymentKey, Hosting } from "../../hosting/hosting.ts";
+import type { DeploymentKey } from "../../hosting/deployment-key.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DeploymentReport, NodeRecord } from "../../hosting/nodes.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
@@ -12,7 +13,7 @@ export function* beat({
   url,
   nowMs,
   ttlMs,
-}: Parameters<Hosting["beat"]>[0]): Operation<number> {
+}: Parameters<HostingStorage["beat"]>[0]): Operation<number> {
   // What a statement sees of the row that it writes differs between databases: others are counted.
   const [row] = yield* query<{ others: number }>(
     `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
@@ -33,7 +34,7 @@ export function* beat({
 
 export function* listNodes({
   nowMs,
-}: Parameters<Hosting["listNodes"]>[0]): Operation<NodeRecord[]> {
+}: Parameters<HostingStorage["listNodes"]>[0]): Operation<NodeRecord[]> {
   const rows = yield* query<{ node_id: string; url: string | null; started_at_ms: number }>(
     `SELECT node_id, url, started_at_ms FROM nodes WHERE expires_at_ms > ?
      ORDER BY expires_at_ms DESC LIMIT ${MAX_NODES}`,
@@ -47,7 +48,7 @@ export function* listNodes({
   return nodes.sort((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
 }
 
-export function* endNode({ nodeId }: Parameters<Hosting["endNode"]>[0]): Operation<void> {
+export function* endNode({ nodeId }: Parameters<HostingStorage["endNode"]>[0]): Operation<void> {
   yield* query("DELETE FROM nodes WHERE node_id = ?", nodeId);
   yield* query("DELETE FROM deployment_reports WHERE node_id = ?", nodeId);
 }
@@ -61,7 +62,7 @@ function ordered<Key extends DeploymentKey>(keys: readonly Key[]): Key[] {
 export function* reportDeployments({
   nodeId,
   reports,
-}: Parameters<Hosting["reportDeployments"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["reportDeployments"]>[0]): Operation<void> {
   for (const report of ordered(reports)) {
     yield* query(
       `INSERT INTO deployment_reports (organization_id, deployment_id, node_id, status, reason,
@@ -87,7 +88,7 @@ export function* reportDeployments({
 export function* withdrawReports({
   nodeId,
   deployments,
-}: Parameters<Hosting["withdrawReports"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["withdrawReports"]>[0]): Operation<void> {
   for (const { organizationId, deploymentId } of ordered(deployments)) {
     yield* query(
       `DELETE FROM deployment_reports

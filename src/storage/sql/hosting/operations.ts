@@ -1,6 +1,7 @@
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
 import { createRevision } from "./create-revision.ts";
+import { getDesired, listDesired } from "./desired.ts";
 import {
   abandonFile,
   findMissingFiles,
@@ -10,7 +11,6 @@ import {
   registerFile,
   takeUnusedFiles,
 } from "./files.ts";
-import { getHosted, listHosted } from "./hosted.ts";
 import { appendLogs, readLogs } from "./logs.ts";
 import { beat, endNode, listNodes, reportDeployments, withdrawReports } from "./nodes.ts";
 import { pruneHosting } from "./prune.ts";
@@ -22,25 +22,25 @@ import { describeDeployments } from "./state.ts";
 export const SINGLE = {
   listRevisions,
   getIndex,
-  getHosted,
-  listHosted,
+  getDesired: getDesired,
+  listDesired: listDesired,
   getSecrets,
   listSealedSecrets,
   replaceSealedSecret,
   listArtifactFiles,
   beat,
   listNodes,
-} as const satisfies Partial<OperationsOf<Hosting>>;
+} as const satisfies Partial<OperationsOf<HostingStorage>>;
 
 /** Operations whose `nowMs` is for deciding who lives: where nodes share a database, by its clock. */
-export const BY_ONE_CLOCK: ReadonlySet<keyof Hosting> = new Set([
+export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "beat",
   "listNodes",
   "describeDeployments",
 ]);
 
 /** Every operation of the port. */
-export const HOSTING_OPERATIONS: OperationsOf<Hosting> = {
+export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   ...SINGLE,
   createRevision,
   rollBack,

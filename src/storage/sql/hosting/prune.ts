@@ -1,4 +1,5 @@
-import type { DeploymentKey, Hosting } from "../../hosting/hosting.ts";
+import type { DeploymentKey } from "../../hosting/deployment-key.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, placeholders, query } from "../operation.ts";
 import { dropArtifacts } from "./artifacts.ts";
@@ -7,7 +8,7 @@ const HOUR_MS = 3_600_000;
 const SOON_MS = 10_000;
 
 export function* pruneHosting(
-  parameters: Parameters<Hosting["pruneHosting"]>[0],
+  parameters: Parameters<HostingStorage["pruneHosting"]>[0],
 ): Operation<number> {
   return (yield* pruneNodes(parameters)) + (yield* pruneDeployment(parameters));
 }

@@ -1,6 +1,6 @@
-import type { Page } from "../../accounts/accounts.ts";
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { Page } from "../../accounts/page.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { RevisionRecord, Revisions } from "../../hosting/revisions.ts";
 import { record } from "../accounts/audit.ts";
 import { announce } from "../accounts/changes.ts";
@@ -58,7 +58,7 @@ export function* addRevision(
 }
 
 export function* rollBack(
-  parameters: Parameters<Hosting["rollBack"]>[0],
+  parameters: Parameters<HostingStorage["rollBack"]>[0],
 ): Operation<Awaited<ReturnType<Revisions["rollBack"]>>> {
   const { organizationId, name, nowMs, by, keptRevisions: kept } = parameters;
   yield* lockOrganization(organizationId);
@@ -98,7 +98,7 @@ export function* rollBack(
 }
 
 export function* setDesiredState(
-  parameters: Parameters<Hosting["setDesiredState"]>[0],
+  parameters: Parameters<HostingStorage["setDesiredState"]>[0],
 ): Operation<Awaited<ReturnType<Revisions["setDesiredState"]>>> {
   const { organizationId, name, nowMs, desiredState } = parameters;
   yield* lockOrganization(organizationId);
@@ -140,7 +140,7 @@ export function* listRevisions({
   deploymentId,
   limit,
   after,
-}: Parameters<Hosting["listRevisions"]>[0]): Operation<Page<RevisionRecord>> {
+}: Parameters<HostingStorage["listRevisions"]>[0]): Operation<Page<RevisionRecord>> {
   const rows = yield* query<RevisionRow>(
     `SELECT r.revision, r.digest, r.rolled_back_to, r.created_at_ms, r.created_by, a.files,
        a.size_bytes, a.endpoints
@@ -175,7 +175,7 @@ function toRevision(row: RevisionRow): RevisionRecord {
 export function* getIndex({
   organizationId,
   digest,
-}: Parameters<Hosting["getIndex"]>[0]): Operation<string | undefined> {
+}: Parameters<HostingStorage["getIndex"]>[0]): Operation<string | undefined> {
   const [row] = yield* query<{ index_text: string }>(
     "SELECT index_text FROM artifacts WHERE organization_id = ? AND digest = ?",
     organizationId,

@@ -1,5 +1,6 @@
-import type { Page } from "../../accounts/accounts.ts";
-import type { DeploymentKey, Hosting } from "../../hosting/hosting.ts";
+import type { Page } from "../../accounts/page.ts";
+import type { DeploymentKey } from "../../hosting/deployment-key.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { SealedSecret } from "../../hosting/secrets.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, query } from "../operation.ts";
@@ -41,7 +42,7 @@ export function* storeSecrets({
   deploymentId,
   secrets = {},
   removeSecrets = [],
-}: Parameters<Hosting["createRevision"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["createRevision"]>[0]): Operation<void> {
   for (const name of removeSecrets) {
     yield* query(
       "DELETE FROM deployment_secrets WHERE organization_id = ? AND deployment_id = ? AND name = ?",
@@ -69,7 +70,7 @@ const keyOf = (secret: SealedSecret): string =>
 export function* listSealedSecrets({
   limit,
   after = "//",
-}: Parameters<Hosting["listSealedSecrets"]>[0]): Operation<Page<SealedSecret>> {
+}: Parameters<HostingStorage["listSealedSecrets"]>[0]): Operation<Page<SealedSecret>> {
   const rows = yield* query<SecretRow>(
     `SELECT ${COLUMNS} FROM deployment_secrets
      WHERE (organization_id, deployment_id, name) > (?, ?, ?)
@@ -86,7 +87,7 @@ export function* replaceSealedSecret({
   name,
   from,
   to,
-}: Parameters<Hosting["replaceSealedSecret"]>[0]): Operation<void> {
+}: Parameters<HostingStorage["replaceSealedSecret"]>[0]): Operation<void> {
   yield* query(
     `UPDATE deployment_secrets SET sealed = ?
      WHERE organization_id = ? AND deployment_id = ? AND name = ? AND sealed = ?`,

@@ -1,5 +1,5 @@
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
-import type { Hosting } from "../../hosting/hosting.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hosting/nodes.ts";
 import type { EndpointSummary } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
@@ -12,7 +12,7 @@ export function* describeDeployments({
   organizationId,
   deployments,
   nowMs,
-}: Parameters<Hosting["describeDeployments"]>[0]): Operation<DeploymentState[]> {
+}: Parameters<HostingStorage["describeDeployments"]>[0]): Operation<DeploymentState[]> {
   const ids = deployments.map(({ deploymentId }) => deploymentId);
   const reports = yield* liveReports(organizationId, ids, nowMs);
   const secretNames = new Map<string, string[]>();

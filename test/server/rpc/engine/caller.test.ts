@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { fastify } from "fastify";
 import { expect, it } from "vitest";
-import { requestValues } from "../../../../src/server/rpc/caller.ts";
+import { requestValues } from "../../../../src/server/rpc/engine/caller.ts";
 
 it("a request whose connection broke is the caller's going, not a defect", async () => {
   const seen = Promise.withResolvers<unknown>();

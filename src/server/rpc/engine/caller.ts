@@ -12,15 +12,15 @@ import {
   addressOf,
   type Principal,
   principalOf,
-  type Role,
   setAddress,
   setSecure,
-} from "../../auth/principal.ts";
-import { type Problem, problem } from "../../errors.ts";
-import type { Protocol } from "../../metrics/deployment.ts";
-import type { Actor, Deed } from "../../storage/accounts/accounts.ts";
-import type { CallNote } from "../http/note.ts";
-import { CallValues } from "./engine/values.ts";
+} from "../../../auth/principal.ts";
+import { type Problem, problem } from "../../../errors.ts";
+import type { Protocol } from "../../../metrics/deployment.ts";
+import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
+import type { Role } from "../../../storage/accounts/people.ts";
+import type { CallNote } from "../../http/note.ts";
+import { CallValues } from "./values.ts";
 
 /** What a request tells of itself before anybody is asked. */
 export interface Caller {
@@ -67,7 +67,7 @@ const arrivalKey = createContextKey<Arrival>(
     ...{ protocol: "connect", atMs: 0, requestId: "", note: undefined },
     ...{ host: "", organization: undefined },
   },
-  { description: "when the request came, and over which face" },
+  { description: "when the request came, and over which protocol" },
 );
 
 const memberKey = createContextKey<Member | undefined>(undefined, {

@@ -6,7 +6,7 @@ const BURST_SECONDS = 10;
 const TELL_AFTER_MS = 1_000;
 
 /** Lets lines of a log through at a rate, and says how many it did not. */
-export class LogBudget implements Disposable {
+export class LogRateLimit implements Disposable {
   readonly #perSecond: number;
   readonly #onDropped: (message: string) => void;
   #left: number;

@@ -7,7 +7,7 @@ const PIECE_MS = 4;
 /** Units of work after which the clock is looked at; a unit is about a comparison. */
 const UNITS_BETWEEN_LOOKS = 500;
 
-export class Pace {
+export class Yielder {
   #units = 0;
   #begunMs = performance.now();
 

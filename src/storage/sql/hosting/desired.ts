@@ -1,6 +1,6 @@
-import type { Page } from "../../accounts/accounts.ts";
-import type { Hosting } from "../../hosting/hosting.ts";
-import type { HostedRecord } from "../../hosting/revisions.ts";
+import type { Page } from "../../accounts/page.ts";
+import type { HostingStorage } from "../../hosting/hosting.ts";
+import type { DesiredDeployment } from "../../hosting/revisions.ts";
 import {
   DEPLOYMENT_COLUMNS,
   type DeploymentRow,
@@ -19,21 +19,21 @@ const SELECT = `SELECT ${DEPLOYMENT_COLUMNS},
        AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision) AS digest
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
 
-function toHosted(row: HostedRow): HostedRecord {
+function toHosted(row: HostedRow): DesiredDeployment {
   return { ...toDeployment(row), digest: row.digest ?? undefined };
 }
 
-export function* getHosted({
+export function* getDesired({
   deploymentId,
-}: Parameters<Hosting["getHosted"]>[0]): Operation<HostedRecord | undefined> {
+}: Parameters<HostingStorage["getDesired"]>[0]): Operation<DesiredDeployment | undefined> {
   const [row] = yield* query<HostedRow>(`${SELECT} WHERE d.deployment_id = ?`, deploymentId);
   return row && toHosted(row);
 }
 
-export function* listHosted({
+export function* listDesired({
   limit,
   after = "",
-}: Parameters<Hosting["listHosted"]>[0]): Operation<Page<HostedRecord>> {
+}: Parameters<HostingStorage["listDesired"]>[0]): Operation<Page<DesiredDeployment>> {
   const rows = yield* query<HostedRow>(
     `${SELECT} WHERE d.deployment_id > ? ORDER BY d.deployment_id LIMIT ?`,
     after,

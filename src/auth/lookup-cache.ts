@@ -34,12 +34,12 @@ const MAX_UNDER_WAY = 2_000;
 const MANY_CHANGES = 50;
 
 /** Something that is found for a credential, with what it depends on. */
-export interface Dependent {
+export interface Cacheable {
   /** Whether a change concerns it. */
   dependsOn(forgotten: Forgotten): boolean;
 }
 
-export interface LookupsOptions {
+export interface LookupCacheOptions {
   /** Whether what is remembered can be relied on. */
   readonly isFresh: () => boolean;
   /** Milliseconds that only move forward. */
@@ -57,7 +57,7 @@ interface UnderWay<Found> {
   readonly askedMs: number;
 }
 
-export class Lookups<Found extends Dependent> {
+export class LookupCache<Found extends Cacheable> {
   readonly #isFresh: () => boolean;
   readonly #monotonicMs: () => number;
   readonly #capacity: number;
@@ -70,7 +70,7 @@ export class Lookups<Found extends Dependent> {
   /** Counts the times that something was forgotten. */
   #generation = 0;
 
-  constructor({ isFresh, monotonicMs, capacity = CAPACITY }: LookupsOptions) {
+  constructor({ isFresh, monotonicMs, capacity = CAPACITY }: LookupCacheOptions) {
     this.#isFresh = isFresh;
     this.#monotonicMs = monotonicMs;
     this.#capacity = capacity;

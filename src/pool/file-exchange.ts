@@ -30,7 +30,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** Of UTF-8, for a character as JavaScript counts them. */
 const MAX_BYTES_PER_CHARACTER = 3;
 
-export interface ExchangeOptions {
+export interface FileExchangeOptions {
   readonly scratchFolder: string;
   /** Largest result that is a file. */
   readonly maxFileBytes: number;
@@ -38,10 +38,10 @@ export interface ExchangeOptions {
   readonly maxResultBytes: number;
 }
 
-export class Exchange {
-  readonly #options: ExchangeOptions;
+export class FileExchange {
+  readonly #options: FileExchangeOptions;
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: FileExchangeOptions) {
     this.#options = options;
   }
 

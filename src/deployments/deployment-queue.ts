@@ -1,16 +1,19 @@
 /** What works on the queue of one deployment, and how many workers it asks for. */
-
 import type { Log } from "../log/log.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
-import type { MetricsOf } from "../metrics/metrics.ts";
+import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Attempts } from "../queue/attempts.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { Changes } from "../queue/changes.ts";
-import type { Rounds } from "../queue/maintenance.ts";
-import { type OpenQueue, openQueue } from "../queue/open.ts";
+import { Dispatcher } from "../queue/dispatcher.ts";
+import { maintainedQueue } from "../queue/maintained-queue.ts";
+import type { Maintenance } from "../queue/maintenance.ts";
+import { Peers } from "../queue/peers.ts";
+import { Queue } from "../queue/queue.ts";
 import type { RecentTasks } from "../queue/recent.ts";
-import { AbandonedTasks } from "../queue/unserved-tasks.ts";
+import { RemoteHints } from "../queue/remote-hints.ts";
+import { UnservedTasks } from "../queue/unserved-tasks.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { ClaimedTask, Storage } from "../storage/storage.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
@@ -18,19 +21,24 @@ import { Observer } from "./observer.ts";
 import type { Rollout } from "./rollout.ts";
 import { type Scale, Scaling } from "./scaling.ts";
 
-export interface Work extends OpenQueue {
+/** The queue of one deployment with what works on it. */
+export interface DeploymentQueue extends Disposable {
+  readonly queue: Queue;
+  readonly dispatcher: Dispatcher;
   /** undefined where the number of workers stays. */
   readonly scaling: Scaling | undefined;
   /** undefined where a service has no revisions. */
-  readonly abandoned: AbandonedTasks | undefined;
+  readonly unserved: UnservedTasks | undefined;
   /** undefined where nothing is counted. */
   readonly observer: Observer | undefined;
+  /** Starts no more tasks; callers can still ask, and are told what becomes of those that run. */
+  stop(): Promise<void>;
 }
 
-export interface WorkSettings {
+export interface DeploymentQueueSettings {
   readonly storage: Storage;
   readonly notifier: Notifier | undefined;
-  readonly rounds: Rounds;
+  readonly maintenance: Maintenance;
   readonly log: Log;
   readonly newId: () => string;
   readonly now: () => number;
@@ -39,7 +47,7 @@ export interface WorkSettings {
   readonly record?: object;
 }
 
-export interface WorkParts {
+export interface DeploymentQueueParts {
   readonly deploymentId: string;
   readonly scale: Scale | undefined;
   readonly pool: Pool;
@@ -51,7 +59,7 @@ export interface WorkParts {
   readonly workers: number;
   readonly rollout: Rollout;
   readonly metrics: DeploymentMetrics | undefined;
-  readonly metricsOf: MetricsOf | undefined;
+  readonly metricsOf: DeploymentMetricsOf | undefined;
   readonly tracing: DeploymentTracing | undefined;
   /** A claim was answered, or was not. */
   onStorage(answers: boolean): void;
@@ -60,13 +68,22 @@ export interface WorkParts {
 }
 
 /** Opens the queue; tasks are claimed from the first `start` of its dispatcher on. */
-export function openWork(settings: WorkSettings, parts: WorkParts): Work {
-  const { storage, notifier, rounds, log, newId, now, graceMs, record } = settings;
+export function openDeploymentQueue(
+  settings: DeploymentQueueSettings,
+  parts: DeploymentQueueParts,
+): DeploymentQueue {
+  const { storage, notifier, maintenance, log, newId, now, graceMs, record } = settings;
   const { rollout, attempts, pool, scale, workers, metrics } = parts;
   const all = {
     ...parts,
-    ...{ storage, notifier, rounds, log, newId, now, graceMs },
-    leases: rounds.leases,
+    storage,
+    notifier,
+    maintenance,
+    log,
+    newId,
+    now,
+    graceMs,
+    leases: maintenance.leases,
     runTimes: attempts.runTimes,
     endpoints: () => rollout.revision?.manifest.endpoints ?? [],
     lacks: (endpoint: string) => rollout.lacks(endpoint),
@@ -75,21 +92,30 @@ export function openWork(settings: WorkSettings, parts: WorkParts): Work {
       Math.max(pool.size, scale?.max ?? workers) *
       (rollout.revision?.find(endpoint)?.manifest.concurrency ?? 0),
   };
+  const { expirer } = maintenance;
   const scaling = scale && new Scaling(all, scale);
-  const abandoned = record && new AbandonedTasks(all);
+  const unserved = record && new UnservedTasks(all);
   const observer = metrics && new Observer({ ...all, metrics });
   const onFull = scaling && (() => scaling.tasksWait());
-  const queue = openQueue({ ...all, abandoned, ...(onFull && { onFull }) });
+  const dispatcher = new Dispatcher({ ...all, ...(onFull && { onFull }) });
+  const remoteHints = new RemoteHints({ dispatcher, pool, shared: notifier !== undefined });
+  const connected = { ...all, dispatcher, remoteHints, unserved };
+  const peers = notifier && new Peers({ ...connected, notifier });
+  const unregister = maintenance.register(parts.deploymentId, maintainedQueue(connected));
   return {
-    ...queue,
+    queue: new Queue({ ...connected, expirer, peers }),
+    dispatcher,
     scaling,
-    abandoned,
+    unserved,
     observer,
     stop: async () => {
       await observer?.[Symbol.asyncDispose]();
       await scaling?.[Symbol.asyncDispose]();
-      await abandoned?.[Symbol.asyncDispose]();
-      await queue.stop();
+      await unserved?.[Symbol.asyncDispose]();
+      remoteHints[Symbol.dispose]();
+      await dispatcher[Symbol.asyncDispose]();
+      peers?.[Symbol.dispose]();
     },
+    [Symbol.dispose]: unregister,
   };
 }

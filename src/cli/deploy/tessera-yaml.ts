@@ -13,9 +13,9 @@ import {
   type Parsed,
   parseCpu,
   parseMemory,
-} from "./deploy/settings.ts";
-import { CliError, ExitCode, usageError } from "./failure.ts";
-import { plain } from "./plain.ts";
+} from "../deployment/settings.ts";
+import { CliError, ExitCode, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
 
 export const FILE_NAME = "tessera.yaml";
 

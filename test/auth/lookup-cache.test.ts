@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Forgotten } from "../../src/auth/changes.ts";
-import { type Dependent, Lookups } from "../../src/auth/credential-cache.ts";
+import { type Cacheable, LookupCache } from "../../src/auth/lookup-cache.ts";
 
-class Thing implements Dependent {
+class Thing implements Cacheable {
   readonly id: string;
 
   constructor(id: string) {
@@ -18,7 +18,7 @@ const change = (id: string): Forgotten => ({ kind: "token", id });
 
 function things(capacity?: number) {
   const state = { isFresh: true, timeMs: 0, asked: 0 };
-  const lookups = new Lookups<Thing>({
+  const lookups = new LookupCache<Thing>({
     isFresh: () => state.isFresh,
     monotonicMs: () => state.timeMs,
     ...(capacity !== undefined && { capacity }),

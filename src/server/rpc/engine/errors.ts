@@ -3,7 +3,7 @@ import type { ContextValues, Interceptor, StreamResponse } from "@connectrpc/con
 import { RequestInfoSchema } from "../../../../gen/google/rpc/error_details_pb.js";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { requestInfo } from "../../http/problem.ts";
-import { arrivalOf } from "../caller.ts";
+import { arrivalOf } from "./caller.ts";
 
 /** Told of every error on its way out, for the log. */
 export type ReportProblem = (

@@ -4,10 +4,10 @@
  * process of the machine can see, and are never shown.
  */
 import { readFile, stat } from "node:fs/promises";
-import { MAX_VALUE_BYTES, NAME_PATTERN } from "./deploy/settings.ts";
-import { CliError, usageError } from "./failure.ts";
-import { plain } from "./plain.ts";
-import type { Terminal } from "./terminal.ts";
+import { MAX_VALUE_BYTES, NAME_PATTERN } from "../deployment/settings.ts";
+import { CliError, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** Where the value of a secret comes from. */
 export interface SecretSource {

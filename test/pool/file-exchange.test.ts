@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FileKeeper } from "../../src/files/keeper.ts";
 import { once } from "../../src/files/keeper.ts";
-import { Exchange } from "../../src/pool/messages.ts";
+import { FileExchange } from "../../src/pool/file-exchange.ts";
 import type {
   FileOnDisk,
   FileValue,
@@ -29,14 +29,14 @@ const LIMIT = 2_000_000;
 let folder: string;
 let scratchFolder: string;
 let keeper: FileKeeper;
-let exchange: Exchange;
+let exchange: FileExchange;
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-exchange-")));
   scratchFolder = join(folder, "scratch");
   mkdirSync(scratchFolder);
   mkdirSync(join(folder, "blobs"));
   keeper = localFiles(join(folder, "blobs")).task;
-  exchange = new Exchange({ scratchFolder, maxFileBytes: LIMIT, maxResultBytes: LIMIT });
+  exchange = new FileExchange({ scratchFolder, maxFileBytes: LIMIT, maxResultBytes: LIMIT });
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,0 +1,5 @@
+/** Which deployment. */
+export interface DeploymentKey {
+  readonly organizationId: string;
+  readonly deploymentId: string;
+}

@@ -1,0 +1,212 @@
+/** Which folders may import which. */
+import { type Import, isPackage } from "./imports.ts";
+
+/** What carries calls over a network. */
+const TRANSPORT = /^(?:fastify|@fastify\/|@connectrpc\/|node:(?:http|https|http2|net|tls|dgram)$)/;
+
+export interface Rule {
+  readonly rule: string;
+  readonly of: readonly string[];
+  readonly allows: (to: Import) => boolean;
+}
+
+const startsWithAny =
+  (...starts: readonly string[]) =>
+  ({ to }: Import): boolean =>
+    starts.some((start) => to.startsWith(start));
+
+/** What every storage adapter may know. */
+const ADAPTERS_SHARE = [
+  "src/storage/storage.ts",
+  "src/storage/stored.ts",
+  "src/storage/unavailable.ts",
+  "src/storage/accounts/",
+  "src/storage/hosting/",
+  "src/storage/metrics/",
+  "src/storage/sql/",
+  "src/tasks/",
+  "src/errors.ts",
+];
+
+/** Types that the storage port and its adapters take from what node and worker say to each other. */
+const isProtocolType = (it: Import): boolean => it.to.startsWith("src/protocol/") && it.typeOnly;
+
+export const RULES: readonly Rule[] = [
+  {
+    rule: "protocol, collections and time import only packages, and no transport",
+    of: ["src/protocol/", "src/collections/", "src/time/"],
+    allows: (it) => isPackage(it) && !TRANSPORT.test(it.to),
+  },
+  {
+    rule: "sdk imports only the protocol, gen and packages",
+    of: ["src/sdk/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) || startsWithAny("gen/", "src/protocol/")(it),
+  },
+  {
+    // The worker's channel is a socket that it was started with, not a network.
+    rule: "worker imports only what its process may read",
+    of: ["src/worker/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny("src/sdk/", "src/protocol/", "src/collections/")(it) ||
+      (it.from === "src/worker/channel.ts" && it.to === "node:net"),
+  },
+  {
+    rule: "client imports only gen and packages",
+    of: ["src/client/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/")(it),
+  },
+  {
+    rule: "cli speaks through client; of what main brings it, it knows the types",
+    of: ["src/cli/"],
+    allows: (it) => isPackage(it) || startsWithAny("src/client/")(it) || it.typeOnly,
+  },
+  {
+    rule: "cli knows the types of app, config, artifacts and protocol, and no others",
+    of: ["src/cli/"],
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny(
+        "src/client/",
+        "src/app/",
+        "src/config/",
+        "src/artifacts/",
+        "src/protocol/",
+      )(it),
+  },
+  {
+    rule: "console speaks only the public API",
+    of: ["src/console/"],
+    allows: (it) => isPackage(it) || startsWithAny("src/client/")(it),
+  },
+  {
+    rule: "http knows no protocol above it and nothing behind the protocols",
+    of: ["src/server/http/"],
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny("gen/", "src/errors.ts", "src/collections/random-digits.ts")(it),
+  },
+  {
+    rule: "rest imports neither rpc nor storage nor what they work on",
+    of: ["src/server/rest/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
+  },
+  {
+    rule: "the data plane imports neither rpc nor storage nor what they work on",
+    of: ["src/server/dataplane/"],
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
+  },
+  {
+    rule: "the storage port knows only the domain",
+    of: ["src/storage/storage.ts"],
+    allows: (it) =>
+      startsWithAny(
+        "src/tasks/",
+        "src/protocol/",
+        "src/storage/accounts/",
+        "src/storage/hosting/",
+        "src/storage/metrics/",
+      )(it) && it.typeOnly,
+  },
+  {
+    rule: "accounts are stored without knowing who stores them, or who asks",
+    of: ["src/storage/accounts/"],
+    allows: () => false,
+  },
+  {
+    rule: "hosting and metrics are stored beside the accounts, without knowing who stores them, or who asks",
+    of: ["src/storage/hosting/", "src/storage/metrics/"],
+    allows: startsWithAny("src/storage/accounts/"),
+  },
+  {
+    rule: "the SQL that both databases share knows the ports and neither adapter",
+    of: ["src/storage/sql/"],
+    allows: startsWithAny("src/storage/accounts/", "src/storage/hosting/", "src/storage/metrics/"),
+  },
+  {
+    rule: "the SQLite adapter imports the port and the domain, no other adapter",
+    of: ["src/storage/sqlite/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny(...ADAPTERS_SHARE, "src/storage/lock-file.ts")(it) ||
+      isProtocolType(it),
+  },
+  {
+    rule: "the Postgres adapter imports the port and the domain, no other adapter",
+    of: ["src/storage/postgres/"],
+    allows: (it) =>
+      isPackage(it) ||
+      startsWithAny(...ADAPTERS_SHARE)(it) ||
+      isProtocolType(it) ||
+      (it.to === "src/storage/notifier.ts" && it.typeOnly),
+  },
+  {
+    rule: "tasks are pure: the only thing from outside are random numbers",
+    of: ["src/tasks/"],
+    allows: (it) => it.to === "src/collections/random-digits.ts" || isProtocolType(it),
+  },
+  {
+    // ContextValues, by which interceptors hand on who is calling, is a typed map, not a transport;
+    // and of node:net it is isIP, which tells an address from other text.
+    rule: "auth knows no transport, and only the types of what it works with",
+    of: ["src/auth/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      startsWithAny("gen/", "src/errors.ts", "src/tasks/id.ts")(it) ||
+      (startsWithAny(
+        "src/storage/accounts/",
+        "src/storage/hosting/",
+        "src/storage/notifier.ts",
+        "src/log/log.ts",
+      )(it) &&
+        it.typeOnly) ||
+      (it.from === "src/auth/principal.ts" && it.to === "@connectrpc/connect") ||
+      (it.from === "src/auth/networks.ts" && it.to === "node:net"),
+  },
+  {
+    rule: "metrics know no transport, and only the types of how nodes share them",
+    of: ["src/metrics/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      (it.to === "src/storage/metrics/metrics.ts" && it.typeOnly),
+  },
+  {
+    rule: "only its adapter knows OpenTelemetry",
+    of: ["src/"],
+    allows: (it) => !it.to.startsWith("@opentelemetry/") || it.from.startsWith("src/tracing/otlp/"),
+  },
+  {
+    rule: "only its adapter knows pino",
+    of: ["src/"],
+    allows: (it) => !/^pino(?:-|$)/.test(it.to) || it.from === "src/log/pino.ts",
+  },
+  {
+    rule: "tracing knows no transport, no storage and nothing that is traced",
+    of: ["src/tracing/"],
+    allows: (it) =>
+      (isPackage(it) && !TRANSPORT.test(it.to)) ||
+      it.to === "src/time/log-throttle.ts" ||
+      (it.to === "src/metrics/deployment.ts" && it.typeOnly),
+  },
+  {
+    rule: "what runs behind the protocols knows neither them nor adapters",
+    of: [
+      "src/queue/",
+      "src/pool/",
+      "src/service/",
+      "src/deployments/",
+      "src/artifacts/",
+      "src/hosting/",
+    ],
+    allows: (it) =>
+      !startsWithAny(
+        "src/server/",
+        "src/cli/",
+        "src/console/",
+        "src/client/",
+        "src/storage/sqlite/",
+        "src/storage/postgres/",
+      )(it),
+  },
+];

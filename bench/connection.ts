@@ -31,7 +31,9 @@ export class Connection {
 
   private constructor(port: number) {
     const socket = connect({
-      ...{ port, host: "127.0.0.1", noDelay: true },
+      port,
+      host: "127.0.0.1",
+      noDelay: true,
       // Past the stream, whose buffers and events would cost more than the answer.
       onread: {
         buffer: received,

@@ -12,7 +12,8 @@ export function filled(series: number): Metrics {
   const perEndpoint = 2 * (METRICS.requestDuration.buckets.length + 3) + 8;
   for (let index = 0; index < series / perEndpoint; index += 1) {
     const deployment = metrics.deployment({
-      ...{ organizationId: ORGANIZATION_ID, ...DEPLOYMENT_LABELS },
+      organizationId: ORGANIZATION_ID,
+      ...DEPLOYMENT_LABELS,
       deployment: `deployment-${index % 100}`,
     });
     const endpoint = `endpoint-${index}`;

@@ -21,7 +21,9 @@ const url = `http://127.0.0.1:${platform.port}`;
 
 const signedIn = await post("auth:setUp", {
   setup_code: platform.setupCode,
-  ...{ organization: "acme", email: "ada@example.com", password: "a long enough password" },
+  organization: "acme",
+  email: "ada@example.com",
+  password: "a long enough password",
 });
 const cookie = signedIn.headers.getSetCookie().map((each) => each.split(";", 1)[0]);
 const expires_at = new Date(Date.now() + 3_600_000).toISOString();

@@ -94,7 +94,8 @@ for (const name of figures) {
       await benchIdle({ ...idle, database: url }, write);
       await benchIdle(
         {
-          ...{ ...idle, database: await fresh("idle_platform") },
+          ...idle,
+          database: await fresh("idle_platform"),
           platform: { deployments: 10, data: join(backends.folder, "platform") },
         },
         write,

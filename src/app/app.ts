@@ -120,7 +120,8 @@ export async function serveService(
     const blobs = resources.use(await openBlobs(config, local));
     await blobs.start();
     const keeping = {
-      ...{ newId, now: Date.now },
+      newId,
+      now: Date.now,
       onFailed: (err: unknown) => log.error({ err }, "the store of large files failed"),
     };
     const files = {
@@ -133,7 +134,11 @@ export async function serveService(
       new Deployment({
         organization: LOCAL_ORGANIZATION,
         counted: { metrics, organizationId: LOCAL_ORGANIZATION },
-        ...{ storage, notifier, maintenance, log, tracing },
+        storage,
+        notifier,
+        maintenance,
+        log,
+        tracing,
         newId,
         now: Date.now,
         workers: config.workers,

@@ -91,12 +91,28 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const maintenance = resources.use(new Maintenance({ storage, notifier, log, now }));
   const hosting = resources.use(
     new Hosting({
-      ...{ routing, changes, hosting: records, keys, metrics, nodes, artifacts, log },
+      routing,
+      changes,
+      hosting: records,
+      keys,
+      metrics,
+      nodes,
+      artifacts,
+      log,
       served: new LastServed(join(artifacts.folder, "served")),
       common: {
-        ...{ storage, notifier, maintenance, newId, now, tracing },
+        storage,
+        notifier,
+        maintenance,
+        newId,
+        now,
+        tracing,
         starts: new StartGate(Math.max(2, availableParallelism())),
-        ...{ graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting },
+        graceMs,
+        readyTimeoutMs,
+        maxResultBytes,
+        maxFileBytes,
+        maxWaiting,
         files: {
           task: new FileKeeper({ blobs, registry: storage, newId, now }),
           api: new FileKeeper({ blobs: local, newId, now }),

@@ -103,7 +103,14 @@ export async function runPlatform(
     const secureCookies = url.startsWith("https:");
     const verifier = resources.use(
       new Verifier({
-        ...{ accounts, keys, changes, uses, failures, log, now, secureCookies },
+        accounts,
+        keys,
+        changes,
+        uses,
+        failures,
+        log,
+        now,
+        secureCookies,
         onVerified: (verification) => metrics.tokenVerified(verification),
       }),
     );
@@ -125,7 +132,17 @@ export async function runPlatform(
     const accessLevel = process.stderr.isTTY ? "info" : "debug";
     const hosted = resources.use(
       await startHosting({
-        ...{ config, storage, notifier, keys, metrics, tracing, changes, log, now, newId, port },
+        config,
+        storage,
+        notifier,
+        keys,
+        metrics,
+        tracing,
+        changes,
+        log,
+        now,
+        newId,
+        port,
         ...stores,
         onDatabase: (answers) => readiness.set(answers && !stopped),
       }),
@@ -133,7 +150,13 @@ export async function runPlatform(
     const { hosting, blobs } = hosted;
     const serving = serveDeployments({ ...config, version });
     const federation = startFederation({
-      ...{ config, secrets, metrics, storage: opened, log, now, resources },
+      config,
+      secrets,
+      metrics,
+      storage: opened,
+      log,
+      now,
+      resources,
       isAlone: hosted.isAlone,
     });
     const api = platformApi({

@@ -125,7 +125,12 @@ interface Written {
 function asJson({ index, digest }: BuiltArtifact, { file, size }: Written): string {
   const { name, files, platform, service } = index;
   const answer = {
-    ...{ name, digest, file, size, files: files.length, unpacked_size: totalOf(files) },
+    name,
+    digest,
+    file,
+    size,
+    files: files.length,
+    unpacked_size: totalOf(files),
     ...(platform !== undefined && { platform }),
     endpoints: service.endpoints.map(({ name, kind }) => ({ name, kind })),
   };

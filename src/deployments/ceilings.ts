@@ -14,7 +14,10 @@ export interface Ceilings {
 
 /** Those of a new deployment, as the storage makes it. */
 export const DEFAULT_SETTINGS: DeploymentSettings = {
-  ...{ minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1 },
+  minWorkers: 1,
+  maxWorkers: 2,
+  memoryMib: 512,
+  cpu: 1,
   env: {},
 };
 

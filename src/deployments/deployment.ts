@@ -199,7 +199,10 @@ export class Deployment implements AsyncDisposable {
       ready: readyCount,
       wanted: size,
       enough: Math.min(size, this.#scale?.min ?? size),
-      ...{ crashLoop, lastFault, failed, lines },
+      crashLoop,
+      lastFault,
+      failed,
+      lines,
     });
   }
 
@@ -302,7 +305,9 @@ export class Deployment implements AsyncDisposable {
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
     this.#metrics = counted?.metrics.deployment({
-      ...{ organizationId: counted.organizationId, organization, deploymentId },
+      organizationId: counted.organizationId,
+      organization,
+      deploymentId,
       deployment: name.slice(organization.length + 1),
     });
     const work = openDeploymentQueue(this.#options, {

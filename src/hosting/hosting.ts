@@ -49,7 +49,9 @@ export class Hosting implements Directory, AsyncDisposable {
       reportOf: (deploymentId) => this.#deployments.get(deploymentId)?.reconciler.report(),
     });
     this.#records = new DesiredDeployments({
-      ...{ hosting, changes, log },
+      hosting,
+      changes,
+      log,
       known: () => [...this.#deployments.keys()],
       onRecord: (record) => this.#apply(record),
       onGone: (deploymentId) => this.#remove(deploymentId),

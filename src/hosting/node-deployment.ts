@@ -57,7 +57,11 @@ export function openNodeDeployment(
   const { nodeId } = nodes;
   const { now } = common;
   const lines = new DeploymentLog({
-    ...{ organizationId, deploymentId, hosting, nodeId, now },
+    organizationId,
+    deploymentId,
+    hosting,
+    nodeId,
+    now,
     log: options.log,
   });
   const log = sharedLog(options.log, deploymentId, lines);
@@ -134,7 +138,8 @@ async function servedByOthers(
     return undefined;
   }
   const { items } = await hosting.listRevisions({
-    ...{ organizationId, deploymentId },
+    organizationId,
+    deploymentId,
     limit: 1,
     after: String(revision + 1),
   });

@@ -26,7 +26,10 @@ export function reportOf({ record, status: running, fault }: StatusFacts): Deplo
   const { status, reason } = judge({ record, status: running, fault });
   const isServing = desiredState === "running" && (ready > 0 || status === "ready");
   return {
-    ...{ organizationId, deploymentId, targetRevision, status },
+    organizationId,
+    deploymentId,
+    targetRevision,
+    status,
     reason: reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason,
     revision: isServing ? revision : undefined,
     workers: ready,

@@ -45,7 +45,9 @@ export class CustomFamilies {
       this.#organizations.set(organizationId, organization);
     }
     const custom = new CustomMetrics({
-      ...{ owner, maxSeries, budget: organization.budget },
+      owner,
+      maxSeries,
+      budget: organization.budget,
       onDropped: (metric, events) => onDropped(owner, metric, events),
     });
     organization.deployments.set(custom, deployment);

@@ -44,7 +44,8 @@ export class CustomMetric {
     this.#metric = new Metric(
       {
         ...declaration,
-        ...{ unit: "none", of: "deployment" },
+        unit: "none",
+        of: "deployment",
         labels: kind === "gauge" ? labels : ["endpoint", ...labels],
       },
       // Its labels are its own, also where they are called like those of the platform.

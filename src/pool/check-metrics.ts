@@ -35,7 +35,9 @@ function readChange(change: unknown): MetricChange | undefined {
     return undefined;
   }
   return {
-    ...{ metric, labels, value },
+    metric,
+    labels,
+    value,
     ...(endpoint !== undefined && { endpoint }),
     ...(counts && { counts }),
   };

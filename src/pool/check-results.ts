@@ -103,7 +103,9 @@ function readFailure(failure: unknown): CallFailure | undefined {
     return undefined;
   }
   return {
-    ...{ code, reason: reason as CallFailure["reason"], message },
+    code,
+    reason: reason as CallFailure["reason"],
+    message,
     ...(violations && { violations }),
     ...(stack !== undefined && { stack }),
   };

@@ -62,8 +62,11 @@ export class Attempts {
       this.#traceWait(tracing, task);
     }
     const span = tracing?.attemptBegan({
-      ...{ endpoint: endpoint.name, kind: "task", parent: task.trace },
-      ...{ taskId: task.taskId, attempt: task.attempt },
+      endpoint: endpoint.name,
+      kind: "task",
+      parent: task.trace,
+      taskId: task.taskId,
+      attempt: task.attempt,
     });
     const begun = { task, leaseId, endpoint, slot, span };
     const running = new RunningAttempt(begun, this.#listener);

@@ -54,7 +54,10 @@ function submitBegan(
 ): OpenSpan {
   const { origin, retryOf, retriedTrace } = options;
   return tracing.submitBegan({
-    ...{ endpoint: endpoint.name, taskId, retryOf, retriedTrace },
+    endpoint: endpoint.name,
+    taskId,
+    retryOf,
+    retriedTrace,
     parent: origin?.trace,
     requestId: origin?.requestId,
   });

@@ -47,7 +47,10 @@ export function checkMetrics(declared: unknown, place: string): readonly MetricM
   }
   // What else stands in an object that was made by hand may not be sendable.
   return (metrics as MetricManifest[]).map(({ name, kind, help, labels, buckets, aggregator }) => ({
-    ...{ name, kind, help, labels: [...labels] },
+    name,
+    kind,
+    help,
+    labels: [...labels],
     ...(buckets && { buckets: [...buckets] }),
     ...(aggregator && { aggregator }),
   }));

@@ -69,7 +69,8 @@ export class Meters {
     const changed = this.#changed;
     this.#changed = [];
     let dropped: DroppedEvents[] = Array.from(this.#dropped, ([metric, events]) => ({
-      ...{ metric, events },
+      metric,
+      events,
     }));
     this.#dropped.clear();
     let at = 0;

@@ -139,8 +139,13 @@ export class Tally {
       return undefined;
     }
     const series: Series = {
-      ...{ metric: name, endpoint, labels: values },
-      ...{ value: 0, counts: undefined, lasts: kind === "gauge", changed: false },
+      metric: name,
+      endpoint,
+      labels: values,
+      value: 0,
+      counts: undefined,
+      lasts: kind === "gauge",
+      changed: false,
     };
     this.#series.set(key, series);
     return series;
@@ -173,7 +178,9 @@ export function takeChange(series: Series): MetricChange {
   series.counts = undefined;
   series.value = lasts ? value : 0;
   return {
-    ...{ metric, labels, value },
+    metric,
+    labels,
+    value,
     ...(endpoint !== undefined && { endpoint }),
     ...(counts && { counts }),
   };

@@ -19,8 +19,16 @@ describe("an index", () => {
   it("keeps the order in which a service describes its arguments", () => {
     const input = { type: "object", properties: { zebra: {}, apple: {} } };
     const endpoint = {
-      ...{ name: "go", kind: "api" as const, input, files: {}, output: {} },
-      ...{ timeoutMs: 1, concurrency: 1, retentionMs: 1, queueLimit: 1, priority: 0 },
+      name: "go",
+      kind: "api" as const,
+      input,
+      files: {},
+      output: {},
+      timeoutMs: 1,
+      concurrency: 1,
+      retentionMs: 1,
+      queueLimit: 1,
+      priority: 0,
       retries: { max: 0, backoffMs: 1 },
     };
     const index = createIndex(

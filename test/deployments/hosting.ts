@@ -143,7 +143,11 @@ export class Hosting implements AsyncDisposable {
 /** A module as an artifact has it: with its packages, without the SDK. */
 export async function bundled(options: Parameters<typeof build>[0]): Promise<string> {
   const result = await build({
-    ...{ bundle: true, write: false, format: "esm", platform: "node", logLevel: "silent" },
+    bundle: true,
+    write: false,
+    format: "esm",
+    platform: "node",
+    logLevel: "silent",
     target: "node24",
     external: ["tessera"],
     ...options,

@@ -6,8 +6,14 @@ import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";
 import { TestFolder } from "../storage/sqlite/databases.ts";
 
 const STOPPED = {
-  ...{ deploymentId: "d", organizationId: "o", organization: "acme", name: "echo" },
-  ...{ desiredState: "stopped", targetRevision: 1, digest: "a".repeat(64), version: 1 },
+  deploymentId: "d",
+  organizationId: "o",
+  organization: "acme",
+  name: "echo",
+  desiredState: "stopped",
+  targetRevision: 1,
+  digest: "a".repeat(64),
+  version: 1,
   settings: { memoryMib: 64, cpu: 1, env: {} },
 } as unknown as DesiredDeployment;
 

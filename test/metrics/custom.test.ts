@@ -13,7 +13,10 @@ const help = "What it says";
 const read: CustomDeclaration = { name: "read_total", kind: "counter", help, labels: ["code"] };
 const loaded: CustomDeclaration = { name: "loaded", kind: "gauge", help, labels: [] };
 const wait: CustomDeclaration = {
-  ...{ name: "wait_seconds", kind: "histogram", help, labels: [] },
+  name: "wait_seconds",
+  kind: "histogram",
+  help,
+  labels: [],
   buckets: [1, 2],
 };
 
@@ -127,7 +130,9 @@ describe("what services count themselves", () => {
       "b",
       { ...loaded, kind: "counter" },
       {
-        ...{ endpoint: "go", labels: [], value: 2 },
+        endpoint: "go",
+        labels: [],
+        value: 2,
       },
     );
     declared(OTHER, loaded).custom.count("c", loaded, now(3));

@@ -10,9 +10,17 @@ const junk = new Uint8Array(10);
 const ENDLESS = new Array(2 ** 32 - 1);
 
 const endpoint = {
-  ...{ name: "go", kind: "api", input: { type: "object", junk: [null, true] }, output: {} },
-  ...{ files: {}, retries: { max: 0, backoffMs: 0 }, timeoutMs: 1, concurrency: 1 },
-  ...{ retentionMs: 1, queueLimit: 1, priority: 0 },
+  name: "go",
+  kind: "api",
+  input: { type: "object", junk: [null, true] },
+  output: {},
+  files: {},
+  retries: { max: 0, backoffMs: 0 },
+  timeoutMs: 1,
+  concurrency: 1,
+  retentionMs: 1,
+  queueLimit: 1,
+  priority: 0,
 };
 const metric = { name: "size", kind: "histogram", help: "Sizes", labels: ["a"], buckets: [1] };
 const manifest = { name: "x", endpoints: [endpoint], metrics: [metric] };
@@ -58,7 +66,9 @@ describe("a message of a worker", () => {
       [
         { type: "metrics", changes: [change], dropped: [{ metric: "size", events: 1 }] },
         {
-          ...{ type: "metrics", changes: [{ ...change, junk }], junk },
+          type: "metrics",
+          changes: [{ ...change, junk }],
+          junk,
           dropped: [{ metric: "size", events: 1, junk }],
         },
       ],
@@ -68,7 +78,9 @@ describe("a message of a worker", () => {
           type: "results",
           results: [
             {
-              ...{ id: 1, failure: junk, junk },
+              id: 1,
+              failure: junk,
+              junk,
               result: { json: "", files: [], text: { ...facts, junk }, junk },
             },
           ],

@@ -40,8 +40,13 @@ beforeEach(async () => {
         throw err;
       }
       return {
-        ...{ service, scratchFolder, env: {}, maxResultBytes: 1_000, graceMs: 100 },
-        ...{ maxFileBytes: 1_000, keepers: localFiles() },
+        service,
+        scratchFolder,
+        env: {},
+        maxResultBytes: 1_000,
+        graceMs: 100,
+        maxFileBytes: 1_000,
+        keepers: localFiles(),
         permissions: workerPermissions(service),
         readyTimeoutMs: 30_000,
         onSpawn: (pid) => onSpawn(pid),
@@ -77,7 +82,8 @@ function isFree(name: string): boolean {
 
 const call = (values: object) => ({
   arguments: { json: JSON.stringify(values), files: [] },
-  ...{ taskId: "t", attempt: 1 },
+  taskId: "t",
+  attempt: 1,
 });
 
 describe("a pool", () => {

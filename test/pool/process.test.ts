@@ -21,7 +21,11 @@ async function run(onMessage: (message: WorkerMessage) => void) {
       ...workerPermissions({ servicePath, selfContained: true }),
       ...[`--allow-fs-read=${scratchFolder}`, `--allow-fs-write=${scratchFolder}`],
     ],
-    ...{ scratchFolder, env: {}, maxMessageBytes: 100_000, onMessage, onOutput() {} },
+    scratchFolder,
+    env: {},
+    maxMessageBytes: 100_000,
+    onMessage,
+    onOutput() {},
     onFault: (err) => faults.push(err),
   });
   const limits = { maxResultBytes: 1_000, maxFileBytes: 1_000 };

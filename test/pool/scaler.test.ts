@@ -2,15 +2,13 @@ import { describe, expect, it } from "vitest";
 import { decide, type EndpointLoad, firstState, type ScalerState } from "../../src/pool/scaler.ts";
 
 const idle: EndpointLoad = {
-  ...{
-    name: "work",
-    kind: "task" as const,
-    concurrency: 1,
-    running: 0,
-    waiting: 0,
-    due: 0,
-    meanRunMs: 5_000,
-  },
+  name: "work",
+  kind: "task" as const,
+  concurrency: 1,
+  running: 0,
+  waiting: 0,
+  due: 0,
+  meanRunMs: 5_000,
 };
 
 /** Decides every second, as a node does. */

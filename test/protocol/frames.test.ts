@@ -52,10 +52,17 @@ describe("frames", () => {
     const payload = fc.oneof(text, fc.record({ json: text, files }));
     const id = fc.nat();
     const call = fc.record({
-      ...{ id, endpoint: text, arguments: payload, taskId: text, attempt: id, deadlineMs: id },
+      id,
+      endpoint: text,
+      arguments: payload,
+      taskId: text,
+      attempt: id,
+      deadlineMs: id,
     });
     const failure = fc.record({
-      ...{ code: text, reason: fc.constant("CALL_FAILED" as const), message: text },
+      code: text,
+      reason: fc.constant("CALL_FAILED" as const),
+      message: text,
     });
     const result: fc.Arbitrary<CallResult> = fc.oneof(
       fc.record({ id, result: payload }),

@@ -17,8 +17,11 @@ const collect = runInNewContext("gc") as () => void;
 it("does not keep the arguments of a task while it runs", async () => {
   await using storage = await openSqlite(":memory:");
   const attempts = new Attempts({
-    ...{ storage, now: Date.now, log: { debug() {}, info() {}, warn() {}, error() {} } },
-    ...{ changes: new Changes(10), recent: new RecentTasks() },
+    storage,
+    now: Date.now,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    changes: new Changes(10),
+    recent: new RecentTasks(),
     onSlotFree() {},
     onQueued() {},
   });

@@ -20,7 +20,9 @@ it("claims those that are not to be failed yet once in a while, not in every rou
   await using leases = new Leases({ ...common, onRescued() {} });
   const changes = new Changes(10);
   const attempts = new Attempts({
-    ...{ ...common, changes, recent: new RecentTasks() },
+    ...common,
+    changes,
+    recent: new RecentTasks(),
     onSlotFree() {},
     onQueued() {},
   });
@@ -28,7 +30,11 @@ it("claims those that are not to be failed yet once in a while, not in every rou
   const refusal = vi.fn(() => failure);
   let ids = 0;
   await using unserved = new UnservedTasks({
-    ...{ ...common, deploymentId: DEPLOYMENT, leases, attempts, refusal },
+    ...common,
+    deploymentId: DEPLOYMENT,
+    leases,
+    attempts,
+    refusal,
     newId: () => `lease-${ids++}`,
     lacks: () => true,
   });

@@ -30,7 +30,10 @@ describe("metrics of a service", () => {
       { name: "read_total", kind: "counter", help, labels: ["model"] },
       { name: "loaded", kind: "gauge", help, labels: [], aggregator: "sum" },
       {
-        ...{ name: "wait_seconds", kind: "histogram", help, labels: [] },
+        name: "wait_seconds",
+        kind: "histogram",
+        help,
+        labels: [],
         buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       },
     ]);

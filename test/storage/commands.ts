@@ -33,7 +33,8 @@ const RETENTION_MS = 200;
 
 const submitSteps = fc
   .record({
-    ...{ deploymentId, endpoint },
+    deploymentId,
+    endpoint,
     leaseId: fc.option(leaseId, { nil: undefined, freq: 2 }),
     delayMs: fc.constantFrom(0, 0, 50, 150),
     // As far ahead as the clock jumps, so that some are met exactly.

@@ -311,7 +311,10 @@ export class QueueModel {
       .filter((found) => found.leaseId !== undefined && leaseIds.includes(found.leaseId))
       .filter(chosen)
       .map(({ task: { deploymentId, taskId, attempt }, leaseId = "" }) => ({
-        ...{ deploymentId, taskId, leaseId, attempt },
+        deploymentId,
+        taskId,
+        leaseId,
+        attempt,
       }));
   }
 

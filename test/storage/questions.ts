@@ -64,7 +64,8 @@ export const listSteps = fc
       async run({ model, nowMs, offered }, { storage }) {
         const createdAt = (which: number) => pick(offered, which)?.createdAtMs ?? nowMs;
         const listing: TaskListing = {
-          ...{ deploymentId, limit },
+          deploymentId,
+          limit,
           ...(endpoint !== undefined && { endpoint }),
           ...(status !== undefined && { status }),
           ...(from !== undefined && { createdFromMs: createdAt(from) }),

@@ -62,7 +62,10 @@ describe("the event log of a task", () => {
 
   test("ends with the failure of a task that failed", () => {
     const task: Task = {
-      ...{ ...RUNNING, status: "failure", finishedAtMs: 120, lastSequence: 3 },
+      ...RUNNING,
+      status: "failure",
+      finishedAtMs: 120,
+      lastSequence: 3,
       failure: FAILURE,
     };
     const body = { kind: "state", status: "failure", failure: FAILURE } as const;
@@ -82,7 +85,11 @@ describe("the event log of a task", () => {
     const stored = [IS_RUNNING, line(3), back];
     expect(eventLog({ task, startedSequence: 0, stored }, 0)).toEqual([IS_QUEUED, ...stored]);
     const again: Task = {
-      ...{ ...task, status: "running", startedAtMs: 130, attempt: 2, lastSequence: 5 },
+      ...task,
+      status: "running",
+      startedAtMs: 130,
+      attempt: 2,
+      lastSequence: 5,
     };
     const second = state("running", { sequence: 5, timeMs: 130, attempt: 2 });
     expect(eventLog({ task: again, startedSequence: 5, stored }, 0)).toEqual([

@@ -67,7 +67,9 @@ async function read(
   });
   const answer = await tasks.listTasks(
     {
-      ...{ deployment, endpoint, ...page },
+      deployment,
+      endpoint,
+      ...page,
       ...(status !== undefined && { status: statusOf(status) }),
     },
     { signal },

@@ -55,7 +55,10 @@ async function inSpan<Result>(
 ): Promise<Result> {
   const { protocol, atMs, requestId, note } = arrivalOf(ctx.values);
   const span = tracing.callBegan({
-    ...{ endpoint, protocol, requestId, parent: origin.trace },
+    endpoint,
+    protocol,
+    requestId,
+    parent: origin.trace,
     method: `${ctx.service.typeName}/${ctx.method.name}`,
     atMs: Date.now() - (performance.now() - atMs),
   });

@@ -61,7 +61,9 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
     try {
       const { outcome } = await hosting.registerFile({
         ...key,
-        ...{ sha256, sizeBytes: size, keptUntilMs },
+        sha256,
+        sizeBytes: size,
+        keptUntilMs,
         maxBytes: MAX_ORGANIZATION_BYTES,
       });
       switch (outcome) {

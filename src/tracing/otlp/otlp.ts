@@ -74,7 +74,8 @@ export class OtlpTracing implements Tracing {
       suppressOverrideMessage: true,
     });
     this.#sender = new OtlpSender({
-      ...{ url, headers },
+      url,
+      headers,
       onFailed: (spans, reason) => throttle.say({ spans, reason }, "spans could not be sent"),
     });
     this.#provider = new TracerProvider({

@@ -124,7 +124,10 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
         deployment: "from-file",
         authorization: true,
         settings: {
-          ...{ minWorkers: 0, maxWorkers: 3, memoryMib: 1024, cpu: 2 },
+          minWorkers: 0,
+          maxWorkers: 3,
+          memoryMib: 1024,
+          cpu: 2,
           env: { WORD: "hello", COUNT: "010" },
         },
         secrets: { API_KEY: "hunter2" },

@@ -100,7 +100,8 @@ describe("a batch of tasks", () => {
     const batch = await submit([call, call, call, sum([1])]);
     expect(batch).toMatchObject({ accepted: 3, refused: 1 });
     expect(batch.results[2]?.error).toMatchObject({
-      ...{ code: "resource_exhausted", reason: "QUEUE_FULL" },
+      code: "resource_exhausted",
+      reason: "QUEUE_FULL",
       retry_after: expect.stringMatching(/^\d+s$/),
     });
     arrival.open("");

@@ -71,7 +71,10 @@ it("bodies of gRPC count too, and are refused in its own way", async () => {
 
 it("what a body says of its length counts before it has come, and not after its sender has left", async () => {
   const req = request({
-    ...{ host: "127.0.0.1", port: served.port, method: "POST", path: "/repeat" },
+    host: "127.0.0.1",
+    port: served.port,
+    method: "POST",
+    path: "/repeat",
     headers: {
       "content-type": "application/json",
       "content-length": "1500",

@@ -171,7 +171,9 @@ describe("a task", () => {
     expect(refusal(retried)).toMatchObject(unfinished);
     const cancelled = await served.fetch(`/gated/cancel?task_id=${id}`, { method: "PUT" });
     expect(refusal(cancelled)).toMatchObject({
-      ...{ status: 409, code: "aborted", reason: "TASK_ALREADY_STARTED" },
+      status: 409,
+      code: "aborted",
+      reason: "TASK_ALREADY_STARTED",
       message: expect.stringContaining("abort=true"),
     });
     arrival.open("");
@@ -186,7 +188,9 @@ describe("a task", () => {
     expect(refusal(await served.get(`/gated/get?task_id=${id}`))).toMatchObject(unfinished);
     await served.fetch(`/gated/cancel?task_id=${id}`, { method: "PUT" });
     expect(refusal(await served.result("gated", id))).toMatchObject({
-      ...{ status: 400, code: "failed_precondition", reason: "TASK_CANCELLED" },
+      status: 400,
+      code: "failed_precondition",
+      reason: "TASK_CANCELLED",
     });
     arrival.open("");
     await served.result("gated", first);
@@ -201,7 +205,9 @@ describe("a task", () => {
     const answer = await served.post("/gated/submit", { url: gate.url });
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(refusal(answer)).toMatchObject({
-      ...{ status: 429, code: "resource_exhausted", reason: "QUEUE_FULL" },
+      status: 429,
+      code: "resource_exhausted",
+      reason: "QUEUE_FULL",
       message: expect.stringContaining("2 tasks of endpoint gated are waiting, its limit is 2"),
     });
     arrival.open("");

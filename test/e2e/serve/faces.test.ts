@@ -134,8 +134,10 @@ describe.each(Object.entries(FACES))("over %s", (_, face) => {
     );
     const body = { contentType: "multipart/form-data; boundary=XX", data };
     const described = await tasks.submitTask({
-      ...{ endpoint: "describe_later", input: { case: "body", value: body } },
-      ...{ wait: { seconds: 30n }, resultFormat: ResultFormat.BODY },
+      endpoint: "describe_later",
+      input: { case: "body", value: body },
+      wait: { seconds: 30n },
+      resultFormat: ResultFormat.BODY,
     });
     const written = described.result?.result.value as { data: Uint8Array };
     expect(JSON.parse(Buffer.from(written.data).toString())).toMatchObject({

@@ -51,7 +51,9 @@ describe("a task that takes longer than its timeout", () => {
   it("ends at once when it listens to its signal, and its worker lives on", async () => {
     const id = await served.submit("linger", { listens: true });
     expect(refusal(await served.result("linger", id))).toMatchObject({
-      ...{ status: 504, code: "deadline_exceeded", reason: "TASK_FAILED" },
+      status: 504,
+      code: "deadline_exceeded",
+      reason: "TASK_FAILED",
       metadata: { failure_reason: "timeout" },
     });
     expect(await served.status("linger", id)).toMatchObject(failed);
@@ -120,7 +122,9 @@ describe("a task that ends its process", () => {
   it("again and again fails as worker_lost after its fourth attempt", async () => {
     const id = await served.submit("exit", { times: 99 });
     expect(refusal(await served.result("exit", id))).toMatchObject({
-      ...{ status: 500, code: "internal", reason: "TASK_FAILED" },
+      status: 500,
+      code: "internal",
+      reason: "TASK_FAILED",
       message: "the worker died during this task 4 times; it is not tried again",
       metadata: { failure_reason: "worker_lost" },
     });
@@ -172,7 +176,9 @@ describe("a worker that is killed from outside", () => {
     const call = served.post("/gated_call", listening());
     process.kill((await gate.arrival()).pid, "SIGKILL");
     expect(refusal(await call)).toMatchObject({
-      ...{ status: 500, code: "internal", reason: "WORKER_LOST" },
+      status: 500,
+      code: "internal",
+      reason: "WORKER_LOST",
       message: "the worker died while it ran endpoint gated_call: it was killed by SIGKILL",
     });
     expect(refusal(await served.post("/exit_call", {}))).toMatchObject({
@@ -221,7 +227,9 @@ describe("a task that throws", () => {
   it("fails with what the last attempt threw", async () => {
     const id = await served.submit("flaky", { succeeds: 4 });
     expect(refusal(await served.result("flaky", id))).toMatchObject({
-      ...{ status: 503, code: "unavailable", message: "attempt 3 failed" },
+      status: 503,
+      code: "unavailable",
+      message: "attempt 3 failed",
     });
     expect(await served.status("flaky", id)).toMatchObject({ status: "failure", attempt: 3 });
   });

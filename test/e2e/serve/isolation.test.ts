@@ -131,7 +131,8 @@ it.each([
       message: {
         type: "ready",
         manifest: {
-          ...{ name: "x", endpoints: [] },
+          name: "x",
+          endpoints: [],
           metrics: [{ name: "tessera_workers", kind: "counter", help: "Lies", labels: [] }],
         },
       },

@@ -98,7 +98,9 @@ describe("the list of tasks", () => {
     for (const query of wrong) {
       const answer = await served.get(`/api/v1/tasks?${query}`);
       expect(refusal(answer), query).toMatchObject({
-        ...{ status: 400, reason: "REQUEST_INVALID", fields: ["page_token"] },
+        status: 400,
+        reason: "REQUEST_INVALID",
+        fields: ["page_token"],
       });
     }
     expect((await page(`page_token=${token}&status=success&page_size=50`)).tasks).toHaveLength(3);

@@ -9,7 +9,10 @@ const CHUNKS = 100;
 async function post(port: number, path: string, headers: Record<string, string>): Promise<number> {
   const answered = Promise.withResolvers<number>();
   const req = request({
-    ...{ host: "127.0.0.1", port, method: "POST", path },
+    host: "127.0.0.1",
+    port,
+    method: "POST",
+    path,
     headers: { "content-type": "application/json", ...headers },
   });
   req.on("response", (res) => answered.resolve(res.resume().statusCode ?? 0));

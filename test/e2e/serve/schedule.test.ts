@@ -79,7 +79,9 @@ describe("a deadline to start", () => {
     const waiting = served.result("gated", id);
     const failed = refusal(await waiting);
     expect(failed).toMatchObject({
-      ...{ status: 504, code: "deadline_exceeded", reason: "TASK_FAILED" },
+      status: 504,
+      code: "deadline_exceeded",
+      reason: "TASK_FAILED",
       metadata: { failure_reason: "expired" },
     });
     const shown = await served.status("gated", id);

@@ -75,7 +75,10 @@ it.each(["/repeat", "/sum/submit", "/api/v1/tasks"])(
   async (path) => {
     const answered = Promise.withResolvers<number>();
     const req = request({
-      ...{ host: "127.0.0.1", port: served.port, method: "POST", path },
+      host: "127.0.0.1",
+      port: served.port,
+      method: "POST",
+      path,
       headers: { "content-type": "application/json", "content-length": "1000" },
     });
     req.on("response", (res) => answered.resolve(res.statusCode ?? 0));

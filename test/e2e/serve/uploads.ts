@@ -32,7 +32,10 @@ export function partHead(name: string, filename: string): string {
 
 export function formRequest(port: number, path: string, headers: Record<string, string> = {}) {
   return request({
-    ...{ host: "127.0.0.1", port, path, method: "POST" },
+    host: "127.0.0.1",
+    port,
+    path,
+    method: "POST",
     headers: { "content-type": `multipart/form-data; boundary=${BOUNDARY}`, ...headers },
   });
 }

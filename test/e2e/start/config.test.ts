@@ -66,7 +66,10 @@ describe("the configuration of start", () => {
   it("bounds what deployments may ask for as the operator says", () => {
     const env = { TESSERA_MAX_WORKERS: "8", TESSERA_MAX_CPU: "0.5", TESSERA_MAX_DEPLOYMENTS: "20" };
     expect(read({ maxMemory: "2GiB" }, env).config.ceilings).toEqual({
-      ...{ workers: 8, memoryMib: 2_048, cpu: 0.5, deployments: 20 },
+      workers: 8,
+      memoryMib: 2_048,
+      cpu: 0.5,
+      deployments: 20,
     });
     for (const maxCpu of ["0", "65", "1e1", "half"]) {
       expect(() => read({ maxCpu })).toThrow("--max-cpu must be a number from 0.1 to 64");

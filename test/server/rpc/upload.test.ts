@@ -16,8 +16,11 @@ function context(): HandlerContext {
 it("an upload whose caller sends nothing at all ends after a minute", async () => {
   const unused = {} as never;
   const upload = uploadFile({
-    ...{ hosting: unused, blobs: unused, accounts: unused },
-    ...{ now: Date.now, newId: () => "id" },
+    hosting: unused,
+    blobs: unused,
+    accounts: unused,
+    now: Date.now,
+    newId: () => "id",
   } as never);
   const silent = { [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}) }) };
   const answer = upload(silent as never, context());

@@ -59,7 +59,9 @@ export class TestBucket implements AsyncDisposable {
 
 function newServer(folder: TestFolder, port: number): S3rver {
   return new S3rver({
-    ...{ address: "127.0.0.1", port, silent: true },
+    address: "127.0.0.1",
+    port,
+    silent: true,
     directory: folder.file("objects"),
     configureBuckets: [{ name: BUCKET }],
   });

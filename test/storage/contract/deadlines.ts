@@ -31,8 +31,12 @@ export function deadlinesContract({ it }: Contract): void {
     const [failed, ...more] = await expire(storage);
     expect(more).toEqual([]);
     expect(failed).toMatchObject({
-      ...{ taskId: "a", status: "failure", attempt: 0, startedAtMs: undefined },
-      ...{ finishedAtMs: START_BY_MS, expiresAtMs: START_BY_MS + RETENTION_MS },
+      taskId: "a",
+      status: "failure",
+      attempt: 0,
+      startedAtMs: undefined,
+      finishedAtMs: START_BY_MS,
+      expiresAtMs: START_BY_MS + RETENTION_MS,
       failure: { reason: "expired", code: "deadline_exceeded" },
     });
     expect(await storage.getTask(key("a"))).toEqual(failed);
@@ -90,7 +94,9 @@ export function deadlinesContract({ it }: Contract): void {
   it("fails a task that came back to the queue and cannot begin again in time", async (storage) => {
     const running = await startTask(storage, "a", { startByMs: START_BY_MS });
     await endAttempt(storage, running, {
-      ...{ status: "queued", runAtMs: NOW_MS + 5_000, failed: true },
+      status: "queued",
+      runAtMs: NOW_MS + 5_000,
+      failed: true,
     });
     expect(await expire(storage)).toMatchObject([
       { taskId: "a", attempt: 1, failure: { reason: "expired" } },

@@ -28,8 +28,12 @@ function brief(outcomes: readonly SubmitOutcome[]) {
 export function submitContract({ it }: Contract): void {
   it("stores a task as queued, with everything it was given", async (storage) => {
     const task = newTask("a", {
-      ...{ retryOf: "earlier", trace: "00-trace", arguments: json({ n: 1 }) },
-      ...{ priority: 7, runAtMs: NOW_MS + 5, startByMs: NOW_MS + 9 },
+      retryOf: "earlier",
+      trace: "00-trace",
+      arguments: json({ n: 1 }),
+      priority: 7,
+      runAtMs: NOW_MS + 5,
+      startByMs: NOW_MS + 9,
     });
     const [outcome] = await storage.submitTasks({ tasks: [task] });
     const stored = {

@@ -90,7 +90,8 @@ describe("calls that arrive together", () => {
       Array.from({ length: count }, async () => (await storage.getTask(key(taskId)))?.taskId);
     const mine = read("mine", 31);
     const unsendable = storage.getHistory({
-      ...{ ...key("mine"), limit: 1 },
+      ...key("mine"),
+      limit: 1,
       afterSequence: (() => 0) as never,
     });
     const theirs = read("theirs", 40);

@@ -157,7 +157,12 @@ async function createRevision(
     });
     const created = await hosting.createRevision({
       ...deed(by, options),
-      ...{ organizationId, name, deploymentId, artifact, settings, removeSecrets },
+      organizationId,
+      name,
+      deploymentId,
+      artifact,
+      settings,
+      removeSecrets,
       ...(authorization !== undefined && { authorization }),
       openable: openableBy(principal),
       secrets: Object.fromEntries(sealed),

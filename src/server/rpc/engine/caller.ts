@@ -64,8 +64,12 @@ export interface Arrival {
 
 const arrivalKey = createContextKey<Arrival>(
   {
-    ...{ protocol: "connect", atMs: 0, requestId: "", note: undefined },
-    ...{ host: "", organization: undefined },
+    protocol: "connect",
+    atMs: 0,
+    requestId: "",
+    note: undefined,
+    host: "",
+    organization: undefined,
   },
   { description: "when the request came, and over which protocol" },
 );

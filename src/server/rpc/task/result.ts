@@ -26,7 +26,8 @@ export function answer(
         throw problem("TASK_NOT_FOUND", `task ${task.taskId} has expired`);
       }
       return toResultMessage(result, deployment.find(task.endpoint), {
-        ...{ format, bodies },
+        format,
+        bodies,
         keeper: deployment.files.task,
         path: `/${task.endpoint}/get?task_id=${task.taskId}`,
       });

@@ -3,7 +3,7 @@
  * third argument says, on the database and the data folder of the first two.
  */
 import { fileURLToPath } from "node:url";
-import { startPlatform } from "../src/app/app.ts";
+import { startPlatform } from "../src/app/start.ts";
 import { buildArtifact } from "../src/artifacts/build.ts";
 import { writeIndex } from "../src/artifacts/index-file.ts";
 import { openFile } from "../src/artifacts/pack.ts";

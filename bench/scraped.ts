@@ -5,7 +5,7 @@
  */
 import { fileURLToPath } from "node:url";
 import Fastify from "fastify";
-import { serveService } from "../src/app/app.ts";
+import { serveService } from "../src/app/serve.ts";
 import { readServeConfig } from "../src/config/config.ts";
 import { AddedLabels } from "../src/metrics/added.ts";
 import { ownSamples } from "../src/metrics/families.ts";

@@ -6,7 +6,7 @@
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
-import { serveService } from "../src/app/app.ts";
+import { serveService } from "../src/app/serve.ts";
 import { readServeConfig } from "../src/config/config.ts";
 import { problem, type Reason } from "../src/errors.ts";
 import type { JsonSchema } from "../src/protocol/manifest.ts";

@@ -1,4 +1,4 @@
-/** The process edge: arguments in, exit code out. */
+/** The entry point of the command line: arguments in, exit code out. */
 import { setTimeout as wait } from "node:timers/promises";
 import { Command, CommanderError } from "commander";
 import type { buildArtifact } from "./artifacts/build.ts";
@@ -32,11 +32,11 @@ Examples:
   $ tessera cloud login         log in to a platform
   $ tessera deploy service.ts   deploy to it`;
 
-/** What surrounds a run of the program. */
+/** The environment of a run: streams, variables and clock. */
 export interface Surroundings {
-  /** Default: those of this process. */
+  /** Default: the streams of this process. */
   readonly streams?: Streams;
-  /** What the commands that speak to a platform read. Default: that of this process. */
+  /** Variables that the platform's commands read. Default: those of this process. */
   readonly env?: NodeJS.ProcessEnv;
   readonly clock?: Clock;
 }
@@ -57,15 +57,16 @@ export async function main(
   const exit = (code: number): void => {
     exitCode = code;
   };
+  // What a command runs is loaded when it is needed: every other command starts sooner without it.
   program.addCommand(
     serveCommand({
       readConfig: readServeConfig,
-      serve: async (...given) => (await app()).serveService(...given),
+      serve: async (...given) => (await import("./app/serve.ts")).serveService(...given),
       exampleOf,
       exit,
     }),
   );
-  // Loaded when it is needed: every other command starts sooner without it.
+  // Loaded on demand: every other command starts sooner without it.
   const build = async (...of: Parameters<typeof buildArtifact>) =>
     (await import("./artifacts/build.ts")).buildArtifact(...of);
   program.addCommand(
@@ -80,7 +81,7 @@ export async function main(
     startCommand({
       settings: START_SETTINGS,
       readConfig: (flags) => readStartConfig(flags, env),
-      start: async (...given) => (await app()).startPlatform(...given),
+      start: async (...given) => (await import("./app/start.ts")).startPlatform(...given),
       exit,
       streams,
     }),
@@ -89,7 +90,8 @@ export async function main(
     adminCommand({
       settings: DATA_SETTINGS,
       readConfig: (flags) => readDataConfig(flags, env),
-      open: async (...given) => (await app()).openAdministration(...given),
+      open: async (...given) =>
+        (await import("./app/operate/open.ts")).openAdministration(...given),
       streams,
     }),
   );
@@ -116,17 +118,12 @@ export async function main(
   return exitCode;
 }
 
-/** Loaded by the commands that run it: the others are done before it would be there. */
-function app() {
-  return import("./app/app.ts");
-}
-
 const CLOCK: Clock = {
   now: () => Date.now(),
   wait: (ms, signal) => wait(ms, undefined, { signal }),
 };
 
-/** Commands that are added one by one inherit nothing. */
+/** Sets output and errors of each command: one added by `addCommand` inherits nothing. */
 function prepare(command: Command, above: string, streams: Streams): void {
   const { stdout, stderr } = streams;
   const name = `${above} ${command.name()}`.trim();
@@ -142,7 +139,7 @@ function prepare(command: Command, above: string, streams: Streams): void {
   }
 }
 
-/** Commander has written its own message, or the help that was asked for. */
+/** The exit code when Commander itself has written its message or the help. */
 function usage({ exitCode }: CommanderError): number {
   return exitCode === 0 ? ExitCode.done : ExitCode.usage;
 }

@@ -1,38 +1,33 @@
-/** A node of the platform, as `tessera start` runs it: put together, started in order, ended in the opposite one. */
+/** Runs `tessera start`: a node of the platform, started in order and ended in the opposite order. */
 import { announceChanges, ChangeFeed } from "../auth/changes.ts";
 import { FailureLimiter } from "../auth/failures.ts";
-import { type KeyRing, loadKeys } from "../auth/keys.ts";
+import type { KeyRing } from "../auth/keys.ts";
 import { UseRecorder } from "../auth/uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { pages } from "../console/pages.ts";
 import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
-import { createLog } from "../log/pino.ts";
 import { observeProcess } from "../metrics/process.ts";
-import { choosePort, listen } from "../server/bind.ts";
+import { choosePort } from "../server/bind.ts";
 import { deploymentMetrics, onKnownHosts, serveDeployments } from "../server/deployments.ts";
 import { type OidcOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
 import { onlyOn } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import { Readiness } from "../server/readiness.ts";
-import { createServer, type ServerOptions } from "../server/server.ts";
+import type { ServerOptions } from "../server/server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
-import type { Notifier } from "../storage/notifier.ts";
-import type { Storage } from "../storage/storage.ts";
-import { createIdSource } from "../tasks/id.ts";
-import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
-import { platformApi } from "./api.ts";
-import { keysPath, openDataFolder } from "./folder.ts";
-import { appUrls, type PlatformHostingOptions, startHosting } from "./hosting.ts";
-import { measuredStorage, monitoring, nodeMetrics, startFederation } from "./metrics.ts";
+import { shownDatabase } from "./adapters.ts";
+import { keysPath, openDataFolder } from "./data-folder.ts";
+import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
+import { openKeys } from "./keys.ts";
+import { monitoring, startFederation } from "./metrics.ts";
+import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
+import { platformApi } from "./platform-api.ts";
 import { startAccountsPruner } from "./pruner.ts";
 import { newSetupCode } from "./setup-link.ts";
-
-/** What is left of open connections after the drain. */
-const CLOSE_GRACE_MS = 2_000;
 
 /** A node of the platform that is running. */
 export interface StartedPlatform {
@@ -52,181 +47,60 @@ export interface StartedPlatform {
   stop(): Promise<void>;
 }
 
-/** What the composition root brings: the adapters. */
-export interface OpenedAdapters {
-  readonly storage: Storage;
-  readonly notifier: Notifier | undefined;
-  readonly openBlobs: PlatformHostingOptions["openBlobs"];
-  readonly openLocalBlobs: PlatformHostingOptions["openLocalBlobs"];
-  /** Undefined where nothing is traced. */
-  readonly openTracing: (log: Log) => Promise<Tracing | undefined>;
-  /** The database as it may be shown. */
-  readonly shown: string;
-}
-
 /**
  * Starts a node. Rejects with one message when the data folder, the database,
  * the keys or the port are not usable; then nothing is left running.
  */
-export async function runPlatform(
+export async function startPlatform(
   config: StartConfig,
   secrets: StartSecrets,
-  open: (database: string) => OpenedAdapters,
 ): Promise<StartedPlatform> {
-  const log = createLog(config.logLevel);
   const resources = new AsyncDisposableStack();
   try {
     openDataFolder(config.dataFolder);
-    const { storage: opened, notifier, shown, openTracing, ...stores } = open(secrets.database);
-    const tracing = await openTracing(log);
-    if (tracing) {
-      resources.use(tracing);
-    }
-    resources.use(opened);
-    await opened.start();
-    if (notifier) {
-      resources.use(notifier).start();
-    }
-    const now = Date.now;
-    const newId = createIdSource();
     const port = await choosePort(config);
-    const metrics = nodeMetrics(port, now);
-    resources.use(observeProcess(metrics));
-    const storage = measuredStorage(opened, metrics);
-    const { accounts } = storage;
-    const keys = await openKeys(config, secrets, accounts);
-    const changes = resources.use(new ChangeFeed({ accounts, notifier, log }));
-    await changes.start();
-    const uses = resources.use(new UseRecorder({ accounts, log }));
-    const failures = new FailureLimiter();
-    const url = config.publicUrl ?? `http://localhost:${port}`;
-    const secureCookies = url.startsWith("https:");
-    const verifier = resources.use(
-      new Verifier({
-        accounts,
-        keys,
-        changes,
-        uses,
-        failures,
-        log,
-        now,
-        secureCookies,
-        onVerified: (verification) => metrics.tokenVerified(verification),
-      }),
+    const { database } = secrets;
+    const node = await openNode(
+      { ...config, database, port, tracingSecrets: secrets.tracing },
+      resources,
     );
-    const announced = announceChanges(accounts, changes);
-    resources.use(startAccountsPruner({ accounts, log, now }));
-    const readiness = new Readiness();
-    // A node that stops is not ready, whatever its last heartbeats say.
-    let stopped = false;
-    resources.defer(() => {
-      stopped = true;
-      readiness.set(false);
-    });
-
-    const { sessionLifetimeMs } = config;
-    const signIn = { accounts: announced, keys, now, newId, sessionLifetimeMs };
-    const oidc = oidcOf(config.oidc, { ...signIn, url, secrets, secure: secureCookies });
-    const shutdown = new AbortController();
-    // People who try it want to see calls; whoever collects logs has to ask for them.
-    const accessLevel = process.stderr.isTTY ? "info" : "debug";
+    resources.use(observeProcess(node.metrics));
+    const identity = await openIdentity(config, secrets, { node, port, resources });
+    const { accounts } = node.storage;
+    resources.use(startAccountsPruner({ accounts, log: node.log, now: node.now }));
+    const health = new Health(resources);
     const hosted = resources.use(
       await startHosting({
         config,
-        storage,
-        notifier,
-        keys,
-        metrics,
-        tracing,
-        changes,
-        log,
-        now,
-        newId,
+        database,
+        node,
+        keys: identity.keys,
+        changes: identity.changes,
         port,
-        ...stores,
-        onDatabase: (answers) => readiness.set(answers && !stopped),
+        onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
-    const { hosting, blobs } = hosted;
-    const serving = serveDeployments({ ...config, version });
-    const federation = startFederation({
-      config,
-      secrets,
-      metrics,
-      storage: opened,
-      log,
-      now,
+    const { listener } = await serveHttp(
+      httpOptions(config, secrets, { node, identity, hosted, health, port, resources }),
+      node.log,
       resources,
-      isAlone: hosted.isAlone,
-    });
-    const api = platformApi({
-      ...signIn,
-      publicUrl: url,
-      secureCookies,
-      // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
-      failures: new FailureLimiter({ underWay: 10 }),
-      deviceLogins: new FailureLimiter(),
-      log,
-      federation,
-      hosting: announceChanges(storage.hosting, changes),
-      blobs,
-      urlOf: appUrls(url, config.appsDomain),
-      allowsNativeCode: config.allowsNativeCode,
-      ceilings: config.ceilings,
-    });
-    const { app, listener } = await createServer({
-      services: serving.services,
-      platformServices: api,
-      directory: hosting,
-      appsDomain: config.appsDomain,
-      authenticate: verifier.authenticate,
-      standalone: false,
-      sameSiteOnly: false,
-      allowedOrigins: config.allowedOrigins,
-      platformDomain: config.platformDomain ?? new URL(url).hostname,
-      ...proxies(config, secrets, log),
-      plugins: [
-        ...serving.plugins,
-        onlyOn("deployment", onKnownHosts(hosting, playground)),
-        onlyOn("deployment", deploymentMetrics(metrics)),
-        onlyOn(
-          "platform",
-          monitoring({ metrics, federation, readiness, operatorToken: secrets.metricsToken }),
-        ),
-        onlyOn("platform", pages),
-        onlyOn("platform", (server, { contextValues }) =>
-          signInMethods(server, { accounts, oidc, contextValues }),
-        ),
-      ],
-      health: readiness,
-      log,
-      bodyBudgetBytes: config.bodyBudgetBytes,
-      accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
-      shutdownSignal: shutdown.signal,
-    });
-    resources.defer(async () => {
-      shutdown.abort();
-      await listener.close(CLOSE_GRACE_MS);
-      await app.close();
-    });
-    await listen(listener.server, { port, host: config.host });
-    warn(config, log);
-    const setupCode = await newSetupCode(accounts, now);
+    );
+    warnOfHost(config, node.log);
+    const setupCode = await newSetupCode(accounts, node.now);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
-      stopped = true;
-      readiness.set(false);
+      health.stop();
       listener.stopAccepting();
-      await hosting.drain(config.drainMs);
+      await hosted.hosting.drain(config.drainMs);
       await listener.close(CLOSE_GRACE_MS);
       await resources.disposeAsync();
     };
     return {
       config,
       version,
-      url,
+      url: identity.url,
       port,
-      database: shown,
+      database: shownDatabase(database),
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,
       setupCode,
@@ -238,15 +112,147 @@ export async function runPlatform(
   }
 }
 
-/** A platform that is set up has its keys: new ones would verify none of its tokens. */
-export async function openKeys(
-  { dataFolder }: Pick<StartConfig, "dataFolder">,
-  { keys }: Pick<StartSecrets, "keys">,
-  accounts: Pick<Accounts, "needsSetup">,
-): Promise<KeyRing> {
-  return keys === undefined
-    ? loadKeys({ path: keysPath(dataFolder), create: await accounts.needsSetup() })
-    : loadKeys({ env: keys });
+/** Whether the node is ready: a node that stops is not, whatever its last heartbeats say. */
+class Health {
+  readonly readiness = new Readiness();
+  #stopped = false;
+
+  constructor(resources: AsyncDisposableStack) {
+    resources.defer(() => this.stop());
+  }
+
+  databaseAnswers(answers: boolean): void {
+    this.readiness.set(answers && !this.#stopped);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.readiness.set(false);
+  }
+}
+
+/** Who calls, and by what they prove it. */
+interface Identity {
+  readonly keys: KeyRing;
+  readonly changes: ChangeFeed;
+  readonly verifier: Verifier;
+  /** The accounts; every change to them is told to this node at once. */
+  readonly accounts: Accounts;
+  /** Where browsers reach the platform. */
+  readonly url: string;
+  /** Cookies are for https only. */
+  readonly secureCookies: boolean;
+}
+
+async function openIdentity(
+  { dataFolder, publicUrl }: StartConfig,
+  secrets: StartSecrets,
+  parts: { readonly node: Node; readonly port: number; readonly resources: AsyncDisposableStack },
+): Promise<Identity> {
+  const { node, port, resources } = parts;
+  const { storage, notifier, metrics, log, now } = node;
+  const { accounts } = storage;
+  const keys = await openKeys({ dataFolder }, secrets, accounts);
+  const changes = resources.use(new ChangeFeed({ accounts, notifier, log }));
+  await changes.start();
+  const url = publicUrl ?? `http://localhost:${port}`;
+  const secureCookies = url.startsWith("https:");
+  const verifier = resources.use(
+    new Verifier({
+      accounts,
+      keys,
+      changes,
+      uses: resources.use(new UseRecorder({ accounts, log })),
+      failures: new FailureLimiter(),
+      log,
+      now,
+      secureCookies,
+      onVerified: (verification) => metrics.tokenVerified(verification),
+    }),
+  );
+  return {
+    keys,
+    changes,
+    verifier,
+    accounts: announceChanges(accounts, changes),
+    url,
+    secureCookies,
+  };
+}
+
+interface HttpParts {
+  readonly node: Node;
+  readonly identity: Identity;
+  readonly hosted: PlatformHosting;
+  readonly health: Health;
+  readonly port: number;
+  readonly resources: AsyncDisposableStack;
+}
+
+function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
+  const { node, identity, hosted, health, port, resources } = parts;
+  const { keys, accounts, url, secureCookies } = identity;
+  const { metrics, log, now, newId, unmeasured } = node;
+  const { hosting } = hosted;
+  const { readiness } = health;
+  const serving = serveDeployments({ ...config, version });
+  const { isAlone } = hosted;
+  const federation = startFederation({
+    config,
+    secrets,
+    metrics,
+    storage: unmeasured,
+    log,
+    now,
+    resources,
+    isAlone,
+  });
+  const { sessionLifetimeMs } = config;
+  const signIn = { accounts, keys, now, newId, sessionLifetimeMs };
+  const oidc = oidcOf(config.oidc, { ...signIn, url, secrets, secure: secureCookies });
+  return {
+    port,
+    host: config.host,
+    services: serving.services,
+    platformServices: platformApi({
+      ...signIn,
+      publicUrl: url,
+      secureCookies,
+      // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
+      failures: new FailureLimiter({ underWay: 10 }),
+      deviceLogins: new FailureLimiter(),
+      log,
+      federation,
+      hosting: announceChanges(node.storage.hosting, identity.changes),
+      blobs: hosted.blobs,
+      urlOf: appUrls(url, config.appsDomain),
+      allowsNativeCode: config.allowsNativeCode,
+      ceilings: config.ceilings,
+    }),
+    directory: hosting,
+    appsDomain: config.appsDomain,
+    authenticate: identity.verifier.authenticate,
+    standalone: false,
+    sameSiteOnly: false,
+    allowedOrigins: config.allowedOrigins,
+    platformDomain: config.platformDomain ?? new URL(url).hostname,
+    ...proxies(config, secrets, log),
+    plugins: [
+      ...serving.plugins,
+      onlyOn("deployment", onKnownHosts(hosting, playground)),
+      onlyOn("deployment", deploymentMetrics(metrics)),
+      onlyOn(
+        "platform",
+        monitoring({ metrics, federation, readiness, operatorToken: secrets.metricsToken }),
+      ),
+      onlyOn("platform", pages),
+      onlyOn("platform", (server, { contextValues }) =>
+        signInMethods(server, { accounts: node.storage.accounts, oidc, contextValues }),
+      ),
+    ],
+    health: readiness,
+    bodyBudgetBytes: config.bodyBudgetBytes,
+  };
 }
 
 function oidcOf(
@@ -274,7 +280,7 @@ function oidcOf(
 function proxies(
   { trustedProxies: networks }: StartConfig,
   { proxySecret }: StartSecrets,
-  log: ReturnType<typeof createLog>,
+  log: Log,
 ): Pick<ServerOptions, "trustProxy" | "proxySecret"> {
   if (networks.length === 0) {
     return {};
@@ -294,7 +300,7 @@ function proxies(
 }
 
 /** Others can reach it, and nobody said how: their links and cookies would not work. */
-function warn({ host, publicUrl }: StartConfig, log: ReturnType<typeof createLog>): void {
+function warnOfHost({ host, publicUrl }: StartConfig, log: Log): void {
   if (publicUrl === undefined && !["127.0.0.1", "::1", "localhost"].includes(host)) {
     log.warn(
       { host },

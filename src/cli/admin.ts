@@ -1,8 +1,13 @@
 /** `tessera admin`: what the operator of a platform does on its machine, on its data. */
 import { Command, Option } from "commander";
-import type { AdminCredentials, Administration, PasswordReset } from "../app/app.ts";
+import type {
+  AdminCredentials,
+  Administration,
+  PasswordReset,
+} from "../app/operate/administration.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
 import { usageError } from "./failure.ts";
+import { npx } from "./npx.ts";
 import { type OutputFormat, table } from "./output.ts";
 import { plain } from "./plain.ts";
 import { addSettings } from "./settings.ts";
@@ -35,10 +40,10 @@ export function adminCommand(actions: AdminActions): Command {
     .addCommand(rotateKeysCommand(actions));
 }
 
-const NEXT = `
+const next = (): string => `
 Next, with the platform running and its address for http://localhost:3000:
 
-  npx tessera cloud login --endpoint http://localhost:3000`;
+  ${npx(process.cwd())} cloud login --endpoint http://localhost:3000`;
 
 interface PasswordFlags extends Flags {
   readonly email: string;
@@ -74,7 +79,7 @@ function setupCommand(actions: AdminActions): Command {
       });
       terminal.say(`Made the organization ${organization} with its admin ${made.email}`);
       tellPassword(terminal, made);
-      terminal.say(NEXT);
+      terminal.say(next());
     });
 }
 

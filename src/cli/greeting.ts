@@ -1,5 +1,5 @@
 /** What a server says when it has started: where everything is, and lines to try it with. */
-import type { StartedService } from "../app/app.ts";
+import type { StartedService } from "../app/serve.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl.ts";

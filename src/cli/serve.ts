@@ -1,13 +1,13 @@
 import { Command } from "commander";
-import type { StartedService } from "../app/app.ts";
-import type { Secrets, ServeConfig, ServeFlags } from "../config/config.ts";
+import type { StartedService } from "../app/serve.ts";
+import type { ServeConfig, ServeFlags, ServeSecrets } from "../config/config.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 
 /** What the command needs; the process edge brings it. */
 export interface ServeActions {
-  readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: Secrets };
-  serve(config: ServeConfig, secrets: Secrets): Promise<StartedService>;
+  readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: ServeSecrets };
+  serve(config: ServeConfig, secrets: ServeSecrets): Promise<StartedService>;
   exit(code: number): void;
   readonly exampleOf: GreetingOptions["exampleOf"];
 }

@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
-import type { StartedPlatform } from "../app/app.ts";
+import type { StartedPlatform } from "../app/start.ts";
+import { npx } from "./npx.ts";
 
 /** What a platform says when it has started: where everything is, and how to set it up. */
 export function platformGreeting(platform: StartedPlatform): string {
@@ -40,7 +41,7 @@ function setup(platform: StartedPlatform, code: string): string[] {
     "",
     "or on this machine:",
     "",
-    `  npx tessera admin setup --organization acme --email you@example.com${where(platform)}`,
+    `  ${npx(process.cwd())} admin setup --organization acme --email you@example.com${where(platform)}`,
     "",
   ];
 }

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { StartedPlatform } from "../app/app.ts";
+import type { StartedPlatform } from "../app/start.ts";
 import type { Flags, Settings, StartConfig, StartSecrets } from "../config/config.ts";
 import { addSettings } from "./settings.ts";
 import { platformGreeting } from "./start-greeting.ts";

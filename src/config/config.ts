@@ -1,7 +1,7 @@
 /**
- * Configuration: from flags, the environment and a file to one frozen object,
- * with every default and its reason in `config/`. The only reader of
- * `process.env`; secrets are apart from what may be printed.
+ * Configuration: flags, environment and a file become one frozen object. Every
+ * default and its reason is in this folder. This is the only reader of
+ * `process.env`; secrets are kept apart from what may be printed.
  */
 import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
 import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
@@ -16,7 +16,7 @@ import {
 } from "./start.ts";
 
 export type { CloudEnvironment } from "./cloud.ts";
-export type { ServeConfig, ServeFlags, ServeSecrets as Secrets } from "./serve.ts";
+export type { ServeConfig, ServeFlags, ServeSecrets } from "./serve.ts";
 export type { Setting, Settings } from "./settings.ts";
 export type {
   DataConfig,
@@ -46,7 +46,7 @@ export function readStartConfig(
   return startConfig(flags, env);
 }
 
-/** Reads what the commands of `tessera admin` need; throws a `ConfigError`. */
+/** Reads the configuration of `tessera admin`; throws a `ConfigError`. */
 export function readDataConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv = process.env,
@@ -54,7 +54,7 @@ export function readDataConfig(
   return dataConfig(flags, env);
 }
 
-/** Reads what the commands that speak to a platform take from the environment. */
+/** Reads the environment of the commands that speak to a platform. */
 export function readCloudEnvironment(env: NodeJS.ProcessEnv = process.env): CloudEnvironment {
   return cloudEnvironment(env, process.platform);
 }

@@ -1,3 +1,4 @@
+/** The logging port, and what a line says of a function and its failures. */
 import type { CallFailure, LogLevel } from "../protocol/messages.ts";
 
 /** The part of a pino logger that the platform's mechanisms use. */
@@ -17,14 +18,14 @@ export interface ServiceLine {
 }
 
 /**
- * What a line says of a failure. Of arguments that were refused it says no
- * more, because what is wrong with them may tell what they were.
+ * The log fields of a failure. For invalid arguments they hold the reason
+ * alone, because the message may reveal the arguments.
  */
 export function failureFields({ reason, message, stack }: CallFailure): object {
   return reason === "ARGUMENTS_INVALID" ? { reason } : { err: { message, stack } };
 }
 
-/** Writes a function's line into the node's log, with what it belongs to. */
+/** Writes a function's line into the node's log; `facts` say where it came from. */
 export function logLine(
   log: Log,
   { level, message, fieldsJson }: ServiceLine,

@@ -1,17 +1,21 @@
+/** The adapter of the log to pino. */
 import { type Logger, pino } from "pino";
 import pretty from "pino-pretty";
 import { Problem } from "../errors.ts";
 
+/** The log of the whole process, of which others are children. */
+export type ProcessLog = Logger;
+
 /**
- * The log of a node, on stderr: lines for people on a terminal, JSON
- * otherwise. Synchronous, so that nothing of it is lost when the process ends.
+ * Creates the log of a node, on stderr: lines for people on a terminal, JSON
+ * otherwise. Writes are synchronous, so no line is lost when the process ends.
  */
-export function createLog(level: string): Logger {
+export function createLog(level: string): ProcessLog {
   const stream = process.stderr.isTTY
     ? pretty({
         destination: 2,
         sync: true,
-        // What the message of a logged call says already.
+        // The message of a logged call already says these.
         ignore: "pid,hostname,reqId,call",
         translateTime: "HH:MM:ss",
       })
@@ -22,16 +26,16 @@ export function createLog(level: string): Logger {
   );
 }
 
-/** Causes of causes; a chain may be a ring. */
+/** Depth of nested causes; a chain of them may be circular. */
 const MAX_CAUSES = 5;
 
 /**
- * An error by what it always has. What drivers and libraries add to theirs may
- * be what callers sent: Postgres, for one, adds whole rows.
+ * Serializes only the standard properties of an error. What drivers and
+ * libraries add may be what callers sent: Postgres, for one, adds whole rows.
  */
 function serializeError(err: unknown, depth = 0): object {
   if (!(err instanceof Error)) {
-    // The failure of a function, as the queue has written it down.
+    // The failure of a function, as the queue recorded it.
     const { message = String(err), stack } = (err ?? {}) as { message?: string; stack?: string };
     return { message, ...(stack !== undefined && { stack }) };
   }

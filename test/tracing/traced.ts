@@ -1,5 +1,5 @@
 /** The service `traced`, served with its spans going to a receiver, or to none. */
-import { serveService } from "../../src/app/app.ts";
+import { serveService } from "../../src/app/serve.ts";
 import { readServeConfig } from "../../src/config/config.ts";
 import { fixture, Served } from "../e2e/serve/served.ts";
 import type { OtlpReceiver, ReceivedSpan } from "./receiver.ts";

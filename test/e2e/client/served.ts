@@ -1,6 +1,6 @@
 /** The service of the clients' tests, served in this process. */
 import { fileURLToPath } from "node:url";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 import type service from "../clients/service.ts";
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { HTTP_PATH, httpReference, OPENAPI_PATH } from "../../../scripts/http-reference.ts";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 import { run } from "../clients/python-environment.ts";
 

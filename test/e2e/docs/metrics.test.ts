@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));

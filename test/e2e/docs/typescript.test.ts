@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -30,12 +30,15 @@ const run = promisify(execFile);
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tessera-docs-"));
-  mkdirSync(join(folder, "node_modules/tessera"), { recursive: true });
+  mkdirSync(join(folder, "node_modules/tessera-platform"), { recursive: true });
   const exports = { ".": "./src/sdk/index.ts", "./client": "./src/client/index.ts" };
-  const manifest = { name: "tessera", type: "module", exports };
-  writeFileSync(join(folder, "node_modules/tessera/package.json"), JSON.stringify(manifest));
+  const manifest = { name: "tessera-platform", type: "module", exports };
+  writeFileSync(
+    join(folder, "node_modules/tessera-platform/package.json"),
+    JSON.stringify(manifest),
+  );
   for (const part of ["src", "gen"]) {
-    symlinkSync(join(ROOT, part), join(folder, "node_modules/tessera", part));
+    symlinkSync(join(ROOT, part), join(folder, "node_modules/tessera-platform", part));
   }
   for (const name of ["zod", "@types"]) {
     symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));

@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 import { refusal } from "./refusal.ts";
 import { fixture, type Served, serve } from "./served.ts";

@@ -1,5 +1,5 @@
 /** The program of `process.ts`: serves a service until its parent tells it to stop, or kills it. */
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 
 const [servicePath = "", database = ":memory:"] = process.argv.slice(2);

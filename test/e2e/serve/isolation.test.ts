@@ -35,7 +35,7 @@ it.each([
   ["read a file", () => join(folder, "secret.txt")],
   ["read a file", () => join(folder, "tasks.db")],
   ["read a file", () => "/etc/hostname"],
-  ["read a file", () => fileURLToPath(new URL("../../../src/app/app.ts", import.meta.url))],
+  ["read a file", () => fileURLToPath(new URL("../../../src/app/serve.ts", import.meta.url))],
   ["list a folder", () => folder],
   ["list a folder", () => tmpdir()],
   ["read through a link", () => join(folder, "secret.txt")],

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import { serveService } from "../../../src/app/app.ts";
+import { serveService } from "../../../src/app/serve.ts";
 import { readServeConfig, type ServeConfig } from "../../../src/config/config.ts";
 
 export interface ServedOptions extends Partial<ServeConfig> {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { Administration } from "../../../src/app/app.ts";
+import type { Administration } from "../../../src/app/operate/administration.ts";
 import { DATABASES, type Database } from "./databases.ts";
 import {
   administration,

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { openAdministration, type StartedPlatform, startPlatform } from "../../../src/app/app.ts";
+import { openAdministration } from "../../../src/app/operate/open.ts";
+import { type StartedPlatform, startPlatform } from "../../../src/app/start.ts";
 import { readDataConfig, readStartConfig, type StartConfig } from "../../../src/config/config.ts";
 
 export const PASSWORD = "a long enough password";

@@ -16,7 +16,7 @@ registerHooks({
   },
 });
 
-const { serveService } = await import("../../../src/app/app.ts");
+const { serveService } = await import("../../../src/app/serve.ts");
 const { readServeConfig } = await import("../../../src/config/config.ts");
 const flags = { port: "0", workers: "1", env: ["TRACED_SECRET"] };
 const { config, secrets } = readServeConfig(process.argv[2] ?? "", flags);

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { pino } from "pino";
-import { platformApi } from "../../../src/app/api.ts";
+import { platformApi } from "../../../src/app/platform-api.ts";
 import { announceChanges, ChangeFeed } from "../../../src/auth/changes.ts";
 import { FailureLimiter } from "../../../src/auth/failures.ts";
 import { KeyRing } from "../../../src/auth/keys.ts";

@@ -9,12 +9,12 @@
  * again, before anything is sealed. Keys in the environment are added behind
  * the current ones on every node first, and only then moved before them.
  */
-import { loadKeys, rotateKeys } from "../auth/keys.ts";
-import { rotatedKeys } from "../auth/keys-file.ts";
-import { reseal } from "../auth/reseal.ts";
-import type { Accounts } from "../storage/accounts/accounts.ts";
-import type { Deed } from "../storage/accounts/deed.ts";
-import type { HostingStorage } from "../storage/hosting/hosting.ts";
+import { loadKeys, rotateKeys } from "../../auth/keys.ts";
+import { rotatedKeys } from "../../auth/keys-file.ts";
+import { reseal } from "../../auth/reseal.ts";
+import type { Accounts } from "../../storage/accounts/accounts.ts";
+import type { Deed } from "../../storage/accounts/deed.ts";
+import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 
 /** Where the keys are. */
 export type KeyRotation =

@@ -4,13 +4,13 @@
  * within a second.
  */
 
-import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../auth/names.ts";
-import { checkPassword, hashPassword } from "../auth/passwords.ts";
-import { randomBase62 } from "../auth/random.ts";
-import type { Accounts } from "../storage/accounts/accounts.ts";
-import type { Deed } from "../storage/accounts/deed.ts";
-import type { OrganizationRecord } from "../storage/accounts/organizations.ts";
-import type { HostingStorage } from "../storage/hosting/hosting.ts";
+import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../auth/names.ts";
+import { checkPassword, hashPassword } from "../../auth/passwords.ts";
+import { randomBase62 } from "../../auth/random.ts";
+import type { Accounts } from "../../storage/accounts/accounts.ts";
+import type { Deed } from "../../storage/accounts/deed.ts";
+import type { OrganizationRecord } from "../../storage/accounts/organizations.ts";
+import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { type KeyRotation, type Rotated, type RotationRequest, rotate } from "./rotation.ts";
 
 /** 119 bits, and still a password that can be typed. */

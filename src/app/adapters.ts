@@ -1,0 +1,82 @@
+/**
+ * The adapters: the only file that names concrete databases, blob stores and
+ * trace exporters. Everything else works on their ports.
+ */
+import type { BlobsConfig } from "../config/blobs.ts";
+import { isPostgres, type TracingConfig, type TracingSecrets } from "../config/config.ts";
+import type { Log } from "../log/log.ts";
+import { FolderBlobStore } from "../storage/blobs/folder.ts";
+import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
+import type { BlobStore } from "../storage/blobs.ts";
+import type { Notifier } from "../storage/notifier.ts";
+import { addressOf } from "../storage/postgres/connect.ts";
+import { PostgresNotifier } from "../storage/postgres/notifier.ts";
+import { PostgresStorage } from "../storage/postgres/storage.ts";
+import { SqliteStorage } from "../storage/sqlite/storage.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { Tracing } from "../tracing/tracing.ts";
+import { version } from "../version.ts";
+
+/** Connections of a process that only administers. */
+const ADMIN_CONNECTIONS = 2;
+
+/** The storage of a node; the notifier is undefined where one node alone uses the database. */
+export function openStorage(database: string): {
+  readonly storage: Storage;
+  readonly notifier: Notifier | undefined;
+} {
+  return isPostgres(database)
+    ? { storage: new PostgresStorage(database), notifier: new PostgresNotifier(database) }
+    : { storage: new SqliteStorage(database), notifier: undefined };
+}
+
+/** The storage for the operator, beside the nodes: it takes no lock on the queue. */
+export function openStorageBesideNodes(database: string): Storage {
+  return isPostgres(database)
+    ? new PostgresStorage(database, { connections: ADMIN_CONNECTIONS })
+    : new SqliteStorage(database, { ownsQueue: false });
+}
+
+/** The database as it may be shown: without user and password. */
+export function shownDatabase(database: string): string {
+  return isPostgres(database) ? addressOf(database) : database;
+}
+
+/** A store in a folder of this process. */
+export function openLocalBlobs(folder: string): BlobStore {
+  return new FolderBlobStore(folder);
+}
+
+/** The store of large files that is configured; `local` serves where they are only temporary. */
+export async function openBlobs(
+  { blobs, database }: { readonly blobs: BlobsConfig; readonly database: string },
+  local: BlobStore,
+): Promise<BlobStore> {
+  switch (blobs.kind) {
+    case "temporary":
+      return local;
+    case "folder":
+      return new FolderBlobStore(blobs.folder);
+    case "postgres":
+      return new PostgresBlobStore(database);
+    case "s3": {
+      // The client takes a moment to load, which nobody else should wait for.
+      const { S3BlobStore } = await import("../storage/blobs/s3.ts");
+      return new S3BlobStore(blobs);
+    }
+  }
+}
+
+/** Undefined where nothing is traced. */
+export async function openTracing(
+  config: TracingConfig | undefined,
+  receiver: TracingSecrets | undefined,
+  log: Log,
+): Promise<Tracing | undefined> {
+  if (config === undefined || receiver === undefined) {
+    return undefined;
+  }
+  // It takes a moment to load, which nobody else should wait for.
+  const { OtlpTracing } = await import("../tracing/otlp/otlp.ts");
+  return new OtlpTracing({ ...config, ...receiver, version, log });
+}

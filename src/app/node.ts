@@ -1,0 +1,163 @@
+/**
+ * What every node has, whichever command runs it: storage with its notifier,
+ * metrics, traces, large files, the queue's maintenance, and the one port.
+ * Each part is started here and ends with the `resources` that it is given.
+ */
+import type { BlobsConfig } from "../config/blobs.ts";
+import type { TracingConfig, TracingSecrets } from "../config/config.ts";
+import { ScratchFolders } from "../deployments/scratch.ts";
+import { FileKeeper } from "../files/keeper.ts";
+import { startSweeper } from "../files/sweeper.ts";
+import { createLog, type ProcessLog } from "../log/pino.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { Maintenance } from "../queue/maintenance.ts";
+import { startPruner } from "../queue/pruner.ts";
+import { listen } from "../server/bind.ts";
+import type { Listener } from "../server/listener.ts";
+import { createServer, type ServerOptions } from "../server/server.ts";
+import type { BlobStore } from "../storage/blobs.ts";
+import type { Notifier } from "../storage/notifier.ts";
+import type { Storage } from "../storage/storage.ts";
+import { createIdSource } from "../tasks/id.ts";
+import type { Tracing } from "../tracing/tracing.ts";
+import { openBlobs, openLocalBlobs, openStorage, openTracing } from "./adapters.ts";
+import { measuredStorage, nodeMetrics } from "./metrics.ts";
+
+/** What is left of open connections after the drain. */
+export const CLOSE_GRACE_MS = 2_000;
+
+export interface NodeConfig {
+  readonly database: string;
+  /** Tells the node's metrics from those of others on the machine; 0 when it is not known yet. */
+  readonly port: number;
+  readonly logLevel: string;
+  readonly tracing: TracingConfig | undefined;
+  readonly tracingSecrets: TracingSecrets | undefined;
+}
+
+export interface Node {
+  readonly log: ProcessLog;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
+  /** Measured: how long operations take is counted. */
+  readonly storage: Storage;
+  /** The same, not measured. */
+  readonly unmeasured: Storage;
+  /** Undefined where one node alone uses the database. */
+  readonly notifier: Notifier | undefined;
+  readonly metrics: Metrics;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** Opens the storage and starts it. Rejects with one message when it cannot be used. */
+export async function openNode(
+  { database, port, logLevel, tracing: config, tracingSecrets }: NodeConfig,
+  resources: AsyncDisposableStack,
+): Promise<Node> {
+  const log = createLog(logLevel);
+  const tracing = await openTracing(config, tracingSecrets, log);
+  if (tracing) {
+    resources.use(tracing);
+  }
+  const { storage: unmeasured, notifier } = openStorage(database);
+  resources.use(unmeasured);
+  await unmeasured.start();
+  if (notifier) {
+    resources.use(notifier).start();
+  }
+  const now = Date.now;
+  const metrics = nodeMetrics(port, now);
+  const storage = measuredStorage(unmeasured, metrics);
+  return { log, tracing, storage, unmeasured, notifier, metrics, now, newId: createIdSource() };
+}
+
+/** Where a node keeps files, and the folders of its workers. */
+export interface NodeFiles {
+  /** Removed when the process ends. */
+  readonly scratch: ScratchFolders;
+  /** The store that nodes share. */
+  readonly blobs: BlobStore;
+  readonly keepers: { readonly task: FileKeeper; readonly api: FileKeeper };
+}
+
+/** Opens the stores of large files. Rejects with one message when one cannot be used. */
+export async function openFiles(
+  { log, storage, now, newId }: Node,
+  config: { readonly blobs: BlobsConfig; readonly database: string },
+  resources: AsyncDisposableStack,
+): Promise<NodeFiles> {
+  const scratch = new ScratchFolders(now());
+  const removeScratch = (): void => scratch.removeAll();
+  resources.defer(removeScratch);
+  onExit(removeScratch, resources);
+  const local = openLocalBlobs(scratch.create());
+  const blobs = await openBlobs(config, local);
+  for (const store of new Set([local, blobs])) {
+    await resources.use(store).start();
+  }
+  const onFailed = (err: unknown): void => log.error({ err }, "the store of large files failed");
+  return {
+    scratch,
+    blobs,
+    keepers: {
+      task: new FileKeeper({ blobs, registry: storage, newId, now, onFailed }),
+      api: new FileKeeper({ blobs: local, newId, now, onFailed }),
+    },
+  };
+}
+
+/** The queue's maintenance; `start` it once the deployments are there. */
+export function openMaintenance(
+  { storage, notifier, log, now }: Node,
+  resources: AsyncDisposableStack,
+): Maintenance {
+  return resources.use(new Maintenance({ storage, notifier, log, now }));
+}
+
+/** Begins to delete results and large files whose time is over. */
+export function startCleaners(
+  { storage, log, now }: Node,
+  blobs: BlobStore,
+  resources: AsyncDisposableStack,
+): void {
+  resources.use(startPruner({ storage, log, now }));
+  resources.use(startSweeper({ storage, blobs, log, now }));
+}
+
+/**
+ * Calls `clean` however this process ends, the last one given first, as
+ * resources end: workers that block their event loop would not notice.
+ */
+export function onExit(clean: () => void, resources: AsyncDisposableStack): void {
+  process.prependOnceListener("exit", clean);
+  resources.defer(() => void process.off("exit", clean));
+}
+
+export interface HttpOptions extends Omit<ServerOptions, "log" | "accessLog" | "shutdownSignal"> {
+  readonly port: number;
+  readonly host: string;
+}
+
+/** Serves on the one port. Rejects with a message that says what to do when it cannot be bound. */
+export async function serveHttp(
+  { port: wanted, host, ...options }: HttpOptions,
+  log: ProcessLog,
+  resources: AsyncDisposableStack,
+): Promise<{ readonly listener: Listener; readonly port: number }> {
+  const shutdown = new AbortController();
+  // People who develop want to see calls; those who collect logs have to ask for them.
+  const accessLevel = process.stderr.isTTY ? "info" : "debug";
+  const { app, listener } = await createServer({
+    ...options,
+    log,
+    accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
+    shutdownSignal: shutdown.signal,
+  });
+  resources.defer(async () => {
+    shutdown.abort();
+    await listener.close(CLOSE_GRACE_MS);
+    await app.close();
+  });
+  return { listener, port: await listen(listener.server, { port: wanted, host }) };
+}

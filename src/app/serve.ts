@@ -1,0 +1,161 @@
+/** Runs `tessera serve`: one service, started in order and ended in the opposite order. */
+import { dirname, resolve, sep } from "node:path";
+import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
+import { allowEveryone, requireToken } from "../auth/shared-token.ts";
+import type { ServeConfig, ServeSecrets } from "../config/config.ts";
+import { playground } from "../console/playground.ts";
+import { Deployment } from "../deployments/deployment.ts";
+import { singleDeployment } from "../deployments/directory.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { Maintenance } from "../queue/maintenance.ts";
+import { deploymentMetrics, serveDeployments } from "../server/deployments.ts";
+import { Readiness } from "../server/readiness.ts";
+import { register } from "../server/rpc/engine/invoker.ts";
+import { introspection } from "../server/rpc/principal.ts";
+import { version } from "../version.ts";
+import {
+  type HttpOptions,
+  type Node,
+  type NodeFiles,
+  onExit,
+  openFiles,
+  openMaintenance,
+  openNode,
+  serveHttp,
+  startCleaners,
+} from "./node.ts";
+import { watchService } from "./watch.ts";
+import { whenLong } from "./when-long.ts";
+
+/** The organization of a service that is served alone. */
+const LOCAL_ORGANIZATION = "local";
+
+/** A service that is being served. */
+export interface StartedService {
+  readonly manifest: ServiceManifest;
+  /** The port that was bound: the one configured, or any free one for 0. */
+  readonly port: number;
+  /** Drains and ends everything; the same promise every time. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Serves one service. Rejects with one message when the service, the database
+ * or the port is not usable; then nothing is left running.
+ */
+export async function serveService(
+  config: ServeConfig,
+  secrets: ServeSecrets,
+): Promise<StartedService> {
+  const { token, workerEnv = {} } = secrets;
+  const resources = new AsyncDisposableStack();
+  try {
+    const bundle = await bundleService(config.servicePath);
+    const node = await openNode({ ...config, tracingSecrets: secrets.tracing }, resources);
+    const { log } = node;
+    warnOfDatabase(config, bundle, node);
+    const files = await openFiles(node, config, resources);
+    const readiness = new Readiness();
+    const maintenance = openMaintenance(node, resources);
+    const deployment = resources.use(
+      new Deployment({
+        ...deploymentOptions(config, node, files, maintenance),
+        workerAccess: { ...config.workerAccess, env: workerEnv },
+        onReadiness: () => readiness.set(deployment.ready),
+      }),
+    );
+    onExit(() => deployment.abandon(), resources);
+    await maintenance.start();
+    const watching = config.watch
+      ? resources.use(watchService(bundle, { deployment, log }))
+      : undefined;
+    const manifest = await (watching?.loaded ??
+      whenLong(deployment.deploy(bundle), (seconds) =>
+        log.warn({ seconds }, "the service takes long to load; it is served when it has"),
+      ));
+    startCleaners(node, files.blobs, resources);
+    const { listener, port } = await serveHttp(
+      httpOptions(config, { token, deployment, node, readiness }),
+      log,
+      resources,
+    );
+    let stopping: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      listener.stopAccepting();
+      await watching?.[Symbol.asyncDispose]();
+      await deployment.drain(config.drainMs);
+      await resources.disposeAsync();
+    };
+    return { manifest, port, stop: () => (stopping ??= stop()) };
+  } catch (err) {
+    await resources.disposeAsync();
+    throw err;
+  }
+}
+
+function warnOfDatabase(
+  { database }: ServeConfig,
+  { servicePath }: ServiceBundle,
+  { storage, log }: Node,
+): void {
+  if (
+    storage.capabilities.durable &&
+    resolve(database).startsWith(`${dirname(servicePath)}${sep}`)
+  ) {
+    log.warn({ database }, "the database lies in the service's folder, which the service may read");
+  }
+}
+
+function deploymentOptions(
+  config: ServeConfig,
+  { storage, notifier, log, tracing, metrics, now, newId }: Node,
+  { keepers }: NodeFiles,
+  maintenance: Maintenance,
+) {
+  return {
+    organization: LOCAL_ORGANIZATION,
+    counted: { metrics, organizationId: LOCAL_ORGANIZATION },
+    storage,
+    notifier,
+    maintenance,
+    log,
+    tracing,
+    newId,
+    now,
+    workers: config.workers,
+    graceMs: config.graceMs,
+    readyTimeoutMs: config.readyTimeoutMs,
+    maxResultBytes: config.maxResultBytes,
+    maxFileBytes: config.maxFileBytes,
+    files: keepers,
+    maxWaiting: config.maxWaiting,
+  };
+}
+
+function httpOptions(
+  config: ServeConfig,
+  parts: {
+    readonly token: string | undefined;
+    readonly deployment: Deployment;
+    readonly node: Node;
+    readonly readiness: Readiness;
+  },
+): HttpOptions {
+  const { token, deployment, node, readiness } = parts;
+  const serving = serveDeployments({ ...config, version });
+  return {
+    port: config.port,
+    host: config.host,
+    services: [...serving.services, register(AuthService, introspection)],
+    plugins: [...serving.plugins, deploymentMetrics(node.metrics), playground],
+    directory: singleDeployment(deployment, { authorization: token !== undefined }),
+    authenticate: token === undefined ? allowEveryone : requireToken(token),
+    standalone: true,
+    // Without a token, any page that the developer's browser shows could call.
+    sameSiteOnly: token === undefined,
+    allowedOrigins: config.allowedOrigins,
+    health: readiness,
+    bodyBudgetBytes: config.bodyBudgetBytes,
+  };
+}

@@ -1,8 +1,8 @@
 /**
- * The databases behind the contenders, each started once per run on a free
- * port of the loopback interface with a folder of its own, and removed after
- * it. All as durable as their documentation makes them for a queue: Redis with
- * an append-only file synced each second, Postgres as it comes (fsync and
+ * The databases of the contenders. Each is started once per run, on a free
+ * loopback port with its own folder, and removed afterwards. Their durability
+ * is what their documentation recommends for a queue: Redis with an append-only
+ * file synced each second, Postgres with its defaults (fsync and
  * synchronous_commit on).
  */
 import { execFileSync } from "node:child_process";
@@ -22,9 +22,9 @@ export interface Redis {
 export interface Postgres {
   readonly version: string;
   readonly pid: number;
-  /** Creates a database and answers its URL. */
+  /** Creates a database and returns its URL. */
   createDatabase(name: string): Promise<string>;
-  /** Connected to none of these. */
+  /** A client that is connected to another database. */
   readonly client: pg.Client;
 }
 
@@ -38,7 +38,7 @@ export class Backends implements AsyncDisposable {
     this.folder = mkdtempSync(join(tmpdir(), "tessera-bench-"));
     const remove = (): void => rmSync(this.folder, { recursive: true, force: true });
     this.#stack.defer(remove);
-    // After a signal, when nothing is disposed of.
+    // For a signal, when nothing is disposed.
     process.once("exit", remove);
   }
 

@@ -1,7 +1,7 @@
 /**
- * Throughput with a full table: one server with many finished tasks and as
- * many that wait behind the concurrency limit of another endpoint, beside one
- * that is empty. Rounds alternate between the two.
+ * Benchmark of throughput with a full table: one server with many finished
+ * tasks and as many queued behind the concurrency limit of another endpoint,
+ * compared with an empty one. Rounds alternate between the two.
  */
 import { startTessera } from "./contenders.ts";
 import { load } from "./program.ts";

@@ -1,3 +1,4 @@
+/** A minimal HTTP client for the load generator. */
 import { Buffer } from "node:buffer";
 import { connect, type Socket } from "node:net";
 
@@ -8,12 +9,15 @@ export interface Answer {
 
 const LENGTH = /^content-length: *(\d+)/im;
 
-/** What is read at a time; answers are far shorter. All connections share it, because it is emptied at once. */
+/**
+ * The read buffer; responses are far shorter. All connections share it, because
+ * it is consumed at once.
+ */
 const received = Buffer.allocUnsafe(65_536);
 
 /**
- * Sends requests one after the other over one keep-alive connection. Answers
- * are read just far enough to know where they end: they must have a
+ * Sends requests one after the other over one keep-alive connection. Responses
+ * are parsed only as far as needed to find their end: they must have a
  * `content-length`.
  */
 export class Connection {
@@ -34,7 +38,8 @@ export class Connection {
       port,
       host: "127.0.0.1",
       noDelay: true,
-      // Past the stream, whose buffers and events would cost more than the answer.
+      // Bypasses the stream, whose buffers and events would cost more than the
+      // response.
       onread: {
         buffer: received,
         callback: (length) => {

@@ -1,4 +1,4 @@
-/** What is compared, and how each is started: all serve the same two routes. */
+/** The contenders of the benchmarks, and how each is started. All serve the same two routes. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Backends } from "./backends.ts";
@@ -6,7 +6,7 @@ import { Program } from "./program.ts";
 
 export interface Running {
   readonly port: number;
-  /** The processes whose CPU time is spent for it, each with all below it. */
+  /** The processes whose CPU time counts, each with its descendants. */
   readonly pids: readonly number[];
   readonly program: Program;
 }

@@ -1,7 +1,7 @@
 /**
- * Loaded before the server (`node --import`): counts what is sent to its
- * threads and tells it at SIGUSR2. The storage of SQLite is such a thread, and
- * what it is sent are lists of operations, one list for each transaction.
+ * A probe loaded before the server (`node --import`): counts messages to its
+ * threads and prints the count on SIGUSR2. The SQLite storage is such a thread;
+ * each message is a batch of operations, one per transaction.
  */
 import { Worker } from "node:worker_threads";
 import { unpackOperations } from "../src/storage/sqlite/packing.ts";

@@ -1,4 +1,4 @@
-/** Metrics with as many series as wished, most of them of histograms, as in life. */
+/** Metrics with a given number of series, most of them histograms, as in practice. */
 import { METRICS } from "../src/metrics/declarations.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
 
@@ -6,7 +6,7 @@ export const ORGANIZATION_ID = "one";
 export const DEPLOYMENT_LABELS = { organization: "acme", deployment: "digits", node: "n1" };
 export const CODES = ["ok", "not_found", "internal", "unavailable"];
 
-/** About so many series, of one organization. */
+/** Creates metrics with about this many series in one organization. */
 export function filled(series: number): Metrics {
   const metrics = new Metrics({ node: "n1", now: Date.now, maxSeries: series });
   const perEndpoint = 2 * (METRICS.requestDuration.buckets.length + 3) + 8;

@@ -1,6 +1,7 @@
 /**
- * A node of the platform with as many deployments of the no-op service as the
- * third argument says, on the database and the data folder of the first two.
+ * A platform node for benchmarks: with as many deployments of the no-op service
+ * as the third argument says, on the database and the data folder of the first
+ * two.
  */
 import { fileURLToPath } from "node:url";
 import { startPlatform } from "../src/app/start.ts";

@@ -1,7 +1,7 @@
 /**
- * What an idle node asks of its database: on Postgres, transactions as the
- * server counts them; on SQLite, what is sent to the thread that owns it. Of a
- * service that is served alone, and of a platform with several deployments.
+ * Benchmark of an idle node's database load: on Postgres, the server's count of
+ * transactions; on SQLite, messages to the storage thread. It measures a single
+ * service, and a platform with several deployments.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
@@ -12,15 +12,15 @@ import { figure } from "./table.ts";
 /** Start-up is over by then. */
 const SETTLE_MS = 10_000;
 
-/** On a platform whose last caller has just gone, what callers were told is kept for a while. */
+/** After its last call, a platform keeps its caches fresh for a while. */
 const SETTLE_PLATFORM_MS = 45_000;
 
 export interface IdleOptions {
   readonly database: string;
-  /** Connected to the server of the database, when it is Postgres, but to another database. */
+  /** For Postgres: a client connected to another database of the same server. */
   readonly client?: Client;
   readonly seconds: number;
-  /** A platform with so many, and its data folder. Default: a service that is served alone. */
+  /** A platform with this many deployments, and its data folder. Default: a single service. */
   readonly platform?: { readonly deployments: number; readonly data: string };
 }
 

@@ -1,8 +1,8 @@
 /**
- * Lifecycles of a no-op task through everything there is, beside the peers.
- * Rounds go through all contenders before the next begins, each beginning with
- * another one, because the machine's speed drifts; ratios are taken within
- * each round, and the medians are what counts.
+ * The lifecycle benchmark: a no-op task through the whole stack, compared with
+ * the peers. Each round runs all contenders, starting with a different one,
+ * because the machine's speed drifts; ratios are taken within each round, and
+ * medians are reported.
  */
 import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ export interface LifecycleOptions {
   readonly seconds: number;
 }
 
-/** What a server still has to do after its turn should not fall into the next one's. */
+/** Leftover work of a server should not fall into the next one's turn. */
 const PAUSE_MS = 500;
 
 interface Round extends LoadResult {

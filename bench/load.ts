@@ -1,16 +1,16 @@
 /**
  * The load generator, a process of its own: `node bench/load.ts <json>` prints
  * one line of JSON. It writes prepared text to raw sockets, so that it is not
- * what is measured; its CPU time is told with the result.
+ * what is measured; its CPU time is part of the result.
  *
  * A lifecycle is a submit followed by a get that waits for the end. The
- * function of every contender returns the monotonic clock at its start, which
- * all processes of a machine share, and so the time from a submit's first byte
- * to the start of the work is known without asking the contender.
+ * function of every contender returns the monotonic clock at its start. All
+ * processes of a machine share that clock, so the time from a submit's first
+ * byte to the start of the work is known.
  *
- * With `perSecond` the load is open: submits come at fixed times whether or
- * not earlier ones were answered, and their latency counts from the time at
- * which they were due, so that a server that stalls cannot hide it.
+ * With `perSecond` the load is open: submits are sent at fixed times whether or
+ * not earlier ones were answered, and their latency counts from when they were
+ * due, so a stalling server cannot hide it (no coordinated omission).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "./connection.ts";
@@ -21,10 +21,10 @@ export interface LoadPlan {
   readonly endpoint: string;
   /** `submit` does not ask for results. Default `lifecycle`. */
   readonly kind?: "lifecycle" | "submit";
-  /** No more are begun after this many, or after this long. Default 30,000 when neither is given. */
+  /** The run stops after this many, or after `seconds`. Default 30,000 when neither is given. */
   readonly lifecycles?: number;
   readonly seconds?: number;
-  /** An open load of so many submits per second. */
+  /** An open load of this many submits per second. */
   readonly perSecond?: number;
 }
 
@@ -36,7 +36,7 @@ export interface Percentiles {
 export interface LoadResult {
   readonly done: number;
   readonly failed: number;
-  /** The first answer that was not what it should be. */
+  /** The first unexpected response. */
   readonly failure: string | undefined;
   readonly seconds: number;
   /** In milliseconds. */
@@ -93,7 +93,7 @@ class Load {
     };
   }
 
-  /** Every connection begins the next as soon as its last has ended. */
+  /** Closed load: every connection starts the next lifecycle as soon as its last has ended. */
   async #closed(connections: readonly Connection[]): Promise<void> {
     const { seconds = Number.POSITIVE_INFINITY } = this.#plan;
     const { lifecycles = seconds < Number.POSITIVE_INFINITY ? seconds * 1e6 : 30_000 } = this.#plan;
@@ -109,7 +109,7 @@ class Load {
     );
   }
 
-  /** Submits at fixed times, each on a connection that is free. */
+  /** Open load: submits at fixed times, each on a free connection. */
   async #open(connections: readonly Connection[], perSecond: number): Promise<void> {
     const free = [...connections];
     const due: number[] = [];

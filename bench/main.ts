@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: what bench/README.md describes. The first argument says
- * which figures; everything else has a flag.
+ * The entry point of `npm run bench`; see bench/README.md. The first argument
+ * selects the benchmark; everything else is a flag.
  */
 import { join } from "node:path";
 import { USAGE_EXIT_CODE, UsageError } from "../scripts/usage.ts";
@@ -18,7 +18,7 @@ import { benchTokens } from "./tokens.ts";
 
 const { figures, peers, connections, database, quick, number } = options();
 
-/** Ends the process where there is nothing to measure. */
+/** Parses the options; exits on a usage error or for help. */
 function options(): BenchOptions {
   try {
     const read = readOptions();
@@ -42,7 +42,7 @@ process.once("SIGTERM", () => process.exit(143));
 
 await using backends = new Backends();
 
-/** A fresh database on the backend that was asked for. */
+/** Creates a fresh database on the selected backend. */
 async function fresh(name: string): Promise<string> {
   return database === "sqlite"
     ? join(backends.folder, `${name}.db`)

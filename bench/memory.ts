@@ -1,4 +1,4 @@
-/** Memory of the server over many tasks that are pruned soon after their end. */
+/** Benchmark of the server's memory over many tasks that are pruned soon after their end. */
 import { existsSync, statSync } from "node:fs";
 import { startTessera } from "./contenders.ts";
 import { load, memoryOf } from "./program.ts";

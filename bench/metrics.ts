@@ -1,12 +1,12 @@
 /**
- * What counting and showing costs, in processor time of one thread:
+ * Benchmark of metrics, in processor time of one thread:
  *
- * - one answered call, counted with its code and its duration, beside the same
- *   with `@prometheus-io/client`;
- * - the answer to a federating Prometheus with many series, beside writing as
- *   many bytes that are there already; and the longest time for which it kept
- *   anybody else from the event loop. Both are the best of several rounds:
- *   what collecting the garbage of the others costs is not what is measured.
+ * - one finished call, counted with its code and its duration, compared with
+ *   `@prometheus-io/client`;
+ * - a `/federate` response with many series, compared with writing as many
+ *   existing bytes; and the longest time that it blocked the event loop. Both
+ *   are the best of several rounds, which excludes garbage collection for the
+ *   others.
  */
 import { Counter, Histogram, Registry } from "@prometheus-io/client";
 import { AddedLabels } from "../src/metrics/added.ts";
@@ -22,7 +22,7 @@ import { figure, median, table } from "./table.ts";
 export interface MetricsBenchOptions {
   /** Calls that are counted. */
   readonly calls: number;
-  /** Series in the answer, about. */
+  /** Approximate number of series in the response. */
   readonly series: number;
   readonly maintenance: number;
 }
@@ -85,7 +85,7 @@ const SELECTORS = [
   '{endpoint=~"endpoint-.*(1|3|5)$",deployment!~"x.*"}',
 ];
 
-/** Counts so many calls of a few endpoints. */
+/** Counts this many calls of a few endpoints. */
 type Count = (calls: number) => void;
 
 function ownCounting(): Count {
@@ -174,7 +174,7 @@ function asked(metrics: Metrics, selectors: readonly Selector[]): AsyncIterable<
   });
 }
 
-/** Lines that are there already, put together and made bytes. */
+/** Joins existing lines and encodes them. */
 function encode(lines: readonly string[]): number {
   let written = 0;
   let chunk = "";

@@ -1,8 +1,8 @@
-import { api, service, task } from "tessera";
+import { api, service, task } from "tessera-platform";
 
 const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Ends when it is aborted, and no earlier. */
+/** Resolves only when aborted. */
 const untilAborted = (signal: AbortSignal): Promise<null> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));
 

@@ -1,4 +1,4 @@
-/** What `npm run bench` is called with. */
+/** Parses the command line of `npm run bench`. */
 import { readArguments, UsageError } from "../scripts/usage.ts";
 import { CONTENDERS } from "./contenders.ts";
 
@@ -47,11 +47,11 @@ export interface BenchOptions {
   readonly connections: number[];
   readonly database: string;
   readonly quick: boolean;
-  /** What a flag says, or else what is usual, or is for a quick run. */
+  /** Returns a flag's value, or the default for a usual or a quick run. */
   number(flag: "maintenance" | "seconds" | "tasks", usual: number, short: number): number;
 }
 
-/** Undefined when help is asked for. Throws a `UsageError`. */
+/** Parses the options; undefined when help is requested. Throws a `UsageError`. */
 export function readOptions(): BenchOptions | undefined {
   const { values, positionals } = readArguments({
     allowPositionals: true,

@@ -1,4 +1,7 @@
-/** The processes that a run starts: found ready, measured from outside, and ended. */
+/**
+ * Processes of a benchmark: starts them, waits until they are ready, measures
+ * them from outside, and ends them.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -13,7 +16,7 @@ const MAX_OUTPUT = 20_000;
 /** Clock ticks per second in /proc: the same on every Linux that Node runs on. */
 const TICKS = 100;
 
-/** Those that have not ended: none outlives this process, however it ends. */
+/** Running processes; they are killed when this process exits. */
 const alive = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const child of alive) {
@@ -59,7 +62,7 @@ export class Program implements AsyncDisposable {
     return this.#process.pid ?? 0;
   }
 
-  /** Sends a signal and resolves with what is printed because of it. */
+  /** Sends a signal and resolves with the output that it causes. */
   ask(signal: NodeJS.Signals, answer: RegExp): Promise<RegExpExecArray> {
     this.#output = "";
     this.#process.kill(signal);
@@ -99,7 +102,7 @@ export class Program implements AsyncDisposable {
   }
 }
 
-/** Runs the load generator as a process of its own; throws when any answer was wrong. */
+/** Runs the load generator as its own process; throws when any response was wrong. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
   const file = new URL("./load.ts", import.meta.url).pathname;
   const { stdout } = await promisify(execFile)(process.execPath, [file, JSON.stringify(plan)], {
@@ -120,7 +123,7 @@ export async function freePort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
-/** A process and everything below it, by /proc; only the process itself where there is none. */
+/** A process and its descendants, by /proc; only the process itself without /proc. */
 function treeOf(root: number): number[] {
   const parents = new Map<number, number>();
   for (const pid of readdirSync("/proc").map(Number).filter(Number.isInteger)) {

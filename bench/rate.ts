@@ -1,4 +1,4 @@
-/** How long a submit takes when 1,000 come each second, on time, whatever the server does. */
+/** Benchmark of submit latency under an open load of 1,000 submits per second. */
 import { type Running, startTessera } from "./contenders.ts";
 import type { LoadPlan } from "./load.ts";
 import { load } from "./program.ts";

@@ -1,7 +1,7 @@
 /**
- * `tessera serve` of the no-op service on the database of the first argument,
- * and in the same process `/federate` of an organization with as many series as
- * the second says.
+ * A server for the scrape benchmark: `tessera serve` of the no-op service on
+ * the database of the first argument, with `/federate` of an organization in
+ * the same process that has as many series as the second argument says.
  */
 import { fileURLToPath } from "node:url";
 import Fastify from "fastify";

@@ -1,7 +1,7 @@
 /**
- * What lifecycles wait longer while a Prometheus reads many series each second
- * from the process that serves them, uncompressed and with gzip. The load is
- * that of `lifecycles`; rounds go through all three, and the medians count.
+ * Benchmark of lifecycle latency while a Prometheus scrapes many series each
+ * second from the same process, uncompressed and with gzip. The load is that of
+ * `lifecycles`; each round runs all three variants, and medians are reported.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { figure, median, table } from "./table.ts";
 const CONNECTIONS = 64;
 const EVERY_MS = 1_000;
 
-/** What the scrapes ask for; undefined: nobody scrapes. */
+/** The encodings of the scrapes; undefined: no scrapes. */
 const WAYS = new Map([
   ["nobody scrapes", undefined],
   ["uncompressed", "identity"],
@@ -29,7 +29,7 @@ interface Round {
   readonly perSecond: number;
   readonly p50: number;
   readonly p99: number;
-  /** How long a scrape took, the longest. */
+  /** Duration of the longest scrape. */
   readonly scrapeMs: number;
 }
 
@@ -82,7 +82,7 @@ export async function benchScrapes(
   );
 }
 
-/** Scrapes until told to stop; resolves with the longest time that one took, in milliseconds. */
+/** Scrapes until stopped; resolves with the longest duration in milliseconds. */
 async function scrape(
   url: string,
   encoding: string | undefined,

@@ -1,7 +1,7 @@
 /**
- * What it costs to know who is calling: CPU time and queries of the verifier
- * for each way a credential can go, and how long another node goes on
- * accepting a token that was deleted. In this process, on its own database.
+ * Benchmark of authentication: CPU time and queries of the verifier for each
+ * kind of credential, and how long another node accepts a deleted token. It
+ * runs in this process, on its own database.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -107,7 +107,7 @@ async function benchCosts(
   return `\n${table(["credential", "CPU µs", "queries per call"], rows)}`;
 }
 
-/** What the application's root puts together, with a count of its queries. */
+/** A verifier as the composition root builds it, with a count of its queries. */
 class Node implements AsyncDisposable {
   readonly accounts: Accounts;
   readonly verifier: Verifier;
@@ -178,7 +178,7 @@ class Node implements AsyncDisposable {
           await new Promise((resolve) => setImmediate(resolve));
         }
       } catch {
-        // That it is refused is what is measured.
+        // The refusal is what is measured.
       }
     }
   }
@@ -202,7 +202,7 @@ async function benchDeletions({ near, far, keys, hints }: Deletions, count: numb
   const delays = await Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const { value, tokenId } = await createToken(near.accounts, keys);
-      // Each from an address of its own, so that refusals are not too many from one.
+      // Each uses its own address, so that the rate limit per address does not apply.
       const credentials = { ...bearer(value), address: `10.0.${index >> 8}.${index & 255}` };
       await sleep(500 + Math.random() * count * 100);
       await far.verifier.authenticate(credentials);

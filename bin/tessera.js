@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Nothing is imported before the check: an older Node could not read it.
+// Checks the version of Node before it imports anything: an older Node could
+// not parse the program.
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
   console.error(

@@ -1,4 +1,4 @@
-/** Compiles src/ to dist/ and copies what is served as it is. */
+/** Compiles src/ to dist/, and copies the files that are served unchanged. */
 import { spawnSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 

@@ -1,7 +1,7 @@
 /**
- * `npm run chaos`: kills nodes and workers under load and proves that no
- * acknowledged task is lost or ends twice. Ends with figures; the exit code is
- * 1 when a promise was broken.
+ * `npm run chaos`: kills nodes and workers under load and verifies that no
+ * acknowledged task is lost or finishes twice. Prints figures at the end; the exit
+ * code is 1 if a guarantee was violated.
  */
 import { postgresDatabase } from "../test/chaos/postgres.ts";
 import { Random } from "../test/chaos/random.ts";
@@ -11,16 +11,17 @@ import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 
 const USAGE = `Usage: npm run chaos -- [options]
 
-Kills nodes and workers under load, and proves that no acknowledged task is lost
-or ends twice. Ends with figures; the exit code is 1 when a promise was broken.
+Kills nodes and workers under load, and verifies that no acknowledged task is lost
+or finishes twice. Prints figures at the end; the exit code is 1 if a guarantee was
+violated.
 
 Options:
   --on <name>     sqlite or postgres (default: one after the other)
   --kills <n>     how many processes to kill on each (default: 200, with --short 25)
   --seconds <n>   begin no new round after this time (default: 3600, with --short 60)
-  --seed <n>      makes the same choices as another run (default: random)
+  --seed <n>      repeats the choices of an earlier run (default: random)
   --short         for every change: about two minutes in all
-  --help          shows this
+  --help          shows this help
 
 Example:
   $ npm run chaos -- --on postgres --kills 50 --seed 7
@@ -41,7 +42,7 @@ interface Options {
   readonly seed: number;
 }
 
-/** Undefined when help is asked for. Throws a `UsageError`. */
+/** Undefined if help was requested. Throws a `UsageError`. */
 function readOptions(): Options | undefined {
   const { values } = readArguments({
     options: {
@@ -97,7 +98,7 @@ function table(name: string, seed: number, figures: Figures): string {
   return rows.map(([label, value]) => `${label.padEnd(28)}${value}\n`).join("");
 }
 
-/** True when every promise was kept. */
+/** True if no guarantee was violated. */
 async function runOn(database: ChaosDatabase, options: Options): Promise<boolean> {
   await using _database = database;
   const { name } = database;

@@ -1,8 +1,7 @@
 /**
- * Everything that has to hold before a change lands, in the order of how fast
- * it fails: format and lint, types, proto, generated code, tests (with the
- * rules of the architecture among them). `--without-tests` leaves these out,
- * for where they have just run.
+ * Runs every check that must pass before a change lands, fastest first: format
+ * and lint, types, proto, generated code, tests (including the architecture
+ * rules). `--without-tests` skips the tests, for when they have just run.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Writes docs/configuration.md from the table of settings; a test holds the two together. */
+/** Generates docs/configuration.md from the table of settings; a test keeps the two in step. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { START_SETTINGS } from "../src/config/config.ts";
@@ -11,9 +11,9 @@ export const CONFIGURATION_PATH = fileURLToPath(
 export function configurationDocument(): string {
   return `# Configuration of \`tessera start\`
 
-This page is made from \`src/config/start-settings.ts\` by \`node scripts/configuration.ts\`.
+This page is generated from \`src/config/start-settings.ts\` by \`node scripts/configuration.ts\`.
 
-A setting comes from its flag, else from its environment variable, else from the file, else from its default. The file is \`tessera.json\` in the folder where the program starts, or the one that \`--config\` (\`TESSERA_CONFIG\`) names; it is a JSON object of the keys below:
+Flags take precedence over environment variables, these over the configuration file, and the file over the defaults. The file is \`tessera.json\` in the working directory, or the one that \`--config\` (\`TESSERA_CONFIG\`) names; it is a JSON object with the keys below:
 
 \`\`\`json
 {
@@ -23,9 +23,9 @@ A setting comes from its flag, else from its environment variable, else from the
 }
 \`\`\`
 
-Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`, \`1GiB\`. What is marked secret has no flag, because others can see a command line; in a file, only the owner may read that file (mode 0600). \`tessera admin\` takes the settings of the data: \`dataFolder\`, \`database\` and \`keys\`.
+Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`, \`1GiB\`. Secret settings have no flag, because other users of the machine can see a command line; a file that contains a secret must be readable by its owner only (mode 0600). \`tessera admin\` accepts the settings for the data: \`dataFolder\`, \`database\` and \`keys\`.
 
-| key in the file | flag | variable | default | what it is | why so |
+| key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|
 ${Object.entries(START_SETTINGS).map(row).join("\n")}
 `;
@@ -45,7 +45,7 @@ function row([key, setting]: [string, Row]): string {
     .join(" | ")} |`;
 }
 
-/** Within backticks HTML is shown as it is. */
+/** Within backticks, Markdown shows HTML literally. */
 function unescapeCode(cell: string): string {
   return cell.replaceAll(/`[^`]*`/g, (code) => code.replaceAll("&lt;", "<"));
 }

@@ -1,9 +1,9 @@
 /**
- * Writes stubs for gRPC from `proto/`: `npm run generate:clients` all of them,
- * `npm run generate:clients -- go` those of one language. They go to
- * `clients/<language>/gen`, or below `--output`, and are not committed. The
- * plugins of buf are local ones, from Go's module proxy and Python's registry,
- * which also has Go itself for where it is missing or too old.
+ * Generates gRPC stubs from `proto/`: `npm run generate:clients` for all
+ * languages, `npm run generate:clients -- go` for one. Output goes to
+ * `clients/<language>/gen`, or below `--output`, and is not committed. buf's
+ * plugins run locally; they come from Go's module proxy and from PyPI, which
+ * also provides Go itself where it is missing or too old.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
@@ -38,18 +38,18 @@ const WRITERS: Readonly<Record<Language, (output: string) => Promise<void>>> = {
   },
 };
 
-/** Python with what the stubs are made by and what they need. */
-export async function pythonForGrpc() {
+/** A Python environment with the generator, the packages that stubs need, and `more`. */
+export async function pythonForGrpc(more: readonly string[] = []) {
   if (pythonMissing !== undefined) {
     throw new Error(
       `${pythonMissing}: install it, or write only the others: npm run generate:clients -- go`,
     );
   }
   const packages = readFileSync(join(ROOT, "clients/python-grpc/requirements.txt"), "utf8");
-  return await environment({ name: "grpc", packages: packages.trim().split("\n") });
+  return await environment({ name: "grpc", packages: [...packages.trim().split("\n"), ...more] });
 }
 
-/** Runs buf with the template of a language and the folder of its plugins. */
+/** Runs buf with the template and the plugins folder of a language. */
 async function generate(
   language: Language,
   { output, plugins }: { readonly output: string; readonly plugins: string },
@@ -59,7 +59,7 @@ async function generate(
   await run(BUF, ["generate", "--template", template, "--output", output], { env });
 }
 
-/** Writes the stubs of a language to `<output>/gen`; rejects with what went wrong. */
+/** Writes the stubs of a language to `<output>/gen`; rejects with the reason of a failure. */
 export async function generateStubs(language: Language, output: string): Promise<void> {
   await WRITERS[language](resolve(output));
 }

@@ -1,7 +1,7 @@
-/** Writes docs/metrics.md from the declarations; a test holds the two together. */
+/** Generates docs/metrics.md from the declarations of metrics; a test keeps the two in step. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { MAX_SAMPLES } from "../src/metrics/custom-families.ts";
+import { MAX_ORGANIZATION_SAMPLES } from "../src/metrics/custom-families.ts";
 import {
   type Declaration,
   LABELS,
@@ -11,7 +11,7 @@ import {
 import { formatNumber } from "../src/metrics/number.ts";
 import {
   MAX_BUCKETS,
-  MAX_LABEL_VALUE_LENGTH,
+  MAX_LABEL_VALUE_CHARACTERS,
   MAX_LABELS,
   MAX_METRICS,
 } from "../src/sdk/metric-rules.ts";
@@ -30,9 +30,9 @@ export function metricsDocument(): string {
     Object.values<Declaration>(METRICS).filter((declaration) => declaration.of === whose);
   return `# Metrics
 
-This page is made from \`src/metrics/declarations.ts\` by \`node scripts/metrics.ts\`.
+This page is generated from \`src/metrics/declarations.ts\` by \`node scripts/metrics.ts\`.
 
-An organization reads its own metrics at \`GET /federate\` with a monitoring token, for a Prometheus of its own:
+An organization reads its own metrics at \`GET /federate\` with a monitoring token, from its own Prometheus:
 
 \`\`\`yaml
 scrape_configs:
@@ -47,21 +47,21 @@ scrape_configs:
       - targets: [tessera.example.com]
 \`\`\`
 
-The semantics are those of Prometheus' own \`/federate\`: one or more \`match[]\` (at most 1,000), each an instant vector selector; the newest sample of each series within five minutes, with its time; \`instance=""\` and the configured external labels where a series does not have them. Where several nodes run, any of them answers for all; what the others have counted is up to five seconds old, and a node that fell is left out after twenty, so scrape every ten seconds or less often.
+The semantics are those of Prometheus' own \`/federate\`: one or more \`match[]\` (at most 1,000), each an instant vector selector; the newest sample of each series within five minutes, with its timestamp; \`instance=""\` and the configured external labels on series that lack them. With several nodes, any of them answers for all; samples of the other nodes are up to five seconds old, and those of a node that is down are omitted after twenty seconds, so scrape every ten seconds or less often.
 
-With \`PROMETHEUS_URL\`, \`/federate\` asks the Prometheus there instead of the nodes, with the organization added to every selector as a condition. That one has to scrape \`/metrics\` of all nodes; what it has of other programs is shown only where it carries the organization's name in the label \`organization\`.
+With \`PROMETHEUS_URL\`, \`/federate\` queries that Prometheus instead of the nodes, with the organization added to every selector. That Prometheus must scrape \`/metrics\` of all nodes; series of other programs are visible only if their label \`organization\` names the organization.
 
 A dashboard for Grafana is in [grafana/tessera.json](grafana/tessera.json).
 
-The operator reads everything at \`GET /metrics\` of each node with \`TESSERA_METRICS_TOKEN\` as a bearer token; without that setting it answers nobody. \`GET /metrics\` on the host of a deployment, and under \`tessera serve\`, shows what this node has counted of the one deployment, to whoever may call it.
+The operator reads all metrics at \`GET /metrics\` of each node with \`TESSERA_METRICS_TOKEN\` as a bearer token; without that setting, every request is refused. \`GET /metrics\` on the host of a deployment, and under \`tessera serve\`, shows this node's metrics of that deployment to everyone who may call it.
 
-A series of a deployment ends when the deployment leaves the node. A metric has at most 2,000 series per organization and node; what would need more is counted by \`tessera_series_dropped_total\`.
+A series of a deployment ends when the deployment leaves the node. A metric has at most 2,000 series per organization and node; events beyond that are counted by \`tessera_series_dropped_total\`.
 
 ${ofServices()}
 
 ## Of deployments
 
-These have the labels ${names(OWN_LABELS.deployment)} besides their own.
+These have the labels ${names(OWN_LABELS.deployment)} in addition to their own.
 
 ${table([...of("deployment"), ...of("organization")])}
 
@@ -73,7 +73,7 @@ ${table(of("node"))}
 
 ## Labels
 
-| label | what it says | values |
+| label | meaning | values |
 |---|---|---|
 ${Object.entries<LabelDeclaration>(LABELS)
   .map(([name, { help, values }]) => {
@@ -84,14 +84,14 @@ ${Object.entries<LabelDeclaration>(LABELS)
 `;
 }
 
-/** The part for those who write services. */
+/** The part for authors of services. */
 function ofServices(): string {
   return `## Of services
 
-A service counts what only it knows by declaring metrics and using them through \`ctx.metrics\`:
+A service declares its own metrics and updates them through \`ctx.metrics\`:
 
 \`\`\`ts
-import { api, counter, gauge, histogram, service, type SetupContext, type TaskContext } from "tessera";
+import { api, counter, gauge, histogram, service, type SetupContext, type TaskContext } from "tessera-platform";
 import * as z from "zod";
 
 const metrics = {
@@ -114,25 +114,25 @@ export default class Reader {
 }
 \`\`\`
 
-In a service of functions it is the same: \`service({ name, metrics, endpoints })\`, and \`(args, ctx: TaskContext<typeof metrics>) => …\` in its endpoints. A metric or a label that is not declared, and an endpoint that counts what its service does not declare, are errors of the type checker.
+Without decorators, write \`service({ name, metrics, endpoints })\`, and \`(args, ctx: TaskContext<typeof metrics>) => …\` in its endpoints. Using a metric or a label that the service does not declare is a type error.
 
-| | declared with | counted with | labels besides ${names(OWN_LABELS.deployment)} | from several workers of a node |
+| | declared with | updated with | labels in addition to ${names(OWN_LABELS.deployment)} | from several workers of a node |
 |---|---|---|---|---|
-| counter | \`help\`, \`labels\` | \`add(amount, labels)\`, 1 by default | \`endpoint\`, its own | their sum; what a worker has counted stays when it ends |
-| gauge | \`help\`, \`labels\`, \`aggregator\` | \`set(value, labels)\`, \`add(amount, labels)\` | its own: it says something of the worker, whichever endpoint sets it | the \`aggregator\`, which is \`"sum"\` (default), \`"min"\`, \`"max"\` or \`"average"\`, over the workers that are up and have set it |
+| counter | \`help\`, \`labels\` | \`add(amount, labels)\`, 1 by default | \`endpoint\`, its own | their sum; counts of workers that have ended remain |
+| gauge | \`help\`, \`labels\`, \`aggregator\` | \`set(value, labels)\`, \`add(amount, labels)\` | its own: it describes the worker, whichever endpoint sets it | the \`aggregator\`, which is \`"sum"\` (default), \`"min"\`, \`"max"\` or \`"average"\`, over the workers that are up and have set it |
 | histogram | \`help\`, \`labels\`, \`buckets\` (default 0.005 to 10) | \`observe(value, labels)\` | \`endpoint\`, its own | their sum, as of counters |
 
-The metrics are shown under the names that they are declared with, on the same pages as the platform's: \`/metrics\` of the deployment and of the node, and \`/federate\`. When a caller has the answer to a call, what the call counted is there; what a call counts that goes on comes every second. What it had not sent yet when its worker was killed is lost.
+The metrics appear under their declared names on the same pages as the platform's: \`/metrics\` of the deployment and of the node, and \`/federate\`. Updates of a call are visible by the time its caller has the answer; a running call sends its updates every second. Updates not yet sent when a worker is killed are lost.
 
-Names have letters, digits and \`_\`, as Prometheus wants them; \`tessera_\`, \`process_\`, \`scrape_\` and \`ALERTS\` at the beginning, and \`up\`, are taken. By convention the name of a counter ends with \`_total\`, and others with their unit. A service has at most ${MAX_METRICS} metrics, a metric ${MAX_LABELS} labels and ${MAX_BUCKETS} buckets; a value of a label has at most ${MAX_LABEL_VALUE_LENGTH} characters, and the rest of a longer one is cut off. The labels \`organization\`, \`deployment\`, \`endpoint\`, \`node\`, \`instance\`, \`job\`, \`le\` and \`quantile\` are not for services. A declaration that breaks a rule keeps the service from loading, and says why.
+Names consist of letters, digits and \`_\`, as in Prometheus; the prefixes \`tessera_\`, \`process_\`, \`scrape_\` and \`ALERTS\`, and the name \`up\`, are reserved. By convention, the name of a counter ends with \`_total\`, other names with their unit. A service has at most ${MAX_METRICS} metrics, a metric at most ${MAX_LABELS} labels and ${MAX_BUCKETS} buckets; label values are truncated to ${MAX_LABEL_VALUE_CHARACTERS} characters. The labels \`organization\`, \`deployment\`, \`endpoint\`, \`node\`, \`instance\`, \`job\`, \`le\` and \`quantile\` are reserved. A service with an invalid declaration does not load, and the error says why.
 
-Counting never throws and never waits. A value that cannot be counted (below zero for a counter, no finite number, a label that is missing) is left out, and the log of the deployment says so once for each metric and worker. Of one metric a deployment has at most 2,000 sets of labels on a node, and of all metrics of their services an organization has at most ${MAX_SAMPLES.toLocaleString("en")} samples there, of which each bucket of a histogram is one; what goes beyond is counted by \`tessera_series_dropped_total\`.
+Updating a metric never throws and never waits. An invalid value (negative for a counter, not finite, a missing label) is ignored, and the deployment's log says so once for each metric and worker. On a node, a deployment has at most 2,000 label sets per metric, and an organization at most ${MAX_ORGANIZATION_SAMPLES.toLocaleString("en")} samples for all metrics of its services, counting each histogram bucket as one; updates beyond that are counted by \`tessera_series_dropped_total\`.
 
-A metric that a new revision declares in the same way goes on. One that it declares with other labels, buckets, kind or aggregator, or no more, ends when the revision takes over, and its series are left out at once.`;
+A metric continues if a new revision declares it unchanged. If the revision changes its labels, buckets, kind or aggregator, or removes it, the old metric ends when the revision takes over, and its series disappear immediately.`;
 }
 
 function table(declarations: readonly Declaration[]): string {
-  return `| metric | kind | labels | what it says |
+  return `| metric | kind | labels | meaning |
 |---|---|---|---|
 ${declarations
   .map(({ name, kind, labels, help, buckets }) => {

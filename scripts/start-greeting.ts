@@ -1,11 +1,11 @@
-/** What `npm start` says in the end. */
+/** The final output of `npm start`. */
 
 export interface StartGreeting {
-  /** Of the platform, such as `http://localhost:3000`. */
+  /** The platform's address, such as `http://localhost:3000`. */
   readonly url: string;
   readonly data: string;
   readonly email: string;
-  /** Undefined when it has been shown before. */
+  /** Undefined if an earlier start has shown it. */
   readonly password: string | undefined;
   readonly token: string;
 }
@@ -35,13 +35,13 @@ export function greeting({ url, data, email, password, token }: StartGreeting): 
     `  curl ${app("summarizer")}/summarize ${one}`,
     `  curl ${url}/summarize -H "Tessera-Deployment: acme/summarizer" ${one}`,
     "",
-    "Its other endpoint is a task: submit it, ask how it is, and get the result.",
+    "Its other endpoint is a task: submit it, ask for its status, and get the result.",
     "",
     `  task_id=$(curl -s ${batch}/submit ${many} | sed 's/.*"task_id":"\\([^"]*\\)".*/\\1/')`,
     `  curl "${batch}/status?task_id=$task_id"`,
     `  curl "${batch}/get?task_id=$task_id&wait=30"`,
     "",
-    `digits, which asks for a token: ${app("digits")}`,
+    `digits, which requires a token: ${app("digits")}`,
     "",
     `  export TESSERA_TOKEN=${token}`,
     `  curl ${app("digits")}/classify ${HEADER} ${PICTURE}`,

@@ -1,10 +1,10 @@
 /**
- * `npm start`: the platform, with the organization acme and both examples
- * deployed. It does nothing that you could not: every step is a command of the
- * command line, and is shown as such. A second start finds everything as it
- * was, and deploys an example again only when its artifact has changed.
+ * `npm start`: runs the platform with the organization acme and both examples
+ * deployed. Every step is a command of the command line, which it prints. A second
+ * start keeps all data, and deploys an example again only when its artifact has
+ * changed.
  *
- *   npm start -- --port 8080 --data ./elsewhere
+ *   npm start -- --port 8080 --data ./other-folder
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const { port, data } = values;
 const streams = processStreams();
 
-/** Where this keeps its token; empty from before the platform is set up until it has one. */
+/** The file with the token of this script; empty from before the setup until the token exists. */
 const tokenFile = join(data, "npm-start.token");
 
 interface Outcome {
@@ -41,7 +41,7 @@ interface Outcome {
 interface CommandOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Does not show what goes wrong. */
+  /** Hides error output. */
   readonly quiet?: boolean;
 }
 
@@ -74,7 +74,7 @@ async function show(args: readonly string[], options?: CommandOptions): Promise<
   return stdout;
 }
 
-/** What went wrong has been said. */
+/** A failure that has already been reported. */
 class Failed extends Error {
   readonly code: number;
 
@@ -106,7 +106,7 @@ function keepToken(token: string): void {
   writeFileSync(tokenFile, token, { mode: 0o600 });
 }
 
-/** Makes the organization and its admin; returns the password, which nobody can be told again. */
+/** Creates the organization and its admin; returns the password, which cannot be shown again. */
 async function setUp(): Promise<string> {
   const place = ["--data", data];
   if (readToken() === undefined) {
@@ -115,7 +115,7 @@ async function setUp(): Promise<string> {
     });
     if (stdout !== "" && stdout !== "[]") {
       process.stderr.write(
-        `${data} has a platform that npm start has not set up.\nRun that by npx tessera start, or name another folder: npm start -- --data ./.tessera-examples\n`,
+        `${data} contains a platform that npm start has not set up.\nRun it with npx tessera start, or use another folder: npm start -- --data ./.tessera-examples\n`,
       );
       throw new Failed(1);
     }
@@ -125,11 +125,11 @@ async function setUp(): Promise<string> {
   const first = ["admin", "setup", "--organization", "acme", ...person, ...place];
   process.stderr.write(`$ tessera ${first.join(" ")}\n`);
   const { code, stdout } = await tessera(first, { quiet: true });
-  // Set up, but not remembered: the first start was broken off in between.
+  // Already set up, but without a stored token: an earlier start was interrupted.
   return code === 0 ? stdout : await show(["admin", "reset-password", ...person, ...place]);
 }
 
-/** Runs the platform; resolves with its address, and how it ends. */
+/** Runs the platform; resolves with its address and a promise of its exit code. */
 async function startPlatform(): Promise<{ readonly url: string; readonly ended: Promise<number> }> {
   const greeted = Promise.withResolvers<string>();
   const stdout = writable((text) => {
@@ -148,7 +148,7 @@ async function startPlatform(): Promise<{ readonly url: string; readonly ended: 
   return { url, ended };
 }
 
-/** A token with which the examples are deployed and called. */
+/** Creates the token that deploys and calls the examples. */
 async function createToken(url: string, password: string): Promise<string> {
   const access = ["--developer-operations", "--all-deployments", "--expires", "365d"];
   const person = ["--endpoint", url, "--email", EMAIL, "--password-stdin"];
@@ -160,7 +160,7 @@ async function createToken(url: string, password: string): Promise<string> {
   return value;
 }
 
-/** Deploys an example, unless its newest revision is what it would become. */
+/** Deploys an example, unless its newest revision has the same digest. */
 async function deploy(name: string, flags: readonly string[], env: Record<string, string>) {
   const artifact = join(data, "examples", `${name}.tessera`);
   mkdirSync(join(data, "examples"), { recursive: true });
@@ -197,7 +197,7 @@ async function run(): Promise<number> {
       process.stdout.write(`Sign in to ${url} as ${EMAIL} with the password ${password}\n`);
     }
     process.stderr.write(
-      `The platform runs on ${url}, but not all of it is there.\nIts token is kept in ${tokenFile}; Ctrl-C stops.\n`,
+      `The platform runs on ${url}, but its setup is incomplete.\nIts token is in ${tokenFile}; Ctrl-C stops.\n`,
     );
   }
   return await ended;

@@ -1,4 +1,4 @@
-/** What the scripts share of reading their arguments. */
+/** Parses the arguments of scripts. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 /** A script cannot be run with these arguments; the message says why, in one line. */
@@ -6,7 +6,7 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** What a command ends with that it could not understand. */
+/** Exit code for invalid arguments. */
 export const USAGE_EXIT_CODE = 2;
 
 /** `parseArgs` of Node. Throws a `UsageError`. */
@@ -20,7 +20,7 @@ export function readArguments<Config extends ParseArgsConfig>(
     if (!code.startsWith("ERR_PARSE_ARGS_")) {
       throw err;
     }
-    // What follows the first sentence is about positional arguments that look like options.
+    // Only the first sentence applies; the rest is about positional arguments that look like options.
     throw new UsageError(message.split(". ")[0]);
   }
 }

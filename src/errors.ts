@@ -1,11 +1,12 @@
 /**
- * The closed catalogue of errors: every reason a caller can see, with the
- * Connect code (and through it the HTTP status) it answers with. The reasons
- * are those of `tessera.v1.ErrorReason`; a test holds the two lists together.
+ * The closed catalogue of errors: every reason a caller can see, with its
+ * Connect code, which also decides the HTTP status. The reasons are those of
+ * `tessera.v1.ErrorReason`; a test keeps the two lists equal.
  *
- * An error is made with `problem("TASK_NOT_FOUND", "task … does not exist")`.
- * `toProblem` is the one conversion from anything thrown: what is not from
- * the catalogue becomes INTERNAL, its detail stays in `cause` for the log.
+ * `problem("TASK_NOT_FOUND", "task … does not exist")` makes an error.
+ * `toProblem` is the one conversion from anything thrown: an error from
+ * outside the catalogue becomes INTERNAL, and its detail stays in `cause` for
+ * the log.
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -82,16 +83,16 @@ export type Reason = keyof typeof CATALOGUE;
 
 /** One field and what is wrong with it. */
 export interface FieldViolation {
-  /** Path in dots, such as `texts.0`; empty for the whole. */
+  /** Dotted path, such as `texts.0`; empty for the whole request. */
   readonly field: string;
   readonly description: string;
 }
 
 export interface ProblemOptions {
-  /** Another code than the catalogue's: for what a function threw. */
+  /** Overrides the catalogue's code, for errors that a function threw. */
   readonly code?: Code;
   readonly violations?: readonly FieldViolation[];
-  /** How long a caller should wait before the same call; becomes `Retry-After`. */
+  /** How long a caller should wait before it repeats the call; becomes `Retry-After`. */
   readonly retryAfterMs?: number;
   /** Public facts for programs, such as the task's id. */
   readonly metadata?: { readonly [key: string]: string };
@@ -99,13 +100,13 @@ export interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** An error from the catalogue, ready for every face: gRPC, Connect and REST. */
+/** An error from the catalogue, ready for every protocol: gRPC, Connect and REST. */
 export class Problem extends ConnectError {
   readonly reason: Reason;
   readonly retryAfterMs: number | undefined;
   readonly violations: readonly FieldViolation[];
 
-  /** Connect's own says yes to every ConnectError, for copies of the library; this does not. */
+  /** Connect's own check accepts every ConnectError, for copies of the library; this one does not. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return Function.prototype[Symbol.hasInstance].call(Problem, value);
   }
@@ -139,19 +140,19 @@ export class Problem extends ConnectError {
   }
 }
 
-/** Makes an error from the catalogue. The message says what was wrong and what to do. */
+/** Makes an error from the catalogue. The message says what is wrong and what to do. */
 export function problem(reason: Reason, message: string, options?: ProblemOptions): Problem {
   return new Problem(reason, message, options);
 }
 
-/** What is answered to new work while the node stops. */
+/** The answer to new work while the node shuts down. */
 export function shuttingDown(): Problem {
   return problem("SHUTTING_DOWN", "the server is shutting down: try again", {
     retryAfterMs: 1_000,
   });
 }
 
-/** The one conversion from whatever was thrown to what a caller may see. */
+/** Converts anything thrown to what a caller may see. */
 export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof Problem) {
     return thrown;
@@ -168,7 +169,7 @@ export function toProblem(thrown: unknown): Problem {
   });
 }
 
-/** Errors of the Connect library and of request validation, which have no reason yet. */
+/** Gives errors of the Connect library and of request validation their reason. */
 function fromConnectError(err: ConnectError): Problem {
   const violations = err
     .findDetails(BadRequestSchema)

@@ -32,6 +32,6 @@ describe("the Postgres of the tests", () => {
     const { stdout } = run(program);
     expect(stdout).toMatch(/^postgres:/);
     const { hostname, port } = new URL(stdout);
-    await expect.poll(() => accepts(Number(port), hostname), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => accepts(Number(port), hostname)).toBe(false);
   });
 });

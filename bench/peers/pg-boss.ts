@@ -1,9 +1,9 @@
 /**
- * pg-boss, polling as often as it can be told to, fetching in batches and
- * settling each job of a batch with its own output; with the argument `notify`
- * woken by LISTEN/NOTIFY, which is off by default. The worker runs in this process,
- * and whoever waits is told when the function has ended, before pg-boss has
- * recorded it: both in its favour.
+ * pg-boss with its shortest polling interval, fetching in batches and settling
+ * each job of a batch with its own output; with the argument `notify`, woken by
+ * LISTEN/NOTIFY, which is off by default. The worker runs in this process, and
+ * waiting callers get the result when the function has ended, before pg-boss
+ * has recorded it: both in its favour.
  */
 import { PgBoss } from "pg-boss";
 import { nowMs, Results, serve } from "./routes.ts";

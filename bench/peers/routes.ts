@@ -1,13 +1,13 @@
 /** The two routes that every peer serves, on Fastify, in front of its queue. */
 import Fastify from "fastify";
 
-/** Results that are remembered, so that who asks for one just finished does not ask the database. */
+/** Size of the cache of recent results, which saves a query for results that were just finished. */
 const MAX_REMEMBERED = 20_000;
 const MAX_WAIT_MS = 60_000;
 
 export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Who waits for which job, and what finished last; results are JSON. */
+/** Waiting callers by job, and recent results as JSON. */
 export class Results {
   readonly #finished = new Map<string, string>();
   readonly #waiting = new Map<string, (result: string) => void>();

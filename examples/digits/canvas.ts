@@ -1,3 +1,4 @@
+/** A raster canvas with anti-aliased shapes. */
 import type { Image } from "./image.ts";
 
 /** Red, green and blue from 0 to 255. */
@@ -28,7 +29,7 @@ export class Canvas implements Image {
     }
   }
 
-  /** Lays a colour on one pixel; `cover` is the share of it that is covered. */
+  /** Blends a colour into one pixel; `cover` is the covered share. */
   blend(x: number, y: number, { colour, cover }: { colour: Colour; cover: number }): void {
     if (cover > 0 && x >= 0 && y >= 0 && x < this.width && y < this.height) {
       const at = 4 * (y * this.width + x);

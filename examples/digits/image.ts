@@ -1,8 +1,8 @@
 /**
- * PNG files in and out. Files come from strangers, so what a decoder would
- * allocate is known before it runs: the sides are read from the header, and
- * the data of an interlaced file, which pngjs inflates without a limit, is
- * first inflated under one.
+ * PNG decoding and encoding. Files are untrusted, so the memory that decoding
+ * takes is bounded beforehand: the dimensions are read from the header, and the
+ * data of an interlaced file, which pngjs inflates without a limit, is first
+ * inflated under one.
  */
 import { inflateSync } from "node:zlib";
 import { PNG } from "pngjs";
@@ -27,7 +27,7 @@ export interface Image {
   readonly data: Uint8Array;
 }
 
-/** A file is not an image that can be read; the message names the file. */
+/** Thrown for a file that is not a readable image; the message names the file. */
 export class UnreadableImage extends Error {
   override readonly name = "UnreadableImage";
 }
@@ -36,7 +36,7 @@ export class UnreadableImage extends Error {
  * Decodes a PNG file of any colour type and depth.
  *
  * @param name What messages call the file.
- * @throws UnreadableImage when it is no PNG file, damaged or too large.
+ * @throws UnreadableImage when it is not a PNG file, damaged or too large.
  */
 export function decodePng(file: Uint8Array, name: string): Image {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

@@ -1,3 +1,4 @@
+/** Recognition of one PNG file: decode, normalize, predict. */
 import { readFileSync } from "node:fs";
 import { decodePng, type Image } from "./image.ts";
 import { type Prediction, predict } from "./network.ts";
@@ -15,7 +16,8 @@ export interface Recognized extends Prediction {
  * Reads the digit in a PNG file.
  *
  * @param name What messages call the file.
- * @throws UnreadableImage when the file is no PNG file, damaged, too large or blank.
+ * @throws UnreadableImage when the file is not a PNG file, damaged, too large
+ * or blank.
  */
 export function recognize(file: Uint8Array, name: string): Recognized {
   const image = decodePng(file, name);

@@ -1,5 +1,15 @@
+/** The digits service: recognizes handwritten digits in pictures. */
 import { setImmediate } from "node:timers/promises";
-import { api, BadInput, counter, file, histogram, service, type TaskContext, task } from "tessera";
+import {
+  api,
+  BadInput,
+  counter,
+  file,
+  histogram,
+  service,
+  type TaskContext,
+  task,
+} from "tessera-platform";
 import * as z from "zod";
 import { encodePng, UnreadableImage } from "./image.ts";
 import { type Recognized, recognize } from "./recognize.ts";
@@ -75,18 +85,19 @@ export default service({
   },
 });
 
-/** Reads one picture after another, tells how far it is, and stops when the task is aborted. */
+/** Reads one picture after another, reports progress, and stops when the task is aborted. */
 async function* readAll(images: readonly File[], ctx: Context) {
   for (const [i, image] of images.entries()) {
     ctx.signal.throwIfAborted();
     yield { filename: image.name, ...(await read(image, ctx)) };
     ctx.progress((i + 1) / images.length, `${i + 1} of ${images.length} images`);
-    // Lets the worker answer and hear of a cancel between two pictures.
+    // Yields to the event loop, so that the worker can respond and be cancelled
+    // between two pictures.
     await setImmediate();
   }
 }
 
-/** A picture that cannot be read is the caller's mistake: it is told which one and why. */
+/** An unreadable picture is the caller's mistake: the error says which one and why. */
 async function read(image: File, { metrics }: Context): Promise<Recognized> {
   try {
     const recognized = recognize(await image.bytes(), image.name || "the image");

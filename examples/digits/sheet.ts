@@ -1,3 +1,4 @@
+/** Draws a contact sheet of recognized digits. */
 import { Canvas, type Colour } from "./canvas.ts";
 import type { Image } from "./image.ts";
 import { widthOf, write } from "./lettering.ts";

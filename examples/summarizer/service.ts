@@ -1,5 +1,6 @@
+/** The summarizer service: extractive summaries of texts. */
 import { setImmediate } from "node:timers/promises";
-import { api, BadInput, type Input, service, type TaskContext, task } from "tessera";
+import { api, BadInput, type Input, service, type TaskContext, task } from "tessera-platform";
 import * as z from "zod";
 import { summarize, TextTooLong } from "./summary.ts";
 
@@ -55,7 +56,8 @@ export default class Summarizer {
       ctx.signal.throwIfAborted();
       summaries.push(summarizeOrRefuse(text, sentences, `texts.${i}`));
       ctx.progress(summaries.length / texts.length, `${summaries.length} of ${texts.length} texts`);
-      // Lets the worker answer and hear of a cancel between two texts.
+      // Yields to the event loop, so that the worker can respond and be cancelled
+      // between two texts.
       await setImmediate();
     }
     ctx.log.info("summarized a batch", { texts: texts.length, sentences });
@@ -63,7 +65,7 @@ export default class Summarizer {
   }
 }
 
-/** A text that is too long is the caller's mistake: it is told which one. */
+/** A text that is too long is the caller's mistake: the error says which one. */
 function summarizeOrRefuse(text: string, sentences: number, argument: string): string {
   try {
     return summarize(text, sentences);

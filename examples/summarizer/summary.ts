@@ -1,3 +1,4 @@
+/** Extractive summaries by LexRank and maximal marginal relevance. */
 import { rank, type Similarities, similarities } from "./lexrank.ts";
 import { isClosed, splitSentences } from "./sentences.ts";
 import { contentWords } from "./words.ts";
@@ -42,8 +43,8 @@ export function summarize(text: string, count: number): string {
 
 /**
  * Indices of what can stand in a summary: no headings, nothing very short,
- * nothing that refers back to a sentence that may be missing. Each of these is
- * let in again when there would be too few. (All of them have a say in what is
+ * nothing that refers back to a sentence that may be missing. Each group is
+ * allowed again when too few would remain. (All of them have a say in what is
  * central: a heading most of all.)
  */
 function eligible(sentences: readonly string[], count: number): number[] {
@@ -57,7 +58,7 @@ function eligible(sentences: readonly string[], count: number): number[] {
 /**
  * Maximal marginal relevance: Carbonell, Goldstein, "The use of MMR,
  * diversity-based reranking for reordering documents and producing summaries",
- * SIGIR 1998. Answers indices in ascending order.
+ * SIGIR 1998. Returns indices in ascending order.
  */
 function choose(graph: Similarities, among: readonly number[], count: number): number[] {
   const ranks = rank(graph);

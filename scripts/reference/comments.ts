@@ -1,4 +1,4 @@
-/** The comments of proto files, and what they say in a form: which errors a method has. */
+/** Reads the comments of proto files, and the errors that they list for a method. */
 import type {
   DescEnum,
   DescEnumValue,
@@ -12,7 +12,7 @@ import { CATALOGUE, type Reason } from "../../src/errors.ts";
 
 type Described = DescEnum | DescEnumValue | DescField | DescMessage | DescMethod | DescService;
 
-/** Field numbers of descriptor.proto, of which the paths of comments are made. */
+/** Field numbers of descriptor.proto, which make up the paths of comments. */
 const MESSAGES = 4;
 const ENUMS = 5;
 const SERVICES = 6;
@@ -29,7 +29,7 @@ export function enumComments(files: Iterable<DescFile>, typeName: string): Map<s
   return new Map(values.map((value) => [value.localName, commentOf(value).join(" ")]));
 }
 
-/** The comment before a declaration: paragraphs, each in one line. */
+/** The comment before a declaration: paragraphs, each on one line. */
 export function commentOf(desc: Described): string[] {
   const { file } =
     desc.kind === "field" || desc.kind === "rpc" || desc.kind === "enum_value" ? desc.parent : desc;
@@ -47,7 +47,7 @@ export function descriptionOf(method: DescMethod): string[] {
   return commentOf(method).filter((paragraph) => !paragraph.startsWith("Errors:"));
 }
 
-/** The reasons that a method's comment names, those of a method that it refers to included. */
+/** The reasons that a method's comment names, including those of a method that it refers to. */
 export function errorsOf(method: DescMethod): Reason[] {
   const text = commentOf(method).find((paragraph) => paragraph.startsWith("Errors:")) ?? "";
   const referred = /\bas ([A-Z][A-Za-z]+)/.exec(text)?.[1];

@@ -1,4 +1,4 @@
-/** A call of an operation by curl, with values that fit. */
+/** Writes an example call of an operation with curl, with valid values. */
 
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { exampleOf } from "../../src/service/openapi/example.ts";
@@ -9,7 +9,7 @@ const SERVER = "http://localhost:3000";
 
 const ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
 
-/** What stands for names and ids, by their whole path or their last name. */
+/** Example values for names and ids, by full path or by last name. */
 const EXAMPLES: { readonly [name: string]: unknown } = {
   "organization.name": "acme",
   task_id: ID,
@@ -24,7 +24,7 @@ const EXAMPLES: { readonly [name: string]: unknown } = {
   authorization: true,
 };
 
-/** Longer texts are cut in examples. */
+/** Longer texts are truncated in examples. */
 const LONGEST_TEXT = 40;
 
 export function curlOf(place: Place): string {
@@ -63,7 +63,7 @@ function isStream({ operation }: Place): boolean {
   return Object.keys(content as object).some((type) => /event-stream|ndjson/.test(type));
 }
 
-/** The fields whose values say something; where there are none, the first. */
+/** The fields that have an example; without any, the first field. */
 function exampleBody({ document, path }: Place, { schema }: Content): unknown {
   const { properties = {} } = resolve(document, schema);
   const all = Object.entries(properties as { readonly [name: string]: JsonSchema });

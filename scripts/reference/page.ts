@@ -1,4 +1,4 @@
-/** An OpenAPI document as Markdown: each operation with what it takes and answers, and a call by curl. */
+/** Renders an OpenAPI document as Markdown: each operation with its parameters, its answers and a curl call. */
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { curlOf } from "./curl.ts";
 import { anchorOf, resolve, typeOf } from "./types.ts";
@@ -24,7 +24,7 @@ export interface Content {
   readonly example?: unknown;
 }
 
-/** One operation where it is. */
+/** An operation with its place in the document. */
 export interface Place {
   readonly document: Document;
   readonly path: string;
@@ -33,7 +33,7 @@ export interface Place {
   readonly operation: Operation;
 }
 
-/** All operations of a document under their tags; each heading is one deeper than `level`. */
+/** All operations of a document, grouped by tag; headings are one level below `level`. */
 export function operations(document: Document, level: string): string {
   return document.tags
     .map(({ name, description = "" }) => {
@@ -45,7 +45,7 @@ export function operations(document: Document, level: string): string {
     .join("\n\n");
 }
 
-/** The schemas that a text leads to, and those that they lead to, each as a table of its fields. */
+/** The schemas that a text links to, directly or through others, each as a table of its fields. */
 export function schemas(document: Document, text: string, level: string): string {
   const all = Object.entries((document.components.schemas ?? {}) as Record<string, JsonSchema>);
   const texts = all.map(([name, schema]) => [name, schemaText(document, name, schema, level)]);
@@ -72,7 +72,7 @@ function schemaText(document: Document, name: string, schema: JsonSchema, level:
     .join("\n\n");
 }
 
-/** The same operation by two methods is one place. */
+/** An operation with two methods becomes one place. */
 function placesOf(document: Document, tag: string): Place[] {
   return Object.entries(document.paths).flatMap(([path, byMethod]) => {
     const own = Object.entries(byMethod).filter(([, { tags }]) => tags[0] === tag);
@@ -135,7 +135,7 @@ function fieldsTable(document: Document, { properties = {}, required = [] }: Jso
   return table(["field", "type", ""], rows);
 }
 
-/** What is good is said; why not is in the table of reasons. */
+/** Describes successful answers; for errors lists the reasons only, which have a table of their own. */
 function answersTable(document: Document, responses: Operation["responses"]): string {
   const rows = Object.entries(responses)
     .filter(([status]) => status !== "default")

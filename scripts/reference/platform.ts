@@ -1,7 +1,7 @@
 /**
- * The OpenAPI document of `/api/v1`: the bindings that the REST face compiles,
- * with what the proto files say of them. Their comments are no part of the
- * generated code, so `buf` reads the files.
+ * Builds the OpenAPI document of `/api/v1` from the bindings that REST compiles
+ * and the comments of the proto files. The generated code does not contain these
+ * comments, so `buf` reads the files.
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const MAX_BYTES = 2 ** 26;
 const CALLERS: { readonly [access in Access]?: string } = {
   [Access.PUBLIC]: "Anyone.",
   [Access.AUTHENTICATED]: "Any session or token.",
-  [Access.SESSION]: "A person who is signed in; no token.",
+  [Access.SESSION]: "A signed-in person; no token.",
   [Access.DEVELOPER]: "A member's session, or a token with developer operations access.",
   [Access.ADMIN]: "An admin's session or personal token with developer operations access.",
   [Access.ENDPOINT]:
@@ -40,10 +40,10 @@ const CALLERS: { readonly [access in Access]?: string } = {
   [Access.MONITORING]: "A monitoring token.",
 };
 
-/** The services that callers of deployments use, the first one last. */
+/** Services that callers of deployments use; listed before the others, in reverse order. */
 const FIRST = ["EndpointService", "TaskService"];
 
-/** Reasons that come with who may call. */
+/** Reasons that follow from who may call. */
 const REFUSALS: { readonly [access in Access]?: readonly Reason[] } = {
   [Access.PUBLIC]: [],
   [Access.AUTHENTICATED]: ["TOKEN_INVALID"],
@@ -54,13 +54,13 @@ const REFUSALS: { readonly [access in Access]?: readonly Reason[] } = {
 const KEY: JsonSchema = {
   name: "Idempotency-Key",
   in: "header",
-  description: "The same as `idempotency_key` of the body, which must not contradict it.",
+  description: "The same as `idempotency_key` in the body; the two must not differ.",
   schema: { type: "string", maxLength: 255 },
 };
 
 const REPLAYED: JsonSchema = {
   "Idempotent-Replayed": {
-    description: "`true` when an earlier task with the same key is given again.",
+    description: "`true` if the answer is an earlier task with the same key.",
     schema: { type: "string", enum: ["true"] },
   },
 };
@@ -102,7 +102,7 @@ export function readFiles(): DescFile[] {
   return [...registry.files];
 }
 
-/** Without the name of the method, which `compileBindings` adds for messages. */
+/** The path, without the method's name, which `compileBindings` adds for messages. */
 function pathOf({ text }: RestRoute<Binding>): string {
   return text.slice(0, text.indexOf(" (")).replaceAll(/\{([^}=]+)=[^}]*\}/g, "{$1}");
 }
@@ -155,9 +155,9 @@ function operationOf(route: RestRoute<Binding>, schemas: MessageSchemas): JsonSc
     responses: {
       200: {
         description: rawResponse
-          ? "The bytes as they are."
+          ? "The raw bytes."
           : isStream
-            ? "A stream: Server-Sent Events or lines of JSON, as `Accept` asks."
+            ? "A stream: Server-Sent Events or lines of JSON, depending on `Accept`."
             : "Done.",
         ...(takesKey ? { headers: REPLAYED } : {}),
         content: { [rawResponse ? "*/*" : contentType]: { schema: output } },
@@ -171,7 +171,7 @@ function operationOf(route: RestRoute<Binding>, schemas: MessageSchemas): JsonSc
   };
 }
 
-/** What a query can say: plain values. */
+/** Fields that a query can hold: plain values. */
 function queryOf(fields: readonly DescField[], schemas: MessageSchemas): JsonSchema[] {
   return fields.filter(hasTextForm).map((field) => parameter("query", [field], schemas));
 }

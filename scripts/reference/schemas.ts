@@ -1,14 +1,14 @@
-/** JSON Schemas of messages as REST writes them. */
+/** JSON Schemas of messages, as REST encodes them. */
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { enumWord } from "../../src/server/rest/spelling.ts";
 import { commentOf } from "./comments.ts";
 
-/** Messages that have a JSON of their own (https://protobuf.dev/programming-guides/json/). */
+/** Messages with a special JSON form (https://protobuf.dev/programming-guides/json/). */
 const WELL_KNOWN: { readonly [typeName: string]: JsonSchema } = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time" },
   "google.protobuf.Duration": { type: "string", pattern: "^-?[0-9]+(\\.[0-9]+)?s$" },
-  "google.protobuf.FieldMask": { type: "string", description: "Names of fields, with commas." },
+  "google.protobuf.FieldMask": { type: "string", description: "Comma-separated names of fields." },
   "google.protobuf.Struct": { type: "object" },
   "google.protobuf.Value": {},
   "google.protobuf.Empty": { type: "object" },
@@ -93,7 +93,7 @@ export class MessageSchemas {
 }
 
 function ofEnum(desc: DescEnum): JsonSchema {
-  // The first value says that there is none.
+  // The first value means unspecified.
   return { type: "string", enum: desc.values.slice(1).map(({ name }) => enumWord(desc, name)) };
 }
 

@@ -1,8 +1,8 @@
-/** Schemas in the few words that a table has room for. */
+/** Short descriptions of schemas, for table cells. */
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import type { Document } from "./page.ts";
 
-/** What a reference means; anything else is itself. */
+/** Resolves a reference; returns any other value unchanged. */
 export function resolve(document: Document, value: JsonSchema): JsonSchema {
   const { $ref } = value;
   if (typeof $ref !== "string") {
@@ -42,7 +42,7 @@ export function typeOf(document: Document, schema: JsonSchema): string {
   return [names, ...more].join(", ");
 }
 
-/** As GitHub makes anchors of headings. */
+/** The anchor that GitHub generates for a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -17,8 +17,8 @@ import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
 
-/** Connections of a process that only administers. */
-const ADMIN_CONNECTIONS = 2;
+/** Database connections of a process that only administers. */
+const MAX_ADMIN_CONNECTIONS = 2;
 
 /** The storage of a node; the notifier is undefined where one node alone uses the database. */
 export function openStorage(database: string): {
@@ -33,7 +33,7 @@ export function openStorage(database: string): {
 /** The storage for the operator, beside the nodes: it takes no lock on the queue. */
 export function openStorageBesideNodes(database: string): Storage {
   return isPostgres(database)
-    ? new PostgresStorage(database, { connections: ADMIN_CONNECTIONS })
+    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS })
     : new SqliteStorage(database, { ownsQueue: false });
 }
 

@@ -28,10 +28,7 @@ export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
   if (storage.observe === undefined) {
     return measured(storage, metrics, { parts: ["accounts", "hosting"], blame });
   }
-  storage.observe((operation, tookMs, err) => {
-    const result = err === undefined ? "ok" : blame(err);
-    metrics.storageOperationFinished({ operation, result, seconds: tookMs / 1_000 });
-  });
+  storage.observe(metrics.storageObserver(blame));
   return storage;
 }
 

@@ -23,7 +23,7 @@ import type { Tracing } from "../tracing/tracing.ts";
 import { openBlobs, openLocalBlobs, openStorage, openTracing } from "./adapters.ts";
 import { measuredStorage, nodeMetrics } from "./metrics.ts";
 
-/** What is left of open connections after the drain. */
+/** How long open connections may take to end after the drain. */
 export const CLOSE_GRACE_MS = 2_000;
 
 export interface NodeConfig {

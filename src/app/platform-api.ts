@@ -49,8 +49,11 @@ export interface PlatformApiOptions {
   readonly ceilings: Ceilings;
 }
 
-/** The index of an artifact, in base64 and with all that is sent beside it. */
-const INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
+/**
+ * Largest message of the calls that carry the index of an artifact, in base64 and with all
+ * that is sent beside it.
+ */
+const MAX_INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 export function platformApi(options: PlatformApiOptions): ServiceRegistration[] {
   const { failures: limiter, deviceLogins: startLimiter } = options;
@@ -61,7 +64,7 @@ export function platformApi(options: PlatformApiOptions): ServiceRegistration[] 
     register(LoginService, loginService({ ...options, limiter, startLimiter })),
     register(FederationService, federationService(options.federation)),
     register(DeploymentService, deploymentService({ ...options, platform: currentPlatform() }), {
-      maxMessageBytes: INDEX_MESSAGE_BYTES,
+      maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),
   ];
 }

@@ -6,8 +6,11 @@ import type { Log } from "../log/log.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { whenLong } from "./when-long.ts";
 
-/** Editors write a file in several steps; the reload waits until they are through. */
-const SETTLE_MS = 100;
+/**
+ * Quiet time after a change of a file before the service is reloaded, because editors write a
+ * file in several steps.
+ */
+const RELOAD_SETTLE_MS = 100;
 
 /** Files, and folders with them, that a service could be waiting for. */
 const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json))$/;
@@ -55,7 +58,7 @@ export function watchService(bundle: ServiceBundle, options: WatchServiceOptions
     const watcher = watch(folder, (_event, name) => {
       if (concerns(folder, name)) {
         clearTimeout(settle);
-        settle = setTimeout(onChange, SETTLE_MS);
+        settle = setTimeout(onChange, RELOAD_SETTLE_MS);
       }
     });
     return watcher.on("error", (err) =>

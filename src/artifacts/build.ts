@@ -1,13 +1,14 @@
 /**
- * Builds an artifact of a service: compiles it, finds the files that it needs,
- * gives them their places, and loads the result in a worker to prove it.
+ * The build of an artifact: compiles a service, traces the files that it needs,
+ * gives them their paths, and loads the result in a worker as a test.
  *
- * Which packages stay files shows in steps: first those whose code asks where
- * it lies, then whatever those load besides, which must not be there twice, as
- * file and in the bundle. Each step compiles anew; nearly always one or two do.
+ * The packages that stay files are found iteratively: first those whose code asks
+ * for its own path, then the packages that these load, which must not exist twice,
+ * as files and in the bundle. Each iteration compiles again; nearly always one or
+ * two are enough.
  *
- * The same source gives the same artifact: nothing in it tells where the
- * service lies on this machine, when it was built or by whom.
+ * Builds are reproducible: nothing in the artifact depends on the service's path on
+ * this machine, on the time of the build or on the user.
  */
 import { createReadStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -40,13 +41,13 @@ export type BuildStep = "compile" | "trace" | "load";
 export interface BuildOptions {
   /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
   readonly include?: readonly string[];
-  /** How long loading the service may take. Default: 60 s. */
+  /** Limit of the time to load the service. Default: 60 s. */
   readonly readyTimeoutMs?: number;
-  /** The environment in which it is loaded. Default: empty. */
+  /** The environment variables of the test worker. Default: none. */
   readonly env?: { readonly [name: string]: string };
   /** Called at the beginning of each step. */
   readonly onStep?: (step: BuildStep) => void;
-  /** Breaks the build off. */
+  /** Cancels the build. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,14 +55,16 @@ export interface BuiltArtifact {
   readonly index: ArtifactIndex;
   /** SHA-256 of the index's text, in hex. */
   readonly digest: string;
-  /** By path in the artifact: the bytes, or the absolute path of the file that has them. */
+  /** By path in the artifact: the bytes, or the absolute path of the file with them. */
   readonly files: ReadonlyMap<string, FileSource>;
-  /** What is odd about the source, one line each. */
+  /** Warnings about the source, one line each. */
   readonly warnings: readonly string[];
 }
 
-const READY_TIMEOUT_MS = 60_000;
-const MAX_WARNINGS = 5;
+/** How long a service may take to load when it is built. */
+const PROBE_READY_TIMEOUT_MS = 60_000;
+/** Warnings that a build shows; it counts the rest. */
+const MAX_SHOWN_WARNINGS = 5;
 
 /**
  * Builds the service in a file. Throws a `ServiceFileError` when it does not
@@ -110,7 +113,7 @@ export async function buildArtifact(
 interface Gathered {
   /** The service's own modules, which are in the bundle. */
   readonly modules: readonly string[];
-  /** All that has to be in the artifact beside the bundle. */
+  /** All files that the artifact needs in addition to the bundle. */
   readonly files: readonly string[];
   readonly dependencies: readonly Dependency[];
   /** Folders of the packages that stay files. */
@@ -156,18 +159,18 @@ async function gather(
   }
 }
 
-/** What the service's own code reads, it may miss where it is deployed. */
+/** Warnings about files that the service's own code reads but that are not in the artifact. */
 function leftBehind(
   files: readonly string[],
   { root, included }: { readonly root: string; readonly included: readonly string[] },
 ): string[] {
   const missed = files.filter((file) => !included.includes(file)).toSorted();
-  const lines = missed.slice(0, MAX_WARNINGS).map((file) => {
+  const lines = missed.slice(0, MAX_SHOWN_WARNINGS).map((file) => {
     const path = relative(root, file);
     return `the service reads ${path}, which is hidden or outside its project and is left out; --include ${path} puts it in`;
   });
-  return missed.length > MAX_WARNINGS
-    ? [...lines, `and ${missed.length - MAX_WARNINGS} more`]
+  return missed.length > MAX_SHOWN_WARNINGS
+    ? [...lines, `and ${missed.length - MAX_SHOWN_WARNINGS} more`]
     : lines;
 }
 
@@ -189,12 +192,12 @@ function addAll(set: Set<string>, values: Iterable<string>): void {
   }
 }
 
-/** The index, with what the service says when it is loaded from exactly these files. */
+/** The index, with the manifest that the service gives when loaded from exactly these files. */
 async function describeArtifact(
   content: ReadonlyMap<string, FileSource>,
   options: BuildOptions & Pick<ProbeOptions, "root" | "source">,
 ): Promise<ArtifactIndex> {
-  const { root, source, env = {}, readyTimeoutMs = READY_TIMEOUT_MS, signal } = options;
+  const { root, source, env = {}, readyTimeoutMs = PROBE_READY_TIMEOUT_MS, signal } = options;
   const files = await indexFiles(content);
   const native = files.some(({ path }) => isNative(path));
   const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));

@@ -1,20 +1,20 @@
 /**
- * Bundles a service: its entry and the local modules it imports become one ES
- * module with an inline source map, decorators lowered; packages stay imports,
- * which the worker resolves from the service's folder.
+ * The bundler of `tessera serve`: the entry of a service and the local modules it
+ * imports become one ES module with an inline source map and lowered decorators.
+ * Packages stay imports, which the worker resolves from the service's folder.
  *
- * In one module there is one `import.meta`, that of the entry. So that every
- * local module still sees its own `url`, `dirname` and `filename`, these three are
- * replaced by constants that are declared on the first line of each module;
- * esbuild renames what collides.
+ * One module has one `import.meta`, that of the entry. So that every local module
+ * still gets its own `url`, `dirname` and `filename`, these three are replaced by
+ * constants, declared on the first line of each module; esbuild renames collisions.
  */
 import { readFile, realpath, stat } from "node:fs/promises";
+import { findPackageJSON } from "node:module";
 import { dirname, extname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BuildFailure, build, type Loader, type Message, type Plugin } from "esbuild";
 import { duplicateEndpoint } from "./duplicates.ts";
 
-/** A service file that cannot be used; the message says where and why. */
+/** Thrown for a service file that cannot be used. The message says where and why. */
 export class ServiceFileError extends Error {
   override readonly name = "ServiceFileError";
 }
@@ -24,15 +24,16 @@ export interface ServiceBundle {
   readonly code: string;
   /** The real path of the service's source file. */
   readonly servicePath: string;
-  /** Every file that went in, for watching. */
+  /** Every bundled file, for `--watch`. */
   readonly watchFiles: readonly string[];
-  /** What esbuild found odd, one line each; for the log. */
+  /** esbuild's warnings for the log, one line each. */
   readonly warnings: readonly string[];
 }
 
-const MAX_ERRORS = 5;
+/** Errors of the bundler that a build shows. */
+const MAX_SHOWN_ERRORS = 5;
 
-/** How files of code are read, by the end of their name. */
+/** esbuild's loaders by file extension. */
 export const LOADERS: Readonly<Record<string, Loader>> = {
   ".ts": "ts",
   ".mts": "ts",
@@ -44,14 +45,14 @@ export const LOADERS: Readonly<Record<string, Loader>> = {
   ".jsx": "jsx",
 };
 
-/** What stands in the code for `import.meta` of each module. */
+/** The constants that replace `import.meta` of each module. */
 export const OWN_META: Readonly<Record<string, string>> = {
   "import.meta.url": "__tesseraUrl",
   "import.meta.dirname": "__tesseraDirname",
   "import.meta.filename": "__tesseraFilename",
 };
 
-/** Bundles the service at a path. Throws a `ServiceFileError` when it cannot be. */
+/** Bundles the service at a path. Rejects with a `ServiceFileError` when that fails. */
 export async function bundleService(path: string): Promise<ServiceBundle> {
   const servicePath = await findService(path);
   const folder = dirname(servicePath);
@@ -72,7 +73,7 @@ export async function bundleService(path: string): Promise<ServiceBundle> {
       metafile: true,
       logLevel: "silent",
       define: OWN_META,
-      plugins: [sdkStaysOutside, ownImportMeta],
+      plugins: [sdkStaysOutside, refusesFormerName, ownImportMeta],
     });
     await refuseDuplicates(result.warnings, folder);
     return {
@@ -86,7 +87,7 @@ export async function bundleService(path: string): Promise<ServiceBundle> {
   }
 }
 
-/** The real path of a service file. Throws a `ServiceFileError` for anything else. */
+/** The real path of a service file. Rejects with a `ServiceFileError` for anything else. */
 export async function findService(path: string): Promise<string> {
   let found: Awaited<ReturnType<typeof stat>>;
   let real: string;
@@ -115,13 +116,44 @@ export async function findService(path: string): Promise<string> {
   return real;
 }
 
-/** The worker brings its own copy, also where a `tsconfig.json` maps the name to a file. */
+/** Keeps the SDK out of the bundle, even if `tsconfig.json` maps its name: the worker has its own copy. */
 export const sdkStaysOutside: Plugin = {
   name: "sdk-stays-outside",
   setup({ onResolve }) {
-    onResolve({ filter: /^tessera$/ }, () => ({ path: "tessera", external: true }));
+    onResolve({ filter: /^tessera-platform$/ }, ({ path }) => ({ path, external: true }));
   },
 };
+
+/** Marks resolutions that a plugin asks for itself. */
+export const NESTED = Symbol("asked by a plugin");
+
+/** Says what to write instead of `tessera`, the SDK's former name, unless another package has it. */
+export const refusesFormerName: Plugin = {
+  name: "refuses-former-name",
+  setup({ onResolve, resolve: resolveImport }) {
+    onResolve({ filter: /^tessera(?:\/client)?$/ }, async ({ path, ...asked }) => {
+      if (asked.pluginData === NESTED) {
+        return undefined;
+      }
+      const found = await resolveImport(path, { ...asked, pluginData: NESTED });
+      // Where packages stay outside, esbuild does not look for them.
+      const isFound =
+        found.errors.length === 0 && (!found.external || isInstalled("tessera", asked.resolveDir));
+      const name = path.replace("tessera", "tessera-platform");
+      return isFound
+        ? undefined
+        : { errors: [{ text: `Could not resolve "${path}": import from "${name}" instead` }] };
+    });
+  },
+};
+
+function isInstalled(name: string, folder: string): boolean {
+  try {
+    return findPackageJSON(name, pathToFileURL(join(folder, "importer.js"))) !== undefined;
+  } catch {
+    return false;
+  }
+}
 
 const ownImportMeta: Plugin = {
   name: "own-import-meta",
@@ -151,12 +183,12 @@ function constantsOf(path: string): string {
   return `const ${declared.join(",")};`;
 }
 
-/** The source with something put before its first line, so that lines keep their numbers. */
+/** The source with declarations on its first line, so that line numbers do not change. */
 export function withFirst(declarations: string, source: string): string {
   return `${declarations}${source.replace(/^#!/, "//")}`;
 }
 
-/** Of two endpoints with one name, JavaScript would silently keep the second. */
+/** Throws for two endpoints of one name, of which JavaScript would silently keep the second. */
 export async function refuseDuplicates(
   warnings: readonly Message[],
   folder: string,
@@ -174,25 +206,25 @@ export async function refuseDuplicates(
   }
 }
 
-/** What esbuild threw, in the words of a `ServiceFileError`; anything else as it is. */
+/** Converts an error of esbuild into a `ServiceFileError`; returns any other error unchanged. */
 export function asServiceFileError(err: unknown): unknown {
   return isBuildFailure(err) ? new ServiceFileError(describeAll(err.errors), { cause: err }) : err;
 }
 
-/** True for what esbuild throws about code. */
+/** True for esbuild's errors about code. */
 export function isBuildFailure(err: unknown): err is BuildFailure {
   return err instanceof Error && "errors" in err && Array.isArray(err.errors);
 }
 
 function describeAll(errors: readonly Message[]): string {
-  const lines = errors.slice(0, MAX_ERRORS).map(describe);
+  const lines = errors.slice(0, MAX_SHOWN_ERRORS).map(describe);
   const rest = errors.length - lines.length;
   return rest > 0 ? [...lines, `and ${rest} more`].join("\n") : lines.join("\n");
 }
 
-/** One line of what esbuild says, with its place. */
+/** A message of esbuild as one line, with its place. */
 export function describe(message: Message): string {
-  const isPackage = /^Could not resolve "[^./#]/.test(message.text);
+  const isPackage = /^Could not resolve "[^./#"][^"]*"$/.test(message.text);
   return `${place(message)}${message.text}${isPackage ? "; install it where the service is" : ""}`;
 }
 

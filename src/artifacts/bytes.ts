@@ -1,4 +1,4 @@
-/** Reads chunks as they are asked for: so many bytes, however they arrive. */
+/** A buffered reader: reads a given number of bytes from a stream of chunks of any size. */
 import { ArtifactError } from "./artifact-error.ts";
 
 export class ByteReader implements AsyncDisposable {
@@ -9,7 +9,7 @@ export class ByteReader implements AsyncDisposable {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** The next bytes, in parts. Throws an `ArtifactError` when there are fewer. */
+  /** The next `length` bytes, in parts. Throws an `ArtifactError` when the stream ends before. */
   async *stream(length: number): AsyncGenerator<Uint8Array, void, undefined> {
     for (let left = length; left > 0; ) {
       const part = await this.#next(left);
@@ -21,7 +21,7 @@ export class ByteReader implements AsyncDisposable {
     }
   }
 
-  /** The next bytes, in one. */
+  /** The next `length` bytes, in one buffer. */
   async take(length: number): Promise<Buffer> {
     const parts: Uint8Array[] = [];
     for await (const part of this.stream(length)) {
@@ -30,7 +30,7 @@ export class ByteReader implements AsyncDisposable {
     return Buffer.concat(parts);
   }
 
-  /** The next bytes, at most so many; undefined at the end. */
+  /** The next bytes, at most `length`; undefined at the end. */
   async takeUpTo(length: number): Promise<Uint8Array | undefined> {
     return await this.#next(length);
   }

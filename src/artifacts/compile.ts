@@ -1,13 +1,11 @@
 /**
- * Compiles a service for an artifact: its modules and the packages that are
- * nothing but JavaScript become one module, `service.js`, with a source map
- * beside it. Packages that have to stay files are imported from where they lie
- * in the artifact.
+ * The compiler of artifacts: the modules of a service and its pure JavaScript
+ * packages become one module, `service.js`, with a source map beside it. Packages
+ * that have to stay files are imported from their path in the artifact.
  *
- * `import.meta` of each of the service's modules means the place that this
- * module has in the artifact, as if it had been copied there with all that lies
- * around it: the constants in its place are computed when it is loaded.
- * Nothing of where the service lies on this machine gets into the code.
+ * `import.meta` of each module of the service refers to the module's path in the
+ * artifact, as if it had been copied there with the files around it: constants
+ * computed at load time replace it. No path of this machine gets into the code.
  */
 import { readFile } from "node:fs/promises";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
@@ -17,8 +15,10 @@ import {
   describe,
   isBuildFailure,
   LOADERS,
+  NESTED,
   OWN_META,
   refuseDuplicates,
+  refusesFormerName,
   sdkStaysOutside,
   withFirst,
 } from "./bundle.ts";
@@ -34,26 +34,26 @@ export interface CompileOptions {
   readonly findPackage: FindPackage;
   /** Folders of packages that stay files. */
   readonly external: ReadonlySet<string>;
-  /** Where a file of such a package lies in the artifact. */
+  /** The path of a file of such a package in the artifact. */
   readonly placeOf: (file: string) => string;
 }
 
 export interface CompiledCode {
   readonly code: string;
   readonly sourceMap: string;
-  /** Every file that went in. */
+  /** Every compiled file. */
   readonly inputs: readonly string[];
   /** Files of external packages that are imported. */
   readonly entries: readonly string[];
-  /** Folders of packages that went in, though they have to stay files. */
+  /** Folders of packages that were compiled but have to stay files. */
   readonly unfit: ReadonlySet<string>;
-  /** True for an import that this compilation has dealt with. */
+  /** True for an import that this compilation has resolved. */
   readonly resolved: (importer: string, specifier: string) => boolean;
-  /** What esbuild found odd, one line each. */
+  /** esbuild's warnings, one line each. */
   readonly warnings: readonly string[];
 }
 
-// Packages in CommonJS need `require` for what stays outside, such as Node's own modules.
+// CommonJS packages need `require` for external modules, such as Node's own.
 const BANNER = [
   'import{createRequire as __tesseraCreateRequire}from"node:module";',
   'import{dirname as __tesseraDirnameOf,join as __tesseraJoin}from"node:path";',
@@ -61,7 +61,7 @@ const BANNER = [
   "const require=__tesseraCreateRequire(import.meta.url),__tesseraRoot=import.meta.dirname;",
 ].join("");
 
-/** Throws a `ServiceFileError` that says where the fault is. */
+/** Compiles a service. Rejects with a `ServiceFileError` that says where the fault is. */
 export async function compileService(options: CompileOptions): Promise<CompiledCode> {
   const { servicePath, root, findPackage } = options;
   const seen = new Seen();
@@ -84,7 +84,12 @@ export async function compileService(options: CompileOptions): Promise<CompiledC
       logLevel: "silent",
       define: OWN_META,
       banner: { js: BANNER },
-      plugins: [sdkStaysOutside, packages(options, seen), ownPlaces(options, seen)],
+      plugins: [
+        sdkStaysOutside,
+        refusesFormerName,
+        packages(options, seen),
+        ownPlaces(options, seen),
+      ],
     });
     await refuseDuplicates(result.warnings, root);
     const [map, code] = [".map", ".js"].map(
@@ -99,7 +104,7 @@ export async function compileService(options: CompileOptions): Promise<CompiledC
       unfit: seen.unfit,
       resolved: (importer, specifier) => seen.imports.has(`${importer}\n${specifier}`),
       warnings: result.warnings
-        // Of what others wrote, only they can mend it.
+        // The author cannot fix warnings about packages.
         .filter(({ location }) => !location?.file.includes("node_modules/"))
         .map(describe),
     };
@@ -123,8 +128,8 @@ const NOTHING: CompiledCode = {
 };
 
 /**
- * The packages that do not compile; undefined when the fault is the service's
- * own. Such a package may still run: what it lacks, it may never ask for.
+ * The packages that do not compile; undefined when the fault is in the service
+ * itself. Such a package may still run, if it never loads what it lacks.
  */
 function faultyPackages(
   errors: readonly Message[],
@@ -137,14 +142,12 @@ function faultyPackages(
   return packages.length === errors.length ? new Set(packages) : undefined;
 }
 
-/** What the plugins come across. */
+/** The imports and entries that the plugins have seen. */
 class Seen {
   readonly imports = new Set<string>();
   readonly entries = new Set<string>();
   readonly unfit = new Set<string>();
 }
-
-const NESTED = Symbol("asked by this plugin");
 
 function packages({ findPackage, external, placeOf }: CompileOptions, seen: Seen): Plugin {
   return {
@@ -158,7 +161,7 @@ function packages({ findPackage, external, placeOf }: CompileOptions, seen: Seen
         const { path, namespace, errors } = await context.resolve(args.path, asked(args));
         const found = namespace === "file" && errors.length === 0 ? findPackage(path) : undefined;
         if (found === undefined || !external.has(found.root)) {
-          // What was not found: esbuild knows whether that is a fault, and how to say it.
+          // Not found: esbuild decides whether that is an error and reports it.
           return undefined;
         }
         seen.entries.add(path);
@@ -206,7 +209,7 @@ function constantsOf(place: string): string {
   );
 }
 
-/** For each input, as esbuild writes it, where it lies or would lie in the artifact. */
+/** For each input, as esbuild writes it, its path in the artifact, real or hypothetical. */
 function placesOf(
   { inputs }: Metafile,
   root: string,
@@ -223,9 +226,9 @@ function placesOf(
 }
 
 /**
- * The code with these places instead of paths from the root to a
- * `node_modules` that lies anywhere. esbuild writes them into comments, and as
- * names of modules in CommonJS, each on a line with nothing else that is mapped.
+ * Replaces paths of this machine in the code by paths in the artifact. esbuild writes
+ * them into comments and as names of CommonJS modules, each on a line with nothing
+ * else that the source map covers.
  */
 function withPlaces(code: string, places: ReadonlyMap<string, string>): string {
   return code.replace(
@@ -246,7 +249,7 @@ function slashed(path: string): string {
   return path.split(sep).join("/");
 }
 
-/** The folder that all the files lie in. */
+/** The deepest folder that contains all the files. */
 export function commonFolder(files: readonly string[]): string {
   const [first = [], ...others] = files.map((file) => dirname(file).split(sep));
   const length = first.findIndex((name, at) => others.some((other) => other[at] !== name));

@@ -1,25 +1,25 @@
-/** What goes into an artifact: places, and what has to lie there. */
+/** The content of an artifact: lays out files and packages by path, and indexes them. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
 import { ArtifactError } from "./artifact-error.ts";
-import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_FILE_BYTES } from "./index-file.ts";
+import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_ARTIFACT_FILE_BYTES } from "./index-file.ts";
 import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
 
-/** A file's bytes, or the path of the file that has them. */
+/** A file's bytes, or the path of a file with them. */
 export type FileSource = string | Uint8Array;
 
-/** Where each file lies in the artifact. */
+/** Determines the path of each file in the artifact. */
 export interface Layout {
   /** The folder that becomes the artifact's root. */
   readonly root: string;
   readonly findPackage: FindPackage;
-  /** For the folder of each package, its places. */
+  /** For the folder of each package, its paths in the artifact. */
   readonly places: ReadonlyMap<string, readonly string[]>;
 }
 
-/** The places of a file, of which the first can be reached from the root. */
+/** The paths of a file in the artifact. The first one is reachable from the root. */
 export function placesOf(file: string, { root, findPackage, places }: Layout): string[] {
   const found = findPackage(file);
   const inside = (folder: string): string => relative(folder, file).split(sep).join("/");
@@ -29,7 +29,7 @@ export function placesOf(file: string, { root, findPackage, places }: Layout): s
   return (places.get(found.root) ?? []).map((place) => `${place}/${inside(found.root)}`);
 }
 
-/** Files with what Node needs to read them, each once. */
+/** The files and the `package.json` files that Node needs to read them, each once. */
 export async function withDescriptions(
   files: readonly string[],
   findPackage: FindPackage,
@@ -52,7 +52,7 @@ export function packagesOf(files: readonly string[], findPackage: FindPackage): 
   return [...new Map(found.map((it) => [it.root, it])).values()];
 }
 
-/** By place in the artifact, everything that belongs there. Throws an `ArtifactError` for what has no place. */
+/** All content by path in the artifact. Throws an `ArtifactError` for a file without a path. */
 export function layOut(
   files: readonly string[],
   compiled: ReadonlyMap<string, Uint8Array>,
@@ -72,7 +72,7 @@ export function layOut(
   return content;
 }
 
-/** Reads everything once, for its size and digest. */
+/** Reads every file once to get its size and digest. */
 export async function indexFiles(content: ReadonlyMap<string, FileSource>): Promise<IndexedFile[]> {
   const files: IndexedFile[] = [];
   for (const [path, source] of content) {
@@ -88,9 +88,9 @@ async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
     return { size: source.length, sha256, executable: false };
   }
   const { mode, size: announced } = await stat(source);
-  if (announced > MAX_FILE_BYTES) {
+  if (announced > MAX_ARTIFACT_FILE_BYTES) {
     throw new ArtifactError(
-      `${source} has ${announced} bytes; a file in an artifact may have at most ${MAX_FILE_BYTES}`,
+      `${source} has ${announced} bytes; a file in an artifact may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
     );
   }
   let size = 0;
@@ -101,7 +101,7 @@ async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
   return { size, sha256: hash.digest("hex"), executable: (mode & 0o100) !== 0 };
 }
 
-/** True when the name is that of compiled code, which runs on one kind of machine. */
+/** True for the name of native code, which runs on one platform only. */
 export function isNative(path: string): boolean {
   return path !== ENTRY_NAME && /\.(?:node|dylib|dll|so(?:\.\d+)*)$/.test(path);
 }

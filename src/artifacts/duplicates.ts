@@ -1,8 +1,8 @@
 /**
- * Whether a key that esbuild found twice in an object literal is an endpoint.
- * That takes no parser: strings, templates, regular expressions and comments
- * are blanked, after which brackets can be matched, and the object around the
- * key is the one written after `endpoints`.
+ * Detects duplicate endpoints: whether a key that esbuild found twice in an object
+ * literal is an endpoint. No parser is needed: strings, templates, regular
+ * expressions and comments are blanked, so brackets can be matched, and the object
+ * around the key must be the one after `endpoints`.
  */
 
 /** A place as esbuild gives it: lines from 1, columns from 0 in bytes of UTF-8. */
@@ -31,7 +31,7 @@ function offsetOf(source: string, { line, column, lineText }: Place): number {
   return start + Buffer.from(lineText).subarray(0, column).toString().length;
 }
 
-/** Where the innermost brace that is still open begins. */
+/** The position of the innermost open brace. */
 function enclosingBrace(blanked: string): number | undefined {
   let depth = 0;
   for (let index = blanked.length - 1; index >= 0; index -= 1) {

@@ -1,12 +1,12 @@
 import { glob, realpath, stat } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { ArtifactError } from "./artifact-error.ts";
-import { MAX_FILES } from "./index-file.ts";
+import { MAX_ARTIFACT_FILES } from "./index-file.ts";
 
 /**
- * The files that patterns name, from a folder: what tracing cannot see. A
- * folder means everything in it. Throws an `ArtifactError` for a pattern that
- * fits nothing.
+ * The files that match glob patterns from a folder, for files that tracing cannot
+ * find. A folder includes everything in it. Rejects with an `ArtifactError` for a
+ * pattern without a match.
  */
 export async function includedFiles(
   patterns: readonly string[],
@@ -27,8 +27,8 @@ export async function includedFiles(
       if ((await stat(path)).isFile()) {
         files.add(await located(path));
       }
-      if (files.size > MAX_FILES) {
-        throw new ArtifactError(`--include ${pattern} fits more than ${MAX_FILES} files`);
+      if (files.size > MAX_ARTIFACT_FILES) {
+        throw new ArtifactError(`--include ${pattern} fits more than ${MAX_ARTIFACT_FILES} files`);
       }
     }
     if (files.size === before) {
@@ -40,7 +40,7 @@ export async function includedFiles(
   return [...files];
 }
 
-/** Where a file is looked for; files of packages by their real place, as others find them. */
+/** The path under which a file is known: the real path for files of packages. */
 async function located(path: string): Promise<string> {
   return path.includes("/node_modules/") ? await realpath(path) : path;
 }

@@ -1,13 +1,12 @@
 /**
- * The index of an artifact, `tessera.json`: what the service is and which
- * files it consists of. An artifact is its index and these files, whatever
- * carries them; its digest is that of the index's text, which has the digests
- * of the files in it.
+ * The index of an artifact, `tessera.json`: the manifest of the service and the list
+ * of its files. An artifact is its index and these files, however they are stored.
+ * Its digest is that of the index's text, which contains the digests of the files.
  *
- * One content has one text: no spaces, members in alphabetical order, files
- * sorted by path (by UTF-16 code units, as RFC 8785 sorts). Only what
- * the service says of itself keeps its order, because forms and documents show
- * arguments in the order in which they were written. A text in any other form is refused.
+ * The text is canonical: no spaces, members in alphabetical order, files sorted by
+ * path (by UTF-16 code units, as in RFC 8785). Only the service's manifest keeps its
+ * order, because forms and documents show arguments in the order in which they were
+ * written. A text in any other form is refused.
  */
 import { createHash } from "node:crypto";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
@@ -22,13 +21,22 @@ export const ENTRY_NAME = "service.js";
 
 const FORMAT = 1;
 
-/** A service with its packages has hundreds of files; more than this is something else than a service. */
-export const MAX_FILES = 20_000;
-/** What a node unpacks and keeps for each revision. */
-export const MAX_TOTAL_BYTES = 1024 ** 3;
-/** A file is uploaded as a whole, again from its start when the connection broke. */
-export const MAX_FILE_BYTES = 256 * 1024 ** 2;
-/** Room for the names of all files, and for schemas; it is parsed in one go. */
+/**
+ * Files in an artifact: a service with its packages has hundreds, and one with more than this
+ * is something other than a service.
+ */
+export const MAX_ARTIFACT_FILES = 20_000;
+/** All files of an artifact together, which a node unpacks and keeps for each revision. */
+export const MAX_ARTIFACT_BYTES = 1024 ** 3;
+/**
+ * One file of an artifact: it is uploaded as a whole, and again from its start when the
+ * connection broke.
+ */
+export const MAX_ARTIFACT_FILE_BYTES = 256 * 1024 ** 2;
+/**
+ * Index of an artifact: room for the names of all files and for schemas; it is parsed in one
+ * go.
+ */
 export const MAX_INDEX_BYTES = 8 * 1024 ** 2;
 
 export interface IndexedFile {
@@ -43,13 +51,13 @@ export interface IndexedFile {
 
 export interface ArtifactIndex {
   readonly format: typeof FORMAT;
-  /** Major version of the SDK that it was built with, and that has to run it. */
+  /** The major version of the SDK that it was built with, which is required to run it. */
   readonly tessera: string;
   /** The service's name. */
   readonly name: string;
-  /** Which file is the service's module. */
+  /** The file of the service's module. */
   readonly entry: typeof ENTRY_NAME;
-  /** Where native code in it runs, such as `linux-x64-glibc`; absent when it has none. */
+  /** The platform of its native code, such as `linux-x64-glibc`; undefined when it has none. */
   readonly platform?: string;
   readonly service: ServiceManifest;
   /** Sorted by path. */
@@ -87,13 +95,13 @@ const SCHEMA = {
 
 let compiled: ValidateFunction<ArtifactIndex> | undefined;
 
-/** Compiled when it is used: most runs of the program read no index. */
+/** Compiled lazily, because most runs of the program read no index. */
 function schemaCheck(): ValidateFunction<ArtifactIndex> {
   compiled ??= new Ajv2020({ logger: false }).compile<ArtifactIndex>(SCHEMA);
   return compiled;
 }
 
-/** The index of a service and its files, checked. Throws an `ArtifactError`. */
+/** Creates and checks the index of a service and its files. Throws an `ArtifactError`. */
 export function createIndex(
   service: ServiceManifest,
   files: readonly IndexedFile[],
@@ -111,7 +119,7 @@ export function createIndex(
   return verifyIndex(text);
 }
 
-/** The one text of an index. */
+/** The canonical text of an index. */
 export function writeIndex(index: ArtifactIndex): string {
   return canonical(index);
 }
@@ -121,12 +129,12 @@ export function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** How an artifact's file is called: `<name>-<start of the digest>.tessera`. */
+/** The file name of an artifact: `<name>-<start of the digest>.tessera`. */
 export function fileNameOf(name: string, digest: string): string {
   return `${name}-${digest.slice(0, 12)}.tessera`;
 }
 
-/** Reads an index that comes from anywhere. Throws an `ArtifactError` that says what is wrong with it. */
+/** Parses an untrusted index. Throws an `ArtifactError` that says what is wrong. */
 export function verifyIndex(text: string): ArtifactIndex {
   if (Buffer.byteLength(text) > MAX_INDEX_BYTES) {
     throw new ArtifactError(`${INDEX_NAME} is larger than ${MAX_INDEX_BYTES} bytes`);
@@ -157,7 +165,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** First of all: what else an index of another version holds, this version cannot know. */
+/** Runs before the schema check, since this version cannot know the format of other versions. */
 function checkVersions(index: unknown): void {
   const { format, tessera } = (index ?? {}) as { format?: unknown; tessera?: unknown };
   if (Number.isSafeInteger(format) && format !== FORMAT) {
@@ -173,21 +181,23 @@ function checkVersions(index: unknown): void {
 }
 
 function checkFiles(files: readonly IndexedFile[]): void {
-  if (files.length > MAX_FILES) {
-    throw new ArtifactError(`the artifact has ${files.length} files; at most ${MAX_FILES} may be`);
+  if (files.length > MAX_ARTIFACT_FILES) {
+    throw new ArtifactError(
+      `the artifact has ${files.length} files; at most ${MAX_ARTIFACT_FILES} may be`,
+    );
   }
   for (const { path, size } of files) {
     checkPath(path);
-    if (size > MAX_FILE_BYTES) {
+    if (size > MAX_ARTIFACT_FILE_BYTES) {
       throw new ArtifactError(
-        `${quoted(path)} has ${size} bytes; a file may have at most ${MAX_FILE_BYTES}`,
+        `${quoted(path)} has ${size} bytes; a file may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
       );
     }
   }
   const total = files.reduce((sum, { size }) => sum + size, 0);
-  if (total > MAX_TOTAL_BYTES) {
+  if (total > MAX_ARTIFACT_BYTES) {
     throw new ArtifactError(
-      `the artifact has ${total} bytes; all its files together may have at most ${MAX_TOTAL_BYTES}`,
+      `the artifact has ${total} bytes; all its files together may have at most ${MAX_ARTIFACT_BYTES}`,
     );
   }
   checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);

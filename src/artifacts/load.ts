@@ -1,3 +1,4 @@
+/** Loads a packed artifact into a temporary folder. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,12 +6,12 @@ import type { BuiltArtifact } from "./build.ts";
 import { digestOf, writeIndex } from "./index-file.ts";
 import { unpackArtifact } from "./unpack.ts";
 
-/** An artifact whose files lie in a folder that is removed in the end. */
+/** An artifact in a temporary folder, which is removed on disposal. */
 export type LoadedArtifact = BuiltArtifact & AsyncDisposable;
 
 /**
- * Reads an artifact from the file that `packArtifact` wrote, all of it
- * verified. Throws an `ArtifactError` when it is not as it should be.
+ * Reads and verifies an artifact from a file that `packArtifact` wrote. Rejects with
+ * an `ArtifactError` when the file is invalid.
  */
 export async function loadArtifact(path: string): Promise<LoadedArtifact> {
   const temporary = await mkdtemp(join(tmpdir(), "tessera-artifact-"));

@@ -1,4 +1,4 @@
-/** An artifact as one file: its index and then its files, as tar, compressed. */
+/** Packs an artifact into one file: a compressed tar of its index and then its files. */
 import { randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
@@ -12,8 +12,8 @@ import { type TarEntry, writeTar } from "./tar.ts";
 import { verified } from "./verified.ts";
 
 /**
- * Writes the artifact to a file, which is there as a whole or not at all.
- * Throws an `ArtifactError` when a file has changed since the build.
+ * Writes the artifact to a file atomically. Rejects with an `ArtifactError` when a
+ * source file has changed since the build.
  */
 export async function packArtifact(
   built: BuiltArtifact,
@@ -35,7 +35,7 @@ export async function packArtifact(
   }
 }
 
-/** The content of one file of a built artifact, which is checked while it is read. */
+/** The content of one file of a built artifact, verified while it is read. */
 export function openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array> {
   const source = built.files.get(file.path);
   if (source === undefined) {

@@ -1,4 +1,4 @@
-/** Which installed package a file belongs to. All paths are real ones. */
+/** Finds the installed package that a file belongs to. All paths are real paths. */
 import { readFile } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
 
@@ -11,10 +11,10 @@ export interface InstalledPackage {
   readonly name: string;
 }
 
-/** Finds the package of a file; undefined for what is the service's own. */
+/** Returns the package of a file; undefined for the service's own files. */
 export type FindPackage = (file: string) => InstalledPackage | undefined;
 
-/** What lies in the same installed package as the service is the service's own. */
+/** Files in the same installed package as the service count as the service's own. */
 export function packageFinder(servicePath: string): FindPackage {
   const own = installedPackage(servicePath)?.root;
   return (file) => {
@@ -57,17 +57,17 @@ const STAYS_FILE = new RegExp(
 );
 
 /**
- * True when a package has to stay a file because of this code of it: it asks
- * where it lies, or loads what only running it tells, and would not find its
- * files from within a bundle; or its default export is what Node and bundlers
- * disagree about (`__esModule`), and here Node is right. True too often is
- * harmless, because such a package is only kept as it is.
+ * True when this code of a package forces the package to stay files: the code asks
+ * for its own path or loads files that are known only at run time, and would not find
+ * them from a bundle; or it marks its exports with `__esModule`, whose default export
+ * Node and bundlers interpret differently. False positives are harmless, because such
+ * a package is only kept unchanged.
  */
 export function staysFile(source: string): boolean {
   return STAYS_FILE.test(source);
 }
 
-/** The `package.json` files, from the file's folder up to the package's, that say how it is read. */
+/** The `package.json` files from the file's folder up to the package's, which say how to read it. */
 export async function descriptionsOf(file: string, { root }: InstalledPackage): Promise<string[]> {
   const found: string[] = [];
   for (let folder = dirname(file); folder.length >= root.length; folder = dirname(folder)) {

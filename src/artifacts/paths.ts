@@ -1,18 +1,21 @@
 /**
- * Which paths may stand in an artifact: relative ones with slashes, which mean
- * the same file on every system that may unpack them, and never one outside.
+ * Validation of paths in an artifact: they are relative, use slashes, mean the same
+ * file on every system, and never lead outside the artifact.
  */
 import { ArtifactError, quoted } from "./artifact-error.ts";
 
-/** What every common file system takes as one name. */
-const MAX_NAME_BYTES = 255;
-/** Leaves room for the folder that an artifact is unpacked in, where paths end at 4,096 bytes. */
+/** One name in the path of an artifact's file: what every common file system takes. */
+const MAX_PATH_SEGMENT_BYTES = 255;
+/**
+ * Path of a file in an artifact: leaves room for the folder that it is unpacked in, where
+ * paths end at 4,096 bytes.
+ */
 const MAX_PATH_BYTES = 1_024;
 
-// Control characters, and what Windows takes for a drive, a stream or a folder's end.
+// Control characters, and characters with a meaning on Windows: drive, stream, separator.
 const FORBIDDEN = /[\p{Cc}\\:]/u;
 
-/** Throws an `ArtifactError` for a path that may not stand in an artifact. */
+/** Throws an `ArtifactError` for a path that an artifact may not contain. */
 export function checkPath(path: string): void {
   const fault = faultOf(path);
   if (fault !== undefined) {
@@ -37,8 +40,8 @@ function faultOf(path: string): string | undefined {
   if (!path.isWellFormed()) {
     return "is not valid Unicode";
   }
-  if (names.some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)) {
-    return `has a part of more than ${MAX_NAME_BYTES} bytes`;
+  if (names.some((name) => Buffer.byteLength(name) > MAX_PATH_SEGMENT_BYTES)) {
+    return `has a part of more than ${MAX_PATH_SEGMENT_BYTES} bytes`;
   }
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     return `is longer than ${MAX_PATH_BYTES} bytes`;
@@ -47,9 +50,9 @@ function faultOf(path: string): string | undefined {
 }
 
 /**
- * Throws an `ArtifactError` when two of the paths would be one file somewhere:
- * the same path, one that differs only in case or in how its letters are
- * composed, or a file where another path has a folder.
+ * Throws an `ArtifactError` when two of the paths could be one file on some system:
+ * equal paths, paths that differ only in case or Unicode normalization, or a file
+ * where another path has a folder.
  */
 export function checkTogether(paths: readonly string[]): void {
   const spellings = new Map<string, string>();

@@ -1,26 +1,25 @@
 /**
- * Where packages that stay files lie in an artifact: under `node_modules` at
- * its root, as npm would have installed them, wherever and however they are
- * installed here (hoisted, nested, or linked from a store). A package goes to
- * the root unless another of its name is there; then into the package that
- * needs it. All that one package needs is placed before what these need in
- * turn, so no place is taken later from between a package and what it found.
+ * Places packages that stay files in an artifact: under `node_modules` at its root,
+ * as npm would install them, however they are installed here (hoisted, nested, or
+ * linked from a store). A package goes to the root unless another of its name is
+ * there; then into the package that needs it. The walk is breadth-first, so that no
+ * later package shadows one that was already found.
  */
 import type { InstalledPackage } from "./packages.ts";
 import type { Dependency } from "./trace.ts";
 
 const FOLDER = "node_modules";
-/** Deeper than any real tree. */
-const MAX_DEPTH = 64;
+/** Nesting of `node_modules` folders that is followed: deeper than any real tree. */
+const MAX_NESTED_PACKAGES = 64;
 
-/** For the folder of each package, its places in the artifact; the first can be reached from the root. */
+/** For the folder of each package, its paths in the artifact. The first is reachable from the root. */
 export function placePackages(
   packages: readonly InstalledPackage[],
   dependencies: readonly Dependency[],
 ): Map<string, string[]> {
   const tree = new Tree(dependencies);
   tree.addAll("", tree.needs(undefined));
-  // What nobody imports by name, such as a library that native code is linked with.
+  // Packages that nothing imports by name, such as a library that native code links with.
   tree.addAll("", sorted(packages.filter(({ root }) => !tree.places.has(root))));
   return tree.places;
 }
@@ -28,9 +27,9 @@ export function placePackages(
 class Tree {
   readonly places = new Map<string, string[]>();
   readonly #needs = new Map<string | undefined, Map<string, InstalledPackage>>();
-  /** The folder of the package at a place. */
+  /** The folder of the package at each path. */
   readonly #taken = new Map<string, string>();
-  #besides = 0;
+  #duplicates = 0;
 
   constructor(dependencies: readonly Dependency[]) {
     for (const { from, name, to } of dependencies) {
@@ -43,27 +42,27 @@ class Tree {
     }
   }
 
-  /** What a package, or the service, needs. */
+  /** The dependencies of a package, or of the service (undefined). */
   needs(root: string | undefined): InstalledPackage[] {
     return sorted([...(this.#needs.get(root)?.values() ?? [])]);
   }
 
-  /** Places packages for who lies at `from`, and then what they need. */
+  /** Places the dependencies of the package at `from`, and then theirs. */
   addAll(from: string, packages: readonly InstalledPackage[]): void {
     const queue = [{ from, packages, depth: 0 }];
     for (const { from, packages, depth } of queue) {
       for (const { name, root } of packages) {
         const place = this.#place(from, name, root);
-        if (place !== undefined && depth < MAX_DEPTH) {
+        if (place !== undefined && depth < MAX_NESTED_PACKAGES) {
           queue.push({ from: place, packages: this.needs(root), depth: depth + 1 });
         }
       }
     }
   }
 
-  /** Its new place; undefined when it is found from there already. */
+  /** Its new path; undefined when `from` finds it already. */
   #place(from: string, name: string, root: string): string | undefined {
-    const found = this.#lookUp(from, name);
+    const found = this.#resolve(from, name);
     if (found === root) {
       return undefined;
     }
@@ -78,13 +77,13 @@ class Tree {
     if (!this.#taken.has(place)) {
       return place;
     }
-    // A second one of the service's own, which imports it from its very place.
-    this.#besides += 1;
-    return `${FOLDER}/.besides/${this.#besides}/${FOLDER}/${name}`;
+    // A second package of this name that the service itself needs: it imports it by this path.
+    this.#duplicates += 1;
+    return `${FOLDER}/.besides/${this.#duplicates}/${FOLDER}/${name}`;
   }
 
-  /** What Node finds from a folder: in its own `node_modules`, and in those above. */
-  #lookUp(from: string, name: string): string | undefined {
+  /** The package that Node resolves from a folder: in its own `node_modules` or in those above. */
+  #resolve(from: string, name: string): string | undefined {
     for (let folder = from; ; folder = folder.slice(0, Math.max(folder.lastIndexOf("/"), 0))) {
       const found = this.#taken.get([folder, FOLDER, name].filter(Boolean).join("/"));
       if (found !== undefined || folder === "") {

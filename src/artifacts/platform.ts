@@ -1,8 +1,8 @@
 /**
- * Native code. Packages with it often come in parts, one for each kind of
- * machine, of which the one that fits is installed (`optionalDependencies`),
- * and choose among them by names that they put together. No tracing sees
- * that, so the installed parts are taken as a whole.
+ * Native code: finds the platform-specific parts of packages. Such a package often
+ * has one part per platform, npm installs the matching one
+ * (`optionalDependencies`), and the package builds its name at run time. Tracing
+ * cannot follow that, so installed parts are included completely.
  */
 import { glob, readFile, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ export interface PlatformParts {
   readonly dependencies: readonly Dependency[];
 }
 
-/** The installed parts for this machine of packages, and of these parts in turn. */
+/** The installed platform parts of packages, and of these parts in turn. */
 export async function platformParts(
   packages: readonly InstalledPackage[],
   findPackage: FindPackage,
@@ -53,12 +53,12 @@ async function description(root: string): Promise<Description> {
   try {
     return JSON.parse(await readFile(join(root, "package.json"), "utf8")) as Description;
   } catch {
-    // A folder without one is no package that could have parts.
+    // Without a package.json there are no parts.
     return {};
   }
 }
 
-/** The real folder of a package that another finds by name. */
+/** The real folder of a package that resolves by name from another one. */
 async function installedFor(from: string, name: string): Promise<string | undefined> {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = await realpath(join(folder, "node_modules", name)).catch(() => undefined);
@@ -79,7 +79,7 @@ async function filesOf(root: string): Promise<string[]> {
   return files;
 }
 
-/** What kind of machine native code runs on, such as `linux-x64-glibc` or `darwin-arm64`. */
+/** The platform of this machine, such as `linux-x64-glibc` or `darwin-arm64`. */
 export function currentPlatform(): string {
   const { platform, arch } = process;
   return platform === "linux"

@@ -1,7 +1,7 @@
 /**
- * Loads an artifact as a node will: in a worker that may read nothing but the
- * artifact. That proves that everything is in it which loading the service
- * takes, and tells what the service says of itself.
+ * The probe of an artifact: loads it as a node will, in a worker that may read only
+ * the artifact. That proves that nothing is missing for loading the service, and
+ * gives the service's manifest.
  */
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
@@ -12,17 +12,20 @@ import type { WorkerMessage } from "../protocol/messages.ts";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME } from "./index-file.ts";
 
-/** Of what the service wrote, the end is shown. */
-const MAX_LINES = 20;
-/** A manifest, and with it all that a worker has to say here. */
-const MAX_MESSAGE_BYTES = 16 * 1024 ** 2;
+/** Last lines of a service's output that a failed build shows. */
+const MAX_PROBE_OUTPUT_LINES = 20;
+/**
+ * Largest message of a worker that is started to read its manifest, which is all that it has
+ * to say.
+ */
+const MAX_PROBE_MESSAGE_BYTES = 16 * 1024 ** 2;
 
 export interface ProbeOptions {
-  /** How long loading the service may take. */
+  /** Limit of the time to load the service. */
   readonly readyTimeoutMs: number;
-  /** There is native code in the artifact, which the worker may load. */
+  /** True when the artifact has native code, which the worker may load. */
   readonly native: boolean;
-  /** The environment of the worker. */
+  /** The environment variables of the worker. */
   readonly env: { readonly [name: string]: string };
   /** The folder that the artifact's root was built from, for messages. */
   readonly root: string;
@@ -31,7 +34,7 @@ export interface ProbeOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The manifest of the service whose files lie in a folder. Throws an `ArtifactError` when it does not load. */
+/** The manifest of the service in a folder. Rejects with an `ArtifactError` when it does not load. */
 export async function probeService(
   folder: string,
   scratchFolder: string,
@@ -53,12 +56,12 @@ export async function probeService(
     ],
     scratchFolder,
     env,
-    maxMessageBytes: MAX_MESSAGE_BYTES,
+    maxMessageBytes: MAX_PROBE_MESSAGE_BYTES,
     onMessage: answer.resolve,
     onFault: answer.reject,
     onOutput: (line) => {
       lines.push(line);
-      lines.splice(0, lines.length - MAX_LINES);
+      lines.splice(0, lines.length - MAX_PROBE_OUTPUT_LINES);
     },
   });
   const ended = worker.exited.then((message): WorkerMessage => ({ type: "refused", message }));
@@ -74,7 +77,10 @@ export async function probeService(
     abort();
   }
   try {
-    const limits = { maxResultBytes: MAX_MESSAGE_BYTES, maxFileBytes: MAX_MESSAGE_BYTES };
+    const limits = {
+      maxResultBytes: MAX_PROBE_MESSAGE_BYTES,
+      maxFileBytes: MAX_PROBE_MESSAGE_BYTES,
+    };
     worker.send({ type: "load", servicePath, code, ...limits, scratchFolder });
     const message = await Promise.race([answer.promise, ended]);
     signal?.throwIfAborted();
@@ -93,7 +99,7 @@ export async function probeService(
   }
 }
 
-/** What to do about it, with places in the source rather than where the artifact was tried. */
+/** The message of a failed probe, with source paths instead of those of the temporary folder. */
 function explain(
   fault: string,
   lines: readonly string[],
@@ -107,7 +113,7 @@ function explain(
           `${missing} is not in the artifact, and the service needs it when it is loaded; if it is there ` +
             `in the source, --include ${relative(dirname(source), join(root, missing))} adds it`,
         ];
-  // Its options are for trying services out; what is deployed is not asked.
+  // Options of `tessera serve` do not apply to deployments.
   const told = fault.replace(/; tessera serve --allow\S+(?: .+)? allows (?:it|them)/, "");
   const output =
     lines.length === 0 ? [] : ["the service wrote:", ...lines.map((line) => `  ${line}`)];
@@ -118,7 +124,7 @@ function explain(
     .replaceAll(`${folder}/`, `${root}/`);
 }
 
-/** The path that was not found in the artifact, from its root. */
+/** The path in the artifact of a file that was not found. */
 function missingFile(fault: string, folder: string): string | undefined {
   if (!/ENOENT|Cannot find/i.test(fault)) {
     return undefined;

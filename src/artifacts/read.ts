@@ -1,8 +1,8 @@
 /**
- * Reads an artifact from one file or stream, which may come from anybody. The
- * index comes first and says what follows: the reader asks for its files in
- * its order, and whatever else stands there is refused before it is read. So
- * nothing is held or written but what was announced and is within the limits.
+ * The reader of packed artifacts, from an untrusted file or stream. The index comes
+ * first and lists what follows. The reader takes the files in that order, and refuses
+ * anything else before reading it. So nothing is kept that was not announced and
+ * within the limits.
  */
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream";
@@ -24,13 +24,13 @@ export interface ArtifactReader extends AsyncDisposable {
   /** The text of the index. */
   readonly text: string;
   readonly digest: string;
-  /** The content of the next file, which must be this one; to be read to its end. Not verified. */
+  /** The content of the next file, which must be this one. Read it to the end. Not verified. */
   open(file: IndexedFile): AsyncIterable<Uint8Array>;
-  /** Throws an `ArtifactError` when something follows that the index does not have. */
+  /** Rejects with an `ArtifactError` when something follows that is not in the index. */
   end(): Promise<void>;
 }
 
-/** Reads the index of an artifact, from a file or a stream. Throws an `ArtifactError`. */
+/** Reads the index of an artifact from a file or a stream. Rejects with an `ArtifactError`. */
 export async function readArtifact(
   source: string | AsyncIterable<Uint8Array>,
 ): Promise<ArtifactReader> {
@@ -101,7 +101,7 @@ async function* decompress(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const gunzip = createGunzip();
   pipeline(typeof source === "string" ? createReadStream(source) : source, gunzip, () => {
-    // Whatever failed comes out of `gunzip`, which is read below.
+    // The error also comes out of `gunzip`, which is read below.
   });
   try {
     yield* gunzip;

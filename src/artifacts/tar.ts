@@ -1,18 +1,21 @@
 /**
- * The container of an artifact on disk: ustar (IEEE Std 1003.1, pax) with
- * regular files only. Owner, time and everything else that is not content is 0.
+ * The tar format of packed artifacts: ustar (IEEE Std 1003.1, pax) with regular files
+ * only. Owner, time and all other metadata are 0.
  */
 import { Header, Pax } from "tar";
 import { ArtifactError, quoted } from "./artifact-error.ts";
 import type { ByteReader } from "./bytes.ts";
 
 const BLOCK = 512;
-/** Two empty blocks end it. */
+/** Two empty blocks end an archive. */
 const END = Buffer.alloc(2 * BLOCK);
-/** tar programs fill the last record, of 20 blocks, with zeros. */
-const MAX_PADDING = 20 * BLOCK;
-/** An extended header holds a path here that is too long for the other. */
-const MAX_EXTENDED_BYTES = 8 * 1024;
+/**
+ * Zeros after the end of a tar archive: tar programs fill the last record, of 20 blocks, with
+ * them.
+ */
+const MAX_TAR_PADDING_BYTES = 20 * BLOCK;
+/** Extended header of a tar entry, which holds a path that is too long for the ordinary header. */
+const MAX_TAR_EXTENDED_HEADER_BYTES = 8 * 1024;
 
 export interface TarFile {
   readonly path: string;
@@ -25,7 +28,7 @@ export interface TarEntry extends TarFile {
   readonly content: AsyncIterable<Uint8Array>;
 }
 
-/** Writes entries. Each must have as many bytes as it says. */
+/** Writes entries. The content of each must have exactly `size` bytes. */
 export async function* writeTar(
   entries: AsyncIterable<TarEntry>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -52,7 +55,7 @@ function headerOf({ path, size, executable }: TarFile): Buffer {
   return needsMore ? Buffer.concat([new Pax({ path }).encode(), block]) : block;
 }
 
-/** The header of the next file; undefined at the end. Throws an `ArtifactError` for anything but a file. */
+/** The header of the next file; undefined at the end. Rejects with an `ArtifactError` for any other entry. */
 export async function readHeader(bytes: ByteReader): Promise<TarFile | undefined> {
   const block = await bytes.take(BLOCK);
   if (block.every((byte) => byte === 0)) {
@@ -64,7 +67,7 @@ export async function readHeader(bytes: ByteReader): Promise<TarFile | undefined
     return fileOf(header);
   }
   const size = header.size ?? 0;
-  if (size > MAX_EXTENDED_BYTES) {
+  if (size > MAX_TAR_EXTENDED_HEADER_BYTES) {
     throw new ArtifactError(`an extended header in the artifact has ${size} bytes`);
   }
   const { path } = Pax.parse((await bytes.take(size)).toString("utf8"));
@@ -73,7 +76,7 @@ export async function readHeader(bytes: ByteReader): Promise<TarFile | undefined
   return path === undefined ? file : { ...file, path };
 }
 
-/** What fills the last block of a file's content. */
+/** Skips the padding after a file's content. */
 export async function skipPadding(bytes: ByteReader, size: number): Promise<void> {
   await bytes.take(padding(size));
 }
@@ -83,7 +86,7 @@ function decode(block: Buffer): Header {
   try {
     header = new Header(block);
   } catch {
-    // A field that cannot be read; the checksum would be wrong as well.
+    // An unreadable field; the checksum would be wrong as well.
   }
   if (header?.cksumValid !== true) {
     throw new ArtifactError("the artifact is damaged, or no tar: a header's checksum is wrong");
@@ -108,7 +111,7 @@ async function readEnd(bytes: ByteReader): Promise<void> {
       return;
     }
     read += chunk.length;
-    if (read > MAX_PADDING || chunk.some((byte) => byte !== 0)) {
+    if (read > MAX_TAR_PADDING_BYTES || chunk.some((byte) => byte !== 0)) {
       throw new ArtifactError("the artifact goes on after its end");
     }
   }

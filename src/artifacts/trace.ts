@@ -1,8 +1,8 @@
 /**
- * Finds the files that code reads or loads at run time: of the service's own
- * modules what they name relative to themselves, of packages that stay files
- * everything that they need. It is `@vercel/nft` that finds them, by evaluating
- * what can be known without running the code.
+ * Static tracing: finds the files that code reads or loads at run time. For the
+ * service's own modules these are the files that they name relative to themselves,
+ * for packages that stay files everything that they need. `@vercel/nft` finds them
+ * by static evaluation, without running the code.
  */
 import { existsSync } from "node:fs";
 import { readFile, realpath } from "node:fs/promises";
@@ -13,16 +13,16 @@ import { LOADERS } from "./bundle.ts";
 import { type FindPackage, type InstalledPackage, packageNameOf } from "./packages.ts";
 
 export interface TraceOptions {
-  /** The service's own modules. They are in the bundle; what they read is not. */
+  /** The service's own modules. They are in the bundle; the files they read are not. */
   readonly modules: readonly string[];
   /** Files of packages that the bundle imports. */
   readonly entries: readonly string[];
   readonly findPackage: FindPackage;
-  /** True for an import that the bundle takes care of. */
+  /** True for an import that the bundle resolves. */
   readonly resolved: (importer: string, specifier: string) => boolean;
 }
 
-/** That a package, or the service (undefined), needs another under a name. */
+/** A dependency of a package, or of the service (undefined), on another package by name. */
 export interface Dependency {
   readonly from: InstalledPackage | undefined;
   readonly name: string;
@@ -30,14 +30,14 @@ export interface Dependency {
 }
 
 export interface Traced {
-  /** Everything found, as real paths, in no order. */
+  /** All found files as real paths, in no order. */
   readonly files: readonly string[];
   readonly dependencies: readonly Dependency[];
-  /** What the service's modules read, but is hidden or outside its project. */
+  /** Files that the service's modules read but that are hidden or outside its project. */
   readonly leftOut: readonly string[];
 }
 
-/** What belongs to a machine rather than to anybody's service. */
+/** Paths that belong to the operating system and not to a service. */
 const SYSTEM = /^\/(?:bin|dev|etc|lib\d*|proc|sbin|sys|usr\/(?:bin|lib\d*|local|sbin|share))\//;
 
 export async function traceFiles(options: TraceOptions): Promise<Traced> {
@@ -49,7 +49,7 @@ export async function traceFiles(options: TraceOptions): Promise<Traced> {
   const leftOut = new Set<string>();
   const { reasons } = await nodeFileTrace([...modules, ...entries], {
     base,
-    // A worker does not run in the service's folder: what is relative to that is not found either.
+    // A worker does not run in the service's folder, so relative paths must not resolve here either.
     processCwd: join(base, "no-such-folder"),
     ignore: (path) => {
       const file = resolve(base, path);
@@ -60,10 +60,13 @@ export async function traceFiles(options: TraceOptions): Promise<Traced> {
       return ignored;
     },
     readFile: (path) => readCode(path, findPackage(path) === undefined),
-    // Links of package managers are resolved below, others are read through.
+    // Links of package managers are resolved below, other links are followed.
     readlink: async () => null,
     resolve: async (specifier, parent, job, isRequire) => {
-      if (specifier === "tessera" || (own.has(parent) && options.resolved(parent, specifier))) {
+      if (
+        specifier === "tessera-platform" ||
+        (own.has(parent) && options.resolved(parent, specifier))
+      ) {
         return [];
       }
       const found = [await resolveDependency(specifier, parent, job, isRequire)].flat();
@@ -82,9 +85,9 @@ export async function traceFiles(options: TraceOptions): Promise<Traced> {
   const files = [...reasons].flatMap(([path, { ignored, type, parents }]) => {
     const file = resolve(base, path);
     const isPackaged = findPackage(file) !== undefined;
-    // A module that asks where it lies seems to read itself.
+    // A module that asks for its own path seems to read itself.
     const readers = [...parents].map((it) => resolve(base, it)).filter((it) => it !== file);
-    // How Node reads modules that went into the bundle matters no more.
+    // The package.json of bundled modules is not needed any more.
     const isDescription =
       type.every((it) => it === "resolve") && readers.every((it) => own.has(it));
     const wanted = isPackaged || (readers.length > 0 && !isDescription);
@@ -93,13 +96,13 @@ export async function traceFiles(options: TraceOptions): Promise<Traced> {
   return { files: [...new Set(await Promise.all(files))], dependencies, leftOut: [...leftOut] };
 }
 
-/** What belongs to the service: its project, and the folders of modules from elsewhere; no hidden files. */
+/** True for files of the service: in its project or the projects of its modules, and not hidden. */
 function projectOf(modules: readonly string[]): (file: string) => boolean {
   const folders = [...new Set(modules.map((file) => projectFolder(dirname(file))))];
   return (file) =>
     folders.some((folder) => {
       const inside = relative(folder, file).split(sep);
-      // Beginning with a dot: outside, or something like .env, which nobody wants to have sent away.
+      // A leading dot: outside the folder (`..`), or a hidden file such as .env, which must not leave.
       return !inside.some((name) => name.startsWith("."));
     });
 }
@@ -114,7 +117,7 @@ function projectFolder(start: string): string {
   return start;
 }
 
-/** A file's text; of TypeScript, the JavaScript that it means. */
+/** A file's text; TypeScript is transpiled to JavaScript. */
 async function readCode(path: string, isOwn: boolean): Promise<string> {
   try {
     const source = await readFile(path, "utf8");
@@ -124,7 +127,7 @@ async function readCode(path: string, isOwn: boolean): Promise<string> {
     }
     return (await transform(source, { loader, target: "esnext" })).code;
   } catch {
-    // Not code: then nothing follows from it.
+    // Not code, so there is nothing to trace.
     return "";
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Puts an artifact into a folder. The folder appears when everything in it is
- * there and verified: it is written under another name and renamed.
+ * Unpacks an artifact into a folder atomically: the folder is written under another
+ * name, verified, and renamed.
  */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -18,7 +18,7 @@ import {
 import { readArtifact } from "./read.ts";
 import { verified } from "./verified.ts";
 
-/** The content of a file; files are asked for one after another, in the index's order. */
+/** Opens the content of a file. Called for one file after another, in the index's order. */
 export type OpenFile = (file: IndexedFile) => AsyncIterable<Uint8Array>;
 
 export interface UnpackOptions {
@@ -27,9 +27,9 @@ export interface UnpackOptions {
 }
 
 /**
- * Unpacks an artifact, from a file or a stream, into a folder that does not
- * exist yet, or holds this artifact. Throws an `ArtifactError`, and leaves
- * nothing, when it is not as it should be.
+ * Unpacks an artifact from a file or a stream into a folder that does not exist yet
+ * or holds this artifact. For an invalid artifact, rejects with an `ArtifactError`
+ * and leaves nothing behind.
  */
 export async function unpackArtifact(
   source: string | AsyncIterable<Uint8Array>,
@@ -47,8 +47,8 @@ export async function unpackArtifact(
 }
 
 /**
- * Makes a folder of an artifact whose files come one by one, such as from a
- * store where they are kept by their digest. The same in everything else.
+ * Like `unpackArtifact`, for an artifact whose files come one by one, such as from a
+ * content-addressed store.
  */
 export async function assembleArtifact(
   indexText: string,
@@ -60,7 +60,7 @@ export async function assembleArtifact(
 
 interface Source {
   readonly open: OpenFile;
-  /** After the last file. */
+  /** Called after the last file. */
   end(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ async function assemble(indexText: string, folder: string, source: Source): Prom
   return index;
 }
 
-/** Writes files below a folder, which must not exist yet: nothing in it leads elsewhere. */
+/** Writes files into a folder, which must not exist yet, so that it contains no links. */
 export async function writeFiles<F extends Pick<IndexedFile, "path" | "executable">>(
   files: readonly F[],
   open: (file: F) => AsyncIterable<Uint8Array>,
@@ -99,7 +99,7 @@ export async function writeFiles<F extends Pick<IndexedFile, "path" | "executabl
   }
 }
 
-/** Another one unpacked it at the same time, or the folder is something else. */
+/** True when the folder exists: unpacked by another process, or something else. */
 function isTaken(err: unknown): boolean {
   return ["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes((err as NodeJS.ErrnoException).code ?? "");
 }

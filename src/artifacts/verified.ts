@@ -3,9 +3,9 @@ import { ArtifactError, quoted } from "./artifact-error.ts";
 import type { IndexedFile } from "./index-file.ts";
 
 /**
- * Passes the content of a file on, and throws an `ArtifactError` as soon as it
- * has more bytes than the index says, or at its end when they are not the
- * bytes that the index means.
+ * Verifies the content of a file while passing it on. Throws an `ArtifactError` as
+ * soon as there are more bytes than the index says, or at the end when the size or
+ * the digest is wrong.
  */
 export async function* verified(
   content: AsyncIterable<Uint8Array>,

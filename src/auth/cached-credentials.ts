@@ -1,3 +1,4 @@
+/** Cache entries of the verifier: tokens and sessions, prepared for the checks of every call. */
 import type { SessionRecord } from "../storage/accounts/people.ts";
 import type { TokenCredential } from "../storage/accounts/tokens.ts";
 import type { Forgotten } from "./changes.ts";
@@ -5,11 +6,11 @@ import type { Cacheable } from "./lookup-cache.ts";
 import { Networks } from "./networks.ts";
 import type { SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
-/** A token as it was found, with its networks ready for checking. */
+/** A cached token with its parsed networks. */
 export class CachedToken implements Cacheable {
   readonly principal: TokenPrincipal;
   readonly #notBeforeMs: number;
-  /** From then on it is worth nothing; 0 for what never was. */
+  /** When it stops being valid; 0 for a token that never was. */
   readonly #endsAtMs: number;
   readonly #networks: Networks | undefined;
 
@@ -36,7 +37,7 @@ export class CachedToken implements Cacheable {
     this.#networks = allowedNetworks.length > 0 ? new Networks(allowedNetworks) : undefined;
   }
 
-  /** Why it may not be used now, from this address; undefined when it may. */
+  /** Why the token is refused now, from this address; undefined when it is valid. */
   refusal(nowMs: number, address: string): "invalid" | "expired" | "network" | undefined {
     if (nowMs < this.#notBeforeMs || nowMs >= this.#endsAtMs) {
       return this.#endsAtMs > 0 && nowMs >= this.#endsAtMs ? "expired" : "invalid";
@@ -64,7 +65,7 @@ export class CachedToken implements Cacheable {
   }
 }
 
-/** A session as it was found. */
+/** A cached session. */
 export class CachedSession implements Cacheable {
   readonly principal: SessionPrincipal;
 
@@ -80,7 +81,7 @@ export class CachedSession implements Cacheable {
     });
   }
 
-  /** Whether it has not ended. */
+  /** Whether the session has not expired. */
   isUsable(nowMs: number): boolean {
     return nowMs < this.principal.expiresAtMs;
   }

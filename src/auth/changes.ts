@@ -1,42 +1,56 @@
 /**
- * How a node learns that something it has remembered is no longer so.
+ * The change feed: invalidates this node's caches of credentials and
+ * deployments.
  *
- * Whoever changes a token, a session, a person, an organization or a
- * deployment writes what changed in the same transaction. Every node reads
- * these changes in order and tells its listeners, which forget. Reading is
- * what makes it certain; a hint of another node only makes it sooner.
+ * A change to a token, a session, a person, an organization or a deployment
+ * writes a change event in the same transaction. Every node reads these events
+ * in order and passes them to its listeners, which drop the stale entries.
+ * Polling makes invalidation certain; a hint of another node only makes it
+ * sooner.
  *
- *   - While anyone asks whether the feed is fresh, it reads every 750 ms, so
- *     that a change is known everywhere within a second. When nobody has asked
- *     for half a minute, nothing that was remembered is of use any more, and
- *     it reads every 20 s.
- *   - It is fresh when a read that began less than 2 s ago has ended well.
- *     When it is not, nobody may rely on what they remember. Asking wakes it.
- *   - Who has changed something here calls `catchUp`, which returns when a
- *     read that began after the change has ended: this node has forgotten
- *     before it answers. `announceChanges` does so for every deed.
+ * - While callers ask whether the feed is fresh, it reads every 750 ms, so that
+ *   a change is known on every node within a second. After half a minute
+ *   without a call no cached entry is of use any more, and it reads every 20 s.
+ * - The feed is fresh when a read that began less than 2 s ago succeeded. While
+ *   it is not, caches must not be used. Asking wakes it.
+ * - After a change on this node, `catchUp` returns when a read that began after
+ *   the change has ended: this node has dropped its entries before it responds.
+ *   `announceChanges` does so for every deed.
  */
 import type { Log } from "../log/log.ts";
 import type { Accounts, Change } from "../storage/accounts/accounts.ts";
 import type { Notifier } from "../storage/notifier.ts";
 
-const READ_EVERY_MS = 750;
-const READ_EVERY_IDLE_MS = 20_000;
-const IDLE_AFTER_MS = 30_000;
-const FRESH_FOR_MS = 2_000;
+/**
+ * Interval at which a node reads changes of credentials while callers ask whether the feed is
+ * fresh, so that a change is known everywhere within a second.
+ */
+const CHANGES_READ_INTERVAL_MS = 750;
+/** Interval at which an idle node reads changes of credentials. */
+const CHANGES_IDLE_READ_INTERVAL_MS = 20_000;
+/**
+ * Time without a question after which the feed of changes is idle: nothing that was remembered
+ * is of use any more.
+ */
+const CHANGES_IDLE_AFTER_MS = 30_000;
+/**
+ * Age at which a successful read of changes no longer counts as fresh, so that caches may not
+ * be used.
+ */
+const CHANGES_FRESH_MS = 2_000;
 
-/** Changes of one read; more of them follow at once. */
-const LIMIT = 1_000;
+/** Changes of credentials in one read; further ones are read at once. */
+const MAX_CHANGES_PER_READ = 1_000;
 
-/** What a listener forgets: all that concerns this id, or everything. */
+/** What a listener drops: all entries about this id, or everything. */
 export type Forgotten = Pick<Change, "kind" | "id"> | { readonly kind: "everything" };
 
 export interface ChangeFeedOptions {
   readonly accounts: Pick<Accounts, "listChanges">;
-  /** Undefined where no other node shares the database; another process may all the same. */
+  /** Undefined when no other node shares the database; another process still may. */
   readonly notifier: Notifier | undefined;
   readonly log: Log;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
 
@@ -47,13 +61,13 @@ export class ChangeFeed implements AsyncDisposable {
   readonly #monotonicMs: () => number;
   readonly #listeners = new Set<(forgotten: readonly Forgotten[]) => void>();
   readonly #unsubscribe: () => void;
-  /** The last change that was told; undefined before the first read. */
+  /** The last change that was passed on; undefined before the first read. */
   #sequence: number | undefined;
   #freshFromMs = Number.NEGATIVE_INFINITY;
   #askedMs = Number.NEGATIVE_INFINITY;
   #isAway = false;
   #reading: Promise<void> | undefined;
-  /** The read after the one under way: for those who came too late for that. */
+  /** The read after the current one, for callers that came too late for that. */
   #next: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #timerIsIdle = false;
@@ -72,31 +86,30 @@ export class ChangeFeed implements AsyncDisposable {
       }) ?? (() => {});
   }
 
-  /** Begins to read. Returns after the first read, which may have failed. */
+  /** Starts reading. Resolves after the first read, which may have failed. */
   start(): Promise<void> {
     return this.#read();
   }
 
-  /** Calls `listener` with what to forget. Answers what ends that. */
+  /** Calls `listener` with what to drop. Returns the unsubscribe function. */
   listen(listener: (forgotten: readonly Forgotten[]) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Whether what is remembered can be relied on. Costs next to nothing. */
+  /** Whether caches can be relied on. Cheap enough for every call. */
   isFresh(): boolean {
     const nowMs = this.#monotonicMs();
     this.#askedMs = nowMs;
     if (this.#timerIsIdle) {
       void this.#read();
     }
-    return nowMs - this.#freshFromMs < FRESH_FOR_MS;
+    return nowMs - this.#freshFromMs < CHANGES_FRESH_MS;
   }
 
   /**
-   * Returns when a read that began after this call has ended, and tells the
-   * other nodes to read. Never throws: after a read that failed, nothing is
-   * fresh.
+   * Resolves when a read that began after this call has ended, and hints the
+   * other nodes to read. Never rejects: after a failed read, nothing is fresh.
    */
   catchUp(): Promise<void> {
     this.#notifier?.publish({ kind: "accounts" });
@@ -111,7 +124,7 @@ export class ChangeFeed implements AsyncDisposable {
     await this.#reading;
   }
 
-  /** A read that begins now, or after the one under way. */
+  /** A read that begins now, or after the current one. */
   #read(): Promise<void> {
     if (this.#ended) {
       return Promise.resolve();
@@ -132,7 +145,7 @@ export class ChangeFeed implements AsyncDisposable {
     this.#timerIsIdle = false;
     try {
       while (!(await this.#readSome())) {
-        // There was more than one read takes.
+        // The page was full.
       }
       if (this.#isAway) {
         this.#log.info({}, "changes of accounts can be read again");
@@ -149,13 +162,13 @@ export class ChangeFeed implements AsyncDisposable {
     this.#schedule();
   }
 
-  /** Reads once; true when there is nothing left. */
+  /** Reads one page; true when no change is left. */
   async #readSome(): Promise<boolean> {
     const startedMs = this.#monotonicMs();
     const from = this.#sequence;
     const { changes, latest } = await this.#accounts.listChanges({
       afterSequence: from ?? Number.MAX_SAFE_INTEGER,
-      limit: LIMIT,
+      limit: MAX_CHANGES_PER_READ,
     });
     const first = changes[0]?.sequence ?? latest + 1;
     // Sequences have no gaps. So this is the first read, or changes were pruned before they were
@@ -163,7 +176,7 @@ export class ChangeFeed implements AsyncDisposable {
     const isTorn = from === undefined || first !== from + 1;
     this.#sequence = changes.at(-1)?.sequence ?? latest;
     this.#tell(isTorn ? [{ kind: "everything" }] : changes);
-    if (changes.length < LIMIT) {
+    if (changes.length < MAX_CHANGES_PER_READ) {
       this.#freshFromMs = startedMs;
       return true;
     }
@@ -180,19 +193,19 @@ export class ChangeFeed implements AsyncDisposable {
 
   #schedule(): void {
     if (!this.#ended) {
-      this.#timerIsIdle = this.#monotonicMs() - this.#askedMs > IDLE_AFTER_MS;
-      const afterMs = this.#timerIsIdle ? READ_EVERY_IDLE_MS : READ_EVERY_MS;
+      this.#timerIsIdle = this.#monotonicMs() - this.#askedMs > CHANGES_IDLE_AFTER_MS;
+      const afterMs = this.#timerIsIdle ? CHANGES_IDLE_READ_INTERVAL_MS : CHANGES_READ_INTERVAL_MS;
       this.#timer = setTimeout(() => void this.#read(), afterMs);
     }
   }
 }
 
-/** Calls of the port that change what nodes remember, but are no deed for the audit log. */
+/** Methods of the port that change cached data but are not deeds for the audit log. */
 const ALSO_CHANGES = new Set<PropertyKey>(["confirmSession"]);
 
 /**
- * The same port, but every deed returns only when this node has forgotten
- * what it changed, and the others have been told.
+ * Wraps a port so that every deed resolves only after this node has dropped the
+ * stale entries and hinted the other nodes.
  */
 export function announceChanges<Port extends object>(port: Port, changes: ChangeFeed): Port {
   return new Proxy(port, {

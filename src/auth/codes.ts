@@ -1,3 +1,4 @@
+/** One-time codes: secrets of sessions, links and logins, and the short codes that people type. */
 import { hash } from "node:crypto";
 import { createRandomText, randomBase62 } from "./random.ts";
 
@@ -5,37 +6,40 @@ import { createRandomText, randomBase62 } from "./random.ts";
 const CODE = /^[0-9A-Za-z]{43}$/;
 const CODE_LENGTH = 43;
 
-/** 20 consonants: no word comes about, and none is taken for another or for a digit. */
+/** 20 consonants: they spell no words, and none is mistaken for another or for a digit. */
 const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const USER_CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
 
 const randomLetters = createRandomText(USER_CODE_LETTERS);
 
-/** Makes a secret for a session, a setup link, an invitation or a login. */
+/** Creates a random secret of 256 bits for a session, a setup link, an invitation or a login. */
 export function createCode(): string {
   return randomBase62(CODE_LENGTH);
 }
 
-/** Whether text could be a code: anything else is not looked up. */
+/** Whether text has the form of a code; anything else is not looked up. */
 export function isCode(text: string): boolean {
   return CODE.test(text);
 }
 
-/** How a code is kept: SHA-256 in base64url. A code is too long to be guessed from it. */
+/**
+ * Digests a code for storage: SHA-256 in base64url. A code has too much entropy
+ * to be guessed from its digest.
+ */
 export function digestCode(code: string): string {
   return hash("sha256", code, "base64url");
 }
 
 /**
- * Makes a code that a person types (RFC 8628, section 6.1), such as
- * `BCDF-GHJK`. With 35 bits it is short: it is kept as the key ring's
- * `digestUserCode`, for a few minutes, and attempts at it are limited.
+ * Creates a code that a person types (RFC 8628, section 6.1), such as
+ * `BCDF-GHJK`. It has only 35 bits, so it is stored as the key ring's
+ * `digestUserCode`, for a few minutes, and attempts are rate-limited.
  */
 export function createUserCode(): string {
   return grouped(randomLetters(8));
 }
 
-/** A code as it was typed, written as it was shown; undefined for what cannot be one. */
+/** Normalizes a typed code to the form in which it was shown; undefined when it cannot be one. */
 export function normalizeUserCode(typed: string): string | undefined {
   const letters = typed
     .slice(0, 100)

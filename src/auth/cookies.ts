@@ -1,4 +1,7 @@
-/** The values of a cookie in a `Cookie` header (RFC 6265, section 4.2.1), in its order; several where it has come several times. */
+/**
+ * Returns all values of a cookie in a `Cookie` header (RFC 6265, section
+ * 4.2.1), in order; a name may occur several times.
+ */
 export function cookieValues(header: string | null | undefined, name: string): string[] {
   const pairs = header?.split(";").map((pair) => pair.trim()) ?? [];
   return pairs

@@ -1,12 +1,12 @@
 /**
- * How a browser shows that a person has signed in in it before: a cookie of
- * half a year that stays when they sign out. It is sealed for their account
- * and opens nothing; attempts to sign in that bring it are counted apart from
- * those of strangers (sign-in-throttle.ts).
+ * Device cookies: they show that a person has signed in in this browser before.
+ * Such a cookie lasts half a year and survives signing out. It is sealed for
+ * one account and grants no access; the sign-in throttle counts attempts with
+ * it apart from those of strangers (sign-in-throttle.ts).
  *
- * It is good for as long as the password is that it was given for. Whoever
- * knew a password may have collected any number of cookies, and with each they
- * could guess at the next one.
+ * A cookie is valid only for the password that it was issued for. Otherwise
+ * somebody who knew an old password could have collected any number of cookies,
+ * each worth more guesses at the next password.
  */
 
 import { createHash } from "node:crypto";
@@ -15,11 +15,12 @@ import type { KeyRing } from "./keys.ts";
 import { randomBase62 } from "./random.ts";
 
 const PLAIN_NAME = "tessera_device";
-const LIFETIME_MS = 180 * 24 * 3_600_000;
+/** How long the cookie of a known browser is valid. */
+const DEVICE_COOKIE_LIFETIME_MS = 180 * 24 * 3_600_000;
 const ID_LENGTH = 16;
 
-/** A sealed id, time and digest, and some more. */
-const MAX_LENGTH = 300;
+/** Cookie of a known browser: a sealed id, time and digest, with some room. */
+const MAX_DEVICE_COOKIE_CHARACTERS = 300;
 
 export interface DeviceOptions {
   readonly keys: Pick<KeyRing, "seal" | "unseal">;
@@ -29,18 +30,19 @@ export interface DeviceOptions {
   readonly nowMs: number;
 }
 
-/** A browser in which somebody has proved to know the password. */
+/** A browser in which a person has authenticated by password. */
 export interface Device {
   readonly id: string;
-  /** As it is stored. */
+  /** The stored password hash. */
   readonly passwordHash: string;
 }
 
 /**
- * The id of a browser that is known for this account, in a `Cookie` header.
+ * Reads the id of a browser that is known for this account from a `Cookie`
+ * header; undefined for any other.
  *
- * @param currentHash finds the hash of the account's password; asked only
- * where there is a cookie of the account, so not for strangers
+ * @param currentHash finds the hash of the account's password; called only when
+ * the header has a cookie of the account, so not for strangers
  */
 export async function readDeviceCookie(
   header: string | null | undefined,
@@ -48,26 +50,27 @@ export async function readDeviceCookie(
   currentHash: () => Promise<string | undefined>,
 ): Promise<string | undefined> {
   const [id, madeAtMs, password] = unsealed(header, options);
-  if (id === undefined || !(Number(madeAtMs) + LIFETIME_MS > options.nowMs)) {
+  if (id === undefined || !(Number(madeAtMs) + DEVICE_COOKIE_LIFETIME_MS > options.nowMs)) {
     return undefined;
   }
   const hash = await currentHash();
   return hash !== undefined && digestOf(hash) === password ? id : undefined;
 }
 
-/** What an account's cookie holds; nothing where there is none. */
+/** Opens the account's cookies; empty when the header has no valid one. */
 function unsealed(
   header: string | null | undefined,
   { keys, account, secure }: DeviceOptions,
 ): string[] {
   const [sealed] = cookieValues(header, nameOf(secure));
-  if (!sealed || sealed.length > MAX_LENGTH) {
+  if (!sealed || sealed.length > MAX_DEVICE_COOKIE_CHARACTERS) {
     return [];
   }
   try {
     return keys.unseal(sealed, contextOf(account)).split(" ");
   } catch {
-    // Of another account or platform, or of keys that are gone: a browser like any other.
+    // Sealed for another account or platform, or under a removed key: an unknown
+    // browser.
     return [];
   }
 }
@@ -76,11 +79,11 @@ export function newDeviceId(): string {
   return randomBase62(ID_LENGTH);
 }
 
-/** The `Set-Cookie` header by which a browser is known from now on. */
+/** Returns the `Set-Cookie` header that makes a browser known. */
 export function writeDeviceCookie({ id, passwordHash }: Device, options: DeviceOptions): string {
   const { keys, account, secure, nowMs } = options;
   const text = `${id} ${nowMs} ${digestOf(passwordHash)}`;
-  const expires = new Date(nowMs + LIFETIME_MS).toUTCString();
+  const expires = new Date(nowMs + DEVICE_COOKIE_LIFETIME_MS).toUTCString();
   const attributes = `Path=/; Expires=${expires}; HttpOnly; SameSite=Lax`;
   const pair = `${nameOf(secure)}=${keys.seal(text, contextOf(account))}`;
   return `${pair}; ${attributes}${secure ? "; Secure" : ""}`;
@@ -90,7 +93,7 @@ function nameOf(secure: boolean): string {
   return secure ? `__Host-${PLAIN_NAME}` : PLAIN_NAME;
 }
 
-/** Another one for each password that is chosen, also for the same text: hashes are salted. */
+/** Differs for each chosen password, even for the same text, because hashes are salted. */
 function digestOf(passwordHash: string): string {
   return createHash("sha256").update(passwordHash).digest("base64url");
 }

@@ -1,30 +1,45 @@
 /**
- * Limits failed attempts by address: so many at once, then one every few
- * seconds. It protects what stands behind an attempt (a query, a password's
- * hash), not the secrets, which are too long to be guessed.
+ * A rate limit on failed attempts per address, as a token bucket: a burst, then
+ * one every few seconds. It protects the resources behind an attempt (a query,
+ * a password hash), not the secrets, which are too long to be guessed.
  *
- * Each address has a bucket of failures that fills again with time. Attempts
- * that are under way count apart, so that nobody sends thousands before the
- * first of them has failed. An IPv6 address counts with its /64. Addresses
- * are forgotten when there are too many, those first that failed longest ago.
+ * Attempts under way have a limit of their own, so that nobody sends thousands
+ * before the first one has failed. An IPv6 address counts with its /64. The
+ * number of addresses is bounded; the one that failed longest ago is evicted
+ * first.
  */
 import { problem } from "../errors.ts";
 import { addressGroup } from "./networks.ts";
 
+/** Failed attempts of one address at once: some typing errors, some stale programs. */
+const MAX_FAILURE_BURST = 20;
+
+/** Time in which an address gets one more failed attempt back. */
+const FAILURE_REFILL_MS = 3_000;
+
+/** Attempts of one address under way at once: after a restart, no token is cached. */
+const MAX_ATTEMPTS_UNDER_WAY = 256;
+
+/** Addresses whose failures are kept: some 10 MB. */
+const MAX_LIMITED_ADDRESSES = 50_000;
+
 export interface FailureLimiterOptions {
-  /** Failures that are let happen at once. Default 20: some typing errors, some stale programs. */
+  /**
+   * The bucket's size: failures allowed at once. Default 20: some typing
+   * errors, some stale programs.
+   */
   readonly burst?: number;
-  /** Time after which one more is, in milliseconds. Default 3,000. */
+  /** Milliseconds until one more failure is allowed. Default 3,000. */
   readonly refillMs?: number;
   /**
-   * Attempts of one address under way at once. Default 256, for tokens: after
-   * a restart none is remembered. For what can be guessed, fewer: so many can
-   * fail before the first failure counts.
+   * Concurrent attempts of one address. Default 256, for tokens: after a
+   * restart the cache is empty. Use fewer for secrets that can be guessed: this
+   * many can fail before the first failure counts.
    */
   readonly underWay?: number;
-  /** Addresses kept. Default 50,000: some 10 MB. */
+  /** Maximum number of addresses. Default 50,000: some 10 MB. */
   readonly capacity?: number;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
 
@@ -43,24 +58,24 @@ export class FailureLimiter {
   readonly #buckets = new Map<string, Bucket>();
 
   constructor(options: FailureLimiterOptions = {}) {
-    this.#burst = options.burst ?? 20;
-    this.#refillMs = options.refillMs ?? 3_000;
-    this.#underWay = options.underWay ?? 256;
-    this.#capacity = options.capacity ?? 50_000;
+    this.#burst = options.burst ?? MAX_FAILURE_BURST;
+    this.#refillMs = options.refillMs ?? FAILURE_REFILL_MS;
+    this.#underWay = options.underWay ?? MAX_ATTEMPTS_UNDER_WAY;
+    this.#capacity = options.capacity ?? MAX_LIMITED_ADDRESSES;
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
   }
 
-  /** How many addresses are remembered. */
+  /** The number of tracked addresses. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Throws RATE_LIMITED, with the time to wait, for an address that failed too often. */
+  /** Throws RATE_LIMITED, with the time to wait, when the address failed too often. */
   check(address: string): void {
     this.#check(this.#buckets.get(addressGroup(address)));
   }
 
-  /** Notes a failed attempt. */
+  /** Counts a failed attempt. */
   fail(address: string): void {
     const group = addressGroup(address);
     const bucket = this.#filled(this.#buckets.get(group)) ?? this.#newBucket();
@@ -69,8 +84,8 @@ export class FailureLimiter {
   }
 
   /**
-   * Makes an attempt, whose answer says whether it failed; one that throws has
-   * not. Throws RATE_LIMITED before the attempt begins.
+   * Runs an attempt, whose result says whether it failed; one that throws does
+   * not count as failed. Throws RATE_LIMITED before the attempt begins.
    */
   attempt<Result>(
     address: string,
@@ -99,7 +114,7 @@ export class FailureLimiter {
       return result;
     } finally {
       bucket.underWay -= 1;
-      // Most attempts succeed, and leave nothing to remember.
+      // Most attempts succeed and need no bucket.
       if (bucket.underWay === 0 && this.#filled(bucket)?.left === this.#burst) {
         this.#buckets.delete(group);
       }
@@ -118,7 +133,7 @@ export class FailureLimiter {
     }
   }
 
-  /** The bucket with what time has added. */
+  /** Refills the bucket for the time passed. */
   #filled(bucket: Bucket | undefined): Bucket | undefined {
     if (bucket !== undefined) {
       const nowMs = this.#monotonicMs();

@@ -1,30 +1,30 @@
 /**
- * What a credential may give to others. No climbing: whatever is made with a
- * token is worth no more than the token, in any of these respects.
+ * Protection against privilege escalation: what a credential may grant to
+ * others. Nothing that is made with a token exceeds the token in any of these
+ * respects:
  *
  *     access        none that the token lacks
  *     deployments   none that the token is not for
  *     networks      each within one of the token's, if it has any
  *     end           not after the token's
  *
- * It holds for each call that hands out a value (creating, rotating) or makes
- * one worth more (updating). Without it, a token that leaked, or that somebody
- * was given for one purpose, would make its own successor: one for
- * everything, from everywhere, for good.
+ * This holds for every call that returns a value (create, rotate) or widens a
+ * token (update). Without it, a leaked token, or one given out for a single
+ * purpose, could create its own successor: for everything, from everywhere,
+ * without an end.
  *
- * A deployment that anybody may call gives everybody what its authorization
- * kept from them. So only a token that may itself call a deployment switches
- * its authorization off (`openableBy`). A new deployment may be made open by
- * any token that may make one: nothing in it was ever kept from anybody, and
- * no token could name it before it is there.
+ * Opening a deployment to everybody grants what its authorization protected. So
+ * only a token that may itself call a deployment can switch its authorization
+ * off (`openableBy`). Any token that may create a deployment may create it
+ * open: it protects nothing yet, and no token could name it before it exists.
  *
- * A person is worth more than any token: their sessions reach every
- * deployment, from every network, and are opened again and again, while every
- * token ends. So no token lets a person in or gives one a higher role. To take
- * away (a role, a member, an invitation, a token, some of its life) is no
- * climbing.
+ * A person has more access than any token: their sessions reach every
+ * deployment from every network and can always be opened again, while every
+ * token expires. So no token may invite a person or raise a role. Removing
+ * something (a role, a member, an invitation, a token, some of its lifetime) is
+ * never an escalation.
  *
- * A person who is signed in is bound by none of this, only by their role.
+ * None of this binds a person who is signed in; only their role does.
  */
 import { problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
@@ -32,16 +32,16 @@ import { isWithin } from "./networks.ts";
 import { adminRequired, roleIn } from "./permissions.ts";
 import type { Principal, TokenPrincipal } from "./principal.ts";
 
-/** What counts when tokens are compared. */
+/** The fields by which tokens are compared. */
 export type TokenWorth = Pick<
   TokenFields,
   "access" | "allDeployments" | "deployments" | "allowedNetworks" | "expiresAtMs"
 >;
 
 /**
- * Whether a principal may create, change or rotate a token of this kind, whose
- * is `userId` when it is personal. Throws ADMIN_REQUIRED for an organization
- * token, and ACCESS_DENIED for a personal one of somebody else.
+ * Checks that a principal may create, change or rotate a token of this kind;
+ * `userId` owns a personal one. Throws ADMIN_REQUIRED for an organization
+ * token, and ACCESS_DENIED for a personal token of somebody else.
  */
 export function checkTokenOwner(
   principal: Principal,
@@ -66,7 +66,7 @@ export function checkTokenOwner(
   }
 }
 
-/** The person of a session or of a personal token. */
+/** The user id of a session or of a personal token; undefined for any other principal. */
 export function userIdOf(principal: Principal): string | undefined {
   switch (principal.kind) {
     case "session":
@@ -79,8 +79,8 @@ export function userIdOf(principal: Principal): string | undefined {
 }
 
 /**
- * Throws ACCESS_DENIED when the caller is a token, and the one whose value it
- * would get is worth more.
+ * Throws ACCESS_DENIED when the caller is a token and would get the value of
+ * one that exceeds it.
  */
 export function checkNoClimbing(principal: Principal, token: TokenWorth): void {
   if (principal.kind === "token") {
@@ -89,9 +89,9 @@ export function checkNoClimbing(principal: Principal, token: TokenWorth): void {
 }
 
 /**
- * The same for a change of a token. What is worth more already, but for its
- * end, is not changed at all. One that lives longer than the caller may be
- * renamed and restricted, and given no more than it has.
+ * The same check for an update of a token. A token that already exceeds the
+ * caller in more than its end cannot be changed at all. One that only ends
+ * later may be renamed and restricted, but not extended.
  */
 export function checkNoClimbingUpdate(
   principal: Principal,
@@ -108,7 +108,7 @@ export function checkNoClimbingUpdate(
   }
 }
 
-/** Throws ACCESS_DENIED for a token, whatever it is good for; `deed` is what it cannot do. */
+/** Throws ACCESS_DENIED for any token; `deed` names what it cannot do. */
 export function checkMadeByPerson(principal: Principal, deed: string): void {
   if (principal.kind === "token") {
     throw problem(
@@ -119,7 +119,7 @@ export function checkMadeByPerson(principal: Principal, deed: string): void {
 }
 
 /**
- * The deployments whose authorization a principal may switch off, by id;
+ * Ids of the deployments whose authorization a principal may switch off;
  * undefined: all of the organization's.
  */
 export function openableBy(principal: Principal): readonly string[] | undefined {
@@ -140,7 +140,7 @@ function worthOf(token: TokenPrincipal): TokenWorth {
 type Excess = "developer operations" | "protected endpoint" | "monitoring" | Respect;
 type Respect = "deployments" | "networks" | "end";
 
-/** In which respects a token is worth more than another. */
+/** Lists the respects in which a token exceeds another. */
 function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
   const names = new Set(own.deployments);
   const opensMore =
@@ -158,7 +158,7 @@ function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
   return found.filter((each) => each !== false);
 }
 
-/** Whether a token that may be used from `wanted` can be used only where one of `own` can. */
+/** Whether every network of `wanted` lies within one of `own`. */
 function keepsNetworks(wanted: readonly string[], own: readonly string[]): boolean {
   return (
     own.length === 0 || (wanted.length > 0 && wanted.every((network) => isWithin(network, own)))

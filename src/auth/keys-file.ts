@@ -1,13 +1,13 @@
 /**
- * Keys as JSON:
+ * The keys file, as JSON:
  *
  *     {
  *       "digest": [{ "id": "k4Fq2a9Z", "key": "<32 bytes in base64>", "created": "2026-…" }],
  *       "seal":   [{ "id": "…",        "key": "…",                    "created": "…" }]
  *     }
  *
- * The first of each is the current one. A file of them is readable by its
- * owner alone, and appears and changes as a whole or not at all.
+ * The first of each kind is the current one. The file is readable by its owner
+ * alone and is created and changed atomically.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -29,8 +29,8 @@ import { randomBase62 } from "./random.ts";
 
 const KEY_BYTES = 32;
 
-/** Each costs every lookup of a token a digest. */
-const MAX_KEYS = 32;
+/** Keys of each kind: each one adds a digest to every lookup of a token. */
+const MAX_PLATFORM_KEYS = 32;
 
 const ID = /^[0-9A-Za-z_-]{1,32}$/;
 
@@ -46,7 +46,10 @@ export interface KeyList {
   readonly seal: readonly KeyEntry[];
 }
 
-/** Makes the file with new keys, unless it is there; of two that try, one succeeds and both use its keys. */
+/**
+ * Creates the file with new keys if it does not exist. When two processes try
+ * at once, both use the keys of the winner.
+ */
 export function createKeysFile(path: string, now = new Date()): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const unique = `${path}.${randomBase62(8)}.new`;
@@ -65,7 +68,10 @@ export function createKeysFile(path: string, now = new Date()): void {
   }
 }
 
-/** Reads a file of keys; throws an Error for a person when it is missing, broken or not private. */
+/**
+ * Reads the keys file. Throws an Error with a message for the operator when it
+ * is missing, broken or not private.
+ */
 export function readKeysFile(path: string): KeyList {
   let file: number;
   try {
@@ -92,8 +98,8 @@ export function readKeysFile(path: string): KeyList {
 }
 
 /**
- * Adds a new current key of each kind to the file, and keeps the others. The
- * nodes that read this file go on with the old keys until they read it again.
+ * Rotates the keys: adds a new current key of each kind to the file and keeps
+ * the others. Nodes use the old keys until they read the file again.
  */
 export function rotateKeys(path: string, now = new Date()): void {
   const text = withNewKeys(readKeysFile(path), { source: path, now });
@@ -105,16 +111,16 @@ export function rotateKeys(path: string, now = new Date()): void {
       ? new Error(`another rotation of the keys is under way, or broke off: if not, remove ${next}`)
       : err;
   }
-  // When the operator does this as root, the file still belongs to who runs the node.
+  // Run by root, this keeps the file's owner: the user who runs the node.
   const { uid, gid } = statSync(path);
   chownSync(next, uid, gid);
   renameSync(next, path);
 }
 
 /**
- * The same for keys in text, each on one line: `prepared`, which every node
- * has to know before any of them makes something with the new keys, and
- * `rotated`, in which these are the current ones.
+ * Rotates keys given as text, in two steps, each on one line: `prepared` adds
+ * the new keys, and every node has to know it before any node uses them;
+ * `rotated` makes them the current ones.
  */
 export function rotatedKeys(
   text: string,
@@ -131,15 +137,15 @@ function withNewKeys(
   { digest, seal }: KeyList,
   { source, now }: { readonly source: string; readonly now: Date },
 ): string {
-  if (Math.max(digest.length, seal.length) >= MAX_KEYS) {
+  if (Math.max(digest.length, seal.length) >= MAX_PLATFORM_KEYS) {
     throw new Error(
-      `${source} has ${MAX_KEYS} keys of a kind, which is the most: take out some that are no longer used`,
+      `${source} has ${MAX_PLATFORM_KEYS} keys of a kind, which is the most: take out some that are no longer used`,
     );
   }
   return format({ digest: [newKey(now), ...digest], seal: [newKey(now), ...seal] });
 }
 
-/** Reads keys; `source` is what an error names. No error repeats any of the text. */
+/** Parses keys; errors name `source` and never quote the text. */
 export function parseKeys(text: string, source: string): KeyList {
   let value: unknown;
   try {
@@ -152,8 +158,8 @@ export function parseKeys(text: string, source: string): KeyList {
 }
 
 function parseList(value: unknown, name: string, source: string): readonly KeyEntry[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_KEYS) {
-    throw new Error(`${source}: "${name}" must be a list of 1 to ${MAX_KEYS} keys`);
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_PLATFORM_KEYS) {
+    throw new Error(`${source}: "${name}" must be a list of 1 to ${MAX_PLATFORM_KEYS} keys`);
   }
   const keys = value.map((each: unknown, index): KeyEntry => {
     const { id, key, created } = Object(each) as Record<string, unknown>;
@@ -181,7 +187,7 @@ function format(keys: KeyList): string {
   return `${JSON.stringify({ digest: plain(keys.digest), seal: plain(keys.seal) }, null, 2)}\n`;
 }
 
-/** Writes a file that must not be there, and has it on the disk. */
+/** Creates a new file and syncs it to disk. Throws when it exists. */
 function writeWhole(path: string, text: string): void {
   const file = openSync(path, "wx", 0o600);
   try {

@@ -1,17 +1,18 @@
 /**
- * The platform's keys. Two kinds: one for the digests by which tokens are
- * found, one for sealing the values that admins may see again. Who has only
- * the database can neither check a guessed value nor read a sealed one.
+ * The platform's key ring. Digest keys make the HMACs by which tokens are
+ * found; seal keys encrypt the values that admins may see again. With the
+ * database alone nobody can check a guessed value or read a sealed one.
  *
- * Every key has an id, which stands with whatever was made with it. The first
- * key of a kind makes what is new; the others still verify and open what is
- * old. So keys can be added while all nodes run, and a key that no digest and
- * no sealed value names any more can be taken out.
+ * Every digest and sealed value carries the id of its key. The first key of a
+ * kind makes new ones; the others still verify and open old ones. So keys can
+ * be added while all nodes run, and a key can be removed when no digest and no
+ * sealed value names it any more.
  *
  * Sealed text is `<key id>.<base64url of nonce, ciphertext and tag>`:
  * AES-256-GCM with a random nonce of 96 bits (NIST SP 800-38D, which allows
- * 2^32 of them under one key). What it belongs to is authenticated with it,
- * so that a sealed value moved to another row does not open.
+ * 2^32 of them under one key). The owning row is authenticated with it (as
+ * associated data), so a sealed value that was moved to another row does not
+ * open.
  */
 import {
   createCipheriv,
@@ -29,14 +30,20 @@ const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Anyone may bring text that names a key which is nowhere. */
-const LOOK_AGAIN_MS = 500;
+/**
+ * Least time between two reads of the keys because of an unknown key id: anyone may send a
+ * text that names one.
+ */
+const KEYS_RELOAD_MIN_INTERVAL_MS = 500;
 
-/** Where the keys are: in a file, made when it is not there, or in text (of `TESSERA_KEYS`). */
+/** Where the keys are: in a file, created when missing, or in text (from `TESSERA_KEYS`). */
 export type KeysSource =
   | {
       readonly path: string;
-      /** Default true: a platform that is new has no keys yet. False where the database is older. */
+      /**
+       * Creates a missing file. Default true: a new platform has no keys yet. False
+       * for an existing database.
+       */
       readonly create?: boolean;
     }
   | { readonly env: string };
@@ -46,15 +53,15 @@ interface Key {
   readonly key: KeyObject;
 }
 
-/** A digest of a token's value, and the key it was made with. */
+/** A digest of a token's value, and the key that made it. */
 export interface KeyedDigest {
   readonly keyId: string;
   readonly digest: string;
 }
 
 /**
- * Reads the keys; throws an Error for a person when they are broken, missing
- * or readable by others.
+ * Loads the keys. Throws an Error with a message for the operator when they are
+ * broken, missing or readable by others.
  */
 export function loadKeys(source: KeysSource): KeyRing {
   if ("path" in source && source.create !== false) {
@@ -65,12 +72,12 @@ export function loadKeys(source: KeysSource): KeyRing {
   );
 }
 
-/** What belongs to a token's sealed value. */
+/** The sealing context of a token's value. */
 export function sealingContext(organizationId: string, tokenId: string): string {
   return `${organizationId}/${tokenId}`;
 }
 
-/** What belongs to a deployment's sealed secret. */
+/** The sealing context of a deployment's secret. */
 export function deploymentSecretContext({
   organizationId,
   deploymentId,
@@ -83,7 +90,7 @@ export function deploymentSecretContext({
   return `deployment/${organizationId}/${deploymentId}/${name}`;
 }
 
-/** How many bytes the text has that was sealed into this. */
+/** The size in bytes of the plain text of a sealed value. */
 export function sealedBytes(sealed: string): number {
   const text = sealed.slice(sealed.indexOf(".") + 1);
   return Math.max(0, Buffer.byteLength(text, "base64url") - NONCE_BYTES - TAG_BYTES);
@@ -100,14 +107,14 @@ export class KeyRing {
     this.reload();
   }
 
-  /** Reads the keys again. Throws, and goes on with those it has, when they cannot be read. */
+  /** Reads the keys again. When they cannot be read, throws and keeps the current ones. */
   reload(): void {
     const { digest, seal } = this.#read();
     this.#digestKeys = digest.map(importKey);
     this.#sealKeys = seal.map(importKey);
   }
 
-  /** The digests of a token's value under every key, the current one first. */
+  /** Digests a token's value under every key, the current one first. */
   digests(value: string): readonly [KeyedDigest, ...KeyedDigest[]] {
     const [current, ...others] = this.#digestKeys.map(({ id, key }) => ({
       keyId: id,
@@ -116,18 +123,18 @@ export class KeyRing {
     return [orThrow(current), ...others];
   }
 
-  /** The digest under the current key, which is what is stored for a new value. */
+  /** Digests a new value under the current key, for storage. */
   digest(value: string): KeyedDigest {
     const { id, key } = orThrow(this.#digestKeys[0]);
     return { keyId: id, digest: hmac(key, value) };
   }
 
-  /** How a code that a person types is kept. One made before a rotation is not found after it. */
+  /** Digests a code that a person types. A code made before a rotation is not found after it. */
   digestUserCode(code: string): string {
     return hmac(orThrow(this.#digestKeys[0]).key, `user code ${code}`);
   }
 
-  /** Seals a text for what `context` names. */
+  /** Seals a text for one context. */
   seal(plain: string, context: string): string {
     const { id, key } = orThrow(this.#sealKeys[0]);
     const nonce = randomBytes(NONCE_BYTES);
@@ -137,7 +144,10 @@ export class KeyRing {
     return `${id}.${Buffer.concat(sealed).toString("base64url")}`;
   }
 
-  /** Opens what `seal` made; throws when it was changed, is of another context, or its key is gone. */
+  /**
+   * Opens a sealed value. Throws when it was changed, belongs to another
+   * context, or its key is gone.
+   */
   unseal(sealed: string, context: string): string {
     const [id = "", text = ""] = sealed.split(".");
     const found = this.#findSealKey(id);
@@ -153,19 +163,19 @@ export class KeyRing {
     return Buffer.concat([plain, decipher.final()]).toString("utf8");
   }
 
-  /** A key that is not known may be new, and this node not told of it yet. */
+  /** An unknown key may be newer than this node's last read, so the keys are reloaded once. */
   #findSealKey(id: string): Key | undefined {
     const find = () => this.#sealKeys.find((each) => each.id === id);
     const nowMs = performance.now();
     const known = find();
-    if (known !== undefined || nowMs - this.#lookedAgainMs < LOOK_AGAIN_MS) {
+    if (known !== undefined || nowMs - this.#lookedAgainMs < KEYS_RELOAD_MIN_INTERVAL_MS) {
       return known;
     }
     this.#lookedAgainMs = nowMs;
     try {
       this.reload();
     } catch {
-      // Those that it has stay; who reloads in earnest hears of it.
+      // Keeps the current keys; an explicit `reload` reports the error.
     }
     return find();
   }
@@ -188,7 +198,7 @@ function associatedData(keyId: string, context: string): Buffer {
   return Buffer.from(`${keyId}/${context}`, "utf8");
 }
 
-/** `parseKeys` has seen to it that each kind has a key. */
+/** `parseKeys` guarantees a key of each kind. */
 function orThrow<Value>(value: Value | undefined): Value {
   if (value === undefined) {
     throw new Error("the key ring is empty");

@@ -1,48 +1,59 @@
 /**
- * What a node remembers of credentials it has looked up, so that a call does
- * not wait for the database.
+ * The lookup cache of credentials: an LRU cache with single-flight queries, so
+ * that calls do not wait for the database.
  *
- *   - What was found is remembered for at most 30 s from the beginning of the
- *     query, and then asked for again before it is used again: nothing stale
- *     is handed out while it is being refreshed. The 10,000 used last are kept.
- *   - That nothing was found is remembered for 5 s, of 10,000 credentials.
- *   - Uses at the same time share one query, if it began within a second.
- *     At most 2,000 queries are under way.
- *   - A change makes it forget. A query that began before the change has
- *     perhaps seen what was before: its answer goes to those who waited for it
- *     already, and is neither remembered nor shared with anyone later.
- *   - When changes cannot be read, nothing is remembered and nothing that was
- *     is used: every use asks the database.
+ * - A result is cached for at most 30 s from the start of its query. After that
+ *   the next use waits for a new query; a stale entry is never served during a
+ *   refresh. The 10,000 most recently used are kept.
+ * - A missing credential is cached for 5 s (negative cache), at most 10,000 of
+ *   them.
+ * - Concurrent uses share one query if it began within the last second. At most
+ *   2,000 queries run at once.
+ * - A change event drops the entries that it concerns. A query that began
+ *   before the event may have read the old state: its result goes only to the
+ *   callers that already wait for it, and is neither cached nor shared later.
+ * - While the change feed is not fresh, the cache is bypassed: every use asks
+ *   the database.
  *
- * Credentials are known here by a fingerprint, never as they are.
+ * Keys are fingerprints; the cache never holds a credential itself.
  */
 import { problem } from "../errors.ts";
 import type { Forgotten } from "./changes.ts";
 
-const REMEMBER_MS = 30_000;
-const REMEMBER_ABSENCE_MS = 5_000;
-const SHARE_MS = 1_000;
-const CAPACITY = 10_000;
+/** How long a credential that was found stays in the cache, from the beginning of its query. */
+const CREDENTIAL_CACHE_TTL_MS = 30_000;
+/** How long the cache remembers that a credential was not found. */
+const CREDENTIAL_CACHE_ABSENCE_TTL_MS = 5_000;
+/** Age up to which a query under way is shared by further uses of the same credential. */
+const CREDENTIAL_QUERY_SHARE_MS = 1_000;
+/**
+ * Credentials in the cache, and as many that were not found; those used least recently are
+ * dropped.
+ */
+const MAX_CACHED_CREDENTIALS = 10_000;
 
 /**
- * Queries under way. Were there more while nothing is remembered, the reading
- * of changes would wait behind them for so long that nothing ever was again.
+ * Queries for credentials under way. With more of them while nothing is cached, the reading of
+ * changes would wait behind them for so long that nothing would ever be cached again.
  */
-const MAX_UNDER_WAY = 2_000;
+const MAX_CREDENTIAL_QUERIES = 2_000;
 
-/** Beyond these it is cheaper to forget all than to look at all for each. */
-const MANY_CHANGES = 50;
+/**
+ * Changes of one read that are evicted one by one; beyond these it is cheaper to clear the
+ * cache than to search it for each.
+ */
+const MAX_SINGLE_EVICTIONS = 50;
 
-/** Something that is found for a credential, with what it depends on. */
+/** A cached result, which knows what it depends on. */
 export interface Cacheable {
-  /** Whether a change concerns it. */
+  /** Whether a change invalidates it. */
   dependsOn(forgotten: Forgotten): boolean;
 }
 
 export interface LookupCacheOptions {
-  /** Whether what is remembered can be relied on. */
+  /** Whether cached entries can be relied on. */
   readonly isFresh: () => boolean;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs: () => number;
   readonly capacity?: number;
 }
@@ -62,26 +73,29 @@ export class LookupCache<Found extends Cacheable> {
   readonly #monotonicMs: () => number;
   readonly #capacity: number;
   readonly #found = new Map<string, Remembered<Found>>();
-  /** Until when each is known to be absent. */
+  /** When each negative entry expires. */
   readonly #absent = new Map<string, number>();
   readonly #underWay = new Map<string, UnderWay<Found>>();
-  /** Also those that are no longer shared. */
+  /** Running queries, including those that are no longer shared. */
   #queries = 0;
-  /** Counts the times that something was forgotten. */
+  /** Incremented by every invalidation. */
   #generation = 0;
 
-  constructor({ isFresh, monotonicMs, capacity = CAPACITY }: LookupCacheOptions) {
+  constructor({ isFresh, monotonicMs, capacity = MAX_CACHED_CREDENTIALS }: LookupCacheOptions) {
     this.#isFresh = isFresh;
     this.#monotonicMs = monotonicMs;
     this.#capacity = capacity;
   }
 
-  /** How many are remembered. */
+  /** The number of cached results. */
   get size(): number {
     return this.#found.size;
   }
 
-  /** What is remembered; `null` when it is known that there is nothing, undefined when the database has to be asked. */
+  /**
+   * Returns the cached result; `null` when the credential is known not to
+   * exist, undefined when the database has to be asked.
+   */
   recall(fingerprint: string): Found | null | undefined {
     if (!this.#isFresh()) {
       return undefined;
@@ -91,28 +105,29 @@ export class LookupCache<Found extends Cacheable> {
       return this.#recallAbsence(fingerprint);
     }
     this.#found.delete(fingerprint);
-    if (this.#monotonicMs() - remembered.askedMs >= REMEMBER_MS) {
+    if (this.#monotonicMs() - remembered.askedMs >= CREDENTIAL_CACHE_TTL_MS) {
       return undefined;
     }
-    // The last one in the map is the one used last.
+    // The last entry of the map is the most recently used.
     this.#found.set(fingerprint, remembered);
     return remembered.found;
   }
 
-  /** The answer that somebody waits for already, if it may be shared. */
+  /** Joins a running query, if it may be shared. */
   share(fingerprint: string): Promise<Found | undefined> | undefined {
     const underWay = this.#underWay.get(fingerprint);
-    return underWay !== undefined && this.#monotonicMs() - underWay.askedMs < SHARE_MS
+    return underWay !== undefined &&
+      this.#monotonicMs() - underWay.askedMs < CREDENTIAL_QUERY_SHARE_MS
       ? underWay.answer
       : undefined;
   }
 
   /**
-   * Asks, lets others share the answer, and remembers it. Throws SERVER_BUSY
-   * when too many queries are under way.
+   * Runs a query, shares its result with concurrent callers, and caches it.
+   * Throws SERVER_BUSY when too many queries are running.
    */
   ask(fingerprint: string, query: () => Promise<Found | undefined>): Promise<Found | undefined> {
-    if (this.#queries >= MAX_UNDER_WAY) {
+    if (this.#queries >= MAX_CREDENTIAL_QUERIES) {
       throw problem("SERVER_BUSY", "too many credentials have to be looked up: try again", {
         retryAfterMs: 1_000,
       });
@@ -140,13 +155,13 @@ export class LookupCache<Found extends Cacheable> {
     return underWay.answer;
   }
 
-  /** Forgets all that any of these changes concerns. */
+  /** Drops all entries that these changes invalidate. */
   forget(changes: readonly Forgotten[]): void {
     this.#generation += 1;
     this.#underWay.clear();
-    // Of what was not found, it is not known whether a change concerns it.
+    // A change may concern any credential that was not found.
     this.#absent.clear();
-    if (changes.length > MANY_CHANGES) {
+    if (changes.length > MAX_SINGLE_EVICTIONS) {
       this.#found.clear();
     }
     for (const [fingerprint, { found }] of this.#found) {
@@ -171,7 +186,7 @@ export class LookupCache<Found extends Cacheable> {
   #remember(fingerprint: string, found: Found | undefined, askedMs: number): void {
     if (found === undefined) {
       bound(this.#absent, this.#capacity);
-      this.#absent.set(fingerprint, askedMs + REMEMBER_ABSENCE_MS);
+      this.#absent.set(fingerprint, askedMs + CREDENTIAL_CACHE_ABSENCE_TTL_MS);
     } else {
       bound(this.#found, this.#capacity);
       this.#found.set(fingerprint, { found, askedMs });
@@ -179,7 +194,7 @@ export class LookupCache<Found extends Cacheable> {
   }
 }
 
-/** Makes room for one more by leaving out the first. */
+/** Makes room for one more by evicting the first entry. */
 function bound(map: Map<string, unknown>, capacity: number): void {
   if (map.size >= capacity) {
     const [first] = map.keys();

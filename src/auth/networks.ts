@@ -1,7 +1,7 @@
 /**
- * Addresses and networks (CIDR, RFC 4632; IPv6 text, RFC 4291). An IPv4
- * address that comes as IPv6 (`::ffff:192.0.2.1`, which is how a socket that
- * serves both reports it) is the IPv4 address.
+ * IP addresses and networks (CIDR, RFC 4632; IPv6 text, RFC 4291). An
+ * IPv4-mapped address (`::ffff:192.0.2.1`, as a dual-stack socket reports it)
+ * is treated as the IPv4 address.
  */
 import { isIP } from "node:net";
 
@@ -16,7 +16,7 @@ interface Network extends Address {
 
 const MAPPED_PREFIX = 0xffffn << 32n;
 
-/** Reads an address, without the zone of a link-local one; undefined for what is none. */
+/** Parses an address without the zone of a link-local one; undefined when it is not an address. */
 export function parseAddress(text: string): Address | undefined {
   const [bare = ""] = text.split("%");
   switch (isIP(bare)) {
@@ -34,8 +34,8 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * What is wrong with a network that was typed, for a person; undefined when it
- * is right. An address stands for itself alone.
+ * Describes the fault of a network for a person; undefined when it is valid. A
+ * bare address is a network of one.
  */
 export function networkProblem(text: string): string | undefined {
   const network = parseNetwork(text);
@@ -47,7 +47,7 @@ export function networkProblem(text: string): string | undefined {
     : `has address bits set beyond its prefix of ${network.prefix}`;
 }
 
-/** Whether every address of `inner` is in one of `outer`. Both must be right. */
+/** Whether `inner` lies within one of `outer`. All must be valid. */
 export function isWithin(inner: string, outer: readonly string[]): boolean {
   const network = parseNetwork(inner);
   return (
@@ -59,16 +59,16 @@ export function isWithin(inner: string, outer: readonly string[]): boolean {
   );
 }
 
-/** Whether some address is in both of two networks. Both must be right. */
+/** Whether two networks overlap. Both must be valid. */
 export function overlaps(one: string, other: string): boolean {
   return isWithin(one, [other]) || isWithin(other, [one]);
 }
 
-/** Networks, read once for many checks. */
+/** A list of networks, parsed once for many checks. */
 export class Networks {
   readonly #networks: readonly Network[];
 
-  /** A text that is no network lets nobody in. */
+  /** An invalid network matches no address. */
   constructor(texts: readonly string[]) {
     this.#networks = texts.flatMap((text) => parseNetwork(text) ?? []);
   }
@@ -80,8 +80,8 @@ export class Networks {
 }
 
 /**
- * Who an address stands for when attempts are counted: an IPv4 address for
- * itself, an IPv6 one for its /64, of which one machine has every address.
+ * The group that an address counts in for rate limits: an IPv4 address alone,
+ * an IPv6 address with its /64, because one machine owns all of that.
  */
 export function addressGroup(text: string): string {
   const address = parseAddress(text);
@@ -93,7 +93,10 @@ export function addressGroup(text: string): string {
     : `6/${(address.value >> 64n).toString(16)}`;
 }
 
-/** The network that somebody may have many addresses of: an IPv4 address's /24, an IPv6 one's /48. */
+/**
+ * The network in which one attacker may own many addresses: the /24 of an IPv4
+ * address, the /48 of an IPv6 address.
+ */
 export function addressNetwork(text: string): string {
   const address = parseAddress(text);
   if (address === undefined) {
@@ -112,7 +115,7 @@ function parseNetwork(text: string): Network | undefined {
   }
   const written = isIP(address) === 4 ? 32 : 128;
   const given = length === undefined ? written : Number(length);
-  // The prefix of a mapped network counts the 96 bits in front, too.
+  // The prefix of a mapped network includes the 96 bits in front.
   const prefix = given - (written - parsed.bits);
   return given <= written && prefix >= 0 ? { ...parsed, prefix } : undefined;
 }
@@ -131,7 +134,7 @@ function ipv4(text: string): bigint {
   return text.split(".").reduce((value, part) => (value << 8n) | BigInt(part), 0n);
 }
 
-/** Of text that `isIP` has found to be IPv6. */
+/** Parses text that `isIP` has found to be IPv6. */
 function ipv6(text: string): bigint {
   const dotted = text.lastIndexOf(".") < 0 ? undefined : text.slice(text.lastIndexOf(":") + 1);
   const hex =

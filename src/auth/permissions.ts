@@ -1,7 +1,6 @@
 /**
- * Who may do what: for each kind of access that a method of the API names
- * (access.proto), which principals have it. Everything that is not allowed
- * here is refused.
+ * Authorization: which principals have each kind of access that a method of the
+ * API requires (access.proto). Everything that is not allowed here is denied.
  *
  *     access         session           token                              nobody
  *     public         yes               yes                                yes
@@ -12,24 +11,25 @@
  *     endpoint       of a member       with protected endpoint, for it    while it is open
  *     monitoring     no                with monitoring                    no
  *
- * A personal token acts as its person, with the role that the person has now.
- * An organization token stands for nobody: it is no admin, whoever made it.
- * An organization that a caller does not belong to is not found, and neither
- * is what belongs to it; forbidden is only what the caller may know of.
+ * A personal token acts as its owner, with the owner's current role. An
+ * organization token represents nobody: it is never an admin, even when an
+ * admin created it. To a caller from outside, an organization and everything in
+ * it does not exist ("not found"); "denied" is only for what the caller may
+ * know about.
  */
 import { Access } from "../../gen/tessera/v1/access_pb.js";
 import { type Problem, problem } from "../errors.ts";
 import type { Role } from "../storage/accounts/people.ts";
 import type { Principal, SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
-/** The facts a decision rests on, besides the principal. */
+/** The facts of a decision other than the principal. */
 export interface Situation {
   /**
-   * The organization that the request is about. Without it, only what follows
-   * from the credential itself is decided.
+   * The organization that the request is about. Without it, only the credential
+   * itself is checked.
    */
   readonly organizationId?: string;
-  /** The deployment that is called, for endpoint access; without it there is none to be found. */
+  /** The called deployment, for endpoint access; absent when it was not found. */
   readonly deployment?: {
     readonly deploymentId: string;
     readonly organizationId: string;
@@ -38,18 +38,18 @@ export interface Situation {
   };
   /**
    * Default false. True for `tessera serve`, which has no people and no
-   * organizations: there everyone (or everyone with the shared token) may call
-   * whatever asks for no more than a valid credential or a deployment.
+   * organizations: everyone (or everyone with the shared token) may call
+   * methods that require only a valid credential or a deployment.
    */
   readonly standalone?: boolean;
 }
 
 /**
- * Returns when the principal has this access, and throws otherwise:
- * TOKEN_INVALID where a credential is missing, SIGN_IN_REQUIRED where only a
- * person will do, ADMIN_REQUIRED where an admin has to do it, ACCESS_DENIED
- * where the credential lacks the access, ORGANIZATION_NOT_FOUND and
- * DEPLOYMENT_NOT_FOUND for what the principal must not know of.
+ * Returns when the principal has this access. Throws TOKEN_INVALID for a
+ * missing credential, SIGN_IN_REQUIRED when a person is required,
+ * ADMIN_REQUIRED when an admin is required, ACCESS_DENIED when the credential
+ * lacks the access, and ORGANIZATION_NOT_FOUND or DEPLOYMENT_NOT_FOUND for what
+ * the principal must not know about.
  */
 export function authorize(principal: Principal, access: Access, situation: Situation = {}): void {
   if (access === Access.PUBLIC) {
@@ -93,7 +93,10 @@ export function authorize(principal: Principal, access: Access, situation: Situa
   }
 }
 
-/** The role of a person, or of a personal token's person, in an organization. */
+/**
+ * The role in an organization of a session's person or a personal token's
+ * owner; undefined for any other principal.
+ */
 export function roleIn(principal: Principal, organizationId: string): Role | undefined {
   switch (principal.kind) {
     case "session":
@@ -105,21 +108,24 @@ export function roleIn(principal: Principal, organizationId: string): Role | und
   }
 }
 
-/** Whether a principal belongs to an organization, and so may know of it. */
+/** Whether a principal belongs to an organization, and so may know about it. */
 export function belongsTo(principal: Principal, organizationId: string): boolean {
   return principal.kind === "token"
     ? principal.organizationId === organizationId
     : roleIn(principal, organizationId) !== undefined;
 }
 
+/** How recent a sign-in has to be for deeds that ask for one. */
+const RECENT_SIGN_IN_MS = 10 * 60_000;
+
 /**
- * Throws SIGN_IN_REQUIRED unless the person of a session has proved to be
- * there within `withinMs`.
+ * Throws SIGN_IN_REQUIRED unless the person of the session authenticated within
+ * the last `withinMs`.
  */
 export function requireRecentSignIn(
   { authenticatedAtMs }: SessionPrincipal,
   nowMs: number,
-  withinMs = 10 * 60_000,
+  withinMs = RECENT_SIGN_IN_MS,
 ): void {
   if (nowMs - authenticatedAtMs > withinMs) {
     throw problem(
@@ -129,7 +135,7 @@ export function requireRecentSignIn(
   }
 }
 
-/** What is said where a credential is missing. */
+/** The problem for a missing credential. */
 export function credentialMissing(): Problem {
   return problem(
     "TOKEN_INVALID",
@@ -164,13 +170,13 @@ function authorizeAdmin(
   { organizationId }: Situation,
 ): void {
   const organization = principal.kind === "token" ? principal.organizationId : organizationId;
-  // A session says nothing of admins as long as the organization is open.
+  // While the organization is not known, a session's role cannot be checked.
   if (organization !== undefined && roleIn(principal, organization) !== "admin") {
     throw adminRequired();
   }
 }
 
-/** What is said to who is no admin. */
+/** The problem for callers that are not admins. */
 export function adminRequired(): Problem {
   return problem("ADMIN_REQUIRED", "an admin of the organization has to do this");
 }

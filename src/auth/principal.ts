@@ -1,7 +1,7 @@
 /**
- * Who is calling. Faces hand over what a request brought as a `Credentials`;
- * an `Authenticate` makes a `Principal` of it; what the principal may do is
- * decided by `permissions.ts`.
+ * The authenticated caller. Protocols pass a request's `Credentials` to an
+ * `Authenticate`, which returns a `Principal`; `permissions.ts` decides what
+ * the principal may do.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import type { Membership, Role } from "../storage/accounts/people.ts";
@@ -13,7 +13,7 @@ export interface SessionPrincipal {
   readonly userId: string;
   readonly email: string;
   readonly memberships: readonly Membership[];
-  /** When the person last proved to be there. */
+  /** When the person last authenticated. */
   readonly authenticatedAtMs: number;
   readonly expiresAtMs: number;
 }
@@ -34,9 +34,9 @@ export interface TokenPrincipal {
   readonly allDeployments: boolean;
   readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
   readonly expiresAtMs: number;
-  /** In CIDR notation; none: from anywhere. */
+  /** In CIDR notation; empty: from anywhere. */
   readonly allowedNetworks: readonly string[];
-  /** The person of a personal token. */
+  /** The owner of a personal token. */
   readonly user:
     | { readonly userId: string; readonly email: string; readonly role: Role }
     | undefined;
@@ -45,24 +45,24 @@ export interface TokenPrincipal {
 export type Principal =
   | SessionPrincipal
   | TokenPrincipal
-  /** The one token of `tessera serve --token`: everything on that server. */
+  /** The shared token of `tessera serve --token`: it may do everything on that server. */
   | { readonly kind: "shared" }
-  /** Nobody has shown who they are; on a server that asks nobody, that is everyone. */
+  /** No credential; on a server without authentication, every caller. */
   | { readonly kind: "anonymous" };
 
-/** What a request brought to say who sends it. */
+/** The credentials of a request, with its origin. */
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly cookie: string | undefined;
-  /** Of the other end of the connection, or what a trusted proxy says it is. */
+  /** The peer's address, or the one that a trusted proxy reports. */
   readonly address: string;
-  /** Whether it came by https, as a trusted proxy says. Default false. */
+  /** Whether the request came over https, as reported by a trusted proxy. Default false. */
   readonly secure?: boolean;
 }
 
 /**
- * Tells who is calling; throws TOKEN_INVALID, with the same message whatever
- * is wrong with the credential. It answers at once where it can: a promise
+ * Authenticates a caller. Throws TOKEN_INVALID with one message for every kind
+ * of bad credential. It returns synchronously where it can, because a promise
  * costs every call.
  */
 export type Authenticate = (credentials: Credentials) => Principal | Promise<Principal>;
@@ -77,7 +77,7 @@ const secureKey = createContextKey<boolean>(false, {
   description: "whether the call came by https",
 });
 
-/** The principal of a request that has been authenticated already. */
+/** The principal of an authenticated request. */
 export function principalOf(values: ContextValues): Principal | undefined {
   return values.get(principalKey);
 }
@@ -86,7 +86,7 @@ export function setPrincipal(values: ContextValues, principal: Principal): Conte
   return values.set(principalKey, principal);
 }
 
-/** The address that a call comes from; empty where it is not known. */
+/** The caller's address; empty when unknown. */
 export function addressOf(values: ContextValues): string {
   return values.get(addressKey);
 }
@@ -95,7 +95,7 @@ export function setAddress(values: ContextValues, address: string): ContextValue
   return values.set(addressKey, address);
 }
 
-/** Whether a call came by https, as a trusted proxy says. */
+/** Whether the call came over https, as reported by a trusted proxy. */
 export function isSecure(values: ContextValues): boolean {
   return values.get(secureKey);
 }

@@ -1,20 +1,21 @@
+/** Cryptographically random text over an alphabet, without bias. */
 import { randomFillSync } from "node:crypto";
 
-/** In the order of ASCII, so that numbers written in it sort. */
+/** In ASCII order, so that numbers written in it sort. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Random bytes are drawn for many characters at once. */
-const POOL_BYTES = 1_024;
+/** Random bytes drawn at once, for many characters of tokens and codes. */
+const RANDOM_POOL_BYTES = 1_024;
 
 /**
- * Makes a source of random text over an alphabet of at most 256 characters,
- * each as likely as the others: a byte beyond the last whole multiple of the
- * alphabet's length is thrown away, because folding it back would favour the
+ * Creates a generator of uniformly random text over an alphabet of at most 256
+ * characters. It uses rejection sampling: a byte beyond the last whole multiple
+ * of the alphabet's length is discarded, because a modulo would favour the
  * first characters.
  */
 export function createRandomText(alphabet: string): (length: number) => string {
   const limit = 256 - (256 % alphabet.length);
-  const pool = new Uint8Array(POOL_BYTES);
+  const pool = new Uint8Array(RANDOM_POOL_BYTES);
   let used = pool.length;
   return (length) => {
     let text = "";
@@ -24,7 +25,7 @@ export function createRandomText(alphabet: string): (length: number) => string {
         used = 0;
       }
       const byte = pool[used] ?? 255;
-      // What has become part of a secret stays in no pool.
+      // Bytes of a secret do not stay in the pool.
       pool[used] = 0;
       used += 1;
       if (byte < limit) {

@@ -1,9 +1,11 @@
+/** Re-encrypts sealed values after a key rotation. */
 import type { Page, PageQuery } from "../storage/accounts/page.ts";
 import type { Tokens } from "../storage/accounts/tokens.ts";
 import type { SecretStorage } from "../storage/hosting/secrets.ts";
 import { deploymentSecretContext, type KeyRing, sealingContext } from "./keys.ts";
 
-const PAGE = 100;
+/** Rows read at once when secrets are sealed with a new key. */
+const MAX_RESEALED_ROWS = 100;
 
 export interface ResealOptions {
   readonly accounts: Pick<Tokens, "listSealed" | "replaceSealed">;
@@ -11,7 +13,7 @@ export interface ResealOptions {
   readonly keys: KeyRing;
 }
 
-/** A sealed value where it is kept. */
+/** A stored sealed value, with how to replace it. */
 interface Kept {
   readonly sealed: string;
   readonly context: string;
@@ -19,10 +21,9 @@ interface Kept {
 }
 
 /**
- * After a rotation: seals every value again that was sealed under an older
- * key, so that the older key can be taken out. Can be broken off and begun
- * again. Answers how many were sealed again, and how many could not be opened,
- * which are left as they are.
+ * Reseals every value of an older key under the current one, so that the older
+ * key can be removed. It can be interrupted and started again. Returns how many
+ * were resealed, and how many could not be opened; those stay as they are.
  */
 export async function reseal({
   accounts,
@@ -73,7 +74,7 @@ async function* everyItem<Item>(
 ): AsyncGenerator<Item, void, undefined> {
   let after: string | undefined;
   do {
-    const page = await list({ limit: PAGE, ...(after !== undefined && { after }) });
+    const page = await list({ limit: MAX_RESEALED_ROWS, ...(after !== undefined && { after }) });
     yield* page.items;
     after = page.next;
   } while (after !== undefined);
@@ -83,7 +84,8 @@ function opened(keys: KeyRing, sealed: string, context: string): string | undefi
   try {
     return keys.unseal(sealed, context);
   } catch {
-    // It was changed, or its key is gone: it cannot be shown any more, which is all that is lost here.
+    // It was changed, or its key is gone: it can no longer be revealed, but nothing
+    // else is lost.
     return undefined;
   }
 }

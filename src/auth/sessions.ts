@@ -1,17 +1,17 @@
 /**
- * Sessions of people who are signed in: a random code in a cookie, of which
- * only the digest is stored.
+ * Session cookies of people who are signed in: a random code, of which only the
+ * digest is stored.
  *
- * The cookie is `HttpOnly` (no script reads it), `SameSite=Lax` (no page of
- * another site sends it with what changes something) and for this host alone.
+ * The cookie is `HttpOnly` (scripts cannot read it), `SameSite=Lax` (pages of
+ * other sites cannot send it with requests that change something) and
+ * host-only.
  *
- * Where the platform is reached by https it is `Secure`, too, and its name
- * begins with `__Host-`, by which browsers let nobody but this very host set
- * it: no other host of the domain, and nobody who answers on port 80
- * (https://www.rfc-editor.org/rfc/rfc6265bis, section 4.1.3.2). Over http there is
- * no such protection, and clients that are no browsers would not send a
- * `Secure` cookie, so there it has its plain name. Only the name that goes
- * with the scheme counts.
+ * Over https it is also `Secure`, and its name begins with `__Host-`: browsers
+ * then accept it only from this very host, not from another host of the domain,
+ * nor from a server on port 80 (https://www.rfc-editor.org/rfc/rfc6265bis,
+ * section 4.1.3.2). Over http no such protection exists, and clients other than
+ * browsers would not send a `Secure` cookie, so there it has its plain name.
+ * Only the name that matches the scheme counts.
  */
 import type { NewSession } from "../storage/accounts/people.ts";
 import { createIdSource } from "../tasks/id.ts";
@@ -20,23 +20,23 @@ import { cookieValues } from "./cookies.ts";
 
 const PLAIN_NAME = "tessera_session";
 
-/** What the session's cookie is called. */
+/** The name of the session cookie. */
 export function sessionCookieName(secure: boolean): string {
   return secure ? `__Host-${PLAIN_NAME}` : PLAIN_NAME;
 }
 
-/** A session ends this long after it was opened, however much it was used. */
+/** How long a session lasts after it was opened, however much it is used. */
 export const SESSION_LIFETIME_MS = 14 * 24 * 3_600_000;
 
 const newId = createIdSource();
 
 /**
- * The session's code in a `Cookie` header;
- * undefined when there is none. Of two with the name neither counts: another
- * host of the same domain may have set one of them to make a person act in a
- * session that is not theirs.
+ * Reads the session's code from a `Cookie` header; undefined when it has no
+ * session cookie. When two cookies have the name, neither counts: another host
+ * of the domain may have set one of them to make a person act in a foreign
+ * session.
  *
- * @param secure whether the platform is reached by https.
+ * @param secure whether the platform is reached over https.
  */
 export function readSessionCookie(header: string | undefined, secure: boolean): string | undefined {
   if (header === undefined || !header.includes(PLAIN_NAME)) {
@@ -47,7 +47,7 @@ export function readSessionCookie(header: string | undefined, secure: boolean): 
   return values.length === 1 && isCode(value) ? value : undefined;
 }
 
-/** The `Set-Cookie` header that gives a browser its session. */
+/** Returns the `Set-Cookie` header of a new session. */
 export function writeSessionCookie(
   value: string,
   { secure, expiresAtMs }: { readonly secure: boolean; readonly expiresAtMs: number },
@@ -57,12 +57,12 @@ export function writeSessionCookie(
   return `${sessionCookieName(secure)}=${value}; ${attributes}${secure ? "; Secure" : ""}`;
 }
 
-/** The `Set-Cookie` header by which a browser forgets its session. */
+/** Returns the `Set-Cookie` header that deletes the session cookie. */
 export function clearSessionCookie({ secure }: { readonly secure: boolean }): string {
   return writeSessionCookie("", { secure, expiresAtMs: 0 });
 }
 
-/** Makes a session: the value for the cookie, and what is stored of it. */
+/** Creates a session: the value for the cookie, and the record to store. */
 export function newSession(
   nowMs: number,
   lifetimeMs = SESSION_LIFETIME_MS,

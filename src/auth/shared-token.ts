@@ -1,16 +1,17 @@
+/** Authentication of `tessera serve`: one shared token, or none. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { problem } from "../errors.ts";
 import type { Authenticate } from "./principal.ts";
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** Nobody is asked for a token. */
+/** Lets every caller in without a token. */
 export const allowEveryone: Authenticate = () => ({ kind: "anonymous" });
 
 /**
- * One token that every caller has to bring, as `Authorization: Bearer …`.
- * Digests are compared, so that the time taken tells nothing of the token,
- * not even its length.
+ * Requires one token of every caller, as `Authorization: Bearer …`. Digests are
+ * compared in constant time, so the time tells nothing about the token, not
+ * even its length.
  */
 export function requireToken(token: string): Authenticate {
   const expected = digest(token);

@@ -1,65 +1,71 @@
 /**
- * Slows down guesses at one person's password, which may come from anywhere:
- * the limit by address (failures.ts) sees only a few from each of many
- * addresses. An account is never locked, or strangers could keep its person
- * out; instead attempts count by where they come from.
+ * The rate limit on sign-ins per account. It slows down password guesses from
+ * many addresses, of which the limit per address (failures.ts) sees only a few
+ * each. An account is never locked, because strangers could then keep its owner
+ * out; instead attempts count by their place.
  *
- *   - A **known** place is a browser in which the person has signed in before
- *     (it has a cookie that says so, devices.ts), their session, or an address
- *     from which they signed in since this node started. There nothing but
- *     their own failures counts.
- *   - All **other** places share one budget for the account: 30 failures, and
- *     one more every two minutes. It bounds what a whole botnet can guess, to
- *     some 750 a day.
- *   - Each place alone, known or a network of strangers, may fail five times,
- *     and then waits: 2 s, 4 s, and so on to a quarter of an hour. So nobody
- *     uses up the budget by himself.
+ * - A **known** place is a browser in which the person has signed in before (it
+ *   has a device cookie, devices.ts), their session, or an address from which
+ *   they signed in since this node started. Only its own failures count there.
+ * - All **other** places share one token bucket per account: 30 failures,
+ *   refilled by one every two minutes. It limits a whole botnet to some 750
+ *   guesses a day.
+ * - Each single place, known or a network of strangers, may fail five times and
+ *   then waits with exponential backoff: 2 s, 4 s, and so on up to a quarter of
+ *   an hour. So no single place can drain the bucket.
  *
- * An attempt counts as a failure from when it begins, in its place and in the
- * budget, until it turns out to be none: many at once get no more than the
- * same one after another.
+ * An attempt counts as a failure from its start, for its place and in the
+ * bucket, until it succeeds: parallel guesses get no more than sequential ones.
  *
- * Under attack, then, who signs in where they never did may have to wait; in
- * their own browser they do not. These are the device cookies of OWASP
+ * Under attack, a person who signs in from a new place may have to wait; in
+ * their own browser they do not. This is OWASP's scheme of device cookies
  * (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies),
- * with a slow-down where that has a lock-out, and with addresses for programs
- * that keep no cookies.
+ * with a slow-down instead of a lock-out, and with addresses for programs that
+ * keep no cookies.
  *
- * Accounts count by the address that was typed, whether they exist or not, so
- * that limits tell nothing. What is remembered is bounded: of too many, those
- * are forgotten that were tried longest ago. Each node counts for itself.
+ * Accounts count by the typed e-mail address, whether they exist or not, so
+ * that limits reveal nothing. The state is bounded: the entry that was tried
+ * longest ago is evicted first. Each node counts for itself.
  */
 import { problem } from "../errors.ts";
 import { addressGroup, addressNetwork } from "./networks.ts";
 
 export interface SignInThrottleOptions {
-  /** Accounts kept, and places. Default 50,000: some 20 MB. */
+  /** Maximum number of accounts, and of places. Default 50,000: some 20 MB. */
   readonly capacity?: number;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
 
-/** Who seems to sign in, and from where. */
+/** An account and the place of the attempt. */
 export interface SignInAttempt {
   /** The e-mail address. */
   readonly account: string;
   readonly address: string;
-  /** A browser or session of the person's; undefined where that is not known. */
+  /** A known browser or a session of the person; undefined for strangers. */
   readonly device: string | undefined;
 }
 
-const BUDGET = 30;
-const REFILL_MS = 2 * 60_000;
+/** Burst of sign-in attempts that an account takes from unknown places. */
+const MAX_ACCOUNT_SIGN_INS = 30;
+/** Time in which an account gets one more sign-in attempt back. */
+const SIGN_IN_REFILL_MS = 2 * 60_000;
 
-const FREE_FAILURES = 5;
-const FIRST_WAIT_MS = 2_000;
-const MAX_WAIT_MS = 15 * 60_000;
+/** Failed sign-ins at one place before further ones have to wait. */
+const MAX_FREE_SIGN_IN_FAILURES = 5;
+/** First wait after too many failed sign-ins at one place; it doubles with each further one. */
+const SIGN_IN_FIRST_WAIT_MS = 2_000;
+/** Longest wait between two sign-ins at one place. */
+const SIGN_IN_MAX_WAIT_MS = 15 * 60_000;
 
-/** Failures of a place are forgotten when there was none for so long. */
-const FORGET_MS = 2 * 3_600_000;
+/** Time without a failure after which the failures of a place are forgotten. */
+const SIGN_IN_FORGET_MS = 2 * 3_600_000;
 
-/** Addresses of one person that count as known. */
-const MAX_HOMES = 8;
+/** Known addresses per person. */
+const MAX_HOME_ADDRESSES = 8;
+
+/** Accounts kept, and as many places: some 20 MB. */
+const MAX_THROTTLED_PLACES = 50_000;
 
 interface Budget {
   left: number;
@@ -69,7 +75,7 @@ interface Budget {
 interface Place {
   failures: number;
   lastMs: number;
-  /** Attempts that have not ended. */
+  /** Attempts under way. */
   underWay: number;
 }
 
@@ -78,28 +84,28 @@ export class SignInThrottle {
   readonly #monotonicMs: () => number;
   readonly #budgets = new Map<string, Budget>();
   readonly #places = new Map<string, Place>();
-  /** Where each account's person has signed in, last first. */
+  /** Known addresses per account, most recent first. */
   readonly #homes = new Map<string, readonly string[]>();
 
-  constructor({ capacity = 50_000, monotonicMs }: SignInThrottleOptions = {}) {
+  constructor({ capacity = MAX_THROTTLED_PLACES, monotonicMs }: SignInThrottleOptions = {}) {
     this.#capacity = capacity;
     this.#monotonicMs = monotonicMs ?? (() => performance.now());
   }
 
-  /** How much is remembered. */
+  /** The number of entries in the largest table. */
   get size(): number {
     return Math.max(this.#budgets.size, this.#places.size, this.#homes.size);
   }
 
-  /** Whether an attempt comes from where the person has been before. */
+  /** Whether an attempt comes from a known place. */
   isKnown({ account, address, device }: SignInAttempt): boolean {
     const homes = this.#homes.get(account) ?? [];
     return device !== undefined || homes.includes(addressGroup(address));
   }
 
   /**
-   * Makes an attempt, whose answer says whether it failed; one that throws has
-   * not. Throws RATE_LIMITED before the attempt begins.
+   * Runs an attempt, whose result says whether it failed; one that throws does
+   * not count as failed. Throws RATE_LIMITED before the attempt begins.
    */
   async attempt<Result>(
     attempt: SignInAttempt,
@@ -126,7 +132,10 @@ export class SignInThrottle {
     }
   }
 
-  /** Notes that the person has signed in: their place is known from now on, and what failed there forgotten. */
+  /**
+   * Records a successful sign-in: the place is known from now on, and its
+   * failures are cleared.
+   */
   succeed(attempt: SignInAttempt): void {
     const { account, address } = attempt;
     const key = placeOf(attempt, this.isKnown(attempt));
@@ -137,21 +146,22 @@ export class SignInThrottle {
     }
     const home = addressGroup(address);
     const others = (this.#homes.get(account) ?? []).filter((each) => each !== home);
-    this.#put(this.#homes, account, [home, ...others.slice(0, MAX_HOMES - 1)]);
+    this.#put(this.#homes, account, [home, ...others.slice(0, MAX_HOME_ADDRESSES - 1)]);
   }
 
-  /** Lets an attempt begin in a place. */
+  /** Starts an attempt of an place. */
   #enter(key: string): Place {
     const nowMs = this.#monotonicMs();
     const place = this.#places.get(key) ?? { failures: 0, lastMs: nowMs, underWay: 0 };
-    if (nowMs - place.lastMs > FORGET_MS) {
+    if (nowMs - place.lastMs > SIGN_IN_FORGET_MS) {
       place.failures = 0;
     }
-    // Also when it is refused: what is under attack is not the first to be forgotten.
+    // Also for a refused attempt: an place under attack must not be the first to
+    // be evicted.
     this.#put(this.#places, key, place);
-    const excess = place.failures + place.underWay - FREE_FAILURES;
+    const excess = place.failures + place.underWay - MAX_FREE_SIGN_IN_FAILURES;
     if (excess >= 0) {
-      const waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** excess);
+      const waitMs = Math.min(SIGN_IN_MAX_WAIT_MS, SIGN_IN_FIRST_WAIT_MS * 2 ** excess);
       const sinceMs = place.underWay > 0 ? nowMs : place.lastMs;
       if (sinceMs + waitMs > nowMs) {
         throw limited(sinceMs + waitMs - nowMs);
@@ -178,20 +188,23 @@ export class SignInThrottle {
     }
   }
 
-  /** Takes one of what strangers may fail at an account; answers what gives it back. */
+  /** Takes one from the account's token bucket; returns a function that puts it back. */
   #take(account: string): () => void {
     const nowMs = this.#monotonicMs();
-    const budget = this.#budgets.get(account) ?? { left: BUDGET, atMs: nowMs };
-    budget.left = Math.min(BUDGET, budget.left + (nowMs - budget.atMs) / REFILL_MS);
+    const budget = this.#budgets.get(account) ?? { left: MAX_ACCOUNT_SIGN_INS, atMs: nowMs };
+    budget.left = Math.min(
+      MAX_ACCOUNT_SIGN_INS,
+      budget.left + (nowMs - budget.atMs) / SIGN_IN_REFILL_MS,
+    );
     budget.atMs = nowMs;
     this.#put(this.#budgets, account, budget);
     if (budget.left < 1) {
-      throw limited((1 - budget.left) * REFILL_MS);
+      throw limited((1 - budget.left) * SIGN_IN_REFILL_MS);
     }
     budget.left -= 1;
     return () => {
       budget.left += 1;
-      if (budget.left >= BUDGET && this.#budgets.get(account) === budget) {
+      if (budget.left >= MAX_ACCOUNT_SIGN_INS && this.#budgets.get(account) === budget) {
         this.#budgets.delete(account);
       }
     };
@@ -207,7 +220,10 @@ export class SignInThrottle {
   }
 }
 
-/** Strangers count with their network, of which one of them may have many addresses. */
+/**
+ * The key of an place. Strangers count with their network, because one
+ * attacker may own many of its addresses.
+ */
 function placeOf({ account, address, device }: SignInAttempt, isKnown: boolean): string {
   const place = isKnown ? (device ?? addressGroup(address)) : addressNetwork(address);
   return `${account} ${place}`;

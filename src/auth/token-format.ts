@@ -1,11 +1,11 @@
 /**
- * What a token looks like: `tsr`, a letter for its kind, `_`, 30 random
- * characters of base62 (178 bits), and 6 that are the CRC-32 of all before
- * them, in base62 with the most significant digit first. 41 characters, one
- * word for a double click, found in leaked text by `TOKEN_PATTERN`.
+ * The token format: `tsr`, a letter for the kind, `_`, 30 random characters of
+ * base62 (178 bits), and a checksum of 6: the CRC-32 of everything before, in
+ * base62 with the most significant digit first. A token has 41 characters, is
+ * selected by a double click, and is found in leaked text by `TOKEN_PATTERN`.
  *
- * The checksum keeps typing errors, and whatever else begins like a token,
- * from the database. It keeps nobody out: anyone can compute it.
+ * The checksum keeps typing errors, and other text that begins like a token,
+ * from the database. It is not a protection: anyone can compute it.
  */
 import { crc32 } from "node:zlib";
 import { BASE62, randomBase62 } from "./random.ts";
@@ -13,7 +13,7 @@ import { BASE62, randomBase62 } from "./random.ts";
 /** Personal, organization, monitoring. */
 export type TokenLetter = "p" | "o" | "m";
 
-/** For secret scanners. What matches is a token if its checksum is right. */
+/** For secret scanners. A match is a token if its checksum is right. */
 export const TOKEN_PATTERN = /\btsr[pom]_[0-9A-Za-z]{36}\b/;
 
 const WHOLE = /^tsr([pom])_[0-9A-Za-z]{36}$/;
@@ -22,15 +22,15 @@ const CHECKSUM_LENGTH = 6;
 const HINT_LENGTH = 9;
 export const TOKEN_LENGTH = "tsrp_".length + RANDOM_LENGTH + CHECKSUM_LENGTH;
 
-/** Makes the value of a new token. */
+/** Creates the value of a new token. */
 export function createTokenValue(letter: TokenLetter): string {
   const body = `tsr${letter}_${randomBase62(RANDOM_LENGTH)}`;
   return body + checksum(body);
 }
 
 /**
- * The letter of a value and its hint, the beginning by which people tell
- * tokens apart, such as `tsro_4fQx`; undefined for what is no token.
+ * Parses a value into its letter and its hint, the prefix by which people tell
+ * tokens apart, such as `tsro_4fQx`; undefined when it is not a token.
  */
 export function parseTokenValue(
   text: string,

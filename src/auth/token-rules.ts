@@ -1,29 +1,36 @@
-/** What a token may be: the table of its fields. */
+/** Validation of a token's fields. */
 import { type FieldViolation, problem } from "../errors.ts";
 import type { TokenFields, TokenKind } from "../storage/accounts/tokens.ts";
 import { faultOfName } from "./names.ts";
 import { networkProblem } from "./networks.ts";
 import type { TokenLetter } from "./token-format.ts";
 
-const MAX_NAME = 100;
-const MAX_DESCRIPTION = 1_000;
-const MAX_DEPLOYMENTS = 1_000;
-const MAX_NETWORKS = 100;
+/** Name of a token. */
+const MAX_TOKEN_NAME_CHARACTERS = 100;
+/** Description of a token. */
+const MAX_TOKEN_DESCRIPTION_CHARACTERS = 1_000;
+/** Deployments that a token may be limited to. */
+const MAX_TOKEN_DEPLOYMENTS = 1_000;
+/** Networks that a token may be limited to. */
+const MAX_TOKEN_NETWORKS = 100;
 
-/** The last moment that a date of four digits can name. */
-const MAX_TIME_MS = Date.UTC(10_000, 0) - 1;
+/** Latest expiry of a token: the last moment that a date of four digits can name. */
+const MAX_TOKEN_EXPIRY_MS = 253_402_300_799_999;
 
 export interface TokenRules {
   readonly kind: TokenKind;
   readonly nowMs: number;
-  /** Of an update: the fields that it sets. A token may well have expired before it is renamed. */
+  /**
+   * The fields that an update sets. Only these are checked against the clock:
+   * an expired token may be renamed.
+   */
   readonly changed?: ReadonlySet<keyof TokenFields>;
 }
 
 /**
- * Checks what a token is to be, as a whole: for an update, with the fields
- * that stay. Throws REQUEST_INVALID with every rule that is broken, by the
- * names of the request's fields.
+ * Checks the complete fields of a token; for an update, including the fields
+ * that stay. Throws REQUEST_INVALID with every broken rule, by the request's
+ * field names.
  */
 export function checkTokenFields(fields: TokenFields, rules: TokenRules): void {
   const violations = [
@@ -51,12 +58,15 @@ export function tokenLetter(kind: TokenKind, access: TokenFields["access"]): Tok
 function nameViolations({ name, description }: TokenFields): FieldViolation[] {
   const violations: FieldViolation[] = [];
   const length = [...name].length;
-  if (name.trim() === "" || length > MAX_NAME) {
-    violations.push({ field: "name", description: `must have 1 to ${MAX_NAME} characters` });
+  if (name.trim() === "" || length > MAX_TOKEN_NAME_CHARACTERS) {
+    violations.push({
+      field: "name",
+      description: `must have 1 to ${MAX_TOKEN_NAME_CHARACTERS} characters`,
+    });
   } else if (/\p{Cc}/u.test(name)) {
     violations.push({ field: "name", description: "must have no control characters" });
   }
-  if ([...description].length > MAX_DESCRIPTION) {
+  if ([...description].length > MAX_TOKEN_DESCRIPTION_CHARACTERS) {
     violations.push({ field: "description", description: "must have at most 1,000 characters" });
   }
   return violations;
@@ -100,7 +110,7 @@ function deploymentViolations(fields: TokenFields): FieldViolation[] {
       },
     ];
   }
-  if (deployments.length > MAX_DEPLOYMENTS) {
+  if (deployments.length > MAX_TOKEN_DEPLOYMENTS) {
     return [{ field: "deployments", description: "must be at most 1,000 names" }];
   }
   return deployments.flatMap((name, index) => {
@@ -116,7 +126,7 @@ function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Fi
   const { expiresAtMs, notBeforeMs } = fields;
   const violations: FieldViolation[] = [];
   const isChanged = (field: keyof TokenFields): boolean => changed?.has(field) ?? true;
-  if (isChanged("expiresAtMs") && !(expiresAtMs > nowMs && expiresAtMs <= MAX_TIME_MS)) {
+  if (isChanged("expiresAtMs") && !(expiresAtMs > nowMs && expiresAtMs <= MAX_TOKEN_EXPIRY_MS)) {
     violations.push({ field: "expires_at", description: "must be in the future" });
   }
   if (
@@ -130,8 +140,10 @@ function timeViolations(fields: TokenFields, { nowMs, changed }: TokenRules): Fi
 }
 
 function networkViolations({ allowedNetworks }: TokenFields): FieldViolation[] {
-  if (allowedNetworks.length > MAX_NETWORKS) {
-    return [{ field: "allowed_networks", description: `must be at most ${MAX_NETWORKS} networks` }];
+  if (allowedNetworks.length > MAX_TOKEN_NETWORKS) {
+    return [
+      { field: "allowed_networks", description: `must be at most ${MAX_TOKEN_NETWORKS} networks` },
+    ];
   }
   return allowedNetworks.flatMap((network, index) => {
     const description = networkProblem(network);

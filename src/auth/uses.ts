@@ -1,14 +1,18 @@
+/** The write-behind recorder of token uses. */
 import type { Log } from "../log/log.ts";
 import type { Tokens } from "../storage/accounts/tokens.ts";
 
-/** Uses are written together this long after the first of them. */
-const WRITE_AFTER_MS = 5_000;
+/**
+ * Delay of the write-behind of token uses: uses are written together this long after the first
+ * of them.
+ */
+const TOKEN_USES_WRITE_DELAY_MS = 5_000;
 
-/** Tokens in one write. */
-const BATCH = 1_000;
+/** Token uses in one write. */
+const MAX_TOKEN_USES_PER_WRITE = 1_000;
 
-/** Tokens whose use waits to be written; of further ones the oldest is not written. */
-const MAX_PENDING = 20_000;
+/** Tokens whose use waits to be written; beyond these the oldest use is dropped. */
+const MAX_PENDING_TOKEN_USES = 20_000;
 
 export interface UseRecorderOptions {
   readonly accounts: Pick<Tokens, "recordUses">;
@@ -24,9 +28,10 @@ interface Use {
 }
 
 /**
- * When and from where each token was used last. Noted in memory, written in
- * batches: a call never waits for it. What was not written when a node is
- * killed, or while the database is away for long, is lost.
+ * Records when and from where each token was last used. Uses are buffered in
+ * memory and written in batches, so a call never waits for it. Uses that are
+ * not yet written are lost when the node is killed or the database is away for
+ * long.
  */
 export class UseRecorder implements AsyncDisposable {
   readonly #accounts: Pick<Tokens, "recordUses">;
@@ -37,13 +42,13 @@ export class UseRecorder implements AsyncDisposable {
   #underWay: Promise<void> = Promise.resolve();
   #ended = false;
 
-  constructor({ accounts, log, writeAfterMs = WRITE_AFTER_MS }: UseRecorderOptions) {
+  constructor({ accounts, log, writeAfterMs = TOKEN_USES_WRITE_DELAY_MS }: UseRecorderOptions) {
     this.#accounts = accounts;
     this.#log = log;
     this.#writeAfterMs = writeAfterMs;
   }
 
-  /** Notes a use. */
+  /** Records a use. */
   note(
     { tokenId, organizationId }: { readonly tokenId: string; readonly organizationId: string },
     timeMs: number,
@@ -56,14 +61,14 @@ export class UseRecorder implements AsyncDisposable {
       return;
     }
     this.#pending.set(tokenId, { tokenId, organizationId, timeMs, address });
-    if (this.#pending.size > MAX_PENDING) {
+    if (this.#pending.size > MAX_PENDING_TOKEN_USES) {
       const [oldest] = this.#pending.keys();
       this.#pending.delete(oldest ?? "");
     }
     this.#schedule();
   }
 
-  /** Writes what was noted; never throws. */
+  /** Writes the buffered uses. Never rejects. */
   flush(): Promise<void> {
     this.#underWay = this.#underWay.then(() => this.#write());
     return this.#underWay;
@@ -89,8 +94,8 @@ export class UseRecorder implements AsyncDisposable {
     this.#pending = new Map();
     try {
       while (uses.length > 0) {
-        await this.#accounts.recordUses({ uses: uses.slice(0, BATCH) });
-        uses.splice(0, BATCH);
+        await this.#accounts.recordUses({ uses: uses.slice(0, MAX_TOKEN_USES_PER_WRITE) });
+        uses.splice(0, MAX_TOKEN_USES_PER_WRITE);
       }
     } catch (err) {
       this.#log.warn({ err }, "the last uses of tokens could not be written yet");
@@ -98,10 +103,10 @@ export class UseRecorder implements AsyncDisposable {
     }
   }
 
-  /** Tries again later, with what was used since. */
+  /** Puts uses back after a failed write, without replacing newer ones. */
   #takeBack(uses: readonly Use[]): void {
     for (const use of uses) {
-      if (!this.#pending.has(use.tokenId) && this.#pending.size < MAX_PENDING) {
+      if (!this.#pending.has(use.tokenId) && this.#pending.size < MAX_PENDING_TOKEN_USES) {
         this.#pending.set(use.tokenId, use);
       }
     }

@@ -1,23 +1,23 @@
 /**
- * Tells who is calling on a platform: by an API token, else by the cookie of a
- * session, else nobody.
+ * The credential verifier of a platform: authenticates by API token, else by
+ * session cookie, else as anonymous.
  *
- * A token passes these gates, cheapest first:
+ * A token passes these checks, cheapest first:
  *
- *   1. Length, form and checksum: what cannot be a token asks nobody.
- *   2. What is remembered of it (lookups.ts). A call that comes this far with
- *      a good token is answered at once, without a promise.
- *   3. The limit of failures by address, before the database is asked. Only
- *      values of the right form that were asked for and not found count, so
- *      that a program with one stale token does not lock out its neighbours.
- *   4. One query.
+ * 1. Length, form and checksum, without any lookup.
+ * 2. The lookup cache (lookup-cache.ts). A hit returns synchronously, without a
+ *    promise.
+ * 3. The rate limit on failures per address, before the database. Only
+ *    well-formed values that the database did not find count, so that a program
+ *    with one stale token does not lock out its neighbours.
+ * 4. One query.
  *
- * Whatever depends on the time or on the caller is checked at every use:
- * expiry, start and networks. Whatever is wrong, the answer is the same.
+ * What depends on the time or the caller is checked at every use: expiry, start
+ * and networks. Every bad credential gets the same error.
  *
- * A bad token is refused, also where none is asked for: who sends one means
- * it. A bad session cookie counts as none: browsers send it of themselves, and
- * a person whose session has ended must be able to sign in again.
+ * A bad token is refused even where no token is required: a caller sends one on
+ * purpose. A bad session cookie counts as no cookie: browsers send it on their
+ * own, and a person whose session has ended must be able to sign in again.
  */
 import { hash, randomBytes } from "node:crypto";
 import { type Problem, problem, toProblem } from "../errors.ts";
@@ -36,15 +36,15 @@ import type { UseRecorder } from "./uses.ts";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** `Bearer`, a token, and some space between and after. */
-const MAX_HEADER = TOKEN_LENGTH + 32;
+/** `Authorization` header: `Bearer` and a token, with some white space. */
+const MAX_AUTHORIZATION_CHARACTERS = TOKEN_LENGTH + 32;
 
-/** Digests that are being replaced at once; more of them wait for their next use. */
-const MAX_REPLACING = 8;
+/** Token digests being replaced at a time; further ones wait for their next use. */
+const MAX_DIGEST_REPLACEMENTS = 8;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
 
-/** What came of a token. */
+/** The outcome of verifying a token. */
 export type Verification =
   | "valid"
   | "invalid"
@@ -60,12 +60,15 @@ export interface VerifierOptions {
   readonly uses: UseRecorder;
   readonly failures: FailureLimiter;
   readonly log: Log;
-  /** Sessions come in cookies for https only, however a request came: the public URL is one. Default false. */
+  /**
+   * The public URL is https, so only `Secure` session cookies count, however a
+   * request arrived. Default false.
+   */
   readonly secureCookies?: boolean;
-  /** Told of every token that was looked at. */
+  /** Called for every verified token. */
   readonly onVerified?: (verification: Verification) => void;
   readonly now?: () => number;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
 
@@ -76,7 +79,7 @@ export class Verifier implements AsyncDisposable {
   readonly #sessions: LookupCache<CachedSession>;
   readonly #unlisten: () => void;
   readonly #replacing = new Set<Promise<void>>();
-  /** Makes fingerprints worthless outside of this process. */
+  /** A salt that makes fingerprints worthless outside this process. */
   readonly #salt = randomBytes(16).toString("latin1");
 
   constructor(options: VerifierOptions) {
@@ -93,7 +96,7 @@ export class Verifier implements AsyncDisposable {
 
   /**
    * Errors: TOKEN_INVALID; RATE_LIMITED after too many failures from the
-   * address; STORAGE_UNAVAILABLE, and then nothing is known of the token.
+   * address; STORAGE_UNAVAILABLE when the token could not be checked.
    */
   readonly authenticate: Authenticate = ({ authorization, cookie, address, secure = false }) => {
     if (authorization !== undefined) {
@@ -103,7 +106,7 @@ export class Verifier implements AsyncDisposable {
     return value === undefined ? ANONYMOUS : this.#authenticateSession(value, address);
   };
 
-  /** Forgets what these changes concern. */
+  /** Drops cached credentials that these changes invalidate. */
   forget(changes: readonly Forgotten[]): void {
     if (changes.some(({ kind }) => kind === "keys" || kind === "everything")) {
       this.#reloadKeys();
@@ -118,7 +121,8 @@ export class Verifier implements AsyncDisposable {
   }
 
   #authenticateToken(authorization: string, address: string): Principal | Promise<Principal> {
-    const value = authorization.length <= MAX_HEADER && BEARER.exec(authorization)?.[1];
+    const value =
+      authorization.length <= MAX_AUTHORIZATION_CHARACTERS && BEARER.exec(authorization)?.[1];
     if (!value) {
       throw this.#refused("invalid");
     }
@@ -216,10 +220,10 @@ export class Verifier implements AsyncDisposable {
     return hash("sha256", this.#salt + value, "base64");
   }
 
-  /** Nobody waits for it; what fails is tried again when the token is looked up the next time. */
+  /** Runs in the background; a failure is retried at the token's next lookup. */
   #replaceDigest(digest: string, next: { readonly digest: string; readonly keyId: string }): void {
     const { accounts, log } = this.#options;
-    if (this.#replacing.size >= MAX_REPLACING) {
+    if (this.#replacing.size >= MAX_DIGEST_REPLACEMENTS) {
       return;
     }
     const replacing = accounts
@@ -238,7 +242,7 @@ export class Verifier implements AsyncDisposable {
   }
 }
 
-/** The one answer to every credential that is not good. */
+/** The one error for every bad credential. */
 function credentialInvalid(): Problem {
   return problem(
     "TOKEN_INVALID",

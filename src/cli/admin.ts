@@ -1,4 +1,7 @@
-/** `tessera admin`: what the operator of a platform does on its machine, on its data. */
+/**
+ * `tessera admin`: operator commands, which work on the platform's data
+ * directly on its machine.
+ */
 import { Command, Option } from "commander";
 import type {
   AdminCredentials,
@@ -13,11 +16,11 @@ import { plain } from "./plain.ts";
 import { addSettings } from "./settings.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
-/** What the commands need; the process edge brings it. */
+/** The dependencies of the commands, which `main.ts` provides. */
 export interface AdminActions {
   readonly settings: Settings;
   readConfig(flags: Flags): { config: DataConfig; secrets: DataSecrets };
-  /** Opens the platform's data, also while nodes run on it. */
+  /** Opens the platform's data; nodes may be running on it. */
   open(
     config: DataConfig,
     secrets: DataSecrets,
@@ -214,7 +217,7 @@ interface RotateFlags {
   readonly config?: string;
 }
 
-/** Keys of the environment, which are the answer: the rest of the way is said. */
+/** Prints keys for the environment to standard output, and the next steps to standard error. */
 function tellKeys(
   terminal: Terminal,
   { prepared, rotated }: { readonly prepared: string; readonly rotated: string },
@@ -230,7 +233,7 @@ function adminOf({ settings }: AdminActions, name: string, description: string):
   return addSettings(new Command(name).description(description), settings);
 }
 
-/** With `create`, the platform may not have started yet. */
+/** Opens the data. With `create`, the platform may not have started yet. */
 function open(
   { readConfig, open: openData }: AdminActions,
   flags: Flags,
@@ -247,7 +250,7 @@ function passwordStdin(): Option {
   );
 }
 
-/** Undefined where one is to be generated. */
+/** Asks for a password; undefined when one is to be generated. */
 async function choosePassword(
   terminal: Terminal,
   flags: PasswordFlags,
@@ -268,7 +271,7 @@ async function choosePassword(
   return password;
 }
 
-/** A generated password is an answer: it is shown this once. */
+/** Prints a generated password, which is shown only this once. */
 function tellPassword(terminal: Terminal, { generated }: AdminCredentials): void {
   if (generated !== undefined) {
     terminal.say("The password, shown this once:");

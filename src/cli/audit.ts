@@ -1,4 +1,4 @@
-/** `tessera audit`: what happened in an organization. */
+/** `tessera audit`: the audit log of an organization. */
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListAuditEventsResponseSchema } from "../client/index.ts";

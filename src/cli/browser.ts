@@ -1,20 +1,23 @@
-/** Opens a page in the person's browser. */
+/** Opens a page in the user's browser. */
 import { spawn } from "node:child_process";
 
-/** The system's program for it; the URL is its last argument, and no shell reads it. */
+/**
+ * The system's program that opens URLs. The URL is its last argument and passes
+ * through no shell.
+ */
 function opener(platform: NodeJS.Platform): readonly [string, ...string[]] {
   switch (platform) {
     case "darwin":
       return ["open"];
     case "win32":
-      // `start` is a word of the shell, which would read the URL's `&` as its own.
+      // `start` is a shell command, and the shell would interpret the URL's `&`.
       return ["rundll32", "url.dll,FileProtocolHandler"];
     default:
       return ["xdg-open"];
   }
 }
 
-/** Resolves with whether the program could be started; what becomes of it is not waited for. */
+/** Resolves with whether the program could be started, without waiting for it. */
 export function openBrowser(url: string): Promise<boolean> {
   const [program, ...args] = opener(process.platform);
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** `tessera build`: one file of a service, with everything that it needs. */
+/** `tessera build`: packs a service and its dependencies into one artifact file. */
 import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
@@ -8,7 +8,7 @@ import { fields, table } from "./output.ts";
 import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";
 
-/** What the command needs; the process edge brings it. */
+/** The dependencies of the command, which `main.ts` provides. */
 export interface BuildActions {
   readonly build: (path: string, options: BuildOptions) => Promise<BuiltArtifact>;
   readonly pack: (
@@ -16,7 +16,7 @@ export interface BuildActions {
     path: string,
     options: { readonly signal: AbortSignal },
   ) => Promise<void>;
-  /** The name of an artifact's file. */
+  /** Returns the file name of an artifact. */
   readonly fileNameOf: (name: string, digest: string) => string;
   readonly streams: Streams;
 }
@@ -65,7 +65,7 @@ export function buildCommand(actions: BuildActions): Command {
     .action((path: string, flags: BuildFlags) => run(path, flags, actions));
 }
 
-/** For options that may be given again. */
+/** Collects a repeatable option. */
 function repeated(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
 }
@@ -102,7 +102,7 @@ function environment(variables: readonly string[]): Record<string, string> {
     variables.map((variable) => {
       const [, name, value] = /^(\w+)=(.*)$/s.exec(variable) ?? [];
       if (name === undefined || value === undefined) {
-        // Not quoted: what stands here is often a secret.
+        // Not quoted, because it is often a secret.
         throw usageError("--env takes NAME=value", "such as --env MODEL=small");
       }
       return [name, value];

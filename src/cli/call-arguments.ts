@@ -1,10 +1,9 @@
 /**
- * Arguments of a call as people type them: an object of JSON (`{"a":1}`, in a
- * file `@args.json`, or `-` for standard input) and pairs. What stands later
- * goes before what stands earlier.
+ * Parses the arguments of a call: JSON objects (`{"a":1}`, a file `@args.json`,
+ * or `-` for standard input) and pairs. Later ones override earlier ones.
  *
- * The value of a pair is JSON where it reads as JSON, and text otherwise;
- * `key=@photo.png` sends a file, and a key given again makes a list.
+ * The value of a pair is JSON if it parses as JSON, and text otherwise;
+ * `key=@photo.png` sends a file, and a repeated key makes a list.
  */
 import { openAsBlob } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
@@ -14,7 +13,7 @@ import type { Streams } from "./terminal.ts";
 
 type Arguments = Record<string, unknown>;
 
-/** Follows the examples of commands that take arguments. */
+/** The help text after the examples of commands that take arguments. */
 export const ARGUMENTS_NOTE = `
 
 Arguments:
@@ -24,12 +23,13 @@ Arguments:
                      a number as text: code='"007"'
   image=@photo.png   a file; given again, a list of files`;
 
-/** As commander writes them. */
+/** The argument in commander's notation, with its description. */
 export const ARGUMENTS = ["[arguments...]", "JSON, @file, - or key=value (see below)"] as const;
 
+/** Arguments of a call that the command line reads from standard input. */
 const MAX_STDIN_BYTES = 64 * 1024 * 1024;
 
-/** Reads all of them; throws a usage error that names the one that is wrong. */
+/** Parses all arguments. Throws a usage error that names the invalid one. */
 export async function readArguments(
   given: readonly string[],
   stdin: Streams["stdin"],
@@ -75,12 +75,12 @@ async function readValue(text: string): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    // Not JSON: it is text.
+    // Not JSON, so it is text.
     return text;
   }
 }
 
-/** Read as it is sent. */
+/** Opens a file that is streamed when it is sent. */
 async function openFile(path: string): Promise<File> {
   const blob = await found(path, async () => {
     if (!(await stat(path)).isFile()) {

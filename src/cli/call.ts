@@ -1,4 +1,4 @@
-/** `tessera call`: calls an endpoint, and waits for a task. */
+/** `tessera call`: calls an endpoint; waits for the result if it is a task. */
 import type { Command } from "commander";
 import { createEndpoint, factsOf, fetchSchema } from "../client/index.ts";
 import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./call-arguments.ts";

@@ -1,4 +1,4 @@
-/** `tessera client`: clients made from what a deployment says of itself. */
+/** `tessera client`: generates typed clients from a deployment's schema. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { clientSource, fetchSchema } from "../client/index.ts";
@@ -33,7 +33,7 @@ function generateCommand(actions: CloudActions): Command {
       terminal.say(`Wrote ${file}`);
     },
   });
-  // What stands there is the URL, wherever it is said.
+  // The argument is the URL.
   command.hook("preAction", () => {
     const [url] = command.args;
     if (url !== undefined && command.getOptionValue("url") !== undefined) {

@@ -1,9 +1,9 @@
-/** `tessera cloud`: which platform the command line speaks to. */
+/** `tessera cloud`: logs in to a platform, shows the login, and logs out. */
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Command } from "commander";
 import { createTesseraClient } from "../client/index.ts";
-import { CALL_TIMEOUT_MS, type CloudActions, examplesText, group, option } from "./command.ts";
+import { CLI_CALL_TIMEOUT_MS, type CloudActions, examplesText, group, option } from "./command.ts";
 import {
   type Context,
   contextPath,
@@ -83,7 +83,7 @@ async function logOut(actions: CloudActions, { revoke }: LogoutFlags): Promise<v
   const environment = actions.readEnvironment();
   const terminal = new Terminal(actions.streams);
   const path = contextPath(environment);
-  // A broken file can still be forgotten, only not its token deleted.
+  // A broken file can still be removed, but its token cannot be deleted.
   const context = await readContext(path).catch((err: unknown) => {
     if (revoke === true) {
       throw err;
@@ -111,7 +111,7 @@ async function revokeToken(terminal: Terminal, { endpoint, apiToken }: Context):
   const client = createTesseraClient({
     url: endpoint,
     token: apiToken,
-    timeoutMs: CALL_TIMEOUT_MS,
+    timeoutMs: CLI_CALL_TIMEOUT_MS,
   });
   try {
     const { tokenId, tokenName } = await client.auth.getCurrentPrincipal({});

@@ -1,6 +1,6 @@
 /**
- * What the commands that speak to a platform have in common: where the token
- * comes from, `--organization`, `--output`, lists in pages, help.
+ * The framework of commands that call a platform: the token, `--organization`,
+ * `--output`, pagination and help.
  */
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -12,7 +12,7 @@ import { EXIT_CODES } from "./failure.ts";
 import { jsonText, type OutputFormat } from "./output.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
-/** What the commands need; the process edge brings it. */
+/** The dependencies of the commands, which `main.ts` provides. */
 export interface CloudActions {
   readEnvironment(): CloudEnvironment;
   readonly streams: Streams;
@@ -25,27 +25,30 @@ export interface Clock {
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** A call that takes longer has lost its server. */
-export const CALL_TIMEOUT_MS = 30_000;
+/**
+ * How long a call of the command line waits for its answer: one that takes longer has lost its
+ * server.
+ */
+export const CLI_CALL_TIMEOUT_MS = 30_000;
 
 export interface CallFlags {
   readonly output: OutputFormat;
   readonly organization?: string;
-  /** Of commands that a person can run before they have a token. */
+  /** For commands that work without a login. */
   readonly endpoint?: string;
 }
 
-/** One run of a command on a platform. */
+/** One run of a command against a platform. */
 export class CommandRun {
   readonly environment: CloudEnvironment;
   readonly context: Context;
-  /** False where only `--endpoint` says which platform: then a person has to sign in. */
+  /** False when only `--endpoint` names the platform: then a person has to sign in. */
   readonly loggedIn: boolean;
   readonly client: TesseraClient;
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly output: OutputFormat;
-  /** As `--organization` names it; empty for the token's own. */
+  /** The value of `--organization`; empty for the token's own organization. */
   readonly organization: string;
   #principal: Promise<Principal> | undefined;
 
@@ -56,7 +59,7 @@ export class CommandRun {
     this.client = createTesseraClient({
       url: context.endpoint,
       ...(this.loggedIn && { token: context.apiToken }),
-      timeoutMs: CALL_TIMEOUT_MS,
+      timeoutMs: CLI_CALL_TIMEOUT_MS,
     });
     this.terminal = new Terminal(actions.streams);
     this.clock = actions.clock;
@@ -72,18 +75,18 @@ export class CommandRun {
     return new CommandRun(actions, context, flags);
   }
 
-  /** Who the token stands for. */
+  /** Returns the principal of the token. */
   principal(): Promise<Principal> {
     this.#principal ??= this.client.auth.getCurrentPrincipal({});
     return this.#principal;
   }
 
-  /** The organization that is meant, by name. */
+  /** Returns the name of the command's organization. */
   async organizationName(): Promise<string> {
     return this.organization || (await this.principal()).organization;
   }
 
-  /** Writes the answer: the message as JSON, or what people read. */
+  /** Writes the answer: the message as JSON, or text for people. */
   show<Desc extends DescMessage>(
     desc: Desc,
     message: MessageShape<Desc>,
@@ -92,7 +95,7 @@ export class CommandRun {
     this.terminal.answer(this.output === "json" ? jsonText(desc, message) : text(message));
   }
 
-  /** Says that it is done, where nobody waits for JSON. */
+  /** Reports success, except in JSON output. */
   done(text: string): void {
     if (this.output === "table") {
       this.terminal.say(text);
@@ -102,16 +105,16 @@ export class CommandRun {
 
 export interface CommandOptions<Flags extends CallFlags> {
   readonly description: string;
-  /** Arguments as commander writes them: `<token>`, `[name]`, each with what it is. */
+  /** Arguments in commander's notation (`<token>`, `[name]`), with descriptions. */
   readonly arguments?: readonly (readonly [name: string, description: string])[];
-  /** The command's own options, each with what it is. */
+  /** The command's own options. */
   readonly options?: readonly Option[];
-  /** Lines of example, without the prompt. */
+  /** Example lines, without the prompt. */
   readonly examples: readonly string[];
   run(call: CommandRun, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
-/** Makes a command that speaks to the platform that is logged in to. */
+/** Creates a command that calls the platform of the login. */
 export function callCommand<Flags extends CallFlags>(
   name: string,
   actions: CloudActions,
@@ -139,7 +142,7 @@ export function callCommand<Flags extends CallFlags>(
     });
 }
 
-/** Makes a command that only has others below it. */
+/** Creates a command that only groups subcommands. */
 export function group(name: string, description: string, commands: readonly Command[]): Command {
   const command = new Command(name).description(description).addHelpText("after", EXIT_CODES);
   for (const below of commands) {
@@ -148,7 +151,7 @@ export function group(name: string, description: string, commands: readonly Comm
   return command;
 }
 
-/** The part of the help that shows how a command is used. */
+/** Formats the examples for a command's help. */
 export function examplesText(examples: readonly string[]): string {
   return `\nExamples:\n${examples.map((line) => `  $ ${line}`).join("\n")}`;
 }
@@ -157,7 +160,7 @@ export function option(flags: string, description: string): Option {
   return new Option(flags, description);
 }
 
-/** An option that may be given again. */
+/** Creates a repeatable option. */
 export function repeatable(flags: string, description: string): Option {
   return option(flags, `${description}; repeatable`).argParser(
     (value: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), value],
@@ -175,17 +178,19 @@ export interface ListFlags extends CallFlags {
   readonly pageToken?: string;
 }
 
-const MAX_LIMIT = 10_000;
-const MAX_PAGE = 1_000;
+/** Largest value of `--limit`. */
+const MAX_CLI_LIMIT = 10_000;
+/** Items that a command asks for in one page. */
+const MAX_CLI_PAGE_SIZE = 1_000;
 
-/** The options of every list that comes in pages. */
+/** The options of every paginated list. */
 export const LIST_OPTIONS: readonly Option[] = [
   option("--limit <count>", "how many to list at most")
     .default(100)
     .argParser((text: string) => {
       const count = Number(text);
-      if (!/^\d+$/.test(text) || count < 1 || count > MAX_LIMIT) {
-        throw new InvalidArgumentError(`Give a whole number from 1 to ${MAX_LIMIT}.`);
+      if (!/^\d+$/.test(text) || count < 1 || count > MAX_CLI_LIMIT) {
+        throw new InvalidArgumentError(`Give a whole number from 1 to ${MAX_CLI_LIMIT}.`);
       }
       return count;
     }),
@@ -197,7 +202,7 @@ export interface ListPage<Item> {
   readonly nextPageToken: string;
 }
 
-/** Reads pages until there are enough, or no more. */
+/** Reads pages until `limit` items or the last page. */
 export async function readPages<Item>(
   { limit, pageToken: first = "" }: Pick<ListFlags, "limit" | "pageToken">,
   read: (page: {
@@ -208,7 +213,7 @@ export async function readPages<Item>(
   const items: Item[] = [];
   let pageToken = first;
   do {
-    const pageSize = Math.min(limit - items.length, MAX_PAGE);
+    const pageSize = Math.min(limit - items.length, MAX_CLI_PAGE_SIZE);
     const page = await read({ pageSize, pageToken });
     items.push(...page.items);
     pageToken = page.nextPageToken;
@@ -216,7 +221,7 @@ export async function readPages<Item>(
   return { items, nextPageToken: pageToken };
 }
 
-/** Says that a list has more than it shows. */
+/** Says that the list has more items. */
 export function mentionMore(call: CommandRun, nextPageToken: string): void {
   if (nextPageToken !== "") {
     call.done("There are more: raise --limit.");

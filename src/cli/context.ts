@@ -1,12 +1,12 @@
 /**
- * Which platform the command line speaks to, and with which token: from
+ * The login context of the command line, a platform and a token: from
  * `SERVICE_CLOUD_API_KEY` and `SERVICE_CLOUD_API_ENDPOINT`, or else from the
  * file that `tessera cloud login` writes.
  *
- * The file holds a secret. It is written beside its place with mode 0600 and
- * renamed, so that it is never half there and never readable by others; one
- * that others can read is refused, because then they may have read it. What
- * it holds is never part of a message.
+ * The file holds a secret. It is written atomically (a temporary file with mode
+ * 0600, then a rename) and is never readable by others. A file that others can
+ * read is refused, because they may have read it. Messages never quote its
+ * content.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
@@ -15,22 +15,23 @@ import type { CloudEnvironment } from "../config/config.ts";
 import { isSendable, parseEndpoint, parseToken } from "./endpoint.ts";
 import { CliError, ExitCode } from "./failure.ts";
 
-/** A platform and a token for it. */
+/** A platform's URL and a token for it. */
 export interface Context {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly endpoint: string;
   readonly apiToken: string;
 }
 
-const MAX_FILE_BYTES = 64 * 1024;
+/** File of contexts and tokens that the command line keeps. */
+const MAX_CONTEXTS_FILE_BYTES = 64 * 1024;
 const NOT_LOGGED_IN = { exitCode: ExitCode.unauthenticated, hint: "log in: tessera cloud login" };
 
-/** Where the context is kept. */
+/** The path of the context file. */
 export function contextPath({ configFolder }: CloudEnvironment): string {
   return join(configFolder, "context.json");
 }
 
-/** The context that is in force; throws when there is none. */
+/** Returns the current context. Throws when nobody is logged in. */
 export async function currentContext(environment: CloudEnvironment): Promise<Context> {
   const context = environmentContext(environment) ?? (await readContext(contextPath(environment)));
   if (context === undefined) {
@@ -39,7 +40,7 @@ export async function currentContext(environment: CloudEnvironment): Promise<Con
   return context;
 }
 
-/** What the environment says; undefined when it says nothing. */
+/** Returns the context from the environment; undefined when it is not set there. */
 export function environmentContext(environment: CloudEnvironment): Context | undefined {
   const { apiKey, apiEndpoint } = environment;
   if (apiKey === undefined && apiEndpoint === undefined) {
@@ -60,7 +61,7 @@ export function environmentContext(environment: CloudEnvironment): Context | und
   };
 }
 
-/** Reads the file; undefined when there is none. */
+/** Reads the context file; undefined when it does not exist. */
 export async function readContext(path: string): Promise<Context | undefined> {
   let file: FileHandle;
   try {
@@ -80,7 +81,7 @@ export async function readContext(path: string): Promise<Context | undefined> {
 
 async function readPrivately(file: FileHandle, path: string): Promise<string> {
   const { mode, size, uid } = await file.stat();
-  // Windows has no modes; there, the folder is the person's own.
+  // Windows has no file modes; there, the folder belongs to the user.
   if (process.platform !== "win32") {
     if (process.getuid !== undefined && uid !== process.getuid() && process.getuid() !== 0) {
       throw new CliError(`${path} belongs to another user, so the login in it is not yours`, {
@@ -95,7 +96,7 @@ async function readPrivately(file: FileHandle, path: string): Promise<string> {
       });
     }
   }
-  if (size > MAX_FILE_BYTES) {
+  if (size > MAX_CONTEXTS_FILE_BYTES) {
     throw broken(path);
   }
   try {
@@ -110,7 +111,7 @@ function parseContext(path: string, text: string): Context {
   try {
     json = JSON.parse(text);
   } catch {
-    // The parser's message quotes the file.
+    // The parser's message would quote the file.
     throw broken(path);
   }
   const { endpoint, api_token: apiToken } = (json ?? {}) as Record<string, unknown>;
@@ -120,7 +121,7 @@ function parseContext(path: string, text: string): Context {
   return { endpoint: parseEndpoint(`the endpoint in ${path}`, endpoint), apiToken };
 }
 
-/** Writes the file, all or nothing. */
+/** Writes the context file atomically. */
 export async function writeContext(
   { configFolder }: CloudEnvironment,
   { endpoint, apiToken }: Context,
@@ -140,7 +141,7 @@ export async function writeContext(
     await rename(fresh, path);
   } catch (err) {
     await rm(fresh, { force: true }).catch(() => {
-      // The folder cannot be written to, which is what is told.
+      // The folder is not writable; the error below says so.
     });
     throw new CliError(`the login cannot be kept in ${path}: ${reason(err)}`, {
       hint: "make the folder writable for you, or set SERVICE_CLOUD_API_KEY and SERVICE_CLOUD_API_ENDPOINT instead",
@@ -149,7 +150,7 @@ export async function writeContext(
   }
 }
 
-/** Removes the file, whatever is in it; false when there was none. */
+/** Removes the context file, even a broken one; false when it did not exist. */
 export async function removeContext(path: string): Promise<boolean> {
   try {
     await rm(path);

@@ -1,13 +1,13 @@
-/** Lines with which an endpoint can be tried from a POSIX shell. */
+/** curl commands for endpoints, for a POSIX shell. */
 import type { EndpointManifest, JsonSchema } from "../protocol/manifest.ts";
 
-/** A value that fits a schema. */
+/** Returns an example value for a schema. */
 export type ExampleOf = (schema: JsonSchema) => unknown;
 
-/** A header for curl; the shell puts the token in. */
+/** A header option for curl; the shell expands the token. */
 export const CURL_AUTHORIZATION = ' -H "Authorization: Bearer $TESSERA_TOKEN"';
 
-/** Example arguments in the form that curl takes: JSON, or a form where there are files. */
+/** Example arguments as curl options: JSON, or a form if the endpoint takes files. */
 export function curlBody({ input, files }: EndpointManifest, exampleOf: ExampleOf): string {
   const values = Object.entries(exampleOf(input) as Record<string, unknown>);
   if (Object.keys(files).length === 0) {
@@ -30,7 +30,7 @@ function extension(contentType: string | undefined): string {
   return contentType?.split("/")[1]?.replace(/[^a-z0-9].*$/, "") || "bin";
 }
 
-/** For a POSIX shell. */
+/** Quotes text for a POSIX shell. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,7 +1,7 @@
-/** Addresses and tokens as people give them. */
+/** Parses platform URLs and tokens. */
 import { usageError } from "./failure.ts";
 
-/** Reads the address of a platform; a host alone is taken too. */
+/** Parses the URL of a platform; accepts a bare host. */
 export function parseEndpoint(name: string, text: string): string {
   const trimmed = text.trim();
   const local = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(trimmed);
@@ -20,7 +20,7 @@ export function parseEndpoint(name: string, text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Reads a token, which is not shown in the error. */
+/** Parses a token. Errors do not quote it. */
 export function parseToken(name: string, text: string): string {
   const trimmed = text.trim();
   if (!isSendable(trimmed)) {
@@ -31,7 +31,7 @@ export function parseToken(name: string, text: string): string {
   return trimmed;
 }
 
-/** What a header can carry. */
+/** Whether a header can carry the token. */
 export function isSendable(token: string): boolean {
   return /^[!-~]{1,1024}$/.test(token);
 }

@@ -1,7 +1,7 @@
 /**
- * How commands fail: one line that says what was wrong, one that says what to
- * do, and an exit code for scripts. What a server said is shown in its words;
- * what kept the server from saying anything is told apart here.
+ * Error reporting of commands: one line that says what was wrong, one that says
+ * what to do, and an exit code for scripts. Errors of a server are shown in its
+ * own words; failures to reach a server are classified here.
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -15,16 +15,16 @@ import {
 } from "../client/index.ts";
 import { plain } from "./plain.ts";
 
-/** The exit codes, which scripts may rely on. */
+/** Exit codes; scripts may rely on them. */
 export const ExitCode = {
   done: 0,
   failed: 1,
-  /** The command line is wrong; nothing was tried. */
+  /** The command line is invalid; nothing was tried. */
   usage: 2,
   /** Not logged in, or the token is not valid. */
   unauthenticated: 3,
   notFound: 4,
-  /** Ctrl-C, as shells count it. */
+  /** Ctrl-C, by the convention of shells. */
   interrupted: 130,
 } as const;
 
@@ -42,7 +42,7 @@ export interface CliErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A failure that the command itself found. */
+/** A failure that the command itself detected. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly exitCode: number;
@@ -55,7 +55,7 @@ export class CliError extends Error {
   }
 }
 
-/** The command line is wrong. */
+/** Creates the error for an invalid command line. */
 export function usageError(message: string, hint?: string): CliError {
   return new CliError(message, {
     exitCode: ExitCode.usage,
@@ -63,14 +63,14 @@ export function usageError(message: string, hint?: string): CliError {
   });
 }
 
-/** A failure as it is shown; without a message, there is nothing to say. */
+/** A failure for display; nothing is shown without a message. */
 export interface Failure {
   readonly message: string | undefined;
   readonly hint: string | undefined;
   readonly exitCode: number;
 }
 
-/** Makes a failure of whatever was thrown. */
+/** Converts any thrown value to a failure. */
 export function describeFailure(thrown: unknown): Failure {
   if (thrown instanceof CliError) {
     return { message: thrown.message, hint: thrown.hint, exitCode: thrown.exitCode };
@@ -82,7 +82,7 @@ export function describeFailure(thrown: unknown): Failure {
     return describeDeployment(thrown);
   }
   const { name, message } = thrown instanceof Error ? thrown : new Error(String(thrown));
-  // Ctrl-C: at a question (Inquirer's own error), or while the command waited.
+  // Ctrl-C at a prompt (Inquirer's own error), or while the command waited.
   if (name === "ExitPromptError" || name === "AbortError") {
     return { message: undefined, hint: undefined, exitCode: ExitCode.interrupted };
   }
@@ -90,8 +90,8 @@ export function describeFailure(thrown: unknown): Failure {
 }
 
 /**
- * Whether the same call may do better in a moment: the server went away, or is
- * busy, rather than refused. For calls to a server that has answered before.
+ * Whether an error is temporary: the server is unreachable or busy, but did not
+ * refuse the call. For calls to a server that has responded before.
  */
 export function isPassing(err: unknown): boolean {
   return (
@@ -143,7 +143,7 @@ function exitCodeOf(code: Code): number {
   }
 }
 
-/** What a client of a deployment threw; its message says what to do. */
+/** Converts an error of the deployment client, whose message says what to do. */
 function describeDeployment(err: DeploymentError): Failure {
   const { message, reason = "", retryAfterMs } = err;
   const wait =
@@ -186,7 +186,7 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
 };
 
-/** No answer, or one that no Tessera server gives. */
+/** Converts a failed connection, or a response that did not come from a Tessera server. */
 function describeTransport(err: ConnectError): Failure {
   const failed = (message: string, hint?: string): Failure => ({
     message,
@@ -232,7 +232,7 @@ function httpStatus({ rawMessage }: ConnectError): string {
   return status === undefined ? "" : ` (HTTP ${status})`;
 }
 
-/** The codes of an error and of everything that caused it. */
+/** Lists the codes of an error and of all its causes. */
 function systemCodes(err: unknown, depth = 0): string[] {
   if (!(err instanceof Error) || depth > 8) {
     return [];
@@ -243,7 +243,7 @@ function systemCodes(err: unknown, depth = 0): string[] {
   return [...own, ...[err.cause, ...each].flatMap((cause) => systemCodes(cause, depth + 1))];
 }
 
-/** Text that may quote the command line, without the tokens in it. */
+/** Redacts tokens in a text that may quote the command line. */
 export function withoutTokens(text: string): string {
   return text.replace(/\b(tsr[pom]_)[0-9A-Za-z]+/g, "$1…");
 }

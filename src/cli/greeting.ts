@@ -1,4 +1,4 @@
-/** What a server says when it has started: where everything is, and lines to try it with. */
+/** The start message of `tessera serve`: URLs, and commands to try. */
 import type { StartedService } from "../app/serve.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
@@ -6,7 +6,7 @@ import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl
 
 export interface GreetingOptions {
   readonly config: ServeConfig;
-  /** Present when callers have to bring a token; `toExport` when the user's shell has to be told. */
+  /** Present when calls require a token; `toExport` when the user's shell does not have it. */
   readonly token: { readonly toExport: string | undefined } | undefined;
   readonly exampleOf: ExampleOf;
 }
@@ -41,7 +41,7 @@ export function greeting(
   return `${lines.join("\n")}\n`;
 }
 
-/** The address of a database, as it may be shown. */
+/** Redacts the password in a database URL. */
 function withoutPassword(database: string): string {
   return database.replace(/^(\w+:\/\/)[^@/]*@/, "$1…@");
 }
@@ -50,7 +50,7 @@ function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Lines for the first api and the first task: call, submit, status, get. */
+/** Example commands for the first api and the first task: call, submit, status, get. */
 function examples(
   endpoints: readonly EndpointManifest[],
   { url, token, exampleOf }: Omit<GreetingOptions, "config"> & { readonly url: string },

@@ -1,4 +1,4 @@
-/** `tessera member invitations`: those that are open. */
+/** `tessera member invitations`: lists open invitations. */
 import type { Command } from "commander";
 import { ListInvitationsResponseSchema } from "../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, group } from "./command.ts";

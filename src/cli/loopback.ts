@@ -1,9 +1,9 @@
 /**
- * The end of a login in the browser: a server on 127.0.0.1 that waits for the
- * one redirect which brings the code (RFC 8252, section 7.3). The first
- * request for its path decides, whatever it brings; `state` tells whether it
- * belongs to this login. The browser is answered when the login is done, so
- * that the page says what became of it.
+ * The loopback redirect receiver of a browser login: a server on 127.0.0.1 that
+ * waits for the redirect with the code (RFC 8252, section 7.3). The first
+ * request for its path decides; `state` tells whether it belongs to this login.
+ * The response is sent when the login is done, so that the page shows its
+ * outcome.
  */
 import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -13,14 +13,14 @@ import { CliError } from "./failure.ts";
 
 const PATH = "/callback";
 
-/** What the redirect brought. */
+/** A received redirect. */
 export interface Redirected {
   readonly code: string;
-  /** Answers the browser. */
+  /** Responds to the browser. */
   answer(text: string): Promise<void>;
 }
 
-/** Waits for a redirect; listens until it is disposed of. */
+/** Waits for the redirect; listens until disposed. */
 export class Loopback implements AsyncDisposable {
   readonly #server: Server;
   readonly #state: string;
@@ -30,7 +30,7 @@ export class Loopback implements AsyncDisposable {
   private constructor(state: string) {
     this.#state = state;
     this.#server = createServer((req, res) => this.#receive(req, res));
-    // A rejection before anybody waits is not unhandled.
+    // Marks the rejection as handled even if nothing awaits it yet.
     this.#arrived.promise.catch(() => {});
   }
 
@@ -42,12 +42,15 @@ export class Loopback implements AsyncDisposable {
     return loopback;
   }
 
-  /** Where the browser is to be sent. */
+  /** The redirect URI of this login. */
   get redirectUri(): string {
     return `http://127.0.0.1:${this.#port}${PATH}`;
   }
 
-  /** Resolves when the redirect has come; rejects when it was refused, or with the signal. */
+  /**
+   * Resolves with the redirect; rejects when the login was refused, or with the
+   * signal's reason.
+   */
   async redirected(signal: AbortSignal): Promise<Redirected> {
     signal.throwIfAborted();
     const aborted = Promise.withResolvers<never>();
@@ -75,7 +78,8 @@ export class Loopback implements AsyncDisposable {
 
   #receive(req: IncomingMessage, res: ServerResponse): void {
     const url = new URL(req.url ?? "/", "http://127.0.0.1");
-    // A page that had its own name point here would send that name.
+    // Protects against DNS rebinding: a page whose name resolves to this address
+    // would send its own host.
     const isRedirect =
       req.method === "GET" &&
       url.pathname === PATH &&
@@ -113,7 +117,7 @@ export class Loopback implements AsyncDisposable {
   }
 }
 
-/** Answers with a page; resolves when it is sent, or nobody is there to read it. */
+/** Sends a page; resolves when it is sent or the connection has closed. */
 function respond(res: ServerResponse, status: number, text: string): Promise<void> {
   const page = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Tessera</title><p>${text}</p></html>\n`;
   return new Promise((resolve) => {

@@ -178,7 +178,7 @@ function leaveCommand(actions: CloudActions): Command {
   });
 }
 
-/** A login by a personal token of an organization ends with the membership. */
+/** Removes the stored login when its personal token has ended with the membership. */
 async function forgetEnded(call: CommandRun): Promise<void> {
   if (environmentContext(call.environment) === undefined) {
     await removeContext(contextPath(call.environment));
@@ -186,12 +186,12 @@ async function forgetEnded(call: CommandRun): Promise<void> {
   }
 }
 
-/** Whoever has more members names one by id. */
-const MAX_SEARCHED = 10_000;
+/** Members that a command searches for a name; in larger organizations a member is named by id. */
+const MAX_SEARCHED_MEMBERS = 10_000;
 
 async function findMember(call: CommandRun, text: string): Promise<Member> {
   const wanted = text.toLowerCase();
-  const { items } = await readMembers(call, { limit: MAX_SEARCHED });
+  const { items } = await readMembers(call, { limit: MAX_SEARCHED_MEMBERS });
   const found = items.find(
     ({ email, userId }) => email.toLowerCase() === wanted || userId === text,
   );

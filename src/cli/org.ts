@@ -1,4 +1,4 @@
-/** `tessera org`: organizations. */
+/** `tessera org`: manages organizations. */
 import type { Command } from "commander";
 import {
   ListOrganizationsResponseSchema,

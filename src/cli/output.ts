@@ -1,4 +1,4 @@
-/** Answers as people read them, and as programs do. */
+/** Output formats of answers: text for people, JSON for programs. */
 import {
   type DescMessage,
   type JsonObject,
@@ -12,9 +12,9 @@ import { plain } from "./plain.ts";
 export type OutputFormat = "json" | "table";
 
 /**
- * A message as the REST interface writes it: fields by their proto names,
- * enums in lower case without prefix. Fields that are empty stand in it too,
- * so that programs need not know what was left out.
+ * Formats a message as the REST interface does: proto field names, enums in
+ * lower case without prefix. Empty fields are included, so that programs need
+ * not know defaults.
  */
 export function jsonText<Desc extends DescMessage>(
   desc: Desc,
@@ -49,7 +49,7 @@ function spelled(desc: DescMessage, json: JsonValue): JsonValue {
   return result;
 }
 
-/** Columns under their titles, two spaces apart, without borders. */
+/** Formats a table: titled columns, two spaces apart, without borders. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map((cell) => plain(cell) || "-"))];
   const widths = titles.map((_, column) =>
@@ -61,7 +61,7 @@ export function table(titles: readonly string[], rows: readonly (readonly string
     .join("\n");
 }
 
-/** One thing, a field per line. Fields without a value are left out. */
+/** Formats one record, a field per line; fields without a value are left out. */
 export function fields(entries: readonly (readonly [string, string])[]): string {
   const shown = entries.filter(([, value]) => value !== "");
   const longest = Math.max(0, ...shown.map(([title]) => title.length));
@@ -73,7 +73,7 @@ function padded(text: string, to: number): string {
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-/** What terminals show in two cells: East Asian wide characters (UAX #11) and emoji. */
+/** Characters that terminals show in two cells: East Asian wide characters (UAX #11) and emoji. */
 const WIDE =
   /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
@@ -85,7 +85,7 @@ function width(text: string): number {
   return cells;
 }
 
-/** A moment, to the minute: `2027-01-31 08:30Z`. */
+/** Formats a time to the minute: `2027-01-31 08:30Z`. */
 export function moment(time: Timestamp | undefined): string {
   return time === undefined
     ? ""

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Text of others, such as a token's name, without what could steer a terminal. */
+/** Strips control characters and escape sequences from foreign text, such as a token's name. */
 export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/[\p{Cc}\p{Bidi_Control}]+/gu, " ");
 }

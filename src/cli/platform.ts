@@ -1,4 +1,4 @@
-/** Every command that speaks to a platform, or to a deployment. */
+/** The list of commands that call a platform or a deployment. */
 import type { Command } from "commander";
 import { auditCommand } from "./audit.ts";
 import { endpointCallCommand } from "./call.ts";

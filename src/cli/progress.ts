@@ -1,4 +1,4 @@
-/** Says how far a command is: on a terminal in one line that changes, otherwise in few lines. */
+/** Progress display: one changing line on a terminal, otherwise a few lines. */
 import { plain } from "./plain.ts";
 import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";
@@ -12,13 +12,13 @@ export class ProgressLine {
   readonly #quiet: boolean;
   #shown = "";
 
-  /** A quiet one says nothing: its reader is a program. */
+  /** `quiet` shows nothing, for output that programs read. */
   constructor(streams: Streams, { quiet }: { readonly quiet: boolean }) {
     this.#streams = streams;
     this.#quiet = quiet;
   }
 
-  /** Says what is done now, in the place of what was said before; once. */
+  /** Shows the current step in place of the previous one; repeats are ignored. */
   step(text: string): void {
     const line = plain(text);
     if (this.#quiet || line === this.#shown) {
@@ -27,14 +27,14 @@ export class ProgressLine {
     this.#write(line);
   }
 
-  /** Shows a bar, where there is a terminal to show it. */
+  /** Shows a progress bar on a terminal. */
   bar(progress: UploadProgress): void {
     if (!this.#quiet && this.#streams.interactive) {
       this.#write(barText(progress));
     }
   }
 
-  /** Ends the line, or removes it. */
+  /** Removes the line. */
   end(): void {
     if (this.#shown !== "" && this.#streams.interactive) {
       this.#streams.stderr.write("\r\u001b[2K");
@@ -45,7 +45,7 @@ export class ProgressLine {
   #write(text: string): void {
     const { stderr, interactive } = this.#streams;
     this.#shown = text;
-    // Cut, because a line that wraps cannot be taken back.
+    // Truncated, because a wrapped line cannot be erased.
     stderr.write(interactive ? `\r\u001b[2K${text.slice(0, LINE_CELLS)}` : `${text}\n`);
   }
 }

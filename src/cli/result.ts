@@ -1,6 +1,6 @@
 /**
- * Where results go: to `--output-file` as they come, or to standard output.
- * A file is written beside its place and renamed, so that it is never half there.
+ * Writes results, streamed to `--output-file` or to standard output. A file is
+ * written atomically (temporary file, then rename).
  */
 import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -23,7 +23,7 @@ export const OUTPUT_FILE = option(
   "write the result there (default: to standard output)",
 );
 
-/** Writes a result that is read as it arrives. */
+/** Writes a streamed result. */
 export async function writeResult(
   { terminal, signal }: Pick<DeploymentTarget, "terminal" | "signal">,
   result: OpenResult,
@@ -58,7 +58,7 @@ export async function writeResult(
   terminal.answer(onTerminal ? forPeople(text, result.type) : text);
 }
 
-/** JSON with space in it, and nothing that steers the terminal. */
+/** Formats text for people: indented JSON, without control characters. */
 function forPeople(text: string, type: string): string {
   const shown = type.startsWith("application/json")
     ? JSON.stringify(JSON.parse(text), null, 2)

@@ -1,41 +1,56 @@
-/** Waits until a revision serves, or cannot. */
+/** Waits for a roll-out: until a revision serves or has failed. */
 import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../client/index.ts";
 import type { CommandRun } from "./command.ts";
 import { CliError, isPassing } from "./failure.ts";
 import { plain } from "./plain.ts";
 
-/** Longer than a node waits for a service to start, with all its workers one after another. */
-const LIMIT_MS = 15 * 60_000;
-const POLL_MS = { first: 250, longest: 2_000 };
-/** So often in a row the platform may be out of reach: it may be updated just now. */
-const MAX_LOST = 15;
-/** A revision that serves may stay degraded: a node of several is not well, or a worker crashes. */
-const DEGRADED_MS = 30_000;
-const LOG_LINES = 20;
+/**
+ * How long `deploy` waits for a revision: longer than a node waits for a service to start,
+ * with all its workers one after another.
+ */
+const ROLLOUT_TIMEOUT_MS = 15 * 60_000;
+/**
+ * Interval at which `deploy` asks for the state of a roll-out: from the first it grows by half
+ * up to the longest.
+ */
+const ROLLOUT_POLL_INTERVAL_MS = { first: 250, longest: 2_000 };
+/** Polls of a roll-out in a row that may fail: the platform may be updated just now. */
+const MAX_FAILED_ROLLOUT_POLLS = 15;
+/**
+ * How long a revision that serves may stay degraded before `deploy` ends: one node of several
+ * is not well, or a worker crashes.
+ */
+const ROLLOUT_DEGRADED_MS = 30_000;
+/** Last lines of the log that `deploy` shows when a roll-out has failed. */
+const ROLLOUT_LOG_LINES = 20;
 
 export interface RolloutWaitOptions {
   readonly name: string;
-  /** The revision that is waited for. */
+  /** The revision to wait for. */
   readonly revision: number;
-  /** Called with each state, and why it is not better. */
+  /** Called with each state of the deployment. */
   readonly onState: (deployment: Deployment) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Resolves with the deployment when the revision serves, also degraded if it
- * stays so, or when the deployment is stopped. Throws with the reason when it
- * cannot serve.
+ * Resolves with the deployment when the revision serves (also when it stays
+ * degraded) or the deployment is stopped. Rejects with the reason when the
+ * revision cannot serve.
  */
 export async function waitForRollout(
   call: CommandRun,
   options: RolloutWaitOptions,
 ): Promise<Deployment> {
   const { name, revision, onState, signal } = options;
-  const endMs = call.clock.now() + LIMIT_MS;
+  const endMs = call.clock.now() + ROLLOUT_TIMEOUT_MS;
   let degradedMs: number | undefined;
   let lost = 0;
-  for (let pauseMs = POLL_MS.first; ; pauseMs = Math.min(pauseMs * 1.5, POLL_MS.longest)) {
+  for (
+    let pauseMs = ROLLOUT_POLL_INTERVAL_MS.first;
+    ;
+    pauseMs = Math.min(pauseMs * 1.5, ROLLOUT_POLL_INTERVAL_MS.longest)
+  ) {
     try {
       const deployment = await getDeployment(call, name, signal);
       lost = 0;
@@ -45,19 +60,19 @@ export async function waitForRollout(
       }
       const nowMs = call.clock.now();
       degradedMs = isDegraded(deployment, revision) ? (degradedMs ?? nowMs) : undefined;
-      if (degradedMs !== undefined && nowMs > degradedMs + DEGRADED_MS) {
+      if (degradedMs !== undefined && nowMs > degradedMs + ROLLOUT_DEGRADED_MS) {
         return deployment;
       }
       if (nowMs > endMs) {
         throw new CliError(
-          `revision ${revision} is not ready after ${LIMIT_MS / 60_000} minutes: ${plain(deployment.statusReason)}`,
+          `revision ${revision} is not ready after ${ROLLOUT_TIMEOUT_MS / 60_000} minutes: ${plain(deployment.statusReason)}`,
           { hint: `its roll-out goes on: tessera deployment get ${name}` },
         );
       }
     } catch (err) {
       signal.throwIfAborted();
       lost += 1;
-      if (!isPassing(err) || lost > MAX_LOST) {
+      if (!isPassing(err) || lost > MAX_FAILED_ROLLOUT_POLLS) {
         throw err;
       }
     }
@@ -115,7 +130,8 @@ async function failure(call: CommandRun, failed: Failed): Promise<CliError> {
     .split("\n")
     .map(plain)
     .filter((line) => line !== "");
-  // The reason of a node has what the worker wrote below it, unless there was nothing to tell it by.
+  // A node's reason usually includes the worker's output; otherwise the log is
+  // read.
   const lines = reason.length > 1 ? reason.slice(1) : await lastLines(call, failed);
   const still =
     serving > 0 && serving !== revision
@@ -129,17 +145,17 @@ async function failure(call: CommandRun, failed: Failed): Promise<CliError> {
   );
 }
 
-/** What the revision's workers wrote last; nothing where that cannot be read. */
+/** The last log lines of the revision's workers; empty when they cannot be read. */
 async function lastLines(call: CommandRun, { name, revision, signal }: Failed): Promise<string[]> {
   const { organization } = call;
   const lines: DeploymentLogLine[] = [];
   try {
-    const request = { organization, name, tail: LOG_LINES };
+    const request = { organization, name, tail: ROLLOUT_LOG_LINES };
     for await (const line of call.client.deployments.watchDeploymentLogs(request, { signal })) {
       lines.push(line);
     }
   } catch {
-    // The reason is known, and matters more.
+    // The reason is already known and matters more.
   }
   return lines
     .filter((line) => line.revision === revision && line.stream !== "node")

@@ -1,12 +1,12 @@
 import { stringify } from "yaml";
 
-/** What takes the place of a value where logs may keep what is written. */
+/** Stands for the value where logs may keep the output. */
 const PLACEHOLDER = "<token>";
 
 /**
- * What a Prometheus needs in its configuration to read an organization's
- * metrics: an entry of `scrape_configs`. Without `value`, a placeholder stands
- * for the token.
+ * Writes the entry of `scrape_configs` with which a Prometheus reads an
+ * organization's metrics. Without `value` it contains a placeholder for the
+ * token.
  */
 export function scrapeConfig(endpoint: string, value: string | undefined): string {
   const { protocol, host, pathname } = new URL(endpoint);

@@ -1,10 +1,11 @@
+/** `tessera serve`: serves one service on this machine. */
 import { Command } from "commander";
 import type { StartedService } from "../app/serve.ts";
 import type { ServeConfig, ServeFlags, ServeSecrets } from "../config/config.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 
-/** What the command needs; the process edge brings it. */
+/** The dependencies of the command, which `main.ts` provides. */
 export interface ServeActions {
   readConfig(path: string, flags: ServeFlags): { config: ServeConfig; secrets: ServeSecrets };
   serve(config: ServeConfig, secrets: ServeSecrets): Promise<StartedService>;
@@ -68,17 +69,20 @@ export function serveCommand(actions: ServeActions): Command {
     );
 }
 
-/** The token that the user's shell does not know: as it is on a terminal, but in no log. */
+/**
+ * The token to export, if the user's shell does not have it: in plain on a
+ * terminal, never in a log.
+ */
 function exported({ token }: ServeFlags): string | undefined {
   return token === undefined || process.stdout.isTTY ? token : "<the token>";
 }
 
-/** For options that may be given again. */
+/** Collects a repeatable option. */
 function repeated(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
 }
 
-/** Serves until a signal asks to stop; a second one ends the process at once. */
+/** Serves until a signal; a second one ends the process at once. */
 async function run(
   path: string,
   flags: ServeFlags,

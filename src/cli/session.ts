@@ -1,12 +1,11 @@
 /**
- * Some calls ask for a person rather than a token: they show a secret, or
- * change what the person is in an organization. For such a call the command
- * line signs the person in with their password, keeps the session in memory,
- * and signs them out again.
+ * Short-lived sessions for calls that require a person instead of a token: they
+ * show a secret, or change a person's role in an organization. The command line
+ * signs in with the password, keeps the session in memory, and signs out again.
  */
 import type { CallOptions } from "@connectrpc/connect";
 import { createTesseraClient, errorFacts, type TesseraClient } from "../client/index.ts";
-import { CALL_TIMEOUT_MS, type CallFlags, type CommandRun, option } from "./command.ts";
+import { type CallFlags, CLI_CALL_TIMEOUT_MS, type CommandRun, option } from "./command.ts";
 import { CliError, describeFailure, usageError } from "./failure.ts";
 
 export interface SessionFlags extends CallFlags {
@@ -20,25 +19,29 @@ export const SESSION_OPTIONS = [
   option("--password-stdin", "read the password from standard input"),
 ];
 
-/** Follows the description of a command that signs in. */
+/** Help text of commands that sign in. */
 export const SESSION_NOTE = "Asks for your password: a token is not enough for this.";
 
-/** The same for commands that sign in where the token has too little access. */
+/** Help text of commands that sign in only when the token lacks access. */
 export const ELEVATED_NOTE =
   "A token cannot give more access than its own: beyond that, this asks for your password.";
 
-/** As the server calls it, with and without TLS. */
+/** The server's cookie name, with and without TLS. */
 const COOKIE = /^(?:__Host-)?tessera_session=/;
 
-/** Signs in, runs the calls with the session, and signs out. */
+/** Signs in, runs calls with the session, and signs out. */
 export async function withSession<T>(
   call: CommandRun,
   flags: SessionFlags,
   run: (client: TesseraClient, options: CallOptions) => Promise<T>,
 ): Promise<T> {
   const { email, password } = await credentials(call, flags);
-  // Without the token: who sends two credentials leaves it open which one counts.
-  const client = createTesseraClient({ url: call.context.endpoint, timeoutMs: CALL_TIMEOUT_MS });
+  // Without the token: with two credentials it would be unclear which one
+  // counts.
+  const client = createTesseraClient({
+    url: call.context.endpoint,
+    timeoutMs: CLI_CALL_TIMEOUT_MS,
+  });
   let cookie: string | undefined;
   await client.auth.signIn(
     { email, password },
@@ -65,9 +68,8 @@ export async function withSession<T>(
 }
 
 /**
- * Runs a call with the login's token. Where that has too little access, it
- * runs again as the person, who may have more than their token. Without a
- * login it runs as the person at once.
+ * Runs a call with the login's token. If that lacks access, runs it again as
+ * the person, who may have more. Without a login it runs as the person at once.
  */
 export async function withTokenOrSession<T>(
   call: CommandRun,

@@ -1,8 +1,8 @@
-/** Options of the command line from a table of settings. */
+/** Derives command-line options from a table of settings. */
 import { type Command, Option } from "commander";
 import type { Settings } from "../config/config.ts";
 
-/** Adds an option for every setting that has a flag, and one for the file of settings. */
+/** Adds an option for every setting with a flag, and one for the settings file. */
 export function addSettings(command: Command, settings: Settings): Command {
   for (const { flag, variable, summary, shownDefault } of Object.values(settings)) {
     if (flag !== undefined) {

@@ -1,4 +1,4 @@
-/** A size for people. */
+/** Formats a size for people. */
 export function inUnits(bytes: number): string {
   if (bytes < 1024) {
     return `${bytes} B`;

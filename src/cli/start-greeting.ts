@@ -1,8 +1,9 @@
+/** The start message of `tessera start`. */
 import { join, resolve } from "node:path";
 import type { StartedPlatform } from "../app/start.ts";
 import { npx } from "./npx.ts";
 
-/** What a platform says when it has started: where everything is, and how to set it up. */
+/** The start message of a platform: where everything is, and how to set it up. */
 export function platformGreeting(platform: StartedPlatform): string {
   const { config, database, keys, setupCode, url, version } = platform;
   const methods = [
@@ -27,12 +28,13 @@ export function platformGreeting(platform: StartedPlatform): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Nothing where nobody is in front. */
+/** The line about proxies; empty without proxies. */
 function proxies(networks: readonly string[], hasSecret: boolean): string[] {
   const how = hasSecret ? "with TESSERA_PROXY_SECRET" : "not on this machine";
   return networks.length === 0 ? [] : [`  proxies    ${networks.join(", ")}, ${how}`];
 }
 
+/** The code stands behind `#`, so that browsers send it to no server. Each start without setup replaces it. */
 function setup(platform: StartedPlatform, code: string): string[] {
   return [
     "Nobody has set this platform up yet. Do it in a browser, with a link that works once:",
@@ -46,7 +48,7 @@ function setup(platform: StartedPlatform, code: string): string[] {
   ];
 }
 
-/** The options by which a command finds the same data from the same folder. */
+/** The options with which a command finds the same data from the same folder. */
 function where({ config: { dataFolder }, database }: StartedPlatform): string {
   const data = dataFolder === resolve(".tessera") ? "" : ` --data ${quoted(dataFolder)}`;
   if (database.includes("://")) {
@@ -56,7 +58,7 @@ function where({ config: { dataFolder }, database }: StartedPlatform): string {
   return isUsual ? data : `${data} --database ${quoted(database)}`;
 }
 
-/** For a POSIX shell, where it needs it. */
+/** Quotes text for a POSIX shell if necessary. */
 function quoted(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,3 +1,4 @@
+/** `tessera start`: runs a node of the platform. */
 import { Command } from "commander";
 import type { StartedPlatform } from "../app/start.ts";
 import type { Flags, Settings, StartConfig, StartSecrets } from "../config/config.ts";
@@ -6,7 +7,7 @@ import { platformGreeting } from "./start-greeting.ts";
 import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 import type { Streams } from "./terminal.ts";
 
-/** What the command needs; the process edge brings it. */
+/** The dependencies of the command, which `main.ts` provides. */
 export interface StartActions {
   readonly settings: Settings;
   readConfig(flags: Flags): { config: StartConfig; secrets: StartSecrets };
@@ -30,7 +31,7 @@ export function startCommand(actions: StartActions): Command {
   return addSettings(command, actions.settings).addHelpText("after", EXAMPLES);
 }
 
-/** Runs until a signal asks to stop; a second one ends the process at once. */
+/** Runs until a signal; a second one ends the process at once. */
 async function run(flags: Flags, { readConfig, start, streams }: StartActions): Promise<number> {
   const { config, secrets } = readConfig(flags);
   const signalled = stopSignal();

@@ -1,3 +1,5 @@
+/** Signal handling of commands that serve. */
+
 /** Resolves with the first SIGINT or SIGTERM; a second one ends the process at once. */
 export function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -15,13 +17,13 @@ export function stopSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Ends the process before what it was to serve is there: nobody has been promised anything yet. */
+/** Ends the process during start-up, when no client has been served yet. */
 export function stopBeforeReady(signal: NodeJS.Signals, what: string): never {
   process.stderr.write(`\n${signal}: stopped before ${what} was ready\n`);
   process.exit(0);
 }
 
-/** Says what happens from now on. */
+/** Says that the server drains and stops. */
 export function sayStopping(signal: NodeJS.Signals, drainMs: number): void {
   process.stderr.write(
     `\n${signal}: taking no more calls, letting those under way finish (at most ${drainMs / 1000} s); again stops at once\n`,

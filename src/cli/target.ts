@@ -1,14 +1,14 @@
 /**
- * Which deployment a command calls, and with which token: `--url` says its
- * own address; `--deployment` names one of the platform that is logged in to.
- * The login's token goes to that platform and the hosts below it, and
- * nowhere else; another one has to be given.
+ * The target of commands that call a deployment, and the token for it. `--url`
+ * gives the deployment's own URL; `--deployment` names one on the platform of
+ * the login. The login's token is sent only to that platform and the hosts
+ * below it; any other server needs its own token.
  */
 import { Command, type Option } from "commander";
 import { type ClientOptions, Connection, createTesseraClient } from "../client/index.ts";
 import {
-  CALL_TIMEOUT_MS,
   type CallFlags,
+  CLI_CALL_TIMEOUT_MS,
   type Clock,
   type CloudActions,
   examplesText,
@@ -28,7 +28,7 @@ import { Terminal } from "./terminal.ts";
 import { parseDuration } from "./times.ts";
 
 export interface TargetFlags extends Pick<CallFlags, "organization"> {
-  /** `json` for programs; anything else, or nothing, is for people. */
+  /** `json` for programs; otherwise for people. */
   readonly output?: string;
   readonly url?: string;
   readonly deployment?: string;
@@ -36,7 +36,7 @@ export interface TargetFlags extends Pick<CallFlags, "organization"> {
   readonly timeout?: string;
 }
 
-/** One run of a command on a deployment. */
+/** One run of a command against a deployment. */
 export interface DeploymentTarget {
   readonly connection: Connection;
   /** For the platform's RPCs about the same deployment. */
@@ -46,7 +46,7 @@ export interface DeploymentTarget {
   readonly output: OutputFormat;
   /** Ctrl-C. */
   readonly signal: AbortSignal;
-  /** `--timeout`, for what waits. */
+  /** `--timeout`, for commands that wait. */
   readonly timeoutMs: number | undefined;
 }
 
@@ -55,14 +55,17 @@ export interface TargetCommandOptions<Flags extends TargetFlags> {
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   readonly options?: readonly Option[];
   readonly examples: readonly string[];
-  /** Follows the examples. */
+  /** Help text after the examples. */
   readonly note?: string;
-  /** Whether `--output` is taken: for what is not the function's own. Default: true. */
+  /**
+   * Whether the command has `--output`; false when its output is the function's
+   * own. Default: true.
+   */
   readonly formats?: boolean;
   run(target: DeploymentTarget, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
-/** Makes a command that calls a deployment. */
+/** Creates a command that calls a deployment. */
 export function targetCommand<Flags extends TargetFlags>(
   name: string,
   actions: CloudActions,
@@ -155,11 +158,11 @@ async function clientOptions(actions: CloudActions, flags: TargetFlags): Promise
 }
 
 async function ownOrganization({ endpoint, apiToken }: Context): Promise<string> {
-  const options = { url: endpoint, token: apiToken, timeoutMs: CALL_TIMEOUT_MS };
+  const options = { url: endpoint, token: apiToken, timeoutMs: CLI_CALL_TIMEOUT_MS };
   return (await createTesseraClient(options).auth.getCurrentPrincipal({})).organization;
 }
 
-/** The platform's own host, or one below it, at the same port. */
+/** Whether a URL is on the platform's host or below it, on the same port. */
 function isBelow(url: string, endpoint: string): boolean {
   const [of, platform] = [new URL(url), new URL(endpoint)];
   return (
@@ -168,7 +171,7 @@ function isBelow(url: string, endpoint: string): boolean {
   );
 }
 
-/** Writes JSON, or what people read of it. */
+/** Writes JSON, or text for people. */
 export function show(
   { terminal, output }: Pick<DeploymentTarget, "terminal" | "output">,
   json: unknown,

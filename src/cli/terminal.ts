@@ -1,6 +1,6 @@
 /**
- * Where a command reads and writes. Answers go to `stdout`, so that programs
- * can read them; everything said to a person goes to `stderr`, questions too.
+ * The terminal of a command. Answers go to `stdout`, so that programs can read
+ * them; messages and prompts for people go to `stderr`.
  */
 import { CliError, ExitCode } from "./failure.ts";
 import { plain } from "./plain.ts";
@@ -10,9 +10,9 @@ export interface Streams {
   readonly stdin: NodeJS.ReadableStream;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Whether a person is there to answer. */
+  /** Whether a person can answer prompts. */
   readonly interactive: boolean;
-  /** Runs while the command listens for Ctrl-C itself; undoes that when it is disposed of. */
+  /** Makes the command handle Ctrl-C itself until disposed. */
   interruption(): Interruption;
 }
 
@@ -20,8 +20,8 @@ export interface Interruption extends Disposable {
   readonly signal: AbortSignal;
 }
 
-/** Longer than any secret. */
-const MAX_SECRET_BYTES = 4096;
+/** Secret read from the terminal or from standard input: longer than any secret. */
+const MAX_TYPED_SECRET_CHARACTERS = 4096;
 
 /** The streams of this process. */
 export function processStreams(): Streams {
@@ -44,14 +44,14 @@ export function processStreams(): Streams {
   };
 }
 
-/** Who reads the answer may have enough before its end, as `head` does. */
+/** Ignores a closed pipe: a reader such as `head` may stop early. */
 function ignoreEnd(err: NodeJS.ErrnoException): void {
   if (err.code !== "EPIPE") {
     throw err;
   }
 }
 
-/** What a command says and asks. */
+/** Messages and prompts of a command. */
 export class Terminal {
   readonly streams: Streams;
 
@@ -68,7 +68,7 @@ export class Terminal {
     this.streams.stdout.write(`${text}\n`);
   }
 
-  /** Tells the person something. */
+  /** Writes a message to the user. */
   say(text: string): void {
     this.streams.stderr.write(`${text}\n`);
   }
@@ -82,7 +82,7 @@ export class Terminal {
     return text.trim();
   }
 
-  /** Asks for what must not be seen. */
+  /** Prompts without echo. */
   async askSecret(message: string): Promise<string> {
     const { password } = await prompts();
     return await password({ message, mask: "*", toggleMask: false }, this.#context());
@@ -101,7 +101,7 @@ export class Terminal {
     return await select({ message, choices }, this.#context());
   }
 
-  /** Refuses what cannot be undone unless a person, or `--yes`, says so. */
+  /** Requires confirmation, by prompt or `--yes`, for an action that cannot be undone. */
   async insist(message: string, yes: boolean | undefined): Promise<void> {
     if (yes === true) {
       return;
@@ -116,7 +116,7 @@ export class Terminal {
     }
   }
 
-  /** The first line of standard input, without its end; at a terminal, it is asked for unseen. */
+  /** Reads a secret: the first line of standard input, or a prompt without echo on a terminal. */
   async readSecret(message: string): Promise<string> {
     if (this.interactive) {
       return await this.askSecret(message);
@@ -124,7 +124,7 @@ export class Terminal {
     let text = "";
     for await (const chunk of this.streams.stdin) {
       text += chunk.toString();
-      if (text.length > MAX_SECRET_BYTES || text.includes("\n")) {
+      if (text.length > MAX_TYPED_SECRET_CHARACTERS || text.includes("\n")) {
         break;
       }
     }
@@ -136,7 +136,7 @@ export class Terminal {
   }
 }
 
-/** Loaded when somebody is asked: most runs ask nothing. */
+/** Loaded on demand: most runs have no prompt. */
 function prompts() {
   return import("@inquirer/prompts");
 }

@@ -1,4 +1,4 @@
-/** Times as people type them. */
+/** Parses durations and times that users type. */
 import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { usageError } from "./failure.ts";
 
@@ -10,7 +10,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** A whole number with a unit from seconds to weeks, such as `90d`; in milliseconds. */
+/** Parses a whole number with a unit from seconds to weeks, such as `90d`, into milliseconds. */
 export function parseDuration(option: string, text: string): number {
   const [, count, unit = ""] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   const unitMs = UNIT_MS[unit];
@@ -22,16 +22,22 @@ export function parseDuration(option: string, text: string): number {
   return Number(count) * unitMs;
 }
 
-/** The same for a call. */
+/** Converts milliseconds to a protobuf duration. */
 export function toDuration(ms: number): Pick<Duration, "seconds" | "nanos"> {
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
-/** RFC 3339 without a zone has no meaning that both ends agree on; seconds may be left out. */
+/**
+ * RFC 3339 with optional seconds. A zone is required: without one, both ends
+ * might read a different time.
+ */
 const MOMENT =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2}))?$/i;
 
-/** A moment: so long from now (`90d`), a day (its start, UTC), or day and time with zone. */
+/**
+ * Parses a time: an offset from now (`90d`), a day (its start in UTC), or day
+ * and time with a zone.
+ */
 export function parseMoment(option: string, text: string, nowMs: number): Timestamp {
   if (/^\d+[a-z]+$/i.test(text)) {
     return timestampFromMs(nowMs + parseDuration(option, text));
@@ -46,7 +52,7 @@ export function parseMoment(option: string, text: string, nowMs: number): Timest
   return timestampFromMs(ms);
 }
 
-/** Dates roll over: to JavaScript, February 30 is March 2. */
+/** Checks that the day exists: JavaScript turns February 30 into March 2. */
 function isDay(day: string): boolean {
   const ms = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);

@@ -1,27 +1,31 @@
 /**
- * Brings the files of an artifact to the platform: those that it does not have
- * yet, a few at a time. What has arrived is kept for an hour, so an upload
- * that was broken off goes on where it was, by doing the same again.
+ * Uploads the files of an artifact that the platform does not have, a few at a
+ * time. The platform keeps uploaded files for an hour, so a repeated upload
+ * resumes where an interrupted one stopped.
  */
 import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
 import { errorFacts, type TesseraClient } from "../client/index.ts";
 import { CliError, isPassing } from "./failure.ts";
 
-/** What the platform takes in one message. */
-const CHUNK_BYTES = 256 * 1024;
-/** Small files cost a round trip each, which others go on during. */
-const AT_A_TIME = 6;
-/** Nothing moves for so long: the connection is lost. */
-const STALL_MS = 60_000;
-/** A file is begun again so often before the upload is given up. */
-const ATTEMPTS = 3;
-const PAUSE_MS = 1_000;
+/** Chunk of a file's upload: what the platform takes in one message. */
+const UPLOAD_CHUNK_BYTES = 256 * 1024;
+/** Files uploaded at a time: small ones cost a round trip each, and others go on meanwhile. */
+const MAX_PARALLEL_UPLOADS = 6;
+/** How long an upload may stand still before its connection counts as lost. */
+const UPLOAD_STALL_TIMEOUT_MS = 60_000;
+/** Attempts at one file before the upload is given up. */
+const MAX_UPLOAD_ATTEMPTS = 3;
+/**
+ * Pause before an upload's next attempt, times the number of attempts, where the server names
+ * none.
+ */
+const UPLOAD_RETRY_PAUSE_MS = 1_000;
 
-/** How far an upload is. */
+/** The progress of an upload. */
 export interface UploadProgress {
   readonly files: number;
   readonly totalFiles: number;
-  /** Of what has to be uploaded. */
+  /** Uploaded bytes, of `totalBytes`. */
   readonly bytes: number;
   readonly totalBytes: number;
 }
@@ -30,14 +34,14 @@ export interface UploadOptions {
   readonly client: TesseraClient;
   readonly organization: string;
   readonly index: ArtifactIndex;
-  /** The content of one file. */
+  /** Opens the content of one file. */
   open(file: IndexedFile): AsyncIterable<Uint8Array>;
   readonly onProgress: (progress: UploadProgress) => void;
   wait(ms: number, signal: AbortSignal): Promise<void>;
   readonly signal: AbortSignal;
 }
 
-/** Uploads what is missing; resolves with what that was. */
+/** Uploads missing files; resolves with their totals. */
 export async function uploadMissing(options: UploadOptions): Promise<UploadProgress> {
   const missing = await findMissing(options);
   const total = {
@@ -61,9 +65,9 @@ export async function uploadMissing(options: UploadOptions): Promise<UploadProgr
       report();
     }
   };
-  const uploads = Array.from({ length: AT_A_TIME }, () =>
+  const uploads = Array.from({ length: MAX_PARALLEL_UPLOADS }, () =>
     uploadInTurn().catch((err) => {
-      // The others end too; what they say about it is no news.
+      // The other uploads end too; their errors are only consequences.
       failed.abort(err);
       throw err;
     }),
@@ -76,7 +80,7 @@ export async function uploadMissing(options: UploadOptions): Promise<UploadProgr
   return { files, bytes, ...total };
 }
 
-/** Each content once: the same one may lie at many places. */
+/** Finds the missing files; each content counts once, even when it is at several paths. */
 async function findMissing({
   client,
   organization,
@@ -93,7 +97,7 @@ async function findMissing({
 
 type FileOptions = UploadOptions & { readonly onBytes: (count: number) => void };
 
-/** Begins again when the connection broke, not when the platform refused. */
+/** Retries after a broken connection, but not after a refusal. */
 async function uploadPatiently(file: IndexedFile, options: FileOptions): Promise<void> {
   const { onBytes, wait, signal } = options;
   for (let attempt = 1; ; attempt += 1) {
@@ -112,16 +116,16 @@ async function uploadPatiently(file: IndexedFile, options: FileOptions): Promise
       if (err instanceof LocalFault) {
         throw err.cause;
       }
-      if (!isPassing(err) || attempt === ATTEMPTS) {
+      if (!isPassing(err) || attempt === MAX_UPLOAD_ATTEMPTS) {
         throw err;
       }
       onBytes(-sent);
-      await wait(errorFacts(err).retryAfterMs ?? PAUSE_MS * attempt, signal);
+      await wait(errorFacts(err).retryAfterMs ?? UPLOAD_RETRY_PAUSE_MS * attempt, signal);
     }
   }
 }
 
-/** The file on this side could not be read, or has changed. */
+/** The local file could not be read, or has changed. */
 class LocalFault extends Error {}
 
 async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void> {
@@ -131,7 +135,7 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
   let timer: NodeJS.Timeout | undefined;
   const moved = (): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => stalled.abort(), STALL_MS);
+    timer = setTimeout(() => stalled.abort(), UPLOAD_STALL_TIMEOUT_MS);
   };
   let fault: LocalFault | undefined;
   async function* messages() {
@@ -140,7 +144,8 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
       organization,
       part: { case: "header" as const, value: { sha256, sizeBytes: BigInt(size) } },
     };
-    // By hand, because what the connection throws into this generator is no fault of the file.
+    // Iterates by hand: an error that the connection throws into this generator is
+    // not the file's.
     const content = open(file)[Symbol.asyncIterator]();
     try {
       for (;;) {
@@ -151,8 +156,8 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
         if (done === true) {
           return;
         }
-        for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-          const value = bytes.slice(at, at + CHUNK_BYTES);
+        for (let at = 0; at < bytes.length; at += UPLOAD_CHUNK_BYTES) {
+          const value = bytes.slice(at, at + UPLOAD_CHUNK_BYTES);
           yield { part: { case: "chunk" as const, value } };
           moved();
           onBytes(value.length);
@@ -164,12 +169,12 @@ async function uploadFile(file: IndexedFile, options: FileOptions): Promise<void
   }
   const signal = AbortSignal.any([options.signal, stalled.signal]);
   try {
-    // Without the time limit of other calls: files may be large, and only have to move on.
+    // No timeout: files may be large, and only need to make progress.
     await client.deployments.uploadFile(messages(), { signal, timeoutMs: 0 });
   } catch (err) {
     if (stalled.signal.aborted) {
       throw new CliError(
-        `the upload does not move on: nothing was taken for ${STALL_MS / 1000} s`,
+        `the upload does not move on: nothing was taken for ${UPLOAD_STALL_TIMEOUT_MS / 1000} s`,
         { hint: "deploy again: what has arrived is kept for an hour", cause: err },
       );
     }

@@ -1,20 +1,24 @@
-/** Shows how far a task is while a command waits for it. */
+/** Shows a task's progress while a command waits for it. */
 import type { Progress, RemoteTask } from "../client/index.ts";
 import { ProgressLine } from "./progress.ts";
 import type { DeploymentTarget } from "./target.ts";
 
 const BAR_CELLS = 24;
-/** Where there is no terminal, every line stays. */
-const LINE_PAUSE_MS = 1_000;
+/** Least time between two lines of progress where there is no terminal and every line stays. */
+const PROGRESS_LINE_INTERVAL_MS = 1_000;
 
-/** Waits for the end; rejects as `RemoteTask.wait` does. */
+/** Waits until the task has ended; rejects as `RemoteTask.wait` does. */
 export async function waitFor(target: DeploymentTarget, task: RemoteTask): Promise<void> {
   const { terminal, clock, signal, timeoutMs, output } = target;
   const line = new ProgressLine(terminal.streams, { quiet: output === "json" });
   let saidMs = Number.NEGATIVE_INFINITY;
   const onProgress = (progress: Progress): void => {
     const nowMs = clock.now();
-    if (terminal.interactive || progress.fraction === 1 || nowMs - saidMs >= LINE_PAUSE_MS) {
+    if (
+      terminal.interactive ||
+      progress.fraction === 1 ||
+      nowMs - saidMs >= PROGRESS_LINE_INTERVAL_MS
+    ) {
       saidMs = nowMs;
       line.step(terminal.interactive ? barText(progress) : lineText(progress));
     }

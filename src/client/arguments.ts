@@ -1,19 +1,19 @@
 /**
- * Arguments as a body: JSON, or multipart where there is a file among them.
- * Files are sent as they are read, and can be read again for a second attempt.
+ * Encodes arguments as a request body: JSON, or multipart when they contain a
+ * file. Files are streamed and can be read again for a retry.
  */
 
-/** What stands for a file; without a name it is sent as `file`. */
+/** A file argument. Without a name it is sent as `file`. */
 export type FileLike = Blob | Uint8Array | ArrayBuffer;
 
 /** A body that can be sent more than once. */
 export interface Body {
-  /** Absent where `fetch` says it itself. */
+  /** Absent where `fetch` sets it itself. */
   readonly contentType?: string;
   make(): RequestInit["body"];
 }
 
-/** Throws a `TypeError` on arguments that cannot be sent. */
+/** Encodes arguments as a body. Throws a `TypeError` for arguments that cannot be sent. */
 export function bodyOf(args: unknown): Body {
   const values = args ?? {};
   if (typeof values !== "object" || Array.isArray(values) || isFile(values)) {
@@ -29,7 +29,7 @@ export function bodyOf(args: unknown): Body {
     make() {
       const form = new FormData();
       for (const [name, value] of parts) {
-        // A Blob gets a name, because a part without one is no file.
+        // A Blob gets a name, because a part without one is not a file.
         typeof value === "string"
           ? form.append(name, value)
           : form.append(name, value, nameOf(value));

@@ -1,14 +1,20 @@
-/** What it means that no answer came, as far as that can be known. */
+/**
+ * Classifies requests without a response: never connected, connection lost, or
+ * blocked by the browser.
+ */
 import { ConnectionLostError, type DeploymentError, UnreachableError } from "./errors.ts";
 
-/** What Node's fetch names as cause where no connection came about. */
+/** Error codes in the cause of Node's fetch when no connection was made. */
 const NOT_CONNECTED = new Set([
   ...["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"],
   ...["UND_ERR_CONNECT_TIMEOUT", "ERR_SSL_WRONG_VERSION_NUMBER", "CERT_HAS_EXPIRED"],
   ...["DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "ERR_TLS_CERT_ALTNAME_INVALID"],
   ...["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "ERR_SSL_PACKET_LENGTH_TOO_LONG"],
 ]);
-/** What a request without an answer means; a browser does not say whether it was sent. */
+/**
+ * Returns the error for a request without a response. A browser does not say
+ * whether it was sent.
+ */
 export function broken(url: string, err: unknown): DeploymentError {
   const code = codesOf(err).find((one) => NOT_CONNECTED.has(one)) ?? blockedPort(err);
   if (code !== undefined) {
@@ -20,7 +26,10 @@ export function broken(url: string, err: unknown): DeploymentError {
   return connectionLost(err, foreignPage(url));
 }
 
-/** In a page of another origin a browser does not say why it keeps an answer back. */
+/**
+ * A hint about CORS for pages of another origin: a browser does not say why it
+ * withholds a response.
+ */
 function foreignPage(url: string): string {
   const { location } = globalThis as { readonly location?: { readonly origin?: string } };
   const origin = location?.origin;
@@ -29,13 +38,13 @@ function foreignPage(url: string): string {
     : `; or the server at ${url} does not let pages of ${origin} call it, which its setting --cors does`;
 }
 
-/** `fetch` connects to no port of a list (https://fetch.spec.whatwg.org/#bad-port). */
+/** `fetch` refuses to connect to certain ports (https://fetch.spec.whatwg.org/#bad-port). */
 function blockedPort(err: unknown): string | undefined {
   const { cause } = err as { readonly cause?: { readonly message?: unknown } };
   return cause?.message === "bad port" ? "a port that fetch does not connect to" : undefined;
 }
 
-/** The end of a connection that had begun. */
+/** Returns the error for a connection that broke after it was made. */
 export function connectionLost(cause: unknown, perhaps = ""): ConnectionLostError {
   return new ConnectionLostError(
     `the connection broke before the whole answer was there: what was asked may have been done all the same, so look before doing it again${perhaps}`,
@@ -50,9 +59,9 @@ export interface Route {
 }
 
 /**
- * Names below `localhost` are this machine (RFC 6761, 6.3). Browsers know that;
- * Node asks the system, which may not. Then the deployment, which the host
- * names by its first two labels, is named by the header instead.
+ * Resolves a name below `localhost` to this machine (RFC 6761, 6.3). Browsers
+ * do that; Node asks the system, which may not. The host's first two labels
+ * name the deployment, so the request then names it in the header instead.
  */
 export function loopbackRoute(url: string, err: unknown): Route | undefined {
   const { protocol, hostname, port, pathname } = new URL(url);
@@ -65,7 +74,7 @@ export function loopbackRoute(url: string, err: unknown): Route | undefined {
   return { url: `http://localhost:${port || 80}${path}`, deployment: `${organization}/${app}` };
 }
 
-/** The codes of an error and of everything that caused it. */
+/** Lists the codes of an error and of all its causes. */
 export function codesOf(err: unknown, depth = 0): string[] {
   if (!(err instanceof Error) || depth > 8) {
     return [];

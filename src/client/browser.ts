@@ -1,7 +1,7 @@
 /**
- * `tessera/client` in a browser: bundlers take it by the condition `browser` of
- * the package. The client of a deployment is the same as in Node; that of the
- * platform goes by `fetch`, and therefore cannot stream towards the server.
+ * `tessera-platform/client` for browsers; bundlers select it by the package's
+ * `browser` condition. The deployment client is the same as in Node. The
+ * platform client uses `fetch` and therefore cannot stream to the server.
  */
 import type { UniversalClientRequest, UniversalClientResponse } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
@@ -15,7 +15,10 @@ import {
 export * from "./deployment.ts";
 export * from "./platform.ts";
 
-/** Connects to a server. Errors of calls are `ConnectError`s with a reason of the catalogue. */
+/**
+ * Creates a client of the platform. Calls reject with a `ConnectError`;
+ * `errorFacts` reads its reason.
+ */
 export function createTesseraClient(options: TesseraClientOptions): TesseraClient {
   const { url, token, timeoutMs } = options;
   return platformClient(
@@ -34,10 +37,10 @@ export function createTesseraClient(options: TesseraClientOptions): TesseraClien
   );
 }
 
-/** What Connect can frame. */
+/** Message to or from the platform: what Connect can frame. */
 const MAX_MESSAGE_BYTES = 0xffffffff;
 
-/** Browsers send no stream over HTTP/1.1, so a request is whole before it goes. */
+/** Browsers do not stream requests over HTTP/1.1, so the body is buffered first. */
 async function send(req: UniversalClientRequest): Promise<UniversalClientResponse> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for await (const chunk of req.body ?? []) {
@@ -64,7 +67,7 @@ async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array, void, u
       yield next.value;
     }
   } finally {
-    // Of a stream that is broken already there is nothing more to hear.
+    // The stream may be broken already; that is not a second error.
     await reader?.cancel().catch(() => {});
   }
 }

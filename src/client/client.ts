@@ -1,7 +1,7 @@
 /**
  * The client of a deployment: its endpoints are members.
  *
- *     import { createClient } from "tessera/client";
+ *     import { createClient } from "tessera-platform/client";
  *     import type service from "./service.ts";
  *
  *     const client = createClient<typeof service>({ url: "http://localhost:3000" });
@@ -12,15 +12,21 @@ import { createEndpoint, type EndpointFacts } from "./endpoint.ts";
 import type { AnyService, DeploymentClient } from "./typing.ts";
 
 export interface DeploymentClientOptions extends ClientOptions {
-  /** What a generated client knows of the endpoints; without it, their answers tell. */
+  /** Facts about the endpoints, from a generated client. Default: the responses tell. */
   readonly endpoints?: Readonly<Record<string, EndpointFacts>>;
 }
 
 const ENDPOINT_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
-/** Asked of any object by the language itself, and no endpoint; `createEndpoint` takes every name. */
+/**
+ * Properties that the language itself reads from any object. They are not
+ * endpoints; any other name is.
+ */
 const OF_OBJECTS = new Set(["then", "toJSON", "constructor"]);
 
-/** Connects to nothing yet: calls do. Throws a `TypeError` on options that make no sense. */
+/**
+ * Creates a client of a deployment. Only calls open connections. Throws a
+ * `TypeError` for invalid options.
+ */
 export function createClient<Service = AnyService>(
   options: DeploymentClientOptions,
 ): DeploymentClient<Service> {

@@ -1,4 +1,7 @@
-/** One deployment over HTTP: requests and their time. `repeat.ts` says which are sent again. */
+/**
+ * The HTTP connection to one deployment: requests, their timeout and their
+ * retries (`repeat.ts`).
+ */
 import { broken, connectionLost, loopbackRoute, type Route } from "./breakage.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import { TimeoutError } from "./errors.ts";
@@ -7,66 +10,79 @@ import { mayRepeat, pause, pauseBefore } from "./repeat.ts";
 
 export interface ClientOptions {
   /**
-   * The deployment's own address, such as `https://summarizer.acme.example.com`,
-   * or that of `tessera serve`; with `deployment`, that of the platform.
+   * The deployment's own URL, such as `https://summarizer.acme.example.com`, or
+   * that of `tessera serve`. With `deployment`: the platform's URL.
    */
   readonly url: string;
-  /** Names the deployment where the host of the URL does not: `acme/summarizer`. */
+  /** Names the deployment when the URL is the platform's: `acme/summarizer`. */
   readonly deployment?: string;
-  /** Sent as bearer token with every request; a function is asked each time, for tokens that change. */
+  /**
+   * Sent as a bearer token with every request. A function is called for each
+   * request, for tokens that change.
+   */
   readonly token?: string | (() => string | Promise<string>);
   /**
-   * Sent with every request besides; a function is asked each time, for what
-   * changes, such as the `traceparent` of the caller's span.
+   * Additional headers for every request. A function is called for each
+   * request, for values that change, such as the `traceparent` of the caller's
+   * span.
    */
   readonly headers?: OwnHeaders | (() => OwnHeaders);
-  /** What one call may take in all, its repetitions included. Default: 5 minutes; as long as Node waits for an answer. */
+  /**
+   * Timeout of one call including its retries. Default: 5 minutes, as long as
+   * Node waits for a response.
+   */
   readonly timeout?: TimeSpan;
-  /** How often a request is sent again at most, where that is safe. Default: 5. */
+  /** Maximum number of retries of a request, where a retry is safe. Default: 5. */
   readonly retries?: number;
-  /** Default: the global one. */
+  /** The `fetch` function to use. Default: the global one. */
   readonly fetch?: typeof fetch;
 }
 
 export type OwnHeaders = Readonly<Record<string, string>>;
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Default: the client's. */
+  /** Timeout of this call including its retries. Default: the client's. */
   readonly timeout?: TimeSpan;
 }
 
 export interface Sending extends CallOptions {
   readonly method?: "GET" | "POST" | "PUT";
-  /** Made anew for each attempt. */
+  /** Creates the body for each attempt. */
   readonly body?: () => RequestInit["body"];
   readonly headers?: Readonly<Record<string, string>>;
   readonly repeatable: boolean;
 }
 
-const DEFAULT_TIMEOUT_MS = 300_000;
+/** How long the client waits for a call with its repetitions by default. */
+const DEFAULT_CALL_TIMEOUT_MS = 300_000;
+/** How often the client repeats a request by default. */
 const DEFAULT_RETRIES = 5;
+/** Largest value of the client's option `retries`. */
 const MAX_RETRIES = 100;
-/** Timers hold no more. */
+/**
+ * Longest wait of one timer, which counts in 31 bits; `src/client` imports nothing of the
+ * server, so it has its own.
+ */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Connection {
   readonly url: string;
   readonly #options: ClientOptions;
-  /** What one call may take by default. */
+  /** Default timeout of one call. */
   readonly timeoutMs: number;
   readonly #retries: number;
   #route: Route;
 
-  /** Throws a `TypeError` on options that make no sense. */
+  /** Throws a `TypeError` for invalid options. */
   constructor(options: ClientOptions) {
     const { timeout, retries = DEFAULT_RETRIES } = options;
     this.url = baseUrl(options.url);
     this.#options = options;
     this.#route = { url: this.url, deployment: options.deployment };
     this.timeoutMs =
-      timeout === undefined ? DEFAULT_TIMEOUT_MS : millisecondsOf("timeout", timeout);
+      timeout === undefined ? DEFAULT_CALL_TIMEOUT_MS : millisecondsOf("timeout", timeout);
     if (!Number.isInteger(retries) || retries < 0 || retries > MAX_RETRIES) {
       throw new TypeError(`retries must be a whole number from 0 to ${MAX_RETRIES}`);
     }
@@ -77,8 +93,8 @@ export class Connection {
   }
 
   /**
-   * Sends a request until it has an answer that is a success, and reads that.
-   * Rejects with a `DeploymentError`, or with the signal's reason.
+   * Sends a request, retries it where that is safe, and reads the successful
+   * response. Rejects with a `DeploymentError`, or with the signal's reason.
    */
   async send<T>(
     path: string,
@@ -133,7 +149,7 @@ export class Connection {
       method,
       body: body?.() ?? null,
       signal,
-      // A redirect would turn a POST into a GET, or carry the token elsewhere.
+      // A redirect would turn a POST into a GET, or send the token to another host.
       redirect: "manual",
       headers,
     };
@@ -178,7 +194,7 @@ function baseUrl(url: string): string {
 }
 
 function checkToken(token: string): string {
-  // What Headers says about a value that it refuses has the value in it.
+  // The error that Headers throws for an invalid value contains the value.
   if (!/^[!-~]+$/.test(token)) {
     throw new TypeError("the token has characters that cannot be sent in a header");
   }

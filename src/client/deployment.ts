@@ -1,4 +1,4 @@
-/** What speaks to one deployment; nothing here needs more than `fetch`. */
+/** The exports of the deployment client, which needs only `fetch`. */
 export type { FileLike } from "./arguments.ts";
 export { createClient, type DeploymentClientOptions } from "./client.ts";
 export { type CallOptions, type ClientOptions, Connection } from "./connection.ts";

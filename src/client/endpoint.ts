@@ -1,4 +1,4 @@
-/** One endpoint: called, or submitted as a task. */
+/** One endpoint of a deployment: calls it, or submits tasks to it. */
 import { bodyOf } from "./arguments.ts";
 import type { CallOptions, Connection } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
@@ -9,55 +9,64 @@ import { type OpenResult, openResult, type ResultForm, readJson, readResult } fr
 /** Options of a submit. */
 export interface SubmitOptions extends CallOptions {
   /**
-   * The same key with the same arguments gives the task that was submitted
-   * first. Default: a key of its own for each submit, so that one whose
-   * connection breaks can be sent again.
+   * A repeated submit with the same key and arguments returns the first task.
+   * Default: a random key for each submit, so that a submit whose connection
+   * breaks can be retried.
    */
   readonly idempotencyKey?: string;
-  /** Tasks of a higher priority run first; from -100 to 100. Default: the endpoint's. */
+  /** From -100 to 100; tasks with a higher priority run first. Default: the endpoint's. */
   readonly priority?: number;
-  /** It starts no sooner than so long from now. Not together with `runAt`. */
+  /** The task starts no earlier than this long from now. Cannot be combined with `runAt`. */
   readonly delay?: TimeSpan;
-  /** It starts no sooner. */
+  /** The task starts no earlier than this. Cannot be combined with `delay`. */
   readonly runAt?: Date;
-  /** It fails unless it has started within so long. Not together with `startBy`. */
+  /** The task fails if it has not started within this time. Cannot be combined with `startBy`. */
   readonly startWithin?: TimeSpan;
-  /** It fails unless it has started by then. */
+  /** The task fails if it has not started by then. Cannot be combined with `startWithin`. */
   readonly startBy?: Date;
 }
 
-/** Arguments may be left out where none of them has to be given. */
+/** Arguments may be omitted when all of them are optional. */
 type Parameters<Arguments, Options> =
   Partial<Arguments> extends Arguments
     ? [args?: Arguments, options?: Options]
     : [args: Arguments, options?: Options];
 
-/** An endpoint that answers in the call. */
+/** An endpoint that responds in the call itself. */
 export interface ApiEndpoint<Arguments, Result> {
   /**
-   * Calls it. The call is never sent twice unless it certainly did not run the
-   * first time. Rejects with a `DeploymentError`.
+   * Calls the endpoint. The call is retried only when it certainly did not run.
+   * Rejects with a `DeploymentError`.
    */
   (...given: Parameters<Arguments, CallOptions>): Promise<Result>;
-  /** Calls it, and leaves the result to be read as it arrives. */
+  /** Calls the endpoint and returns the result as a stream. Rejects with a `DeploymentError`. */
   open(...given: Parameters<Arguments, CallOptions>): Promise<OpenResult>;
 }
 
-/** An endpoint whose calls are queued. Called directly, it runs as a task and is waited for. */
+/**
+ * An endpoint whose calls are queued as tasks. A direct call runs as a task and
+ * waits for its result.
+ */
 export interface TaskEndpoint<Arguments, Result> extends ApiEndpoint<Arguments, Result> {
-  /** Queues a task. Safe to have broken off: it is sent again, and queued once. */
+  /**
+   * Queues a task. Retried when the connection breaks; the idempotency key
+   * makes sure that it is queued once. Rejects with a `DeploymentError`.
+   */
   submit(...given: Parameters<Arguments, SubmitOptions>): Promise<RemoteTask<Result>>;
-  /** A task that was submitted before, here or elsewhere. Asks the server nothing. */
+  /**
+   * Returns a handle on a task that was submitted earlier, here or by another
+   * program. Sends no request.
+   */
   task(id: string): RemoteTask<Result>;
 }
 
-/** What a generated client knows of an endpoint at run time. */
+/** Facts about an endpoint that a generated client has at run time. */
 export interface EndpointFacts {
   readonly kind: "api" | "task";
   readonly result: ResultForm;
 }
 
-/** Makes an endpoint of any name. What is not known of it, the answers tell. */
+/** Creates an endpoint with any name. Without facts, the responses tell what it returns. */
 export function createEndpoint(
   connection: Connection,
   name: string,

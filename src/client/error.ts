@@ -1,3 +1,4 @@
+/** Reads the reason and the details of errors that platform calls reject with. */
 import { ConnectError } from "@connectrpc/connect";
 import {
   BadRequestSchema,
@@ -5,19 +6,22 @@ import {
   RetryInfoSchema,
 } from "../../gen/google/rpc/error_details_pb.js";
 
-/** What an error of a call says to programs. */
+/** The machine-readable part of an error. */
 export interface ErrorFacts {
-  /** From `ErrorReason`, without its prefix: `TASK_NOT_FOUND`. Undefined: it is not the server's. */
+  /**
+   * A value of `ErrorReason` without its prefix, such as `TASK_NOT_FOUND`.
+   * Undefined when the error did not come from the server.
+   */
   readonly reason: string | undefined;
-  /** The fields that were refused, and why. */
+  /** The invalid fields, and what is wrong with each. */
   readonly violations: readonly { readonly field: string; readonly description: string }[];
-  /** How long to wait before the same call. */
+  /** How long to wait before a retry of the same call, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** Facts that the server adds, such as `task_id`. */
+  /** Additional facts from the server, such as `task_id`. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Reads the details of whatever a call threw. */
+/** Reads the details of anything that a call threw. */
 export function errorFacts(thrown: unknown): ErrorFacts {
   if (!(thrown instanceof ConnectError)) {
     return { reason: undefined, violations: [], retryAfterMs: undefined, metadata: {} };

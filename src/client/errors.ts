@@ -1,11 +1,11 @@
 /**
- * What calls of a deployment fail with: one class for each situation that a
- * caller can do something about. `message` says what was wrong and what to do.
+ * Error classes of deployment calls, one for each situation that a caller can
+ * act on. `message` says what was wrong and what to do.
  */
 
-/** One field and what is wrong with it. */
+/** One invalid field. */
 export interface Violation {
-  /** Path in dots, such as `texts.0`; empty for the whole. */
+  /** Dotted path, such as `texts.0`; empty for the arguments as a whole. */
   readonly field: string;
   readonly description: string;
 }
@@ -20,20 +20,23 @@ export interface DeploymentErrorOptions {
   readonly cause?: unknown;
 }
 
-/** Whatever a call failed with. An aborted signal is not among it: its own reason is thrown. */
+/**
+ * The base class of all errors of deployment calls. A call with an aborted
+ * signal throws the signal's reason instead.
+ */
 export class DeploymentError extends Error {
   override readonly name: string = "DeploymentError";
-  /** The server's reason, such as `TASK_NOT_FOUND`. Undefined: no server of ours answered. */
+  /** The server's reason, such as `TASK_NOT_FOUND`. Undefined when no Tessera server responded. */
   readonly reason: string | undefined;
-  /** The code that came with it, in Connect's spelling, such as `not_found`. */
+  /** The error code in Connect's spelling, such as `not_found`. */
   readonly code: string | undefined;
-  /** HTTP status, if there was an answer. */
+  /** HTTP status, if there was a response. */
   readonly status: number | undefined;
-  /** The fields that were refused, and why. */
+  /** The invalid fields, and what is wrong with each. */
   readonly violations: readonly Violation[];
-  /** How long the server asks to wait before the same call. */
+  /** How long the server asks to wait before a retry, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** Facts that the server adds, such as `task_id`. */
+  /** Additional facts from the server, such as `task_id`. */
   readonly metadata: Readonly<Record<string, string>>;
 
   constructor(message: string, options: DeploymentErrorOptions = {}) {
@@ -47,82 +50,88 @@ export class DeploymentError extends Error {
   }
 }
 
-/** No answer came. */
+/** No response arrived. */
 export class ConnectionError extends DeploymentError {
   override readonly name: string = "ConnectionError";
 }
 
-/** There is no server at the URL: nothing was sent. */
+/** No server is reachable at the URL; nothing was sent. */
 export class UnreachableError extends ConnectionError {
   override readonly name = "UnreachableError";
 }
 
-/** The connection broke after the call may have reached the server, or in the middle of the answer. */
+/** The connection broke after the call may have reached the server, or during the response. */
 export class ConnectionLostError extends ConnectionError {
   override readonly name = "ConnectionLostError";
 }
 
-/** The client's own `timeout` is over. */
+/** The client's own `timeout` elapsed. */
 export class TimeoutError extends DeploymentError {
   override readonly name = "TimeoutError";
 }
 
-/** Something else than a deployment answered: a web page, a proxy, another program. */
+/** Something other than a deployment responded: a web page, a proxy, another program. */
 export class ForeignAnswerError extends DeploymentError {
   override readonly name = "ForeignAnswerError";
 }
 
-/** The deployment has no worker yet, or none any more. */
+/** The deployment has no ready worker at the moment. */
 export class DeploymentStartingError extends DeploymentError {
   override readonly name = "DeploymentStartingError";
 }
 
-/** The deployment was stopped, has nothing deployed, or cannot start. */
+/** The deployment is stopped, has no revision, or cannot start. */
 export class DeploymentStoppedError extends DeploymentError {
   override readonly name = "DeploymentStoppedError";
 }
 
-/** There is no such deployment, or the token may not see it. */
+/** The deployment does not exist, or the token may not see it. */
 export class DeploymentNotFoundError extends DeploymentError {
   override readonly name = "DeploymentNotFoundError";
 }
 
-/** The service has no such endpoint, or it is no task: it changed since the client was written. */
+/**
+ * The service has no such endpoint, or the endpoint is not a task. Perhaps the
+ * service has changed since the client was written.
+ */
 export class UnknownEndpointError extends DeploymentError {
   override readonly name = "UnknownEndpointError";
 }
 
-/** The arguments, or the options of the call, were refused; nothing ran. */
+/** The arguments or the options of the call are invalid; nothing ran. */
 export class InvalidArgumentsError extends DeploymentError {
   override readonly name = "InvalidArgumentsError";
 }
 
-/** No token, or one that is unknown, revoked or expired. */
+/** The token is missing, unknown, revoked or expired. */
 export class TokenError extends DeploymentError {
   override readonly name = "TokenError";
 }
 
-/** The token has too little access. */
+/** The token lacks the required access. */
 export class AccessDeniedError extends DeploymentError {
   override readonly name = "AccessDeniedError";
 }
 
-/** A limit of rate is reached, or the server is busy or shutting down: nothing is wrong with the call. */
+/**
+ * A rate limit was reached, or the server is busy or shutting down. The same
+ * call can succeed later.
+ */
 export class BusyError extends DeploymentError {
   override readonly name: string = "BusyError";
 }
 
-/** As many calls or tasks wait as may. */
+/** The queue of calls or tasks is full. */
 export class QueueFullError extends BusyError {
   override readonly name = "QueueFullError";
 }
 
-/** There is no such task. */
+/** The task does not exist. */
 export class TaskNotFoundError extends DeploymentError {
   override readonly name: string = "TaskNotFoundError";
 }
 
-/** The task was there, and its time is over: its result was deleted. */
+/** The task existed, but it has expired and its result was deleted. */
 export class TaskExpiredError extends TaskNotFoundError {
   override readonly name = "TaskExpiredError";
 }
@@ -132,37 +141,40 @@ export class TaskNotFinishedError extends DeploymentError {
   override readonly name = "TaskNotFinishedError";
 }
 
-/** The task was cancelled and has no result. */
+/** The task was cancelled, so it has no result. */
 export class TaskCancelledError extends DeploymentError {
   override readonly name = "TaskCancelledError";
 }
 
-/** The function failed: the message is its own. */
+/** The function failed; `message` is its own. */
 export class CallFailedError extends DeploymentError {
   override readonly name: string = "CallFailedError";
 }
 
-/** The task's function failed: `retry()` runs it again. `metadata.failure_reason` is `error`, `timeout` or the like. */
+/**
+ * The task failed; `retry()` runs it again. `metadata.failure_reason` is
+ * `error`, `timeout` or the like.
+ */
 export class TaskFailedError extends CallFailedError {
   override readonly name = "TaskFailedError";
 }
 
-/** What was asked does not go together with how things stand. */
+/** The request conflicts with the current state. */
 export class ConflictError extends DeploymentError {
   override readonly name: string = "ConflictError";
 }
 
-/** The task runs already: `cancel({ abort: true })` stops it nevertheless. */
+/** The task is running already; `cancel({ abort: true })` stops it. */
 export class TaskStartedError extends ConflictError {
   override readonly name = "TaskStartedError";
 }
 
-/** The task has ended, and cannot be cancelled any more. */
+/** The task has ended and can no longer be cancelled. */
 export class TaskFinishedError extends ConflictError {
   override readonly name = "TaskFinishedError";
 }
 
-/** A defect of the server. */
+/** An internal error of the server. */
 export class ServerError extends DeploymentError {
   override readonly name = "ServerError";
 }

@@ -1,7 +1,7 @@
 /**
- * Reads Server-Sent Events
+ * A parser for Server-Sent Events
  * (https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation)
- * of the kind that our server writes: the field `retry` is not among them.
+ * as our server writes them, without the field `retry`.
  */
 
 export interface ServerSentEvent {
@@ -9,12 +9,15 @@ export interface ServerSentEvent {
   readonly data: string;
 }
 
-/** Far beyond any event of ours; an answer that never ends a line is none. */
+/**
+ * Event of a stream that the client reads: far beyond any event of the platform; a response
+ * that never ends a line is not an event stream.
+ */
 const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * The events of a stream, until its end. Rejects with what the stream rejects
- * with, and when nothing comes for `idleMs`, not even a comment. Leaving the
+ * Yields the events of a stream until its end. Rejects with the stream's error,
+ * and when nothing arrives for `idleMs`, not even a comment. Leaving the
  * iteration closes the stream.
  */
 export async function* readEvents(
@@ -42,7 +45,7 @@ export async function* readEvents(
       }
     }
   } finally {
-    // Of a stream that is broken already there is nothing more to hear.
+    // The stream may be broken already; that is not a second error.
     reader.cancel().catch(() => {});
   }
 }

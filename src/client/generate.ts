@@ -1,7 +1,7 @@
-/** Writes the TypeScript of a client from what a deployment says of itself. */
+/** The code generator for typed clients: TypeScript from a deployment's `/schema.json`. */
 import { type FlatSchema, factsOf, type SchemaRoute, type ServiceSchema } from "./schema.ts";
 
-/** The module: a type for the service, and `createClient`. */
+/** Returns the source of the module: a type for the service, and `createClient`. */
 export function clientSource(schema: ServiceSchema): string {
   const type = typeName(schema.name);
   const routes = schema.routes.filter(({ name }) => /^[A-Za-z][\w-]*$/.test(name));
@@ -14,7 +14,7 @@ import {
   type DeploymentClient,
   type DeploymentClientOptions,
   type EndpointTypes,
-} from "tessera/client";
+} from "tessera-platform/client";
 
 ${doc(schema.description, "")}export interface ${type} {
 ${routes.map(member).join("\n")}
@@ -43,11 +43,14 @@ function member(route: SchemaRoute): string {
   >;`;
 }
 
-/** Deep enough for any value that somebody wrote a schema for. */
-const MAX_DEPTH = 32;
+/**
+ * Depth to which types are generated of a schema: deep enough for any value that somebody
+ * wrote a schema for.
+ */
+const MAX_SCHEMA_DEPTH = 32;
 
 function typeOf(schema: FlatSchema | undefined, indent: string, depth = 0): string {
-  if (schema === undefined || depth > MAX_DEPTH) {
+  if (schema === undefined || depth > MAX_SCHEMA_DEPTH) {
     return "unknown";
   }
   if (schema.const !== undefined) {
@@ -124,7 +127,7 @@ function doc(description: string | undefined, indent: string): string {
   return description ? `${indent}/** ${inComment(description)} */\n` : "";
 }
 
-/** Text of others, which must not end the comment it stands in. */
+/** Escapes foreign text so that it cannot end the comment around it. */
 function inComment(text: string): string {
   return text.replaceAll("*/", "*\\/").replaceAll(/\s+/g, " ").trim();
 }

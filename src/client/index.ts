@@ -1,8 +1,8 @@
 /**
- * `tessera/client`, where Node runs it. The client of a deployment speaks HTTP
- * by `fetch`; that of the platform speaks Connect by Node's own HTTP, which
- * tells more of what went wrong and streams in both directions. Browsers get
- * `browser.ts` in its place, with the same exports.
+ * `tessera-platform/client`for Node. The deployment client speaks HTTP through
+ * `fetch`. The platform client speaks Connect through Node's own HTTP, which
+ * reports errors in more detail and streams in both directions. Browsers get
+ * `browser.ts` instead, with the same exports.
  */
 import type { LookupFunction } from "node:net";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -16,7 +16,10 @@ import {
 export * from "./deployment.ts";
 export * from "./platform.ts";
 
-/** Connects to a server. Errors of calls are `ConnectError`s with a reason of the catalogue. */
+/**
+ * Creates a client of the platform. Calls reject with a `ConnectError`;
+ * `errorFacts` reads its reason.
+ */
 export function createTesseraClient(options: TesseraClientOptions): TesseraClient {
   const { url, token, timeoutMs } = options;
   return platformClient(
@@ -30,7 +33,10 @@ export function createTesseraClient(options: TesseraClientOptions): TesseraClien
   );
 }
 
-/** Names below `localhost` are this machine (RFC 6761, 6.3), which not every system knows. */
+/**
+ * Resolves names below `localhost` to this machine (RFC 6761, 6.3), because not
+ * every system does.
+ */
 const lookup: LookupFunction = (_hostname, options, done) => {
   const address = "127.0.0.1";
   return options.all === true ? done(null, [{ address, family: 4 }]) : done(null, address, 4);

@@ -1,4 +1,4 @@
-/** The services of `tessera.v1` over Connect, typed by what `buf generate` wrote. */
+/** The platform client: the services of `tessera.v1` over Connect, with generated types. */
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
@@ -19,11 +19,14 @@ export * from "../../gen/tessera/v1/token_pb.js";
 export { type ErrorFacts, errorFacts } from "./error.ts";
 
 export interface TesseraClientOptions {
-  /** The server, such as `http://localhost:3000`. */
+  /** The server's URL, such as `http://localhost:3000`. */
   readonly url: string;
-  /** Sent as bearer token with every call. */
+  /** Sent as a bearer token with every call. */
   readonly token?: string;
-  /** After this long a call fails with `deadline_exceeded`. Default: no limit. */
+  /**
+   * Timeout of one call in milliseconds; it then fails with
+   * `deadline_exceeded`. Default: no limit.
+   */
   readonly timeoutMs?: number;
 }
 
@@ -37,7 +40,7 @@ export interface TesseraClient {
   readonly login: Client<typeof LoginService>;
 }
 
-/** The services over whatever carries them. */
+/** Creates the clients of all services on a transport. */
 export function platformClient(transport: Transport): TesseraClient {
   return {
     tasks: createClient(TaskService, transport),
@@ -50,13 +53,13 @@ export function platformClient(transport: Transport): TesseraClient {
   };
 }
 
-/** What every transport does with the token. */
+/** Returns the interceptors that send the token. */
 export function bearers(token: string | undefined): Interceptor[] {
   return token === undefined ? [] : [bearer(token)];
 }
 
 function bearer(token: string): Interceptor {
-  // What Headers says about a value that it refuses has the value in it.
+  // The error that Headers throws for an invalid value contains the value.
   if (!/^[!-~]+$/.test(token)) {
     throw new TypeError("the token has characters that cannot be sent in a header");
   }

@@ -1,4 +1,4 @@
-/** From an answer that is not a success to the error that it means. */
+/** Maps error responses to the classes of `errors.ts`. */
 import {
   AccessDeniedError,
   BusyError,
@@ -64,7 +64,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   INTERNAL: ServerError,
 };
 
-/** What there is to do, where the server cannot know it. */
+/** Advice that the server cannot give, by reason. */
 const ADVICE: Readonly<Record<string, string>> = {
   TOKEN_INVALID: "give a token that is valid; if this one worked before, it expired or was revoked",
   ENDPOINT_NOT_FOUND:
@@ -74,21 +74,22 @@ const ADVICE: Readonly<Record<string, string>> = {
   ROUTE_NOT_FOUND: "is the URL that of a deployment?",
 };
 
-/** An error of ours on the wire, https://connectrpc.com/docs/protocol#error-end-stream. */
+/** An error on the wire, https://connectrpc.com/docs/protocol#error-end-stream. */
 export interface WireError {
   readonly code?: unknown;
   readonly message?: unknown;
   readonly details?: readonly { readonly type?: unknown; readonly debug?: unknown }[];
 }
 
-const MAX_QUOTED = 200;
+/** Characters of a foreign response that an error of the client quotes. */
+const MAX_QUOTED_CHARACTERS = 200;
 
-/** An answer that ended before its end; `cause` says how. */
+/** Thrown when a response is cut off; `cause` says how. */
 export class ReadError extends Error {
   override readonly name = "ReadError";
 }
 
-/** The promise, whose failure is that of reading an answer. */
+/** Wraps the rejection of a read in a `ReadError`. */
 export async function reading<T>(read: Promise<T>): Promise<T> {
   try {
     return await read;
@@ -97,7 +98,7 @@ export async function reading<T>(read: Promise<T>): Promise<T> {
   }
 }
 
-/** Reads the body of an answer whose status is no success. */
+/** Reads an error response and returns the error to throw. */
 export async function refusalOf(response: Response): Promise<DeploymentError> {
   const text = await reading(response.text());
   const json = parseObject(text);
@@ -110,7 +111,7 @@ function retryOptions({ status, headers }: Response) {
   return { status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-/** The error that was written; undefined when it is none of ours. */
+/** Converts an error from the wire; undefined when it is not a Tessera error. */
 export function fromWire(
   { code, message, details }: WireError,
   options: DeploymentErrorOptions,
@@ -156,7 +157,7 @@ function violationsOf(request: Record<string, unknown> | undefined): Violation[]
   }));
 }
 
-/** A success or an error that no deployment of ours writes. */
+/** Returns the error for a response that did not come from a Tessera deployment. */
 export function foreignAnswer(response: Response, text = ""): ForeignAnswerError {
   const advice = PROXY_STATUS.has(response.status)
     ? "a proxy before the server says so, which may be away or starting: try again later"
@@ -172,15 +173,15 @@ const PROXY_STATUS = new Set([429, 502, 503, 504]);
 function describeForeign({ headers, status, type }: Response, text: string): string {
   const location = headers.get("location");
   if (type === "opaqueredirect" || (location !== null && status >= 300 && status < 400)) {
-    return `the server sends callers on to ${location?.slice(0, MAX_QUOTED) ?? "another address"}`;
+    return `the server sends callers on to ${location?.slice(0, MAX_QUOTED_CHARACTERS) ?? "another address"}`;
   }
   const contentType = headers.get("content-type") ?? "no content type";
   return contentType.startsWith("text/html")
     ? "a web page came back"
-    : `what came back is not a deployment's answer: ${contentType} ${JSON.stringify(text.slice(0, MAX_QUOTED))}`;
+    : `what came back is not a deployment's answer: ${contentType} ${JSON.stringify(text.slice(0, MAX_QUOTED_CHARACTERS))}`;
 }
 
-/** `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. */
+/** Parses `Retry-After` (RFC 9110, 10.2.3), seconds or a date, into milliseconds. */
 export function retryAfter(text: string | null, nowMs = Date.now()): number | undefined {
   if (text === null) {
     return undefined;
@@ -196,7 +197,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
       ? (json as Record<string, unknown>)
       : undefined;
   } catch {
-    // Not JSON: the caller says what it is.
+    // Not JSON: the caller decides what that means.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** A task on the server, known here by its id. */
+/** A client-side handle on a task: state, result, cancel, retry and log by its id. */
 import type { CallOptions, Connection, Sending } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import {
@@ -13,47 +13,57 @@ import { type OpenResult, openResult, type ResultForm, readJson, readResult } fr
 import { hasEnded, type Progress, readState, type TaskLogEvent, type TaskState } from "./state.ts";
 import { type WatchOptions, watchTask } from "./watch.ts";
 
-/** Where an endpoint's tasks are. */
+/** The endpoint that a task belongs to. */
 export interface TaskPlace {
   readonly connection: Connection;
   readonly endpoint: string;
-  /** `/summarize_batch` */
+  /** The endpoint's path, such as `/summarize_batch`. */
   readonly path: string;
   readonly form: ResultForm | undefined;
 }
 
 export interface StatusOptions extends CallOptions {
-  /** Answers at the next change of the task, or after so long, at most 60 s. Default: at once. */
+  /**
+   * Long poll: resolves at the task's next change, or after this time, at most
+   * 60 s. Default: at once.
+   */
   readonly wait?: TimeSpan;
 }
 
 export interface WaitOptions {
   readonly signal?: AbortSignal;
-  /** Default: until the task has ended, however long that takes. */
+  /** How long to wait. Default: until the task has ended, without a limit. */
   readonly timeout?: TimeSpan;
-  /** Called with each progress that is new. */
+  /** Called with each new progress. */
   readonly onProgress?: (progress: Progress, state: TaskState) => void;
 }
 
 export interface CancelOptions extends CallOptions {
-  /** Also stops a task that runs already. Default: false. */
+  /** Also stops a running task. Default: false. */
   readonly abort?: boolean;
 }
 
 export interface RetryOptions extends CallOptions {
   /**
-   * The same key gives the task that was made first. Default: a key of its own
-   * for each retry, so that one whose connection breaks can be sent again.
+   * A repeated call with the same key returns the first new task. Default: a
+   * random key for each call, so that a call whose connection breaks can be
+   * repeated.
    */
   readonly idempotencyKey?: string;
 }
 
-/** One request waits so long, and the next goes on. */
-const POLL_MS = 30_000;
-/** Shorter, because a progress between two requests is told by the later one's end. */
+/** How long one request of the client waits for a result; the next goes on. */
+const RESULT_POLL_MS = 30_000;
+/**
+ * How long one request waits where progress is shown too: shorter, because progress between
+ * two requests is reported at the end of the later one.
+ */
 const PROGRESS_POLL_MS = 5_000;
-/** For an answer to come beyond the wait that was asked for, repetitions included. */
-const MARGIN_MS = 60_000;
+/**
+ * How long the client waits for a response beyond the wait that it asked for, repetitions
+ * included.
+ */
+const RESULT_POLL_MARGIN_MS = 60_000;
 
 /** Makes the next request of a wait; throws when there is no time left. */
 type NextPoll = (pollMs: number) => Sending & { readonly wait: number };
@@ -62,10 +72,10 @@ export class RemoteTask<Result = unknown> {
   readonly id: string;
   readonly endpoint: string;
   readonly #place: TaskPlace;
-  /** It is certain that the task has existed. */
+  /** Whether the task is known to have existed. */
   #known: boolean;
 
-  /** By `submit` and `task` of an endpoint. */
+  /** Called by `submit` and `task` of an endpoint. */
   constructor(place: TaskPlace, id: string, { known }: { readonly known: boolean }) {
     this.id = id;
     this.endpoint = place.endpoint;
@@ -73,7 +83,7 @@ export class RemoteTask<Result = unknown> {
     this.#known = known;
   }
 
-  /** Where it stands: `.value` is the status, beside times, progress and failure. */
+  /** Returns the task's state: status (`value`), times, progress and failure. */
   async getStatus({ wait, ...options }: StatusOptions = {}): Promise<TaskState> {
     const waiting = wait === undefined ? {} : { wait: millisecondsOf("wait", wait) };
     const json = await this.#send("status", { ...options, ...waiting, repeatable: true }, readJson);
@@ -81,22 +91,22 @@ export class RemoteTask<Result = unknown> {
   }
 
   /**
-   * What the function returned. Rejects with a `TaskNotFinishedError` before
-   * the end, a `CallFailedError` with the function's own message, a
+   * Returns the task's result. Rejects with a `TaskNotFinishedError` before the
+   * end, a `TaskFailedError` with the function's own message, a
    * `TaskCancelledError`, or a `TaskExpiredError`.
    */
   async get(options: CallOptions = {}): Promise<Result> {
     return this.#result({ ...options, repeatable: true });
   }
 
-  /** The same, to be read as it arrives. */
+  /** Returns the result as a stream; rejects as `get` does. */
   async open(options: CallOptions = {}): Promise<OpenResult> {
     return this.#send("get", { ...options, repeatable: true }, openResult);
   }
 
   /**
-   * Waits for the end and gives the result; rejects as `get` does, and with a
-   * `TimeoutError` when the time is over, which leaves the task as it is.
+   * Waits until the task has ended and returns its result. Rejects as `get`
+   * does, and with a `TimeoutError` after `timeout`; the task then goes on.
    */
   async wait(options: WaitOptions = {}): Promise<Result> {
     const next = this.#polling(options);
@@ -105,7 +115,7 @@ export class RemoteTask<Result = unknown> {
     }
     for (;;) {
       try {
-        return await this.#inTime(this.#result(next(POLL_MS)));
+        return await this.#inTime(this.#result(next(RESULT_POLL_MS)));
       } catch (err) {
         if (!(err instanceof TaskNotFinishedError)) {
           throw err;
@@ -114,15 +124,18 @@ export class RemoteTask<Result = unknown> {
     }
   }
 
-  /** Waits for the end, however it ends, and gives the last state, without the result. */
+  /**
+   * Waits until the task has ended in any state, and returns that state without
+   * the result. Rejects with a `TimeoutError` after `timeout`.
+   */
   async ended(options: WaitOptions = {}): Promise<TaskState> {
     return this.#follow(this.#polling(options), options.onProgress ?? (() => {}));
   }
 
   /**
-   * Cancels it: one that is queued, and with `abort` one that runs. One that is
-   * cancelled already stays so. Rejects with a `TaskStartedError` (without
-   * `abort`) or a `TaskFinishedError`.
+   * Cancels the task if it is queued, with `abort` also if it is running. Does
+   * nothing when it is cancelled already. Rejects with a `TaskStartedError`
+   * (without `abort`) or a `TaskFinishedError`.
    */
   async cancel({ abort = false, ...options }: CancelOptions = {}): Promise<void> {
     try {
@@ -135,7 +148,10 @@ export class RemoteTask<Result = unknown> {
     }
   }
 
-  /** Queues a new task with the same arguments. Safe to have broken off: it is sent again, and queued once. */
+  /**
+   * Queues a new task with the same arguments. Repeated when the connection
+   * breaks; the idempotency key makes sure that it is queued once.
+   */
   async retry({
     idempotencyKey = newKey(),
     ...options
@@ -146,7 +162,10 @@ export class RemoteTask<Result = unknown> {
     return new RemoteTask<Result>(this.#place, String(json.task_id), { known: true });
   }
 
-  /** Its log: states, progress and lines, from the beginning until it has ended. */
+  /**
+   * Yields the task's log (states, progress and log lines) from the beginning
+   * until it has ended.
+   */
   async *watch(options: WatchOptions = {}): AsyncGenerator<TaskLogEvent, void, undefined> {
     try {
       yield* watchTask(this.#place.connection, this.#path("events"), options);
@@ -155,7 +174,7 @@ export class RemoteTask<Result = unknown> {
     }
   }
 
-  /** Makes the requests of a wait, each shorter than what is left of its time. */
+  /** Returns the next request of a wait, each bounded by the remaining time. */
   #polling({ signal, timeout }: WaitOptions): NextPoll {
     const endMs =
       timeout === undefined
@@ -170,7 +189,7 @@ export class RemoteTask<Result = unknown> {
       return {
         repeatable: true,
         wait,
-        timeout: Math.min(wait + MARGIN_MS, leftMs + 1_000),
+        timeout: Math.min(wait + RESULT_POLL_MARGIN_MS, leftMs + 1_000),
         ...(signal && { signal }),
       };
     };
@@ -230,7 +249,7 @@ export class RemoteTask<Result = unknown> {
     return `${this.#place.path}/${verb}?task_id=${encodeURIComponent(this.id)}${waiting}${abort ? "&abort=true" : ""}`;
   }
 
-  /** A task that was there, and is not any more, has expired. */
+  /** Turns "not found" into `TaskExpiredError` for a task that is known to have existed. */
   #explained(err: unknown): unknown {
     if (!this.#known || !(err instanceof TaskNotFoundError)) {
       return err;

@@ -1,26 +1,26 @@
 /**
- * Results as they come: text, JSON or a file, told apart by the headers of the
- * answer (`Content-Disposition` goes with files alone), or by what a generated
- * client knows of its endpoints.
+ * Decodes results: text, JSON or a file, told apart by the response's headers
+ * (only files have `Content-Disposition`) or by the facts of a generated
+ * client.
  */
 import { foreignAnswer, parseObject, reading } from "./refusal.ts";
 
-/** In what form an endpoint answers. */
+/** The form of an endpoint's results. */
 export type ResultForm = "json" | "text" | "file";
 
 /** A result whose bytes are read as they arrive. */
 export interface OpenResult {
   /** Media type, such as `image/png`. */
   readonly type: string;
-  /** The file's name; empty where it has none. */
+  /** The file's name; empty if it has no name. */
   readonly name: string;
-  /** In bytes; undefined where the server does not say. */
+  /** In bytes; undefined when the server does not send it. */
   readonly size: number | undefined;
   /** Rejects when the connection breaks. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
-/** Reads a result to its end. */
+/** Reads a complete result. */
 export async function readResult(response: Response, form = formOf(response)): Promise<unknown> {
   if (form === "text") {
     return reading(response.text());
@@ -38,7 +38,7 @@ export async function readResult(response: Response, form = formOf(response)): P
   }
 }
 
-/** A result before its bytes. */
+/** Returns a result whose bytes have not been read yet. */
 export function openResult(response: Response): OpenResult {
   formOf(response);
   const length = response.headers.get("content-length");
@@ -56,7 +56,8 @@ function formOf(response: Response): ResultForm {
   if (headers.has("content-disposition")) {
     return "file";
   }
-  // A deployment sends no page without naming it a file: this is somebody else's.
+  // A deployment sends a page only as a named file, so this came from something
+  // else.
   if (/^text\/html\b/.test(type) || type === "") {
     throw foreignAnswer(response);
   }
@@ -67,7 +68,7 @@ function contentType({ headers }: Response): string {
   return headers.get("content-type") ?? "";
 }
 
-/** The name in `Content-Disposition` (RFC 6266), that of its extended form first. */
+/** The name in `Content-Disposition` (RFC 6266); the extended form takes precedence. */
 function fileName({ headers }: Response): string {
   const disposition = headers.get("content-disposition") ?? "";
   const extended = /;\s*filename\*=UTF-8''([^;\s]+)/i.exec(disposition)?.[1];
@@ -75,13 +76,13 @@ function fileName({ headers }: Response): string {
     try {
       return decodeURIComponent(extended);
     } catch {
-      // Not encoded as it should be: the plain name is there too.
+      // Wrongly encoded: use the plain name.
     }
   }
   return /;\s*filename="([^"]*)"/i.exec(disposition)?.[1] ?? "";
 }
 
-/** An answer that has to be a JSON object. */
+/** Reads a response that has to be a JSON object. */
 export async function readJson(response: Response): Promise<Record<string, unknown>> {
   const text = await reading(response.text());
   const json = parseObject(text);

@@ -1,10 +1,10 @@
-/** What a deployment says of itself in `/schema.json`, for programs that read it. */
+/** Reads a deployment's description, `/schema.json`. */
 import type { CallOptions, Connection } from "./connection.ts";
 import type { EndpointFacts } from "./endpoint.ts";
 import { ForeignAnswerError } from "./errors.ts";
 import { type ResultForm, readJson } from "./result.ts";
 
-/** A JSON Schema without references and alternatives. */
+/** A JSON Schema without references and alternatives, as `/schema.json` has it. */
 export interface FlatSchema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -32,7 +32,7 @@ export interface ServiceSchema {
   readonly routes: readonly SchemaRoute[];
 }
 
-/** Asks a deployment. Rejects with a `DeploymentError`. */
+/** Fetches a deployment's `/schema.json`. Rejects with a `DeploymentError`. */
 export async function fetchSchema(
   connection: Connection,
   options: CallOptions = {},
@@ -46,7 +46,7 @@ export async function fetchSchema(
   return json as unknown as ServiceSchema;
 }
 
-/** What a client should know of an endpoint at run time. */
+/** Extracts the facts that a client needs at run time. */
 export function factsOf({ is_task: isTask, output }: SchemaRoute): EndpointFacts {
   const forms: Readonly<Record<string, ResultForm>> = { file: "file", string: "text" };
   return {

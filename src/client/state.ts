@@ -1,9 +1,9 @@
-/** Where a task stands, and its events, as the data plane writes them. */
+/** Decodes task states and task events from the data plane's JSON. */
 
-/** The words for the states of a task. */
+/** The status of a task. */
 export type TaskStatusValue = "queued" | "running" | "success" | "failure" | "cancelled";
 
-/** Why a task has no result. */
+/** Why a task failed. */
 export interface TaskFault {
   /** `error`, `timeout`, `worker_lost` and the like. */
   readonly reason: string;
@@ -11,45 +11,45 @@ export interface TaskFault {
   readonly message: string;
 }
 
-/** How far a task is. */
+/** The progress that a task reports. */
 export interface Progress {
   /** From 0 to 1. */
   readonly fraction: number;
   readonly message: string;
 }
 
-/** A task at one moment. */
+/** A snapshot of a task. */
 export interface TaskState {
   readonly value: TaskStatusValue;
   readonly id: string;
   readonly createdAt: Date;
   readonly startedAt: Date | undefined;
   readonly finishedAt: Date | undefined;
-  /** When the task and its result are deleted; for one that has not ended, not before it has. */
+  /** When the task and its result are deleted. A task is never deleted before it has ended. */
   readonly expiresAt: Date | undefined;
-  /** From 1; 0 before the first. */
+  /** The current attempt, counted from 1; 0 before the first. */
   readonly attempt: number;
   readonly priority: number;
-  /** It does not start before. */
+  /** The task does not start earlier. */
   readonly runAt: Date | undefined;
-  /** It fails if it has not started by then. */
+  /** The task fails if it has not started by then. */
   readonly startBy: Date | undefined;
   readonly progress: Progress | undefined;
-  /** The task of which this one is a retry. */
+  /** The id of the task that this one retries. */
   readonly retryOf: string | undefined;
   readonly failure: TaskFault | undefined;
-  /** How many tasks come before it, where that is counted. */
+  /** How many tasks are ahead of it in the queue, when the server counts them. */
   readonly queuePosition: number | undefined;
   readonly estimatedStart: Date | undefined;
 }
 
-/** True when nothing more happens to the task. */
+/** True when the task is in a final state. */
 export function hasEnded({ value }: Pick<TaskState, "value">): boolean {
   return value === "success" || value === "failure" || value === "cancelled";
 }
 
 interface EventBase {
-  /** From 1, in the order of the task's log. */
+  /** Position in the task's log, from 1. */
   readonly sequence: number;
   readonly time: Date;
   readonly attempt: number;
@@ -92,7 +92,7 @@ export function readState(json: Json): TaskState {
   };
 }
 
-/** An event; undefined for one of a kind that is not known here. */
+/** Decodes an event; undefined for an unknown kind. */
 export function readEvent(json: Json): TaskLogEvent | undefined {
   const base = {
     sequence: Number(json.sequence),

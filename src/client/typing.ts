@@ -1,20 +1,20 @@
 /**
- * How the types of a service become those of its client: from what
- * `service({ endpoints })` returned, from a decorated class, or from a
- * description that `tessera client generate` wrote. Nothing here is there at
- * run time, and the service itself is only imported as a type.
+ * Types only: derives a client's type from its service. The service is given as
+ * the result of `service({ endpoints })`, as a decorated class, or as a
+ * description that `tessera client generate` wrote. Nothing of this exists at
+ * run time; the service is only imported as a type.
  */
 import type { FileLike } from "./arguments.ts";
 import type { ApiEndpoint, TaskEndpoint } from "./endpoint.ts";
 
-/** An endpoint in a generated description. */
+/** The types of an endpoint in a generated description. */
 export interface EndpointTypes<Kind extends "api" | "task", Arguments, Result> {
   readonly kind: Kind;
   readonly arguments: Arguments;
   readonly result: Result;
 }
 
-/** A client without a description: every name is an endpoint, results are unknown. */
+/** The default service type: every name is an endpoint, and results are `unknown`. */
 export interface AnyService {
   readonly [endpoint: string]: EndpointTypes<"task", Readonly<Record<string, unknown>>, unknown>;
 }
@@ -23,9 +23,9 @@ export interface AnyService {
  * The client of a service, given as `typeof service` of the function form, as
  * the decorated class (`typeof Summarizer`), or as a generated description.
  *
- * The type checker does not see the decorators of a class. Therefore each
- * public method is an endpoint, of either kind, and an argument with a default
- * has to be given; a generated client knows better.
+ * The type checker does not see the decorators of a class. So every public
+ * method counts as an endpoint of either kind, and arguments with a default are
+ * required. A generated client is more precise.
  */
 export type DeploymentClient<Service> = Service extends abstract new () => infer Instance
   ? FromMembers<Instance>
@@ -77,7 +77,7 @@ type MethodArguments<Parameters extends readonly unknown[]> = Parameters extends
   ? Readonly<Record<string, never>>
   : Sent<Parameters[0]>;
 
-/** Arguments as they can be sent: bytes of any kind where there is a file. */
+/** Arguments as callers pass them: any `FileLike` in place of a file. */
 export type Sent<Arguments> = { [Name in keyof Arguments]: SentValue<Arguments[Name]> };
 
 type SentValue<Value> = unknown extends Value
@@ -90,7 +90,7 @@ type SentValue<Value> = unknown extends Value
         : Value
       : Value;
 
-/** A result after its way through JSON; bytes come as a `File`. */
+/** A result as it arrives through JSON; bytes arrive as a `File`. */
 export type Received<Value> = unknown extends Value
   ? unknown
   : Value extends Blob | Uint8Array

@@ -1,7 +1,7 @@
 /**
- * A task's log as it grows. A connection that breaks is taken up again after
- * the last event that came (`Last-Event-ID`), so that none is lost or told
- * twice; attempts are counted anew whenever an event has come.
+ * Follows a task's log over Server-Sent Events. After a broken connection it
+ * resumes behind the last event (`Last-Event-ID`), so no event is lost or
+ * repeated. Each received event resets the count of attempts.
  */
 import { connectionLost } from "./breakage.ts";
 import type { CallOptions, Connection } from "./connection.ts";
@@ -11,12 +11,16 @@ import { foreignAnswer, fromWire, parseObject } from "./refusal.ts";
 import { mayRepeat, pause, pauseBefore } from "./repeat.ts";
 import { readEvent, type TaskLogEvent } from "./state.ts";
 
-/** The server sends a comment every 15 s where there is nothing else to send. */
-const IDLE_MS = 45_000;
-const MAX_BROKEN = 8;
+/**
+ * Silence after which a client takes its event stream for broken and connects again: three
+ * intervals of the server's heartbeat, 15 s each.
+ */
+const STREAM_HEARTBEAT_TIMEOUT_MS = 45_000;
+/** Broken event streams in a row after which the client gives up. */
+const MAX_BROKEN_STREAMS = 8;
 
 export interface WatchOptions extends Pick<CallOptions, "signal"> {
-  /** Only events after this one. Default: from the beginning. */
+  /** Yields only events after this sequence number. Default: from the beginning. */
   readonly after?: number;
 }
 
@@ -31,7 +35,7 @@ export async function* watchTask(
     const both = signal ? AbortSignal.any([signal, gone.signal]) : gone.signal;
     try {
       const stream = await open(connection, path, { last, signal: both });
-      for await (const event of readEvents(stream, IDLE_MS)) {
+      for await (const event of readEvents(stream, STREAM_HEARTBEAT_TIMEOUT_MS)) {
         if (event.event === "end") {
           return;
         }
@@ -46,7 +50,7 @@ export async function* watchTask(
     } catch (err) {
       signal?.throwIfAborted();
       const failed = err instanceof DeploymentError ? err : connectionLost(err);
-      if (broken >= MAX_BROKEN || !mayRepeat(failed, true)) {
+      if (broken >= MAX_BROKEN_STREAMS || !mayRepeat(failed, true)) {
         throw failed;
       }
       await pause(pauseBefore(failed, broken), signal);

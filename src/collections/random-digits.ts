@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 
-/** Drawn at once: one by one they would cost a tenth of a submit. */
-const TEXTS_PER_DRAW = 512;
+/** Random texts drawn at once: one by one they would cost a tenth of a submit. */
+const MAX_TEXTS_PER_DRAW = 512;
 
 /**
- * Makes texts of so many random hexadecimal digits.
+ * Returns a source of random texts with `length` hexadecimal digits each.
  *
- * @param finish what becomes of many of them, one after the other, before they are cut apart.
+ * @param finish transforms the digits of a whole draw before they are cut into texts.
  */
 export function createDigitSource(
   length: number,
@@ -16,7 +16,7 @@ export function createDigitSource(
   let used = 0;
   return () => {
     if (used === digits.length) {
-      digits = finish(randomBytes((TEXTS_PER_DRAW * length) / 2).toString("hex"));
+      digits = finish(randomBytes((MAX_TEXTS_PER_DRAW * length) / 2).toString("hex"));
       used = 0;
     }
     used += length;

@@ -1,15 +1,15 @@
 /**
- * Collections for what comes and goes all the time.
+ * Slot collections, for members that come and go all the time.
  *
- * When V8 makes a new table for a `Map` or a `Set`, the old one points to it
- * and keeps its members. Once one old table has grown old, it keeps the next
- * alive at every small collection, and that the one after it: each of them
- * grows old too, with all that was under way when it was replaced. Here
- * members stand in a list that is never replaced, and what tables there are
- * hold numbers.
+ * When V8 makes a new table for a `Map` or a `Set`, the old table points to
+ * it and keeps its members. Once one table has reached the old generation, it
+ * keeps the next alive at every minor collection, and that one the table
+ * after it: each of them grows old too, with all that was under way when it
+ * was replaced. Here a list that is never replaced holds the members, and the
+ * tables hold only numbers.
  */
 
-/** A list whose places are used again. */
+/** A list that reuses the slots of removed values. */
 export class Slots<Value extends object> {
   readonly #values: (Value | undefined)[] = [];
   readonly #free: number[] = [];
@@ -22,14 +22,14 @@ export class Slots<Value extends object> {
     return this.#values[slot];
   }
 
-  /** Returns the slot in which the value now is. */
+  /** Adds a value and returns its slot. */
   add(value: Value): number {
     const slot = this.#free.pop() ?? this.#values.length;
     this.#values[slot] = value;
     return slot;
   }
 
-  /** Takes the value out of a slot that has one. */
+  /** Removes and returns the value of a slot that has one. */
   take(slot: number): Value | undefined {
     const value = this.#values[slot];
     this.#values[slot] = undefined;
@@ -47,7 +47,7 @@ export class Slots<Value extends object> {
   }
 }
 
-/** A map from short texts or numbers. */
+/** A map from short texts or numbers to objects. */
 export class SlotMap<Key extends string | number, Value extends object> {
   readonly #slots = new Map<Key, number>();
   readonly #values = new Slots<Value>();
@@ -65,13 +65,13 @@ export class SlotMap<Key extends string | number, Value extends object> {
     return slot === undefined ? undefined : this.#values.get(slot);
   }
 
-  /** Gives a value to a key, which is then the last one, also when it had another before. */
+  /** Sets the value of a key, which moves to the end even if it had one before. */
   set(key: Key, value: Value): void {
     this.take(key);
     this.#slots.set(key, this.#values.add(value));
   }
 
-  /** Takes the value of a key out. */
+  /** Removes a key and returns its value. */
   take(key: Key): Value | undefined {
     const slot = this.#slots.get(key);
     if (slot === undefined) {

@@ -1,4 +1,4 @@
-/** A set that has one member or none nearly always, for which it needs no table. */
+/** A set for the case of at most one member, which needs no table. */
 export class SmallSet<Member extends object> {
   #first: Member | undefined;
   #others: Set<Member> | undefined;
@@ -7,7 +7,7 @@ export class SmallSet<Member extends object> {
     return (this.#first === undefined ? 0 : 1) + (this.#others?.size ?? 0);
   }
 
-  /** Adds one that is not in it. */
+  /** Adds a member that is not in the set yet. */
   add(member: Member): this {
     if (this.#first === undefined) {
       this.#first = member;
@@ -18,7 +18,7 @@ export class SmallSet<Member extends object> {
     return this;
   }
 
-  /** True when it was in it. */
+  /** Returns true if the member was in the set. */
   delete(member: Member): boolean {
     if (this.#first === member) {
       this.#first = undefined;
@@ -27,7 +27,7 @@ export class SmallSet<Member extends object> {
     return this.#others?.delete(member) ?? false;
   }
 
-  /** Calls `visit` for each; members may go meanwhile. */
+  /** Calls `visit` for each member; members may be deleted meanwhile. */
   each(visit: (member: Member) => void): void {
     if (this.#first !== undefined) {
       visit(this.#first);

@@ -1,24 +1,24 @@
-/** Where large files are kept: beside the database, unless someone says otherwise. */
+/** The location of large files: beside the database, unless `--blobs` names another. */
 import { resolve } from "node:path";
 import { ConfigError, isPostgres } from "./values.ts";
 
 export type BlobsConfig =
-  /** In a temporary folder, as the database is in memory. */
+  /** In a temporary folder, because the database is in memory. */
   | { readonly kind: "temporary" }
   | { readonly kind: "folder"; readonly folder: string }
-  /** In the Postgres database itself: all that nodes share. */
+  /** In the Postgres database itself, which is all that nodes share. */
   | { readonly kind: "postgres" }
   | {
       readonly kind: "s3";
       readonly bucket: string;
-      /** Empty, or with a slash at its end. */
+      /** Empty, or with a trailing slash. */
       readonly prefix: string;
       /** Undefined: Amazon's own. */
       readonly endpoint: string | undefined;
       readonly region: string;
     };
 
-/** Reads `--blobs`; credentials for S3 are found where the AWS tools have them. Throws a `ConfigError`. */
+/** Reads `--blobs`; S3 credentials come from where the AWS tools keep them. Throws a `ConfigError`. */
 export function blobsConfig(
   text: string | undefined,
   database: string,
@@ -43,7 +43,7 @@ export function blobsConfig(
     bucket,
     prefix: prefix === "/" ? "" : prefix,
     endpoint: endpoint(env.TESSERA_S3_ENDPOINT || undefined),
-    // Most servers other than Amazon's take any.
+    // Most servers other than Amazon's accept any region.
     region: env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1",
   };
 }

@@ -1,20 +1,20 @@
-/** What the commands that speak to a platform take from the environment. */
+/** The environment variables of the commands that speak to a platform. */
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
 export interface CloudEnvironment {
-  /** `SERVICE_CLOUD_API_KEY`: a token, instead of the one that was logged in with. */
+  /** `SERVICE_CLOUD_API_KEY`: a token that replaces the one of the login. */
   readonly apiKey: string | undefined;
-  /** `SERVICE_CLOUD_API_ENDPOINT`: the platform that it is for. */
+  /** `SERVICE_CLOUD_API_ENDPOINT`: the platform that the token is for. */
   readonly apiEndpoint: string | undefined;
-  /** `TESSERA_TOKEN`: what deployments are called with, instead of the login's. */
+  /** `TESSERA_TOKEN`: the token for calls of deployments; it replaces that of the login. */
   readonly token: string | undefined;
   /**
    * Where the login is kept: `$XDG_CONFIG_HOME/tessera` or `~/.config/tessera`
    * (XDG Base Directory Specification), on Windows `%APPDATA%\tessera`.
    */
   readonly configFolder: string;
-  /** Whether a browser opened here is in front of whoever typed the command. */
+  /** Whether the person who typed the command would see a browser opened here. */
   readonly canOpenBrowser: boolean;
 }
 
@@ -41,7 +41,7 @@ function configHome(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
 }
 
 function canOpenBrowser(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): boolean {
-  // At the other end of SSH, the browser would open where nobody sits.
+  // Over SSH, the browser would open on a machine that nobody sits at.
   if (env.SSH_CONNECTION || env.SSH_TTY) {
     return false;
   }

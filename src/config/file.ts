@@ -1,16 +1,18 @@
+/** The configuration file: a JSON object of settings. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import type { ConfigFile, Settings } from "./settings.ts";
 import { ConfigError } from "./values.ts";
 
-/** Read when it is there and no other was named. */
+/** Read if it exists and no other file was named. */
 export const DEFAULT_FILE = "tessera.json";
 
-/** More is no file of settings. */
-const MAX_BYTES = 1024 * 1024;
+/** Settings file of `tessera start`; a larger one is not a file of settings. */
+const MAX_SETTINGS_FILE_BYTES = 1024 * 1024;
 
 /**
- * Reads the file of settings: a JSON object of their keys. `named` is the path
- * that someone gave, which then has to be there. Throws a `ConfigError`.
+ * Reads the configuration file; its keys are those of `table`. `named` is the
+ * path that the operator gave, and that file has to exist. Throws a
+ * `ConfigError`.
  */
 export function readConfigFile(named: string | undefined, table: Settings): ConfigFile | undefined {
   const path = named ?? DEFAULT_FILE;
@@ -38,7 +40,7 @@ export function readConfigFile(named: string | undefined, table: Settings): Conf
 
 function readText(path: string): string {
   try {
-    if (statSync(path).size > MAX_BYTES) {
+    if (statSync(path).size > MAX_SETTINGS_FILE_BYTES) {
       throw new ConfigError(`${path} is too large for a file of settings: it may have 1 MiB`);
     }
     return readFileSync(path, "utf8");
@@ -66,7 +68,7 @@ function parse(path: string, text: string): object {
   return value;
 }
 
-/** Lists may be written as lists, numbers as numbers. */
+/** The text of a value; lists may be written as lists, numbers as numbers. */
 function toText(path: string, key: string, value: unknown): string {
   if (typeof value === "string" || typeof value === "number") {
     return String(value);

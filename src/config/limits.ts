@@ -1,18 +1,18 @@
-/** The limits of services and their calls, the same wherever they are served. */
+/** The limits of services and their calls, the same for `serve` and `start`. */
 export interface ServiceLimits {
-  /** Between the abort of a call and the kill of its worker: time to clean up. */
+  /** Time to clean up between the abort of a call and the kill of its worker. */
   readonly graceMs: number;
-  /** Loading a service may read a large model. */
+  /** For a worker to load its service, which may read a large model. */
   readonly readyTimeoutMs: number;
-  /** JSON is held in memory, parsed and checked: gRPC's usual limit of a message. */
+  /** JSON is held in memory, parsed and checked: gRPC's usual limit for a message. */
   readonly jsonBodyBytes: number;
-  /** Files go to disk as they come, so this bounds what one call may fill of it. */
+  /** Files are streamed to disk, so this bounds the disk space that one call may fill. */
   readonly fileBodyBytes: number;
-  /** A result that is no file: its worker has it in memory. */
+  /** A result that is no file; its worker holds it in memory. */
   readonly maxResultBytes: number;
-  /** A result that is a file, which may lie on disk all the time. */
+  /** A result that is a file, which may stay on disk throughout. */
   readonly maxFileBytes: number;
-  /** Callers that may wait for tasks at a time. Each holds a connection open. */
+  /** Callers that may wait for tasks at once. Each holds a connection open. */
   readonly maxWaiting: number;
 }
 

@@ -40,30 +40,30 @@ export interface ServeConfig extends ServiceLimits {
   /** Origins whose pages may call from a browser; `*` is all. Empty: only the server's own. */
   readonly allowedOrigins: readonly string[];
   readonly logLevel: string;
-  /** Calls and running tasks have so long to finish when the server stops, their grace included. */
+  /** Time for calls and running tasks to finish when the server stops, their grace included. */
   readonly drainMs: number;
   /**
-   * What is held in memory of the bodies of all requests under way: eight of
-   * the largest with files as text, or 128 of JSON at a time. Beyond, callers are told to come again, because a
-   * node without memory ends for all of them.
+   * Memory for the bodies of all requests under way: eight of the largest
+   * with files as text, or 128 of JSON at a time. Beyond it, callers are asked
+   * to retry, because a node that runs out of memory fails all of them.
    */
   readonly bodyBudgetBytes: number;
-  /** What workers may besides reading their service: nothing, unless someone asks for it. */
+  /** What workers may do beyond reading their service. Default: nothing. */
   readonly workerAccess: {
     readonly read: readonly string[];
     readonly addons: boolean;
     readonly threads: boolean;
   };
-  /** Undefined: nothing is traced. */
+  /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
 }
 
 export interface ServeSecrets {
-  /** Asked of every caller; undefined: nobody is asked. */
+  /** Every caller must send it; undefined: callers need no token. */
   readonly token: string | undefined;
   /** The workers' environment, which often holds keys. Default: empty. */
   readonly workerEnv?: { readonly [name: string]: string };
-  /** Where traces go. Default: nowhere. */
+  /** Where traces are sent. Default: nowhere. */
   readonly tracing?: TracingSecrets | undefined;
 }
 
@@ -76,7 +76,7 @@ export function serveConfig(
   env: NodeJS.ProcessEnv,
 ): { readonly config: ServeConfig; readonly secrets: ServeSecrets } {
   const token = flags.token ?? (env.TESSERA_TOKEN || undefined);
-  // Others cannot be sent in a header, or not by every client.
+  // Other tokens cannot be sent in a header, or not by every client.
   if (token !== undefined && !/^[!-~]{8,1024}$/.test(token)) {
     throw new ConfigError(
       "--token (or TESSERA_TOKEN) must have 8 to 1024 characters: ASCII letters, digits and punctuation, no spaces",
@@ -91,7 +91,7 @@ export function serveConfig(
     servicePath,
     port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
     host: host(flags.host ?? "127.0.0.1", "--host"),
-    // Two, so that one busy or dying worker leaves another; more than the cores gain nothing.
+    // At least two, so that one remains when the other is busy or dies; more than the cores gain nothing.
     workers: integer(1, 256)(
       flags.workers ?? String(Math.max(2, Math.min(4, availableParallelism()))),
       "--workers",

@@ -1,27 +1,27 @@
 /**
- * Settings as data. Each says once how it is called on the command line, in
- * the environment and in the file, what it is without any of them and why;
+ * Settings as data. Each setting states once its name on the command line, in
+ * the environment and in the file, its default and the reason for it;
  * parsing, `--help` and docs/configuration.md all follow from that.
  */
 import { ConfigError, type Parse } from "./values.ts";
 
 interface Description {
-  /** As `--help` shows it, such as `-p, --port <port>`. Absent: not on the command line, which others can see. */
+  /** As `--help` shows it, such as `-p, --port <port>`. Absent for secrets: others can see the command line. */
   readonly flag?: string;
   readonly variable: string;
   readonly summary: string;
   /** Why the default is what it is, or what to know before changing it. */
   readonly reason: string;
-  /** Tells whether a text of it must not be seen by others. */
+  /** Returns true for a text that others must not see. */
   readonly isSecret?: (text: string) => boolean;
 }
 
 export interface Setting<Value> extends Description {
-  /** What it is when nobody sets it, as one would write it. */
+  /** The default, written as a person would write it. */
   readonly fallback: string | undefined;
-  /** The same for people, where it follows from something else. */
+  /** The default as people read it, where it follows from something else. */
   readonly shownDefault: string;
-  /** Also for no text at all, where there is no `fallback`. */
+  /** Also called without a text, where there is no `fallback`. */
   readonly parse: (text: string | undefined, name: string) => Value;
 }
 
@@ -43,7 +43,7 @@ export function setting<Value>(
   };
 }
 
-/** A setting that may have none; `shownDefault` says what happens then. */
+/** A setting that may have no value; `shownDefault` says what happens then. */
 export function optional<Value>(
   description: Description & { readonly shownDefault: string; readonly parse: Parse<Value> },
 ): Setting<Value | undefined> {
@@ -55,21 +55,21 @@ export function optional<Value>(
   };
 }
 
-/** What was set where. */
+/** The sources of settings. */
 export interface SettingSources {
-  /** By the names that the command line gives its values, such as `publicUrl`. */
+  /** By the names that the command line gives the values, such as `publicUrl`. */
   readonly flags: { readonly [name: string]: string | undefined };
   readonly env: NodeJS.ProcessEnv;
   readonly file: ConfigFile | undefined;
 }
 
-/** A file of settings, read already: texts by key. */
+/** A configuration file that has been read: texts by key. */
 export interface ConfigFile {
   readonly path: string;
   readonly texts: { readonly [key: string]: string };
 }
 
-/** Flag over environment over file over default; throws a `ConfigError`. */
+/** Reads each setting, flag before environment before file before default; throws a `ConfigError`. */
 export function readSettings<Table extends Settings>(
   table: Table,
   { flags, env, file }: SettingSources,
@@ -79,7 +79,7 @@ export function readSettings<Table extends Settings>(
     if (typed !== undefined) {
       return [key, parse(typed, longFlag(flag ?? ""))];
     }
-    // An empty variable is how many tools say that there is none.
+    // Many tools leave a variable empty to unset it.
     if (env[variable]) {
       return [key, parse(env[variable], variable)];
     }

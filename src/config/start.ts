@@ -1,4 +1,4 @@
-/** What `tessera start` and `tessera admin` make of their settings. */
+/** The configuration of `tessera start` and `tessera admin`, made from their settings. */
 import { join, resolve } from "node:path";
 import { overlaps } from "../auth/networks.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
@@ -12,23 +12,23 @@ import { ConfigError, isPostgres } from "./values.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
-/** What the commands need to work on the platform's data. */
+/** What every command that works on the platform's data needs. */
 export interface DataConfig {
-  /** From the root. */
+  /** An absolute path. */
   readonly dataFolder: string;
 }
 
 export interface DataSecrets {
-  /** A file from the root, or the address of a Postgres database with its password. */
+  /** The absolute path of a file, or the address of a Postgres database with its password. */
   readonly database: string;
-  /** From the environment; undefined: they are in the data folder. */
+  /** From the environment; undefined: the keys are in the data folder. */
   readonly keys: string | undefined;
 }
 
 export interface StartConfig extends DataConfig, ServiceLimits {
   readonly host: string;
   readonly port: number;
-  /** Without a slash at the end; undefined: on localhost, at the port that is bound. */
+  /** Without a trailing slash; undefined: on localhost, at the port that is bound. */
   readonly publicUrl: string | undefined;
   /** Undefined: the host of the public URL. */
   readonly platformDomain: string | undefined;
@@ -50,26 +50,26 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly oidc:
     | { readonly issuer: string; readonly clientId: string; readonly name: string }
     | undefined;
-  /** Undefined: nothing is traced. */
+  /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
 }
 
 export interface StartSecrets extends DataSecrets {
   readonly oidcClientSecret: string | undefined;
-  /** What `/metrics` asks for; undefined: it answers this machine only. */
+  /** The token that `/metrics` asks for; undefined: it answers nobody. */
   readonly metricsToken: string | undefined;
-  /** The Prometheus that answers `/federate`, maybe with a password. */
+  /** Address of the Prometheus that answers `/federate`, possibly with a password. */
   readonly prometheusUrl: string | undefined;
-  /** What trusted proxies send; undefined: they are known by their addresses. */
+  /** The secret that trusted proxies send; undefined: they are known by their addresses. */
   readonly proxySecret: string | undefined;
-  /** Where traces go; undefined: nowhere. */
+  /** Where traces are sent; undefined: nowhere. */
   readonly tracing: TracingSecrets | undefined;
 }
 
 /** The flags as they were typed, by the names that the command line gives them. */
 export type Flags = { readonly [name: string]: string | undefined };
 
-/** Throws a `ConfigError`. */
+/** Reads the configuration of `tessera start`. Throws a `ConfigError`. */
 export function startConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
@@ -118,7 +118,7 @@ export function startConfig(
   return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
 }
 
-/** For the commands of `tessera admin`, which work on the same data. Throws a `ConfigError`. */
+/** Reads the configuration of `tessera admin`, which works on the same data. Throws a `ConfigError`. */
 export function dataConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
@@ -142,12 +142,12 @@ function dataSecrets({
   return { database: isPostgres(database) ? database : resolve(database), keys };
 }
 
-/** Nodes that share a Postgres have their files there; a single one has them beside its other data. */
+/** Nodes that share a Postgres keep their files there; a single node keeps them beside its other data. */
 function ownBlobs(dataFolder: string, { database }: DataSecrets): string | undefined {
   return isPostgres(database) ? undefined : join(dataFolder, "blobs");
 }
 
-/** On a host below the platform's domain every request is for the organization of that name. */
+/** The public URL must not be below the platform's domain, where each host belongs to an organization. */
 function checkDomain({ publicUrl, platformDomain }: Values<typeof START_SETTINGS>): void {
   const { hostname } = new URL(publicUrl ?? "http://localhost");
   if (platformDomain !== undefined && hostname.endsWith(`.${platformDomain}`)) {
@@ -157,7 +157,7 @@ function checkDomain({ publicUrl, platformDomain }: Values<typeof START_SETTINGS
   }
 }
 
-/** Code of deployments runs on this machine and may connect to the node, as a proxy here does. */
+/** A trusted proxy on this machine needs a secret: code of deployments runs here too and may connect to the node. */
 function checkProxies({ trustedProxies, proxySecret }: Values<typeof START_SETTINGS>): void {
   if (proxySecret !== undefined && trustedProxies.length === 0) {
     throw new ConfigError(

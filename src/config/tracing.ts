@@ -1,4 +1,4 @@
-/** Tracing, set as OpenTelemetry has it: the variables that every program with it knows. */
+/** The settings of tracing: the environment variables that OpenTelemetry defines for all programs. */
 import { optional, type Settings, setting, type Values } from "./settings.ts";
 import * as values from "./values.ts";
 import { ConfigError, type Parse } from "./values.ts";
@@ -35,12 +35,12 @@ function decoded(value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
-    // As it was written: others take it so too.
+    // Kept as written, as other programs do.
     return value;
   }
 }
 
-/** Never said back: it may hold a password. */
+/** Never quoted in a message: it may hold a password. */
 const collector: Parse<string> = (text, name) => {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new ConfigError(
@@ -119,7 +119,7 @@ export const TRACING_SETTINGS = {
   traceResource: setting({
     variable: "OTEL_RESOURCE_ATTRIBUTES",
     fallback: "",
-    parse: pairs((pair) => `, and ${JSON.stringify(pair)} is none`),
+    parse: pairs((pair) => `; ${JSON.stringify(pair)} is not one`),
     summary: "attributes of the resource in traces, such as deployment.environment.name=production",
     reason: "none besides service.name, service.version and service.instance.id",
   }),
@@ -133,13 +133,13 @@ export interface TracingConfig {
   readonly resource: { readonly [attribute: string]: string };
 }
 
-/** Where traces go, maybe with a password. */
+/** Where traces are sent; the address may hold a password. */
 export interface TracingSecrets {
   readonly url: string;
   readonly headers: { readonly [name: string]: string };
 }
 
-/** Both undefined where nothing is traced. */
+/** Reads the settings of tracing; both parts are undefined when it is off. */
 export function tracingConfig(read: Values<typeof TRACING_SETTINGS>): {
   readonly tracing: TracingConfig | undefined;
   readonly tracingSecrets: TracingSecrets | undefined;

@@ -1,8 +1,8 @@
-/** What a setting's text may be, and what is said when it is something else. */
+/** Parsers of settings: each takes a text and returns its value, or throws a message that says what is allowed. */
 import { isIP } from "node:net";
 import { formatDuration, parseDuration } from "../protocol/duration.ts";
 
-/** A setting that cannot be; the message names it and says what would do. */
+/** An invalid setting; the message names it and says what is valid. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
@@ -12,7 +12,7 @@ export type Parse<Value> = (text: string, name: string) => Value;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 
-/** A whole number of a range, both ends included. */
+/** A whole number from `min` to `max`, both included. */
 export function integer(min: number, max: number): Parse<number> {
   return (text, name) => {
     const value = Number(text);
@@ -25,7 +25,7 @@ export function integer(min: number, max: number): Parse<number> {
   };
 }
 
-/** A number of a range, both ends included, that may have a part. */
+/** A decimal number from `min` to `max`, both included. */
 export function decimal(min: number, max: number): Parse<number> {
   return (text, name) => {
     const value = Number(text);
@@ -38,6 +38,7 @@ export function decimal(min: number, max: number): Parse<number> {
   };
 }
 
+/** One of a list of words. */
 export function oneOf<Word extends string>(words: readonly Word[]): Parse<Word> {
   return (text, name) => {
     const word = words.find((each) => each === text);
@@ -92,7 +93,7 @@ export const labels: Parse<{ readonly [name: string]: string }> = (text, name) =
       const [, label, value] = /^([a-zA-Z_][a-zA-Z0-9_]*)=(.*)$/.exec(pair) ?? [];
       if (label === undefined || value === undefined) {
         throw new ConfigError(
-          `${name} must be labels such as region=eu,team=search, and ${JSON.stringify(pair)} is none`,
+          `${name} must be labels such as region=eu,team=search; ${JSON.stringify(pair)} is not one`,
         );
       }
       return [label, value];
@@ -102,7 +103,7 @@ export const labels: Parse<{ readonly [name: string]: string }> = (text, name) =
 
 /** An address to listen on. */
 export const host: Parse<string> = (text, name) => {
-  // To the system an empty host is every address of the machine.
+  // The system takes an empty host for every address of the machine.
   if (text.trim() === "") {
     throw new ConfigError(
       `${name} is empty: give an address, such as 127.0.0.1, or 0.0.0.0 for all`,
@@ -111,7 +112,7 @@ export const host: Parse<string> = (text, name) => {
   return text;
 };
 
-/** An address without the password that may be in it. */
+/** Quotes an address without the password that it may hold. */
 function shown(text: string): string {
   return JSON.stringify(text.replace(/\/\/[^/]*@/, "//…@"));
 }
@@ -147,7 +148,7 @@ export const origins: Parse<readonly string[]> = (text, name) => {
       url !== undefined && [url.origin, `${url.origin}/`].includes(entry.toLowerCase());
     if (url === undefined || !isOrigin || !/^https?:$/.test(url.protocol)) {
       throw new ConfigError(
-        `${name} must be origins of pages with commas between them, such as https://app.example.com,http://localhost:5173, or * alone for all, and ${shown(entry)} is none`,
+        `${name} must be origins of pages with commas between them, such as https://app.example.com,http://localhost:5173, or * alone for all; ${shown(entry)} is not one`,
       );
     }
     return url.origin;
@@ -179,14 +180,14 @@ export const networks: Parse<readonly string[]> = (text, name) => {
     const prefixFits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= limit);
     if (version === 0 || !prefixFits || more.length > 0) {
       throw new ConfigError(
-        `${name} must be addresses or networks with commas between them, such as 10.0.0.0/8,127.0.0.1, and ${JSON.stringify(entry)} is none`,
+        `${name} must be addresses or networks with commas between them, such as 10.0.0.0/8,127.0.0.1; ${JSON.stringify(entry)} is not one`,
       );
     }
   }
   return entries;
 };
 
-/** The address of an OpenID Connect provider. Tokens travel over it, so in the clear only on one machine. */
+/** The address of an OpenID Connect provider. Tokens travel to it, so plain HTTP is allowed on this machine only. */
 export const issuer: Parse<string> = (text, name) => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const local = ["localhost", "127.0.0.1", "[::1]"].includes(url?.hostname ?? "");
@@ -198,7 +199,7 @@ export const issuer: Parse<string> = (text, name) => {
   return text;
 };
 
-/** Some text of at most 200 characters, on one line. */
+/** A text of at most 200 characters, on one line. */
 export const line: Parse<string> = (text, name) => {
   if (text.length > 200 || /\p{Cc}/u.test(text)) {
     throw new ConfigError(`${name} must be one line of at most 200 characters`);
@@ -211,7 +212,7 @@ export function isPostgres(text: string): boolean {
   return /^postgres(?:ql)?:\/\//i.test(text);
 }
 
-/** The path of a SQLite file, or the address of a Postgres database. Never said back: it may hold a password. */
+/** The path of a SQLite file, or the address of a Postgres database. Never quoted: it may hold a password. */
 export const database: Parse<string> = (text, name) => {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(text)?.[1];
   if (scheme !== undefined && !isPostgres(text)) {
@@ -230,7 +231,7 @@ export const database: Parse<string> = (text, name) => {
   return text;
 };
 
-/** The address of a Prometheus. Never said back: it may hold a password. */
+/** The address of a Prometheus. Never quoted: it may hold a password. */
 export const prometheus: Parse<string> = (text, name) => {
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new ConfigError(
@@ -240,7 +241,7 @@ export const prometheus: Parse<string> = (text, name) => {
   return text;
 };
 
-/** A secret that is sent in a header, so that it has to be one line of ASCII. Never said back. */
+/** A secret that is sent in a header, so it has to be one line of ASCII. Never quoted. */
 export const headerSecret: Parse<string> = (text, name) => {
   if (!/^[ -~]{16,256}$/.test(text) || text.trim() !== text) {
     throw new ConfigError(
@@ -250,5 +251,5 @@ export const headerSecret: Parse<string> = (text, name) => {
   return text;
 };
 
-/** As it stands; for secrets, about which nothing is said. */
+/** Any text, unchanged; for secrets, which no message quotes. */
 export const secret: Parse<string> = (text) => text;

@@ -1,8 +1,7 @@
 /**
- * The files of a page, read once and answered with what keeps a page safe:
- * nothing is loaded from elsewhere, no script stands in the HTML. Browsers ask
- * again each time (`no-cache`) and are told by the `ETag` that nothing has
- * changed.
+ * A server of static files, read once, with a strict Content-Security-Policy:
+ * nothing is loaded from other origins, and no script is inline. Browsers
+ * revalidate every time (`no-cache`), and the `ETag` makes that cheap.
  */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -16,7 +15,7 @@ const CONTENT_TYPES: { readonly [extension: string]: string } = {
   ".svg": "image/svg+xml",
 };
 
-/** Only what comes from this server; results are shown from memory (`blob:`). */
+/** Only this server's files; results are shown from memory (`blob:`). */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -3,14 +3,14 @@ import { serveAssets } from "./assets.ts";
 
 const PAGES = new URL("./pages/", import.meta.url);
 
-/** The pages look like the playground, and share its way of making elements. */
+/** The pages share the playground's style and its DOM helpers. */
 const PLAYGROUND = new URL("./playground/", import.meta.url);
 const SHARED = ["dom.js", "favicon.svg", "playground.css", "controls.css"];
 
-/** One document for all: its script looks at the path. */
+/** One document for all paths; its script selects the page. */
 const PATHS = ["/", "/setup", "/sign-in", "/invitation", "/account", "/cli/authorize", "/device"];
 
-/** The pages of the platform: setup, sign-in, invitation, account, and logins of the command line. */
+/** The pages of the platform: setup, sign-in, invitation, account, and command-line logins. */
 export const pages: FastifyPluginAsync = async (app) => {
   await serveAssets(app, PAGES, (name) =>
     name === "page.html" ? PATHS : [`/assets/pages/${name}`],

@@ -3,6 +3,6 @@ import { serveAssets } from "./assets.ts";
 
 const FOLDER = new URL("./playground/", import.meta.url);
 
-/** The interactive page of a deployment: `/` and what it loads from `/assets/`. */
+/** The playground, a deployment's interactive page: `/` and its files below `/assets/`. */
 export const playground: FastifyPluginAsync = (app) =>
   serveAssets(app, FOLDER, (name) => [name === "index.html" ? "/" : `/assets/${name}`]);

@@ -1,18 +1,20 @@
-/** What the operator lets deployments ask for at most. */
+/** Ceilings: the operator's upper limits for the settings of deployments. */
+
+/** The operator's upper limits. */
 import type { DeploymentSettings, SettingsUpdate } from "../storage/accounts/organizations.ts";
 
 export interface Ceilings {
-  /** Workers of a deployment, on all nodes together. */
+  /** Workers of one deployment, on all nodes together. */
   readonly workers: number;
-  /** For each worker. */
+  /** Memory of each worker, in MiB. */
   readonly memoryMib: number;
-  /** Processors for each worker. */
+  /** Processor cores of each worker. */
   readonly cpu: number;
-  /** Of an organization. */
+  /** Deployments of one organization. */
   readonly deployments: number;
 }
 
-/** Those of a new deployment, as the storage makes it. */
+/** The settings of a new deployment; the storage has the same defaults. */
 export const DEFAULT_SETTINGS: DeploymentSettings = {
   minWorkers: 1,
   maxWorkers: 2,
@@ -21,14 +23,14 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
   env: {},
 };
 
-/** Each setting with its ceiling, and how operators set that. */
+/** Each setting with its ceiling and the operator's flag for it. */
 const BOUNDED = [
   { field: "settings.max_workers", key: "maxWorkers", ceiling: "workers", flag: "--max-workers" },
   { field: "settings.memory_mib", key: "memoryMib", ceiling: "memoryMib", flag: "--max-memory" },
   { field: "settings.cpu", key: "cpu", ceiling: "cpu", flag: "--max-cpu" },
 ] as const;
 
-/** The first setting that is beyond its ceiling, in words; undefined when all are within. */
+/** A message about the first setting above its ceiling; undefined when there is none. */
 export function faultOfCeilings(settings: SettingsUpdate, ceilings: Ceilings): string | undefined {
   for (const { field, key, ceiling, flag } of BOUNDED) {
     const [asked, most] = [settings[key], ceilings[ceiling]];
@@ -39,7 +41,7 @@ export function faultOfCeilings(settings: SettingsUpdate, ceilings: Ceilings): s
   return undefined;
 }
 
-/** Defaults that nobody chose, as far as the operator allows them. */
+/** Defaults lowered to the operator's ceilings. */
 export function lowered(defaults: DeploymentSettings, ceilings: Ceilings): DeploymentSettings {
   return {
     ...defaults,

@@ -1,26 +1,26 @@
 /**
- * What the workers of a deployment count: each message is held against the
- * manifest of its worker, and added to the metrics of the deployment.
+ * Aggregates the custom metrics of a deployment: checks each message against the
+ * manifest of its worker, and adds it to the metrics of the deployment.
  *
- * What is counted follows the revision that serves. Workers of the next one
- * are ready before it does, and may have counted in `setup`: what they send is
- * kept until theirs serves, and gone with them when it never does.
+ * Only the serving revision is counted. Workers of the next revision are ready
+ * before it serves and may have counted in `setup`; their messages are buffered
+ * until it serves, and dropped with them if it never does.
  */
 import type { CustomMetrics } from "../metrics/custom-metrics.ts";
 import type { CountsReceiver } from "../pool/options.ts";
 import type { MetricManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { MetricChange, WorkerMessage } from "../protocol/messages.ts";
-import { MAX_LABEL_VALUE_LENGTH } from "../sdk/metric-rules.ts";
+import { MAX_LABEL_VALUE_CHARACTERS } from "../sdk/metric-rules.ts";
 
 type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 
 /**
- * Numbers and labels that are kept of a worker that does not serve yet. The
- * largest message of one has 26,000.
+ * Numbers and labels held for a worker that does not serve yet. The largest message of one has
+ * 26,000.
  */
-const MAX_KEPT = 30_000;
+const MAX_HELD_COUNT_VALUES = 30_000;
 
-/** What serves: where it counts, and what it declares, as a text to compare. */
+/** The serving revision: its metrics, and its declarations as a text to compare. */
 interface Serving {
   readonly metrics: CustomMetrics;
   readonly declared: string;
@@ -30,7 +30,7 @@ export class DeploymentCounts {
   #serving: Serving | undefined;
   readonly #workers = new Set<WorkerCounts>();
 
-  /** A worker with this manifest is ready. */
+  /** A worker with this manifest is ready. Returns the receiver of its messages. */
   worker(workerId: string, manifest: ServiceManifest): CountsReceiver {
     const worker = new WorkerCounts(workerId, manifest, () => this.#workers.delete(worker));
     this.#workers.add(worker);
@@ -38,7 +38,7 @@ export class DeploymentCounts {
     return worker;
   }
 
-  /** A revision with this manifest serves, and counts there. */
+  /** A revision with this manifest serves; its workers count into `metrics`. */
   serve(metrics: CustomMetrics, { metrics: declared = [] }: ServiceManifest): void {
     metrics.declare(declared);
     this.#serving = { metrics, declared: textOf(declared) };
@@ -48,7 +48,7 @@ export class DeploymentCounts {
   }
 }
 
-/** What one worker counts. */
+/** The metrics of one worker. */
 class WorkerCounts implements CountsReceiver {
   readonly #workerId: string;
   readonly #declared: ReadonlyMap<string, MetricManifest>;
@@ -68,7 +68,7 @@ class WorkerCounts implements CountsReceiver {
     this.#onEnd = onEnd;
   }
 
-  /** Begins to count when what it declares serves, and goes on when it does no more. */
+  /** Begins to count when a revision with the same declarations serves. Never stops again. */
   serve(serving: Serving | undefined): void {
     if (serving === undefined || serving.declared !== this.#text) {
       return;
@@ -109,7 +109,7 @@ class WorkerCounts implements CountsReceiver {
 
   #keep(message: MetricsMessage): void {
     const values = valuesIn(message);
-    if (!this.#ended && this.#keptValues + values <= MAX_KEPT) {
+    if (!this.#ended && this.#keptValues + values <= MAX_HELD_COUNT_VALUES) {
       this.#keptValues += values;
       this.#kept.push(message);
     }
@@ -118,7 +118,7 @@ class WorkerCounts implements CountsReceiver {
   #count({ changes, dropped }: MetricsMessage, metrics: CustomMetrics): void {
     for (const change of changes) {
       const declaration = this.#declared.get(change.metric) as MetricManifest;
-      // What a worker says with its last words is added up, but it is up no more.
+      // Last increments of an ended worker still count, but its gauges are gone.
       if (!this.#ended || declaration.kind !== "gauge") {
         metrics.count(this.#workerId, declaration, change);
       }
@@ -148,7 +148,7 @@ class WorkerCounts implements CountsReceiver {
   }
 }
 
-/** How much there is to keep of a message, which has nothing but what the protocol declares. */
+/** The size of a message: its numbers and labels. The pool has already validated its shape. */
 function valuesIn({ changes, dropped }: MetricsMessage): number {
   return changes.reduce(
     (sum, { labels, counts = [] }) => sum + 1 + labels.length + counts.length,
@@ -156,7 +156,7 @@ function valuesIn({ changes, dropped }: MetricsMessage): number {
   );
 }
 
-/** The same for the same declarations, in whatever order a database has kept their members. */
+/** A text that is equal for equal declarations, whatever order a database gives their members. */
 function textOf(metrics: readonly MetricManifest[]): string {
   return JSON.stringify(
     metrics.map(({ name, kind, help, labels, buckets, aggregator }) => [
@@ -166,5 +166,5 @@ function textOf(metrics: readonly MetricManifest[]): string {
 }
 
 function isLabelValue(value: string): boolean {
-  return value.length <= MAX_LABEL_VALUE_LENGTH && value.isWellFormed();
+  return value.length <= MAX_LABEL_VALUE_CHARACTERS && value.isWellFormed();
 }

@@ -1,4 +1,4 @@
-/** What works on the queue of one deployment, and how many workers it asks for. */
+/** Wires the queue of one deployment to its dispatcher, scaling, observer and peers. */
 import type { Log } from "../log/log.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
@@ -21,17 +21,17 @@ import { Observer } from "./observer.ts";
 import type { Rollout } from "./rollout.ts";
 import { type Scale, Scaling } from "./scaling.ts";
 
-/** The queue of one deployment with what works on it. */
+/** The queue of one deployment with its dispatcher and background work. */
 export interface DeploymentQueue extends Disposable {
   readonly queue: Queue;
   readonly dispatcher: Dispatcher;
-  /** undefined where the number of workers stays. */
+  /** Undefined where the number of workers is fixed. */
   readonly scaling: Scaling | undefined;
-  /** undefined where a service has no revisions. */
+  /** Undefined where a service has no revisions. */
   readonly unserved: UnservedTasks | undefined;
-  /** undefined where nothing is counted. */
+  /** Undefined where nothing is counted. */
   readonly observer: Observer | undefined;
-  /** Starts no more tasks; callers can still ask, and are told what becomes of those that run. */
+  /** Starts no more tasks. Callers can still read tasks and wait for the running ones. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface DeploymentQueueSettings {
   readonly newId: () => string;
   readonly now: () => number;
   readonly graceMs: number;
-  /** It is a deployment of the platform, which has revisions. */
+  /** Set for a deployment of the platform, which has revisions. */
   readonly record?: object;
 }
 
@@ -55,19 +55,19 @@ export interface DeploymentQueueParts {
   readonly attempts: Attempts;
   readonly changes: Changes;
   readonly recent: RecentTasks;
-  /** Workers, where their number stays. */
+  /** The number of workers where it is fixed. */
   readonly workers: number;
   readonly rollout: Rollout;
   readonly metrics: DeploymentMetrics | undefined;
   readonly metricsOf: DeploymentMetricsOf | undefined;
   readonly tracing: DeploymentTracing | undefined;
-  /** A claim was answered, or was not. */
+  /** The storage answered a claim, or failed to. */
   onStorage(answers: boolean): void;
-  /** A round of the node was answered, or was not. */
-  onRound(answers: boolean): void;
+  /** The storage answered the node's maintenance, or failed to. */
+  onMaintenance(answers: boolean): void;
 }
 
-/** Opens the queue; tasks are claimed from the first `start` of its dispatcher on. */
+/** Opens the queue. Tasks are claimed once its dispatcher was started. */
 export function openDeploymentQueue(
   settings: DeploymentQueueSettings,
   parts: DeploymentQueueParts,

@@ -1,8 +1,7 @@
 /**
- * A deployment that this node hosts: the workers that run its service, the
- * queue in front of them, and what its manifest says. `deploy` brings in a
- * revision of the service, the first one or another, and changes nothing when
- * that one cannot be loaded.
+ * A running deployment on this node: the worker pool of its service, the queue in
+ * front of it, and its manifest. `deploy` brings in the first or another revision
+ * of the service, and changes nothing when that revision cannot be loaded.
  */
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
@@ -23,44 +22,45 @@ import type { Storage } from "../storage/storage.ts";
 import type { DeploymentTracing, Tracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
 import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
-import type { FoundEndpoint } from "./revision.ts";
-import { Rollout, type RolloutPolicy } from "./rollout.ts";
+import { type FoundEndpoint, Rollout, type RolloutPolicy } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
 import { type DeploymentStatus, statusOf } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
 import { Workers, type WorkersOptions } from "./workers.ts";
 
-/** After the drain, for a storage that does not take the ends of the last attempts. */
-const SETTLE_MS = 5_000;
+/**
+ * How long a drained deployment waits for a storage that does not take the ends of its last
+ * attempts.
+ */
+const ATTEMPTS_SETTLE_MS = 5_000;
 
 export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
-  /** The organization it belongs to; with the service's name it is the deployment's. */
+  /** The organization that it belongs to, the first part of its name. */
   readonly organization: string;
   /**
-   * Which of the platform's deployments it is, with its name as
-   * `organization/app`. Default: the only one there is, called by its
-   * organization and its service.
+   * The id and the name (`organization/app`) of a deployment of the platform.
+   * Default, under `tessera serve`: both are `organization/service`.
    */
   readonly record?: { readonly deploymentId: string; readonly name: string };
   readonly storage: Storage;
-  /** How nodes on the same database tell each other; undefined where there is one node only. */
+  /** Carries hints between nodes; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;
-  /** The rounds of the node, which began before. */
+  /** The node's periodic maintenance, already started. */
   readonly maintenance: Maintenance;
   readonly newId: () => string;
   readonly now: () => number;
-  /** Where the node's workers wait for room to start. Default: all start at once. */
+  /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;
-  /** Worker processes at first. */
+  /** The initial number of workers. */
   readonly workers: number;
-  /** Lets their number follow the load. Default: it stays. */
+  /** Scales the number of workers with the load. Default: it is fixed. */
   readonly scale?: Scale;
-  /** Callers that may wait for tasks at a time. */
+  /** Limit of callers that wait for tasks at a time. */
   readonly maxWaiting: number;
-  /** Where the node counts, and the organization whose series these are. Default: nothing is counted. */
+  /** The node's metrics, and the organization of the series. Default: nothing is counted. */
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
-  /** Where the node traces. Default: nothing is traced. */
+  /** The node's tracing. Default: nothing is traced. */
   readonly tracing?: Tracing | undefined;
   /** `ready` or `status` may have changed. */
   onReadiness(): void;
@@ -68,7 +68,7 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
 
 export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
-  /** Where it tells of what happens; undefined where nothing is traced. */
+  /** Undefined where nothing is traced. */
   readonly tracing: DeploymentTracing | undefined;
   readonly #options: DeploymentOptions;
   readonly #changes: Changes;
@@ -148,22 +148,22 @@ export class Deployment implements AsyncDisposable {
     return this.#options.files;
   }
 
-  /** What its tasks are stored under; throws before the first `deploy` of one without a record. */
+  /** The id under which its tasks are stored. Without a record, throws before the first `deploy`. */
   get deploymentId(): string {
     return this.#options.record?.deploymentId ?? this.#open.name;
   }
 
-  /** `organization/app`; throws before the first `deploy` of one without a record. */
+  /** `organization/app`. Without a record, throws before the first `deploy`. */
   get name(): string {
     return this.#options.record?.name ?? this.#open.name;
   }
 
-  /** Where it counts; undefined before the first `deploy`, and where nothing is counted. */
+  /** Undefined before the first `deploy`, and where nothing is counted. */
   get metrics(): DeploymentMetrics | undefined {
     return this.#metrics;
   }
 
-  /** As metrics know it; throws before the first `deploy` of one without a record. */
+  /** Its labels in metrics. Without a record, throws before the first `deploy`. */
   get measured(): MeasuredDeployment {
     const { organization, counted } = this.#options;
     return {
@@ -179,8 +179,8 @@ export class Deployment implements AsyncDisposable {
   }
 
   /**
-   * True when calls can be taken: a worker is ready or starts when one comes,
-   * the storage answers, and the node is not shutting down.
+   * True when it takes calls: a worker is ready or starts on demand, the storage
+   * answers, and the node is not shutting down.
    */
   get ready(): boolean {
     const wakes =
@@ -188,7 +188,7 @@ export class Deployment implements AsyncDisposable {
     return !this.#draining && this.#storageHealth.good && (this.#pool.ready || wakes);
   }
 
-  /** How it fares on this node. */
+  /** Its status on this node. */
   get status(): DeploymentStatus {
     const { size, readyCount, crashLoop, lastFault } = this.#pool;
     const { revision, failed, lines } = this.#rollout;
@@ -206,7 +206,7 @@ export class Deployment implements AsyncDisposable {
     });
   }
 
-  /** Other bounds for the number of its workers; only for one that was made with some. */
+  /** Changes the bounds of the number of workers. Only for a deployment made with `scale`. */
   set scale(scale: Scale) {
     this.#scale = scale;
     if (this.#opened?.scaling) {
@@ -214,27 +214,27 @@ export class Deployment implements AsyncDisposable {
     }
   }
 
-  /** What the service says of itself; throws before the first `deploy`. */
+  /** The manifest of the serving revision. Throws NO_WORKER before the first `deploy`. */
   get manifest(): ServiceManifest {
     return this.#rollout.revision?.manifest ?? starting();
   }
 
-  /** An endpoint by name; undefined when the service has none such. */
+  /** An endpoint by name; undefined for an unknown one. */
   find(endpoint: string): EndpointManifest | undefined {
     return this.#rollout.revision?.find(endpoint)?.manifest;
   }
 
-  /** An endpoint with the reader of its arguments; throws ENDPOINT_NOT_FOUND. */
+  /** An endpoint with the reader of its arguments. Throws ENDPOINT_NOT_FOUND or NO_WORKER. */
   endpoint(name: string): FoundEndpoint {
     return (this.#rollout.revision ?? starting()).endpoint(name, this.name);
   }
 
-  /** A task endpoint; throws ENDPOINT_NOT_A_TASK for an api. */
+  /** A task endpoint. Throws as `endpoint` does, and ENDPOINT_NOT_A_TASK for an api. */
   taskEndpoint(name: string): FoundEndpoint {
     return (this.#rollout.revision ?? starting()).taskEndpoint(name, this.name);
   }
 
-  /** Refuses new work while the node shuts down, or while it is closed. */
+  /** Throws while the node shuts down or the deployment is closed to new work. */
   admit(): void {
     if (this.#draining) {
       throw shuttingDown();
@@ -244,32 +244,34 @@ export class Deployment implements AsyncDisposable {
     }
   }
 
-  /** What new work is refused with from now on; undefined: it is taken. Tasks stay, and can be asked for. */
+  /**
+   * Closes the deployment to new work, which is refused with this problem; undefined
+   * opens it again. Its tasks stay readable.
+   */
   set closed(refusal: (() => Problem) | undefined) {
     this.#closed = refusal;
   }
 
   /**
-   * Starts workers of this service, one at least; when all are ready they take
-   * over, and those of the service before finish what they have begun. Rejects
-   * with a `RevisionFailed` when the service cannot be loaded; then nothing has
-   * changed but `status`. Rejects with the signal's reason when it aborts
-   * before; then nothing has changed at all.
+   * Starts workers of this service, at least one. When all are ready they take over,
+   * and the old workers finish their calls. Rejects with a `RevisionFailed` when the
+   * service cannot be loaded; then only `status` has changed. Rejects with the
+   * signal's reason when it aborts before the takeover; then nothing has changed.
    */
   deploy(service: ServiceCode, signal?: AbortSignal): Promise<ServiceManifest> {
     return this.#rollout.deploy(service, signal);
   }
 
   /**
-   * Takes on a revision that has served before, with the manifest that it had,
-   * and starts its workers when they are needed: for a node that starts. Throws a `RevisionFailed`.
+   * Serves a revision that has served before, with its known manifest, and does not
+   * wait for its workers: for a node that starts. Throws a `RevisionFailed`.
    */
   resume(service: ServiceCode, manifest: ServiceManifest): void {
     this.#rollout.resume(service, manifest);
   }
 
   /**
-   * Takes no more work and lets what runs finish. Tasks that are not finished
+   * Takes no more work and lets running calls finish. Tasks that have not finished
    * after `drainMs` go back to the queue.
    */
   async drain(drainMs: number): Promise<void> {
@@ -278,11 +280,11 @@ export class Deployment implements AsyncDisposable {
     this.calls.close();
     await this.#opened?.stop();
     await this.#pool.close(drainMs);
-    await this.#attempts.settled(SETTLE_MS);
+    await this.#attempts.settled(ATTEMPTS_SETTLE_MS);
     this.#changes.close();
   }
 
-  /** Ends every worker at once, for the moment in which the node's own process ends. */
+  /** Kills every worker at once, because the node's own process is ending. */
   abandon(): void {
     this.#pool.killAll("the node has ended");
     this.#scratch.removeAll();
@@ -324,7 +326,7 @@ export class Deployment implements AsyncDisposable {
       metricsOf: counted?.metrics.byId,
       tracing: this.tracing,
       onStorage: (answers) => this.#onStorage("claims", answers),
-      onRound: (answers) => this.#onStorage("heartbeat", answers),
+      onMaintenance: (answers) => this.#onStorage("heartbeat", answers),
     });
     return { ...work, name };
   }

@@ -1,20 +1,21 @@
+/** The directory of deployments: finds the deployment that a request is for. A port. */
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { Deployment } from "./deployment.ts";
 
-/** What a request says of the deployment that it is for. */
+/** What a request says about its deployment. */
 export interface CallTarget {
   /** The request's field `deployment`, as `organization/name`; may be empty. */
   readonly named: string;
   /** The header `Tessera-Deployment`, of the same form; may be empty. */
   readonly header: string;
-  /** The host that was asked, with its port. */
+  /** The host of the request, with its port. */
   readonly host: string;
 }
 
-/** A deployment that exists. Whether it runs is another question. */
+/** A deployment that exists, running or not. */
 export interface Located {
-  /** What it depends on who may call it. */
+  /** The facts that decide who may call it. */
   readonly facts: {
     readonly deploymentId: string;
     readonly organizationId: string;
@@ -22,31 +23,31 @@ export interface Located {
     readonly authorization: boolean;
   };
   /**
-   * What runs it on this node. Throws DEPLOYMENT_STOPPED, DEPLOYMENT_FAILED,
-   * or NO_WORKER while it starts.
+   * The running deployment on this node. Throws DEPLOYMENT_STOPPED,
+   * DEPLOYMENT_FAILED, or NO_WORKER while it starts.
    */
   deployment(): Deployment;
 }
 
-/** Which deployment a request is for. */
+/** Finds deployments by request. */
 export interface Directory {
   /**
-   * The deployment that a request is for; a promise only where that is not
-   * known at once. Errors: DEPLOYMENT_NOT_FOUND, which names others to who may
-   * know of them; REQUEST_INVALID for a target that contradicts itself.
+   * The deployment that a request is for; a promise only where it is not cached.
+   * Errors: DEPLOYMENT_NOT_FOUND, which lists other deployments to callers who may
+   * know them; REQUEST_INVALID for a target that contradicts itself.
    */
   find(target: CallTarget, principal: Principal): Located | Promise<Located>;
 
   /**
-   * Whether a deployment takes calls; undefined when neither host nor header
-   * name one, and the question is about the node. Errors: those of `find`.
+   * True when the named deployment takes calls; undefined when neither host nor
+   * header name one, so that the question is about the node. Errors: as `find`.
    */
   readiness(target: CallTarget): Promise<boolean | undefined>;
 }
 
 /**
- * A node that serves one deployment, whatever host it is asked on, to whoever
- * may call the node; `authorization`: who has its token.
+ * The directory of `tessera serve`: one deployment on every host.
+ * `authorization`: callers need the node's token.
  */
 export function singleDeployment(
   deployment: Deployment,
@@ -71,7 +72,7 @@ export function singleDeployment(
   };
 }
 
-/** The name that field and header give, whichever is there. Throws REQUEST_INVALID when they differ. */
+/** The name given by field or header; empty without one. Throws REQUEST_INVALID when they differ. */
 export function agreed({ named, header }: Pick<CallTarget, "named" | "header">): string {
   if (named !== "" && header !== "" && named !== header) {
     throw contradiction(

@@ -1,9 +1,9 @@
 /**
- * Tells the metrics every few seconds how long a deployment's queue is, and
- * what its workers on this node take. All deployments of a node look at their
- * queues in the same moments, so that a storage that is asked over a network
- * can answer them together; at their workers each when its turn comes, because
- * that is work for this process.
+ * A metrics sampler: records every 5 s the queue length of a deployment, and the
+ * resource usage of its workers on this node. All deployments of a node sample
+ * their queues at the same moments, so that a storage over a network can answer
+ * them together. They sample their workers at different moments, because that is
+ * work for this process.
  */
 
 import type { Log } from "../log/log.ts";
@@ -15,11 +15,14 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { OldestWaiting, Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
 
-const LOOK_EVERY_MS = 5_000;
+/** Interval at which a deployment's queue and workers are measured for the metrics. */
+const METRICS_OBSERVE_INTERVAL_MS = 5_000;
 
-/** By the time since this process began, which no two nodes share; timers may be a millisecond early. */
+/** Aligned to the start of this process, which differs between nodes. Timers may be 1 ms early. */
 function untilNextMs(): number {
-  return Math.ceil(LOOK_EVERY_MS - (performance.now() % LOOK_EVERY_MS)) + 1;
+  return (
+    Math.ceil(METRICS_OBSERVE_INTERVAL_MS - (performance.now() % METRICS_OBSERVE_INTERVAL_MS)) + 1
+  );
 }
 
 export interface ObserverOptions {
@@ -38,7 +41,7 @@ export class Observer implements AsyncDisposable {
   #queueTimer: NodeJS.Timeout | undefined;
   #queueLook: Promise<void>;
   #ended = false;
-  /** Processor time of the workers that are up, as it was last seen. */
+  /** Processor time of the living workers, as last sampled. */
   readonly #cpuMs = new Map<string, number>();
   #goneCpuMs = 0;
 
@@ -47,13 +50,13 @@ export class Observer implements AsyncDisposable {
     this.#lookAtWorkers();
     this.#queueLook = this.#observeQueue();
     this.#workersTimer = new Timer(
-      LOOK_EVERY_MS,
+      METRICS_OBSERVE_INTERVAL_MS,
       async () => this.#lookAtWorkers(),
       (err) => this.#failed(err, "what the workers take could not be read for the metrics"),
     );
   }
 
-  /** A worker has ended: what it used stays counted. */
+  /** A worker has ended: keeps its processor time in the total. */
   workerEnded({ id, lastCpuMs }: Pick<WorkerProcess, "id" | "lastCpuMs">): void {
     this.#goneCpuMs += Math.max(this.#cpuMs.get(id) ?? 0, lastCpuMs);
     this.#cpuMs.delete(id);
@@ -66,7 +69,7 @@ export class Observer implements AsyncDisposable {
     await this.#queueLook;
   }
 
-  /** Now, and again in the next moment that is common to all. */
+  /** Samples the queue now, and again at the next common moment. */
   async #observeQueue(): Promise<void> {
     try {
       await this.#lookAtQueue();
@@ -97,7 +100,7 @@ export class Observer implements AsyncDisposable {
     const { deploymentId, storage, metrics, endpoints, now } = this.#options;
     const counts = await storage.countTasks({ deploymentId });
     const nowMs = now();
-    // Where nothing is queued, nobody need look for the oldest.
+    // Without queued tasks there is no oldest one to look up.
     const oldest: readonly OldestWaiting[] = counts.some(({ queued }) => queued > 0)
       ? await storage.oldestWaiting({ deploymentId, nowMs })
       : [];

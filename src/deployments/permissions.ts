@@ -1,41 +1,41 @@
 /**
- * What a worker may do: under Node's permission model it starts no process, no
- * thread and no native addon, writes nothing, and reads only what it takes to
- * run the host and to import the service, unless the operator allows more.
+ * The flags of Node's permission model for a worker. By default it may start no
+ * process, no thread and no native addon, write nothing, and read only what its
+ * program and the import of the service need. The operator may allow more.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, parse, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What the operator allows workers besides. Native code and threads can get round the other limits. */
+/** Additional rights from the operator. Native code and threads can evade the other limits. */
 export interface WorkerAccess {
-  /** Files, and folders with all in them, that may be read. */
+  /** Files and folders that may be read; folders with everything inside. */
   readonly read: readonly string[];
   readonly addons: boolean;
   readonly threads: boolean;
-  /** Variables of their environment. */
+  /** Environment variables of the workers. */
   readonly env: { readonly [name: string]: string };
 }
 
-/** The folders of source that a worker loads: its program, the SDK and what both stand on. */
+/** The source folders that a worker loads: its program, the SDK and their dependencies. */
 const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
 
-/** Packages looked through for links to elsewhere, in one `node_modules`. */
-const MAX_PACKAGES = 5000;
+/** Packages searched for links to other folders, in one `node_modules`. */
+const MAX_SCANNED_PACKAGES = 5000;
 
 /**
  * The `execArgv` for a worker: the permission model, with reading allowed of
  * - the worker's own program with the SDK, and the `package.json` that says
  *   that its files are ES modules;
  * - the service's folder;
- * - every `node_modules` and `package.json` from there up, for resolution, and
- *   where packages of these are links, as in a workspace, what they point to;
+ * - every `node_modules` and `package.json` from there up, for resolution, and the
+ *   targets of packages that are links, as in a workspace;
  * - what the operator allows.
  *
- * A service that is self-contained, as in an artifact, has its packages in its
- * folder and reads nothing of those that lie around it.
+ * A self-contained service, as in an artifact, has its packages in its own folder
+ * and may not read those of parent folders.
  *
- * Nothing may be written: the pool adds a scratch folder.
+ * Nothing may be written; `workers.ts` adds the scratch folder.
  */
 export function workerPermissions(
   {
@@ -63,7 +63,7 @@ export function workerPermissions(
     ...withoutCovered(allowed).map((path) => `--allow-fs-read=${path}`),
     ...(access?.addons ? ["--allow-addons"] : []),
     ...(access?.threads ? ["--allow-worker"] : []),
-    // Node's warning of what the operator has chosen to allow.
+    // Silences Node's warning about what the operator has chosen to allow.
     ...(access?.addons || access?.threads ? ["--disable-warning=SecurityWarning"] : []),
   ];
 }
@@ -78,7 +78,7 @@ function nearestPackage(folder: string): string[] {
   return [];
 }
 
-/** The folder and all that it lies in, the root last. */
+/** The folder and its parents, the root last. */
 function upwards(folder: string): string[] {
   const { root } = parse(folder);
   const folders = [folder];
@@ -93,7 +93,7 @@ function existing(path: string): string[] {
   return existsSync(path) ? [path] : [];
 }
 
-/** The real places of a `node_modules` that is a link, and of its packages that are. */
+/** The real paths of a `node_modules` and of its packages that are symbolic links. */
 function linkTargets(packages: string): string[] {
   const targets = [realpathSync(packages)];
   let looked = 0;
@@ -107,7 +107,7 @@ function linkTargets(packages: string): string[] {
       targets.push(...linkTarget(join(packages, entry.name), entry.isSymbolicLink()));
     }
     looked += 1;
-    if (looked >= MAX_PACKAGES) {
+    if (looked >= MAX_SCANNED_PACKAGES) {
       break;
     }
   }

@@ -1,19 +1,19 @@
 /**
- * The revisions of one deployment on this node: which one serves, which are on
- * their way, which one failed, and what has to be right before workers are
- * started with one.
+ * The roll-outs of one deployment on this node: tracks which revision serves and
+ * which one failed, and checks the operator's policy before workers start.
  */
 
+import { problem } from "../errors.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { ArgumentsReader } from "../service/input/arguments.ts";
 import type { ClaimedTask } from "../storage/storage.ts";
-import type { TaskFailure } from "../tasks/task.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
 import { variableFault } from "./environment.ts";
-import { Revision } from "./revision.ts";
 import type { FailedRevision } from "./state.ts";
 
-/** A revision that could not be brought in; the message says why. */
+/** Thrown when a revision cannot be rolled out; the message says why. */
 export class RevisionFailed extends Error {
   override readonly name = "RevisionFailed";
   /** The last lines that its workers wrote. */
@@ -27,8 +27,8 @@ export class RevisionFailed extends Error {
 
 export interface RolloutPolicy {
   /**
-   * Native code may be loaded. It runs outside of the permission model, with
-   * the rights of the node itself. Default: false.
+   * True allows native code, which runs outside the permission model with the
+   * rights of the node itself. Default: false.
    */
   readonly allowNativeCode?: boolean | undefined;
 }
@@ -37,13 +37,13 @@ export interface RolloutOptions {
   readonly policy: RolloutPolicy;
   readonly pool: Pool;
   readonly now: () => number;
-  /** What the workers of a service wrote last. */
+  /** The last lines that the workers of a service wrote. */
   readonly lastLines: (service: ServiceCode) => readonly string[];
-  /** The moment in which a revision takes over. It may throw, and nothing has changed then. */
+  /** A revision is about to take over. If this throws, the roll-out fails and nothing changes. */
   onTakeover(manifest: ServiceManifest): void;
-  /** A revision serves. */
+  /** A revision has begun to serve. */
   onActive(manifest: ServiceManifest): void;
-  /** A deploy has ended, one way or the other. */
+  /** A roll-out has ended, successfully or not. */
   onEnd(): void;
 }
 
@@ -58,23 +58,23 @@ export class Rollout {
     this.#options = options;
   }
 
-  /** The revision that serves; undefined before the first. */
+  /** The serving revision; undefined before the first. */
   get revision(): Revision | undefined {
     return this.#revision;
   }
 
-  /** The newest revision, when it could not start. */
+  /** The last roll-out's revision if it failed. */
   get failed(): FailedRevision | undefined {
     return this.#failed?.fact;
   }
 
-  /** The last lines of the service that there is most to say about: the one that failed, or serves. */
+  /** The last lines of the failed service or, if none failed, of the serving one. */
   get lines(): readonly string[] {
     const service = this.#failed?.service ?? this.#service;
     return service ? this.#options.lastLines(service) : [];
   }
 
-  /** See `HostedDeployment.deploy`. */
+  /** See `Deployment.deploy`. */
   async deploy(service: ServiceCode, signal?: AbortSignal): Promise<ServiceManifest> {
     const { policy, pool, onActive } = this.#options;
     const takeOver = (manifest: ServiceManifest): void => this.#takeOver(service, manifest);
@@ -85,7 +85,7 @@ export class Rollout {
       onActive(manifest);
       return manifest;
     } catch (err) {
-      // One that nobody wants any more has not failed.
+      // A cancelled roll-out has not failed.
       signal?.throwIfAborted();
       throw this.#fail(service, err);
     } finally {
@@ -94,7 +94,7 @@ export class Rollout {
     }
   }
 
-  /** See `HostedDeployment.resume`. */
+  /** See `Deployment.resume`. */
   resume(service: ServiceCode, manifest: ServiceManifest): void {
     const { policy, pool, onActive, onEnd } = this.#options;
     try {
@@ -108,12 +108,12 @@ export class Rollout {
     onEnd();
   }
 
-  /** Why a claimed task cannot run; undefined when it can, or when that is not for this revision to say. */
+  /** Why a claimed task cannot run; undefined when it can, or when a newer revision has to decide. */
   refusal(claimed: ClaimedTask): TaskFailure | undefined {
     return this.#isNewest ? this.#revision?.refusal(claimed, this.#options.now()) : undefined;
   }
 
-  /** True for an endpoint whose tasks nobody runs any more. */
+  /** True for an endpoint whose tasks no worker runs any more. */
   lacks(endpoint: string): boolean {
     return this.#isNewest && this.#revision?.lacks(endpoint) === true;
   }
@@ -136,7 +136,7 @@ export class Rollout {
     return failed;
   }
 
-  /** While another revision is on its way, or has failed here, nothing is failed for this one's sake. */
+  /** False while another revision starts or has failed here: then this one must not fail any tasks. */
   get #isNewest(): boolean {
     const standsIn = this.#service?.revision?.standsIn === true;
     return !standsIn && this.#underWay === 0 && this.#failed === undefined;
@@ -147,7 +147,7 @@ function messageOf(err: unknown): string {
   return err instanceof Error ? err.message : String(err);
 }
 
-/** Refuses what the operator does not allow. Throws a `RevisionFailed`. */
+/** Throws a `RevisionFailed` for a service that the operator's policy does not allow. */
 function checkPolicy({ revision }: ServiceCode, { allowNativeCode }: RolloutPolicy): void {
   if (revision === undefined) {
     return;
@@ -165,4 +165,101 @@ function checkPolicy({ revision }: ServiceCode, { allowNativeCode }: RolloutPoli
       throw new RevisionFailed(`variable ${JSON.stringify(name.slice(0, 128))} ${fault}`, []);
     }
   }
+}
+
+/** An endpoint with the reader of its arguments. */
+export interface FoundEndpoint {
+  readonly manifest: EndpointManifest;
+  readonly reader: ArgumentsReader;
+}
+
+/** Age of a task after which every node has the newest revision, whatever its clock says. */
+const REVISION_SPREAD_MS = 300_000;
+
+/** One revision of a service on this node: its endpoints, and which older tasks it can run. */
+export class Revision {
+  /** Undefined under `tessera serve`, where a service has no revisions. */
+  readonly number: number | undefined;
+  readonly manifest: ServiceManifest;
+  readonly #activeFromMs: number;
+  readonly #endpoints: ReadonlyMap<string, FoundEndpoint>;
+
+  /** Throws when a schema cannot be compiled. */
+  constructor(service: ServiceCode, manifest: ServiceManifest, activeFromMs: number) {
+    this.number = service.revision?.number;
+    this.manifest = manifest;
+    this.#activeFromMs = activeFromMs;
+    this.#endpoints = new Map(
+      manifest.endpoints.map((endpoint) => [
+        endpoint.name,
+        { manifest: endpoint, reader: new ArgumentsReader(endpoint) },
+      ]),
+    );
+  }
+
+  find(endpoint: string): FoundEndpoint | undefined {
+    return this.#endpoints.get(endpoint);
+  }
+
+  /** An endpoint by name. Throws ENDPOINT_NOT_FOUND; `deployment` is a name for the message. */
+  endpoint(name: string, deployment: string): FoundEndpoint {
+    const found = this.#endpoints.get(name);
+    if (found === undefined) {
+      const names = this.manifest.endpoints.map((endpoint) => endpoint.name).join(", ");
+      throw problem(
+        "ENDPOINT_NOT_FOUND",
+        `deployment ${deployment} has no endpoint ${JSON.stringify(name.slice(0, 64))}; it has: ${names}`,
+      );
+    }
+    return found;
+  }
+
+  /** A task endpoint. Throws ENDPOINT_NOT_FOUND, and ENDPOINT_NOT_A_TASK for an api. */
+  taskEndpoint(name: string, deployment: string): FoundEndpoint {
+    const found = this.endpoint(name, deployment);
+    if (found.manifest.kind !== "task") {
+      const message = `endpoint ${name} is an api and answers in the call: POST /${name}`;
+      throw problem("ENDPOINT_NOT_A_TASK", message);
+    }
+    return found;
+  }
+
+  /** True for an endpoint whose tasks this revision does not run. */
+  lacks(endpoint: string): boolean {
+    return this.#endpoints.get(endpoint)?.manifest.kind !== "task";
+  }
+
+  /**
+   * Why a task submitted under an earlier revision cannot run on this one; undefined
+   * when it can. Later tasks were checked on submission, or belong to a revision
+   * that this node does not know yet.
+   */
+  refusal({ task, arguments: payload }: ClaimedTask, nowMs: number): TaskFailure | undefined {
+    if (this.number === undefined || !this.#isOlder(task, nowMs)) {
+      return undefined;
+    }
+    const { endpoint } = task;
+    const found = this.#endpoints.get(endpoint);
+    if (found === undefined) {
+      return failed(`revision ${this.number} has no endpoint ${endpoint}`);
+    }
+    if (found.manifest.kind !== "task") {
+      return failed(`endpoint ${endpoint} is an api in revision ${this.number} and runs no tasks`);
+    }
+    const fault = found.reader.faultOf(payload);
+    if (fault === undefined) {
+      return undefined;
+    }
+    const place = fault.field === "" ? "the arguments" : `argument ${JSON.stringify(fault.field)}`;
+    const message = `the arguments do not fit endpoint ${endpoint} of revision ${this.number}: ${place} ${fault.description}`;
+    return { ...failed(message), violations: [fault] };
+  }
+
+  #isOlder({ createdAtMs }: Task, nowMs: number): boolean {
+    return createdAtMs < this.#activeFromMs || createdAtMs < nowMs - REVISION_SPREAD_MS;
+  }
+}
+
+function failed(message: string): TaskFailure {
+  return { reason: "error", code: "failed_precondition", message };
 }

@@ -1,8 +1,7 @@
 /**
- * Watches the load of one deployment on this node and has its pool grow and
- * shrink (`pool/scaler.ts` decides). It looks every second, and at once
- * when a call or a task waits for which there is no slot. The storage is asked
- * only when tasks may be waiting for workers.
+ * The autoscaler of one deployment on this node: measures the load and resizes the
+ * pool (`pool/scaler.ts` decides). It runs every second, and soon after a call or a
+ * task has to wait for a slot. It asks the storage only when tasks may be waiting.
  */
 
 import type { Log } from "../log/log.ts";
@@ -14,15 +13,16 @@ import type { RunTimes } from "../queue/estimate.ts";
 import type { DueCount, Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
 
-const LOOK_EVERY_MS = 1_000;
-/** Between looks that were asked for: many tasks come at once. */
-const LOOK_PAUSE_MS = 250;
-/** More due tasks than this ask for no more workers. */
-const MAX_DUE = 1_000;
+/** Interval at which a deployment's number of workers is reconsidered. */
+const SCALING_INTERVAL_MS = 1_000;
+/** Least time between two decisions on scaling that were asked for, because many tasks come at once. */
+const SCALING_MIN_INTERVAL_MS = 250;
+/** Due tasks that are counted for scaling: more of them ask for no more workers. */
+const MAX_COUNTED_DUE_TASKS = 1_000;
 
-/** Workers of the deployment on this node. */
+/** The bounds of the number of workers on this node. */
 export interface Scale extends Bounds {
-  /** Nodes that run the deployment, this one among them: due tasks are for all of them. Default: 1. */
+  /** Nodes that run the deployment, including this one; due tasks are split between them. Default: 1. */
   readonly nodes?: number;
 }
 
@@ -42,7 +42,7 @@ export class Scaling implements AsyncDisposable {
   readonly #timer: Timer;
   #scale: Scale;
   #state: ReturnType<typeof firstState>;
-  /** Tasks may wait for slots that there are not. */
+  /** True when tasks may be waiting for slots. */
   #full = false;
   #soon: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -54,32 +54,32 @@ export class Scaling implements AsyncDisposable {
     this.#scale = scale;
     this.#state = firstState(options.pool.size, performance.now());
     this.#timer = new Timer(
-      LOOK_EVERY_MS,
+      SCALING_INTERVAL_MS,
       () => this.#look(),
       (err) => options.log.error({ err }, "how many workers are needed could not be found out"),
     );
     this.wake();
   }
 
-  /** Other bounds from now on. */
+  /** Changes the bounds. */
   set scale(scale: Scale) {
     this.#scale = scale;
     this.wake();
   }
 
-  /** The pool has another revision's workers: those that prove it are as good as needed. */
+  /** Another revision serves: counts its workers as needed from now. */
   revisionStarted(): void {
     this.#state = firstState(this.#options.pool.size, performance.now());
     this.wake();
   }
 
-  /** Tasks may wait for which there is no slot. */
+  /** Tasks may be waiting that have no free slot. */
   tasksWait(): void {
     this.#full = true;
     this.wake();
   }
 
-  /** The load has changed: looks soon. */
+  /** The load has changed: decides soon. */
   wake(): void {
     if (this.#soon === undefined && !this.#ended) {
       const sinceMs = performance.now() - this.#lastLookMs;
@@ -90,7 +90,7 @@ export class Scaling implements AsyncDisposable {
             this.#options.log.error({ err }, "how many workers are needed could not be found out"),
           );
         },
-        Math.max(0, LOOK_PAUSE_MS - sinceMs),
+        Math.max(0, SCALING_MIN_INTERVAL_MS - sinceMs),
       );
     }
   }
@@ -100,7 +100,7 @@ export class Scaling implements AsyncDisposable {
     clearTimeout(this.#soon);
     await this.#timer[Symbol.asyncDispose]();
     await this.#looking?.catch(() => {
-      // Reported by who began it.
+      // Its caller has reported it.
     });
   }
 
@@ -145,6 +145,6 @@ export class Scaling implements AsyncDisposable {
     }
     this.#full = false;
     const { deploymentId, storage, now } = this.#options;
-    return await storage.countDue({ deploymentId, nowMs: now(), limit: MAX_DUE });
+    return await storage.countDue({ deploymentId, nowMs: now(), limit: MAX_COUNTED_DUE_TASKS });
   }
 }

@@ -1,9 +1,8 @@
 /**
- * The folders that workers may write to, each its own, inside one folder of
- * this node in the system's temporary one. A node that is killed can clean up
- * nothing, so the next one that starts does it: it removes the folders of
- * nodes that are gone, and ends workers that they left behind (one that
- * blocks its event loop does not notice that its node is gone).
+ * Scratch folders: each worker's own writable folder, inside one folder per node
+ * in the system's temporary folder. A killed node cannot clean up, so the next node
+ * that starts does: it removes the folders of dead nodes and kills their remaining
+ * workers (one that blocks its event loop does not notice that its node is gone).
  */
 import {
   mkdirSync,
@@ -19,13 +18,16 @@ import { join } from "node:path";
 import { takeLock } from "../storage/lock-file.ts";
 
 const NODE_FOLDER = "tessera-node-";
-/** A folder so young may belong to a node that is just starting. */
-const YOUNG_MS = 60_000;
+/**
+ * Age below which a scratch folder without an owner is kept: it may belong to a node that is
+ * just starting.
+ */
+const SCRATCH_FOLDER_MIN_AGE_MS = 60_000;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
   readonly #base: string;
-  /** Held while this node lives: how others know that its folder is in use. */
+  /** Releases the lock that tells other nodes that the folder is in use. */
   #unlock: (() => void) | undefined;
   #count = 0;
 
@@ -39,23 +41,23 @@ export class ScratchFolders {
   create(): string {
     this.#count += 1;
     const folder = join(this.#base, `worker-${this.#count}`);
-    // The folder of this node may have been removed by a cleaner of temporary files.
+    // Recursive, because a cleaner of temporary files may have removed the node's folder.
     mkdirSync(folder, { mode: 0o700, recursive: true });
     return folder;
   }
 
-  /** Notes that this process is a worker of this node. */
+  /** Records that this process is a worker of this node. */
   record(pid: number): void {
     writeFileSync(join(this.#base, `${pid}.pid`), "");
   }
 
-  /** Removes what a worker leaves that has ended. */
+  /** Removes the folder and the record of a worker that has ended. */
   remove(folder: string, pid: number | undefined): void {
     rmSync(folder, { recursive: true, force: true });
     rmSync(join(this.#base, `${pid}.pid`), { force: true });
   }
 
-  /** Removes everything; for when no worker is left. */
+  /** Removes the node's folder. Call it when no worker is left. */
   removeAll(): void {
     this.#unlock?.();
     this.#unlock = undefined;
@@ -63,7 +65,7 @@ export class ScratchFolders {
   }
 }
 
-/** Clears up after nodes of this user that are gone. */
+/** Cleans up after dead nodes of this user. */
 function sweep(nowMs: number): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = join(tmpdir(), name);
@@ -79,7 +81,7 @@ function sweep(nowMs: number): void {
 
 function isMineAndOld(folder: string, nowMs: number): boolean {
   const { uid, mtimeMs } = statSync(folder);
-  return uid === process.getuid?.() && nowMs - mtimeMs > YOUNG_MS;
+  return uid === process.getuid?.() && nowMs - mtimeMs > SCRATCH_FOLDER_MIN_AGE_MS;
 }
 
 function sweepFolder(folder: string): void {
@@ -94,13 +96,13 @@ function sweepFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Kills the process if it is a worker: its number may have been given to another by now. */
+/** Kills the process if it is a worker: its process id may have been reused. */
 function endWorker(pid: number): void {
   try {
     if (pid > 0 && /worker\/main\.[jt]s/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) {
       process.kill(pid, "SIGKILL");
     }
   } catch {
-    // It is gone, or this system has no /proc: then nothing is killed that cannot be recognised.
+    // It is gone, or there is no /proc; a process that cannot be recognized is not killed.
   }
 }

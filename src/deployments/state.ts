@@ -1,18 +1,18 @@
-/** How a deployment fares on one node. */
+/** The status of a deployment on one node, derived from facts about its pool and roll-outs. */
 
 export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped";
 
 export interface DeploymentStatus {
   readonly state: ServingState;
-  /** For people; empty when all is well. */
+  /** An explanation for people; empty when all is well. */
   readonly reason: string;
-  /** The revision that serves; undefined while there is none. */
+  /** The serving revision; undefined before the first. */
   readonly revision: number | undefined;
-  /** Workers that take calls. */
+  /** The number of workers that take calls. */
   readonly ready: number;
-  /** Workers that there should be. */
+  /** The desired number of workers. */
   readonly wanted: number;
-  /** The revision that was to serve and could not start; the one before goes on. */
+  /** The revision that could not start; the previous one continues to serve. */
   readonly failed: FailedRevision | undefined;
   /** The last lines that workers wrote, when something is wrong. */
   readonly lines: readonly string[];
@@ -24,16 +24,16 @@ export interface FailedRevision {
 }
 
 export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
-  /** There is a revision to run. */
+  /** True when a revision serves. */
   readonly loaded: boolean;
   readonly draining: boolean;
-  /** Fewer ready workers than this are too few. */
+  /** With fewer ready workers than this, the deployment is degraded. */
   readonly enough: number;
   readonly crashLoop: string | undefined;
   readonly lastFault: string | undefined;
 }
 
-/** What these facts come to. */
+/** The status that follows from these facts. */
 export function statusOf(facts: StateFacts): DeploymentStatus {
   const { revision, ready, wanted, failed, lines } = facts;
   const [state, reason] = stateOf(facts);

@@ -1,6 +1,6 @@
-/** Whether the storage answers, as far as a deployment's own work tells. */
+/** Tracks whether the storage answers, from the outcome of a deployment's own requests. */
 export class StorageHealth {
-  /** What of the work failed last time and has not succeeded since. */
+  /** The kinds of work whose last request failed. */
   readonly #failing = new Set<"claims" | "heartbeat">();
 
   get good(): boolean {
@@ -8,9 +8,9 @@ export class StorageHealth {
   }
 
   /**
-   * Some work was answered, or was not. A claim that finds nothing writes
-   * nothing, so on a full disk it succeeds: it says nothing of a heartbeat
-   * that failed, which has written if any worker of the node has a lease.
+   * Records the outcome of a request. A claim that finds nothing writes nothing, so
+   * it succeeds on a full disk and does not clear a failed heartbeat. A heartbeat
+   * writes if any worker of the node has a lease, so its success clears both.
    */
   heard(work: "claims" | "heartbeat", answers: boolean): void {
     if (!answers) {

@@ -1,6 +1,9 @@
-/** The last lines that something wrote, for people who ask why it failed. */
-const MAX_LINES = 50;
-const MAX_LENGTH = 8_192;
+/** A buffer of the last lines of output, which help people see why a service failed. */
+
+/** Last lines of a worker's output that are kept, for people who ask why it failed. */
+const MAX_TAIL_LINES = 50;
+/** Last characters of a worker's output that are kept. */
+const MAX_TAIL_CHARACTERS = 8_192;
 
 export class OutputTail {
   #lines: string[] = [];
@@ -10,8 +13,8 @@ export class OutputTail {
     this.#lines.push(line);
     this.#length += line.length;
     while (
-      this.#lines.length > MAX_LINES ||
-      (this.#length > MAX_LENGTH && this.#lines.length > 1)
+      this.#lines.length > MAX_TAIL_LINES ||
+      (this.#length > MAX_TAIL_CHARACTERS && this.#lines.length > 1)
     ) {
       this.#length -= this.#lines.shift()?.length ?? 0;
     }

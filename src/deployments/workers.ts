@@ -1,4 +1,5 @@
-/** With what each worker of a deployment is started. */
+/** Builds the options of each worker of a deployment: permissions, limits, environment, output. */
+
 import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
@@ -10,25 +11,25 @@ import { OutputTail } from "./tail.ts";
 
 export interface WorkersOptions {
   readonly log: Log;
-  /** Between the abort of a call and the end of its worker. */
+  /** Time between the abort of a call and the kill of its worker. */
   readonly graceMs: number;
   readonly readyTimeoutMs: number;
   readonly maxResultBytes: number;
   readonly maxFileBytes: number;
-  /** Where the files of each kind of endpoint are kept. */
+  /** The file store for each kind of endpoint. */
   readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
-  /** What the operator allows workers. Default: nothing more. */
+  /** Additional rights under `tessera serve`. Default: none. */
   readonly workerAccess?: WorkerAccess | undefined;
-  /** Takes what workers write, line by line. Default: the node's log. */
+  /** Receives the output of workers, line by line. Default: the node's log. */
   readonly onOutput?: ((line: string, from: OutputSource) => void) | undefined;
 }
 
-/** Whose line it is. */
+/** The origin of a line of output. */
 export interface OutputSource {
   readonly workerId: string;
-  /** `node`: what the node says about it. */
+  /** `node` for a line of the node about the output. */
   readonly stream: OutputStream;
-  /** undefined where a service has no revisions. */
+  /** Undefined where a service has no revisions. */
   readonly revision: number | undefined;
 }
 
@@ -47,13 +48,13 @@ export class Workers {
     return this.#tails.get(service)?.lines ?? [];
   }
 
-  /** The options of a new worker, which gets a scratch folder. */
+  /** The options of a new worker. Creates its scratch folder. */
   optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
     const { workerAccess, log } = this.#options;
     const { revision } = service;
     const scratchFolder = this.#scratch.create();
-    // A hosted service is not the operator's own: what those may have is not for it.
+    // The rights in `workerAccess` are for the operator's own service, not for deployments.
     const access = revision
       ? { read: [], addons: revision.platform !== undefined, threads: false, env: {} }
       : workerAccess;
@@ -98,5 +99,5 @@ export class Workers {
   }
 }
 
-/** Node's SQLite opens files without asking the permission model. */
+/** Flags for deployments: Node's SQLite opens files without asking the permission model. */
 const HOSTED_FLAGS = ["--no-experimental-sqlite"];

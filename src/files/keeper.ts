@@ -1,11 +1,11 @@
 /**
- * Keeps files: few bytes in memory, and later in the row of their task; more
- * of them as a blob, which is noted in the registry before its first byte is
- * written, so that whatever happens in between somebody knows of it.
+ * The file store of calls and tasks. Small files stay in memory, and later in the row
+ * of their task. Large files become blobs, which are registered before their first
+ * byte is written, so that no crash leaves an unknown blob behind.
  *
- * A node has two: one for tasks, whose blobs every node can read and which
- * live as long as a task names them, and one for calls, whose blobs stand in a
- * folder of this node and are removed with the call.
+ * A node has two keepers. The blobs of tasks can be read by every node and live as
+ * long as a task refers to them. The blobs of calls are in a folder of this node and
+ * are removed with the call.
  */
 import { createHash } from "node:crypto";
 import { toProblem } from "../errors.ts";
@@ -16,21 +16,24 @@ import type {
   Payload,
   StoredFile,
 } from "../protocol/messages.ts";
-import { INLINE_FILE_BYTES } from "../protocol/messages.ts";
+import { MAX_INLINE_FILE_BYTES } from "../protocol/messages.ts";
 import type { BlobStore, ByteRange } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";
 import { storedFiles } from "../storage/stored.ts";
 
-/** From the first byte of an upload until a task has it: far more than any body may take. */
-const UNATTACHED_MS = 60 * 60_000;
+/**
+ * How long a blob may belong to no task, from the first byte of its upload: far more than any
+ * body may take.
+ */
+const UNATTACHED_BLOB_TTL_MS = 60 * 60_000;
 
 export interface KeeperOptions {
   readonly blobs: BlobStore;
-  /** Absent where the blobs do not outlive the node. */
+  /** Undefined where the blobs do not outlive the node. */
   readonly registry?: Pick<Storage, "registerBlobs" | "releaseBlobs">;
   readonly newId: () => string;
   readonly now: () => number;
-  /** The blob store failed: callers hear that it is unavailable, and why is for the log. */
+  /** The blob store failed: log the error. Callers get STORAGE_UNAVAILABLE without details. */
   onFailed?(err: unknown): void;
 }
 
@@ -43,12 +46,12 @@ export class FileKeeper {
 
   /**
    * Keeps a file, in memory when it has at most `inlineBytes`. Rejects with
-   * STORAGE_UNAVAILABLE, or with what `chunks` threw; then nothing is kept.
+   * STORAGE_UNAVAILABLE, or with the error of `chunks`; then nothing is kept.
    */
   async keep(
     facts: FileFacts,
     chunks: AsyncIterable<Uint8Array>,
-    inlineBytes = INLINE_FILE_BYTES,
+    inlineBytes = MAX_INLINE_FILE_BYTES,
   ): Promise<FileValue | StoredFile> {
     const iterator = chunks[Symbol.asyncIterator]();
     const head: Uint8Array[] = [];
@@ -64,7 +67,7 @@ export class FileKeeper {
     try {
       return { ...facts, blob: await this.#store(joined(head, iterator)) };
     } catch (err) {
-      // Not waited for: it ends with the next chunk, and its caller may be slow.
+      // Not awaited: it ends with the next chunk, and the sender may be slow.
       void iterator.return?.().catch(() => {});
       throw err;
     }
@@ -84,8 +87,8 @@ export class FileKeeper {
   }
 
   /**
-   * Gives up the files of a payload that no task has. Never rejects: what
-   * cannot be deleted now, the sweeper finds.
+   * Releases the files of a payload that no task has. Never rejects: the sweeper
+   * deletes later what cannot be deleted now.
    */
   async release(payload: Payload): Promise<void> {
     const blobIds = storedFiles(payload).map(({ blob }) => blob.blobId);
@@ -98,7 +101,10 @@ export class FileKeeper {
     const { blobs, registry, newId, now } = this.#options;
     const blobId = newId();
     const measured = new Measured(chunks);
-    await registry?.registerBlobs({ blobIds: [blobId], deleteAfterMs: now() + UNATTACHED_MS });
+    await registry?.registerBlobs({
+      blobIds: [blobId],
+      deleteAfterMs: now() + UNATTACHED_BLOB_TTL_MS,
+    });
     try {
       await blobs.write(blobId, measured);
     } catch (err) {
@@ -116,7 +122,7 @@ export class FileKeeper {
     try {
       await (registry ? registry.releaseBlobs({ blobIds, nowMs: now() }) : blobs.delete(blobIds));
     } catch {
-      // The registry has its time for them; a node's own folder is removed with the node.
+      // Registered blobs expire; a node's own folder is removed with the node.
     }
   }
 }
@@ -139,7 +145,7 @@ class Measured implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** In base64url; once, when all have passed. */
+  /** The digest in base64url. Call it once, after the last byte. */
   sha256(): string {
     return this.#hash.digest("base64url");
   }
@@ -157,7 +163,7 @@ async function* joined(
   }
 }
 
-/** Bytes that are there already, as a source. */
+/** Bytes in memory as a source of chunks. */
 export async function* once(data: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
   yield data;
 }

@@ -1,21 +1,22 @@
 /**
- * Deletes dead blobs, by timer: those of tasks that were pruned, and those
- * that no task ever had, because a submit was refused or its node died. Any
- * node may do it for all: a blob that one has taken is another's only when
- * that one has not finished in time.
+ * The garbage collector of blobs: deletes by timer the blobs of pruned tasks, and
+ * those that no task ever had, because a submit was refused or its node died. Any
+ * node may do it for all: a node claims blobs, and another one may take them only
+ * when the first has not finished in time.
  */
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
 
-/** Blobs deleted at once. */
-const LIMIT = 100;
+/** Blobs deleted in one go. */
+const MAX_SWEPT_BLOBS = 100;
 
-const EVERY_MS = 20_000;
+/** Interval at which blobs that no task has any more are deleted. */
+const BLOB_SWEEP_INTERVAL_MS = 20_000;
 
-/** A node that has not deleted what it took by then is taken for dead. */
-const AGAIN_MS = 10 * 60_000;
+/** How long a node has a blob for itself to delete; after that it is taken for dead. */
+const BLOB_SWEEP_CLAIM_MS = 10 * 60_000;
 
 export interface SweeperOptions {
   readonly storage: Pick<Storage, "takeDeadBlobs" | "forgetBlobs">;
@@ -23,26 +24,31 @@ export interface SweeperOptions {
   readonly now: () => number;
 }
 
-/** Deletes what is dead now; resolves with how many blobs that were. */
+/** Deletes all dead blobs now; resolves with their number. */
 export async function sweepBlobs({ storage, blobs, now }: SweeperOptions): Promise<number> {
   let deleted = 0;
   for (;;) {
     const nowMs = now();
-    const blobIds = await storage.takeDeadBlobs({ nowMs, againMs: nowMs + AGAIN_MS, limit: LIMIT });
+    const blobIds = await storage.takeDeadBlobs({
+      nowMs,
+      againMs: nowMs + BLOB_SWEEP_CLAIM_MS,
+      limit: MAX_SWEPT_BLOBS,
+    });
     if (blobIds.length > 0) {
       await blobs.delete(blobIds);
       await storage.forgetBlobs({ blobIds });
       deleted += blobIds.length;
     }
-    if (blobIds.length < LIMIT) {
+    if (blobIds.length < MAX_SWEPT_BLOBS) {
       return deleted;
     }
   }
 }
 
+/** Starts the periodic deletion; dispose of the timer to stop it. */
 export function startSweeper(options: SweeperOptions & { readonly log: Log }): Timer {
   return new Timer(
-    EVERY_MS,
+    BLOB_SWEEP_INTERVAL_MS,
     () => sweepBlobs(options),
     (err) => options.log.error({ err }, "files that nobody needs could not be deleted"),
   );

@@ -1,14 +1,15 @@
 /**
- * The artifacts that this node has on disk, each in a folder under its digest,
- * made of files from the blob store and shared by all deployments that run it.
+ * The node's on-disk cache of unpacked artifacts. Each is a folder named by its
+ * digest, assembled from files of the blob store and shared by all deployments
+ * that run it.
  *
- *   <folder>/<digest>/          complete and verified; appears by a rename
- *   <folder>/<digest>.*.partial one that is being written, or never was finished
+ *   <folder>/<digest>/          complete and verified; appears by an atomic rename
+ *   <folder>/<digest>.*.partial being written, or left unfinished
  *
- * A folder from before this process began is trusted only after every file in
- * it has been digested again: a machine that lost its power may have kept
- * names and lost content. What nobody holds is removed by the next sweep, so
- * that going back to the revision before finds it still there for a while.
+ * A folder from before this process started is trusted only after every file in it
+ * was digested again: after a power failure a machine may have kept names and lost
+ * content. A sweep removes artifacts without holders, so going back to the previous
+ * revision finds its artifact for a while.
  */
 import { createReadStream, realpathSync } from "node:fs";
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
@@ -28,7 +29,7 @@ import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { takeLock } from "../storage/lock-file.ts";
 
 /** Nodes on one machine that share a data folder. */
-const MAX_NODES = 32;
+const MAX_NODES_PER_FOLDER = 32;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -36,14 +37,14 @@ const DIGEST = /^[0-9a-f]{64}$/;
 export interface HeldArtifact {
   readonly index: ArtifactIndex;
   readonly digest: string;
-  /** Of the service's module. */
+  /** The path of the service's module. */
   readonly servicePath: string;
-  /** Again is harmless. */
+  /** Releases the artifact; a second call does nothing. */
   release(): void;
 }
 
 export interface ArtifactCacheOptions {
-  /** Made if it is not there; one of several nodes that share it takes another beside it. */
+  /** Created if missing. If another node uses it, this one uses a folder beside it. */
   readonly folder: string;
   readonly hosting: Pick<HostingStorage, "getIndex" | "listArtifactFiles">;
   readonly blobs: Pick<BlobStore, "read">;
@@ -60,7 +61,7 @@ export class ArtifactCache implements AsyncDisposable {
   #folder = "";
   #unlock: (() => void) | undefined;
   readonly #unpacked = new Map<string, Promise<Unpacked>>();
-  /** How many hold each. */
+  /** The number of holders of each artifact. */
   readonly #holders = new Map<string, number>();
   #sweeping: Promise<void> = Promise.resolve();
 
@@ -68,23 +69,25 @@ export class ArtifactCache implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** The folder that this node has for itself, once it is started. */
+  /** This node's own folder; set by `start`. */
   get folder(): string {
     return this.#folder;
   }
 
-  /** Finds a folder of its own, and removes what was never finished in it. */
+  /** Locks a folder for this node, and removes unfinished artifacts from it. */
   async start(): Promise<void> {
     const { folder } = this.#options;
-    for (let count = 1; count <= MAX_NODES && this.#unlock === undefined; count += 1) {
+    for (let count = 1; count <= MAX_NODES_PER_FOLDER && this.#unlock === undefined; count += 1) {
       const own = count === 1 ? folder : `${folder}-${count}`;
       await mkdir(own, { recursive: true, mode: 0o700 });
-      // Workers are allowed real paths.
+      // The permission model of workers compares real paths.
       this.#folder = realpathSync(own);
       this.#unlock = takeLock(join(own, "lock"));
     }
     if (this.#unlock === undefined) {
-      throw new Error(`${MAX_NODES} nodes use ${folder} already: give this one its own --data`);
+      throw new Error(
+        `${MAX_NODES_PER_FOLDER} nodes use ${folder} already: give this one its own --data`,
+      );
     }
     for (const name of await readdir(this.#folder)) {
       if (name.endsWith(".partial")) {
@@ -94,9 +97,9 @@ export class ArtifactCache implements AsyncDisposable {
   }
 
   /**
-   * An artifact, unpacked now if it is not there. Rejects with
-   * STORAGE_UNAVAILABLE, with an `ArtifactError` when its files are not what
-   * its index says, and with a message when nobody has it any more.
+   * Holds an artifact, which is unpacked first if it is not cached. Rejects with
+   * STORAGE_UNAVAILABLE, with an `ArtifactError` when its files do not match its
+   * index, and with a plain error when it was deleted.
    */
   async hold(organizationId: string, digest: string): Promise<HeldArtifact> {
     this.#holders.set(digest, (this.#holders.get(digest) ?? 0) + 1);
@@ -117,7 +120,7 @@ export class ArtifactCache implements AsyncDisposable {
     }
   }
 
-  /** Removes the folders that nobody holds; resolves with how many. */
+  /** Removes the artifacts without holders; resolves with their number. */
   async sweep(): Promise<number> {
     await this.#sweeping;
     const unused = (await readdir(this.#folder)).filter(
@@ -129,7 +132,7 @@ export class ArtifactCache implements AsyncDisposable {
         await rm(join(this.#folder, digest), { recursive: true, force: true });
       }
     })();
-    // Whoever asks for one of them meanwhile waits, and then unpacks it anew.
+    // A `hold` of one of them waits for the sweep, and then unpacks it again.
     this.#sweeping = removing.catch(() => undefined);
     await removing;
     return unused.length;
@@ -158,7 +161,7 @@ export class ArtifactCache implements AsyncDisposable {
     return unpacking;
   }
 
-  /** One from an earlier life of this node, when it is whole; else it is removed. */
+  /** An artifact from before this process started. A damaged one is removed. */
   async #find(digest: string): Promise<Unpacked | undefined> {
     const folder = join(this.#folder, digest);
     let text: string;
@@ -175,7 +178,7 @@ export class ArtifactCache implements AsyncDisposable {
       const index = verifyIndex(text);
       for (const file of index.files) {
         for await (const _ of verified(createReadStream(join(folder, file.path)), file)) {
-          // Only its digest is wanted.
+          // Read only to verify the digest.
         }
       }
       return { index, folder };

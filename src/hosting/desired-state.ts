@@ -1,7 +1,7 @@
 /**
- * Which deployments there should be, as the database has it. A change is heard
- * of by its event, usually at once; every half minute all of it is read, so
- * nothing is missed for long, and soon after what could not be read.
+ * Desired state: reads from the database which deployments should run. Change
+ * events report changes, usually at once. A full read every 30 s catches missed
+ * ones, and follows soon after a read that failed.
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
 import type { Log } from "../log/log.ts";
@@ -9,29 +9,33 @@ import type { DesiredDeployment, Revisions } from "../storage/hosting/revisions.
 import { SingleFlight } from "../time/single-flight.ts";
 import { Timer } from "../time/timer.ts";
 
-const LOOK_EVERY_MS = 30_000;
+/** Interval at which a node reads all its desired deployments again, in case a hint was lost. */
+const DESIRED_STATE_RESYNC_INTERVAL_MS = 30_000;
 
-/** After a read that failed; give or take a third, so that nodes do not move in step. */
-const AGAIN_MS = 1_500;
+/**
+ * Pause after a failed read of the desired deployments, give or take a third, so that nodes do
+ * not move in step.
+ */
+const DESIRED_STATE_RETRY_PAUSE_MS = 1_500;
 
-/** Records read at once. */
-const PAGE = 500;
+/** Desired deployments in one read. */
+const MAX_DEPLOYMENTS_PER_READ = 500;
 
 export interface DesiredDeploymentsOptions {
   readonly hosting: Pick<Revisions, "getDesired" | "listDesired">;
   readonly changes: ChangeFeed;
   readonly log: Log;
-  /** The deployments that are known so far. */
+  /** Ids of the deployments that run or are known here. */
   readonly known: () => readonly string[];
-  /** How a deployment should be; told again and again. */
+  /** The desired state of a deployment; called on each read, changed or not. */
   onRecord(record: DesiredDeployment): void;
-  /** A deployment that was known is not there any more. */
+  /** A known deployment was deleted. */
   onGone(deploymentId: string): void;
 }
 
 export class DesiredDeployments implements AsyncDisposable {
   readonly #options: DesiredDeploymentsOptions;
-  /** Looks at one deployment that are under way. */
+  /** Reads of one deployment that are under way, by id. */
   readonly #looks = new Map<string, Promise<void>>();
   #unlisten: () => void = () => {};
   #timer: Timer | undefined;
@@ -43,18 +47,18 @@ export class DesiredDeployments implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Returns when all have been told. Rejects when the storage does not answer. */
+  /** Resolves when all deployments were read. Rejects when the storage does not answer. */
   async start(): Promise<void> {
     this.#unlisten = this.#options.changes.listen((forgotten) => this.#hear(forgotten));
     await this.#all.run();
     this.#timer = new Timer(
-      LOOK_EVERY_MS,
+      DESIRED_STATE_RESYNC_INTERVAL_MS,
       () => this.#all.run(),
-      () => {}, // It has been told already.
+      () => {}, // `#readAll` has logged it.
     );
   }
 
-  /** Looks at one deployment; who asks while it is looked at waits for the look after. */
+  /** Reads one deployment, after any read of it that is under way. */
   lookAt(deploymentId: string): Promise<void> {
     const before = this.#looks.get(deploymentId) ?? Promise.resolve();
     const look = before
@@ -100,7 +104,7 @@ export class DesiredDeployments implements AsyncDisposable {
 
   #lookAtAll(): void {
     this.#all.run().catch(() => {
-      // It has been told already.
+      // `#readAll` has logged it.
     });
   }
 
@@ -108,12 +112,12 @@ export class DesiredDeployments implements AsyncDisposable {
     const { hosting, known, onRecord, onGone } = this.#options;
     try {
       const there = new Set<string>();
-      // One that becomes known meanwhile may have been made after its page was read.
+      // Taken first: a deployment made during the read may be missing from its page.
       const before = known();
       let after: string | undefined;
       do {
         const page = await hosting.listDesired({
-          limit: PAGE,
+          limit: MAX_DEPLOYMENTS_PER_READ,
           ...(after !== undefined && { after }),
         });
         for (const record of page.items) {
@@ -138,7 +142,7 @@ export class DesiredDeployments implements AsyncDisposable {
     }
     this.#isAway = true;
     if (this.#timer !== undefined && this.#again === undefined) {
-      const afterMs = AGAIN_MS * (2 / 3 + (Math.random() * 2) / 3);
+      const afterMs = DESIRED_STATE_RETRY_PAUSE_MS * (2 / 3 + (Math.random() * 2) / 3);
       this.#again = setTimeout(() => {
         this.#again = undefined;
         this.#lookAtAll();

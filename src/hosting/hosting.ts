@@ -1,7 +1,7 @@
 /**
- * The deployments of a node. Every node has every deployment, with its share
- * of the workers, so any node serves any request, and when a node dies the
- * others only have to start more workers.
+ * All deployments of a node. Every node runs every deployment with its share of
+ * the workers, so any node serves any request. When a node dies, the others only
+ * have to start more workers.
  */
 import type { ChangeFeed } from "../auth/changes.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -19,8 +19,11 @@ import { empty, starting } from "./refusals.ts";
 import type { Routing } from "./routing.ts";
 import { StatusReporter } from "./status-reporter.ts";
 
-/** How long a node that starts waits for artifacts to be there; the others are there later. */
-const RESUME_MS = 15_000;
+/**
+ * How long a node that starts waits for artifacts of its deployments; the others are brought
+ * in later.
+ */
+const RESUME_TIMEOUT_MS = 15_000;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
 
@@ -31,10 +34,10 @@ export interface HostingOptions extends NodeDeploymentOptions {
 
 export class Hosting implements Directory, AsyncDisposable {
   readonly #options: HostingOptions;
-  readonly #records: DesiredDeployments;
-  readonly #reports: StatusReporter;
+  readonly #desired: DesiredDeployments;
+  readonly #reporter: StatusReporter;
   readonly #deployments = new Map<string, NodeDeployment>();
-  /** Deployments that end, because they were deleted. */
+  /** Deleted deployments that are being ended. */
   readonly #ending = new Set<Promise<void>>();
   #draining = false;
   #drained: Promise<void> | undefined;
@@ -42,13 +45,13 @@ export class Hosting implements Directory, AsyncDisposable {
   constructor(options: HostingOptions) {
     const { hosting, nodes, changes, log } = options;
     this.#options = options;
-    this.#reports = new StatusReporter({
+    this.#reporter = new StatusReporter({
       hosting,
       nodeId: nodes.nodeId,
       log,
       reportOf: (deploymentId) => this.#deployments.get(deploymentId)?.reconciler.report(),
     });
-    this.#records = new DesiredDeployments({
+    this.#desired = new DesiredDeployments({
       hosting,
       changes,
       log,
@@ -59,12 +62,12 @@ export class Hosting implements Directory, AsyncDisposable {
   }
 
   /**
-   * Takes up all deployments; returns when those that it served before take
+   * Opens all deployments. Resolves when those that this node served before take
    * calls again, not when all have started.
    */
   async start(): Promise<void> {
     const { served } = this.#options;
-    await this.#records.start();
+    await this.#desired.start();
     await served.keepOnly(new Set(this.#deployments.keys()));
     await this.#resumed();
   }
@@ -85,25 +88,25 @@ export class Hosting implements Directory, AsyncDisposable {
     return this.#deployments.get(located.facts.deploymentId)?.reconciler.isReady ?? false;
   }
 
-  /** The node's shares may be others. */
+  /** Applies changed shares of the workers. */
   rescale(): void {
     for (const { reconciler } of this.#deployments.values()) {
       reconciler.rescale();
     }
   }
 
-  /** The storage may have forgotten what the node reported. */
+  /** Reports every deployment again, because the storage may have dropped the node's reports. */
   reportAll(): void {
-    this.#reports.forget();
+    this.#reporter.forget();
   }
 
-  /** Takes no more work and lets what runs finish, within `drainMs`; the same promise every time. */
+  /** Takes no more work and lets running calls finish within `drainMs`. A single drain runs. */
   drain(drainMs: number): Promise<void> {
     this.#drained ??= this.#drain(drainMs);
     return this.#drained;
   }
 
-  /** Ends every worker at once, for the moment in which the node's own process ends. */
+  /** Kills every worker at once, because the node's own process is ending. */
   abandon(): void {
     for (const { reconciler } of this.#deployments.values()) {
       reconciler.abandon();
@@ -116,31 +119,31 @@ export class Hosting implements Directory, AsyncDisposable {
 
   async #drain(drainMs: number): Promise<void> {
     this.#draining = true;
-    await this.#records[Symbol.asyncDispose]();
+    await this.#desired[Symbol.asyncDispose]();
     await Promise.all(
       [...this.#deployments.values()].map((deployment) => end(deployment, drainMs)),
     );
     await Promise.all(this.#ending);
-    await this.#reports[Symbol.asyncDispose]();
+    await this.#reporter[Symbol.asyncDispose]();
   }
 
   async #resumed(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, RESUME_MS);
+      timer = setTimeout(resolve, RESUME_TIMEOUT_MS);
     });
     const resumed = [...this.#deployments.values()].map(({ reconciler }) => reconciler.resumed);
     await Promise.race([Promise.all(resumed), timeUp]);
     clearTimeout(timer);
   }
 
-  /** The deployment as callers reach it here; one that this node has not heard of yet is looked at first. */
+  /** The deployment for callers. One that is unknown to this node yet is read first. */
   #locate(record: DeploymentRecord): Located | Promise<Located> {
     const { deploymentId, targetRevision } = record;
     const located: Located = { facts: record, deployment: () => this.#running(record) };
     return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located
-      : this.#records.lookAt(deploymentId).then(() => located);
+      : this.#desired.lookAt(deploymentId).then(() => located);
   }
 
   #running(record: DeploymentRecord): Deployment {
@@ -158,11 +161,11 @@ export class Hosting implements Directory, AsyncDisposable {
       return;
     }
     if (deployment === undefined) {
-      const onChange = (): void => this.#reports.changed(deploymentId);
+      const onChange = (): void => this.#reporter.changed(deploymentId);
       this.#deployments.set(deploymentId, openNodeDeployment(record, this.#options, onChange));
       onChange();
     } else if (record.version >= deployment.reconciler.record.version) {
-      // A read that began earlier may end later.
+      // Versions are compared, because a read that began earlier may end later.
       deployment.reconciler.want(record);
     }
   }
@@ -176,13 +179,13 @@ export class Hosting implements Directory, AsyncDisposable {
     }
   }
 
-  /** One that was deleted: nobody waits for what it runs. */
+  /** Ends a deleted deployment without waiting for its calls. */
   async #forget(deployment: NodeDeployment): Promise<void> {
     const { served, log } = this.#options;
     const { deploymentId, organizationId } = deployment.reconciler.record;
     try {
       await end(deployment, 0);
-      await this.#reports.withdraw({ organizationId, deploymentId });
+      await this.#reporter.withdraw({ organizationId, deploymentId });
       await served.delete(deploymentId);
     } catch (err) {
       log.error({ err, deploymentId }, "a deleted deployment could not be ended in good order");

@@ -1,7 +1,7 @@
 /**
- * Which of a server's faces a host shows: the hosts below the apps domain are
- * those of deployments, all others are the platform's. Most routes answer on
- * both; what is made for one of them is not there on the other.
+ * Routing by host: hosts below the apps domain belong to deployments, all others
+ * to the platform. Most routes answer on both kinds; a route made for one kind does
+ * not exist on the other.
  */
 import type { FastifyServerOptions } from "fastify";
 
@@ -13,12 +13,12 @@ type Handlers = ReturnType<Strategy["storage"]>;
 type Handler = Parameters<Handlers["set"]>[1];
 
 /**
- * Tells the router. Without an apps domain every host is the platform's.
- * A proxy in front has to pass `Host` on as it came.
+ * A routing constraint for Fastify. Without an apps domain, every host is the
+ * platform's. A proxy has to pass `Host` on unchanged.
  *
- * @param options.forwarded a proxy may say which host was asked. A request
- * that names a deployment's host in either way is for a deployment: so nobody
- * gets from there to the platform by what they say.
+ * @param options.forwarded also reads `X-Forwarded-Host`. A request that names a
+ * deployment's host in any of these headers is for a deployment, so nobody reaches
+ * the platform from there by adding a header.
  */
 export function hostKinds(
   appsDomain: string | undefined,
@@ -48,8 +48,8 @@ export function hostKinds(
 }
 
 /**
- * What stands before the apps domain in a host: `summarizer.acme` for
- * `summarizer.acme.apps.example:3000`. undefined for other hosts.
+ * The part of a host before the apps domain: `summarizer.acme` for
+ * `summarizer.acme.apps.example:3000`. Undefined for other hosts.
  */
 export function appOf(host: string, appsDomain: string): string | undefined {
   const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();

@@ -1,7 +1,7 @@
 /**
- * Removes what deployments have left behind: rows and tasks of deleted ones,
- * files of artifacts that no revision has, and on this node's disk artifacts
- * that it does not run any more. Any node may do the first two for all.
+ * Garbage collection for deployments: deletes rows and tasks of deleted
+ * deployments, files of artifacts that no revision uses, and artifacts on this
+ * node's disk that it no longer runs. Any node may do the first two for all.
  */
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -9,16 +9,20 @@ import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { Timer } from "../time/timer.ts";
 import type { ArtifactCache } from "./artifact-cache.ts";
 
-const EVERY_MS = 60_000;
+/** Interval at which rows and files that deployments left behind are deleted. */
+const HOUSEKEEPING_INTERVAL_MS = 60_000;
 
-/** Going back to the revision before should not have to fetch it again. */
-const SWEEP_DISK_EVERY_MS = 10 * 60_000;
+/**
+ * Interval at which unused artifacts are removed from the disk: going back to the revision
+ * before should not have to fetch it again.
+ */
+const ARTIFACT_CACHE_SWEEP_INTERVAL_MS = 10 * 60_000;
 
-/** Rows, or files, at once. */
-const LIMIT = 500;
+/** Rows, or files, of deployments deleted in one go. */
+const MAX_PRUNED_HOSTING_ROWS = 500;
 
-/** A node that has not deleted what it took by then is taken for dead. */
-const AGAIN_MS = 10 * 60_000;
+/** How long a node has an unused file for itself to delete; after that it is taken for dead. */
+const ARTIFACT_FILE_CLAIM_MS = 10 * 60_000;
 
 export interface HousekeepingOptions {
   readonly hosting: Pick<HostingStorage, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
@@ -28,13 +32,14 @@ export interface HousekeepingOptions {
   readonly log: Log;
 }
 
+/** Starts the periodic jobs; dispose of the result to stop them. */
 export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable {
   const { artifacts, log } = options;
   const failed = (err: unknown): void =>
     log.error({ err }, "what deployments have left behind could not be removed");
   const timers = [
-    new Timer(EVERY_MS, () => keepHouse(options), failed),
-    new Timer(SWEEP_DISK_EVERY_MS, () => artifacts.sweep(), failed),
+    new Timer(HOUSEKEEPING_INTERVAL_MS, () => keepHouse(options), failed),
+    new Timer(ARTIFACT_CACHE_SWEEP_INTERVAL_MS, () => artifacts.sweep(), failed),
   ];
   return {
     async [Symbol.asyncDispose]() {
@@ -43,19 +48,19 @@ export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable
   };
 }
 
-/** Removes from the database and the blob store what is dead now. */
+/** Deletes everything that is unused now from the database and the blob store. */
 export async function keepHouse({
   hosting,
   blobs,
   now,
 }: Pick<HousekeepingOptions, "hosting" | "blobs" | "now">): Promise<void> {
-  while ((await hosting.pruneHosting({ nowMs: now(), limit: LIMIT })) > 0) {}
+  while ((await hosting.pruneHosting({ nowMs: now(), limit: MAX_PRUNED_HOSTING_ROWS })) > 0) {}
   for (;;) {
     const nowMs = now();
     const unused = await hosting.takeUnusedFiles({
       nowMs,
-      againMs: nowMs + AGAIN_MS,
-      limit: LIMIT,
+      againMs: nowMs + ARTIFACT_FILE_CLAIM_MS,
+      limit: MAX_PRUNED_HOSTING_ROWS,
     });
     if (unused === undefined) {
       return;

@@ -1,14 +1,14 @@
 /**
- * Which revision of each deployment this node served last, noted on its disk:
- * it is known to start, so a node that was killed begins with it at once,
- * whatever the target revision turns out to be.
+ * Last served revisions: records on disk which revision of each deployment this
+ * node served last. That revision is known to start, so a restarted node serves it
+ * at once, even if the target revision turns out to be broken.
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface ServedRevision {
   readonly revision: number;
-  /** Of its artifact. */
+  /** The digest of its artifact. */
   readonly digest: string;
 }
 
@@ -25,7 +25,7 @@ export class LastServed {
       const isOne = Number.isSafeInteger(revision) && /^[0-9a-f]{64}$/.test(digest);
       return isOne ? { revision, digest } : undefined;
     } catch {
-      // There is none, or it was cut off: then the node begins as a new one does.
+      // No file, or an incomplete one: the node begins as a new one does.
       return undefined;
     }
   }
@@ -41,7 +41,7 @@ export class LastServed {
     await rm(this.#path(deploymentId), { force: true });
   }
 
-  /** Forgets those of deployments that are no more. */
+  /** Deletes the records of all other deployments. */
   async keepOnly(deploymentIds: ReadonlySet<string>): Promise<void> {
     const names = await readdir(this.#folder).catch(() => []);
     for (const name of names) {

@@ -1,26 +1,29 @@
 /**
- * What the workers of one deployment write, on its way into the storage: in
- * batches, in order, and never waited for. While the storage does not answer,
- * lines are held up to a limit, and those that come then are counted instead.
+ * A write-behind buffer for the log of one deployment: lines go to the storage in
+ * batches and in order, and no writer waits. While the storage does not answer,
+ * lines are buffered up to a limit; further ones are dropped and counted.
  */
 import type { Log } from "../log/log.ts";
 import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
 import type { Logs, NewLogLine } from "../storage/hosting/logs.ts";
 
-/** Long enough for lines of one moment to share a write, short enough for who watches. */
-const WRITE_AFTER_MS = 200;
+/**
+ * Delay of the write-behind of service logs: long enough for lines of one moment to share a
+ * write, short enough for those who watch.
+ */
+const LOG_WRITE_DELAY_MS = 200;
 
-/** Lines of one write. */
-const MAX_BATCH = 500;
+/** Lines of a service's log in one write. */
+const MAX_LOG_LINES_PER_WRITE = 500;
 
-/** Lines that are held, of at most 8 KiB each. */
-const MAX_HELD = 2_000;
+/** Lines of service logs that wait to be written, of at most 8 KiB each. */
+const MAX_HELD_LOG_LINES = 2_000;
 
-/** The storage has so long to take what is left when the node ends. */
-const END_MS = 2_000;
+/** How long the storage has to take the remaining lines when the node ends. */
+const LOG_FLUSH_TIMEOUT_MS = 2_000;
 
-/** Pause after a write that failed. */
-const AGAIN_MS = 2_000;
+/** Pause after a write of log lines that failed. */
+const LOG_RETRY_PAUSE_MS = 2_000;
 
 export interface DeploymentLogOptions extends DeploymentKey {
   readonly hosting: Pick<Logs, "appendLogs">;
@@ -42,23 +45,23 @@ export class DeploymentLog implements AsyncDisposable {
   }
 
   write(line: Omit<NewLogLine, "timeMs">): void {
-    if (this.#held.length >= MAX_HELD) {
+    if (this.#held.length >= MAX_HELD_LOG_LINES) {
       this.#dropped += 1;
       return;
     }
     this.#held.push({ ...line, timeMs: this.#options.now() });
-    if (this.#held.length >= MAX_BATCH && !this.#failing) {
+    if (this.#held.length >= MAX_LOG_LINES_PER_WRITE && !this.#failing) {
       void this.#flush();
     } else {
-      this.#schedule(WRITE_AFTER_MS);
+      this.#schedule(LOG_WRITE_DELAY_MS);
     }
   }
 
-  /** Writes what is held, as far as the storage takes it in time. */
+  /** Writes the buffered lines, as far as the storage takes them in time. */
   async [Symbol.asyncDispose](): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, END_MS);
+      timer = setTimeout(resolve, LOG_FLUSH_TIMEOUT_MS);
     });
     await Promise.race([this.#writeAll(), timeUp]);
     clearTimeout(timer);
@@ -83,7 +86,7 @@ export class DeploymentLog implements AsyncDisposable {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
       if (this.#held.length > 0) {
-        this.#schedule(this.#failing ? AGAIN_MS : 0);
+        this.#schedule(this.#failing ? LOG_RETRY_PAUSE_MS : 0);
       }
     });
     return this.#writing;
@@ -96,7 +99,7 @@ export class DeploymentLog implements AsyncDisposable {
       this.#dropped = 0;
       this.#held.push({ timeMs: now(), worker: "", revision: 0, stream: "node", text });
     }
-    const lines = this.#held.slice(0, MAX_BATCH);
+    const lines = this.#held.slice(0, MAX_LOG_LINES_PER_WRITE);
     try {
       await hosting.appendLogs({ organizationId, deploymentId, nodeId, lines });
       this.#held.splice(0, lines.length);
@@ -111,9 +114,9 @@ export class DeploymentLog implements AsyncDisposable {
 }
 
 /**
- * The node's log of one deployment, of which those whose deployment it is see
- * what concerns them: what becomes of their workers, and what their functions
- * log and throw. Errors of the node itself are for its operator.
+ * The node's log for one deployment, copied in part to the deployment's own log,
+ * which its owners see: events of their workers, and lines and errors of their
+ * functions. Errors of the node itself go to the operator only.
  */
 export function sharedLog(log: Log, deploymentId: string, written: DeploymentLog): Log {
   const at =
@@ -143,7 +146,7 @@ interface LogFields {
   readonly err?: unknown;
 }
 
-/** One line; undefined for what is for the operator only. */
+/** The line for the owners; undefined for a line that only the operator sees. */
 function textOf({ endpoint, reason, fields, err }: LogFields, message: string): string | undefined {
   if (err instanceof Error) {
     return undefined;

@@ -1,7 +1,7 @@
 /**
- * The nodes that live, as each knows from the heartbeats of all. Every node
- * runs its share of each deployment's workers; when one dies, the shares of
- * the others grow. Nothing else depends on it: any node serves any request.
+ * Cluster membership by heartbeats in the database: how many nodes are alive. Every
+ * node runs its share of each deployment's workers; when one dies, the shares of
+ * the others grow. Nothing else depends on it, since any node serves any request.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -9,24 +9,30 @@ import type { Log } from "../log/log.ts";
 import type { NodeStorage as NodeRecords } from "../storage/hosting/nodes.ts";
 import { Timer } from "../time/timer.ts";
 
-/** With the node's rounds and all else that it does by timer, less than one question a second. */
-const BEAT_MS = 3_000;
+/**
+ * Interval at which a node renews its row. With maintenance and all else that it does by
+ * timer, that is less than one query a second.
+ */
+const NODE_HEARTBEAT_INTERVAL_MS = 3_000;
 
-/** More than two beats: with the next one of the others, a dead node's share is theirs within 11 s. */
-const LIVES_MS = 8_000;
+/**
+ * Age of its row at which a node counts as dead: more than two heartbeats; with the next one
+ * of the others, a dead node's share is theirs within 11 s.
+ */
+const NODE_HEARTBEAT_TIMEOUT_MS = 8_000;
 
 export interface NodeMembershipOptions {
   readonly hosting: Pick<NodeRecords, "beat" | "endNode">;
-  /** Other nodes may use the same database. */
+  /** True when other nodes may use the same database. */
   readonly shared: boolean;
   readonly url: string;
   readonly now: () => number;
   readonly log: Log;
-  /** Nodes came or went. */
+  /** The number of living nodes has changed. */
   onChange(): void;
-  /** It was silent for so long that the others took it for dead. */
+  /** This node missed heartbeats for so long that the others considered it dead. */
   onRevived(): void;
-  /** The database took a heartbeat, or did not. */
+  /** The database stored a heartbeat, or failed to. */
   onBeat(taken: boolean): void;
 }
 
@@ -36,7 +42,7 @@ export class NodeMembership implements AsyncDisposable {
   #count = 1;
   #timer: Timer | undefined;
   #isAway = false;
-  #beatMs = Number.POSITIVE_INFINITY;
+  #lastHeartbeatMs = Number.POSITIVE_INFINITY;
 
   constructor(options: NodeMembershipOptions) {
     this.#options = options;
@@ -44,11 +50,11 @@ export class NodeMembership implements AsyncDisposable {
       hostname()
         .replace(/[^\w.-]/g, "")
         .slice(0, 60) || "node";
-    // Alone it is the same one after a restart, whatever it reported before it was killed.
+    // A single node keeps its id over restarts, and so replaces its own old reports.
     this.nodeId = options.shared ? `${host}-${randomBytes(4).toString("hex")}` : host;
   }
 
-  /** How many nodes live, this one included. */
+  /** The number of living nodes, including this one. */
   get count(): number {
     return this.#count;
   }
@@ -56,10 +62,10 @@ export class NodeMembership implements AsyncDisposable {
   async start(): Promise<void> {
     const { hosting, log } = this.#options;
     await hosting.endNode({ nodeId: this.nodeId });
-    await this.#beat();
+    await this.#sendHeartbeat();
     this.#timer = new Timer(
-      BEAT_MS,
-      () => this.#beat(),
+      NODE_HEARTBEAT_INTERVAL_MS,
+      () => this.#sendHeartbeat(),
       (err) => {
         this.#options.onBeat(false);
         if (!this.#isAway) {
@@ -70,7 +76,7 @@ export class NodeMembership implements AsyncDisposable {
     );
   }
 
-  /** Workers of a deployment that run here when `total` run everywhere. */
+  /** This node's share of `total` workers, rounded up. */
   shareOf(total: number): number {
     return Math.ceil(total / this.#count);
   }
@@ -82,17 +88,22 @@ export class NodeMembership implements AsyncDisposable {
     });
   }
 
-  async #beat(): Promise<void> {
+  async #sendHeartbeat(): Promise<void> {
     const { hosting, url, now, shared, onChange, onRevived, onBeat } = this.#options;
     const { nodeId } = this;
-    const living = await hosting.beat({ nodeId, url, nowMs: now(), ttlMs: LIVES_MS });
+    const living = await hosting.beat({
+      nodeId,
+      url,
+      nowMs: now(),
+      ttlMs: NODE_HEARTBEAT_TIMEOUT_MS,
+    });
     this.#isAway = false;
     onBeat(true);
     const nowMs = performance.now();
-    if (nowMs - this.#beatMs > LIVES_MS) {
+    if (nowMs - this.#lastHeartbeatMs > NODE_HEARTBEAT_TIMEOUT_MS) {
       onRevived();
     }
-    this.#beatMs = nowMs;
+    this.#lastHeartbeatMs = nowMs;
     const count = shared ? living : 1;
     if (count !== this.#count) {
       this.#count = count;

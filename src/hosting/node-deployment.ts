@@ -1,4 +1,8 @@
-/** A deployment on this node with what belongs to it: its log, and where its workers get what they need. */
+/**
+ * Wires one deployment on this node: its reconciler, its log, the artifact and the
+ * environment of its workers.
+ */
+
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import { Deployment, type DeploymentOptions } from "../deployments/deployment.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
@@ -18,7 +22,7 @@ export interface NodeDeploymentOptions {
   readonly nodes: NodeMembership;
   readonly artifacts: ArtifactCache;
   readonly served: LastServed;
-  /** What all deployments of the node have in common. */
+  /** Options that all deployments of the node share. */
   readonly common: Pick<
     DeploymentOptions,
     | "storage"
@@ -36,7 +40,7 @@ export interface NodeDeploymentOptions {
     | "allowNativeCode"
     | "tracing"
   >;
-  /** Where the node counts. */
+  /** Default: nothing is counted. */
   readonly metrics?: Metrics | undefined;
   readonly log: Log;
 }
@@ -46,7 +50,7 @@ export interface NodeDeployment {
   readonly lines: DeploymentLog;
 }
 
-/** `onChange`: what it reports may have changed. */
+/** Opens a deployment. `onChange` is called when its report may have changed. */
 export function openNodeDeployment(
   record: DesiredDeployment,
   options: NodeDeploymentOptions,
@@ -94,7 +98,7 @@ export function openNodeDeployment(
   return { reconciler, lines };
 }
 
-/** Variables, and secrets, which win over variables of their name. */
+/** The variables and the secrets; a secret wins over a variable of the same name. */
 async function environmentOf(
   { organizationId, deploymentId, settings }: DesiredDeployment,
   { hosting, keys }: NodeDeploymentOptions,

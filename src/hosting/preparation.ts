@@ -1,22 +1,24 @@
-/** What has to be there before workers of a revision can be started. */
+/** Preparation of a revision: its artifact on disk and its environment, before workers start. */
+
 import { readFile } from "node:fs/promises";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import { MAX_TIMER_MS } from "../time/alarm.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
-/** More than a call gets to clean up after its time. */
-const FINISH_MS = 60_000;
-
-/** Node's timers count in 31 bits. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+/**
+ * How long the files of a replaced revision stay beyond its longest timeout: more than a call
+ * gets to clean up after its time.
+ */
+const RETIREMENT_MARGIN_MS = 60_000;
 
 export interface PreparationOptions {
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
-  /** The environment of its workers, secrets among it. */
+  /** The environment variables of its workers, with the secrets. */
   readonly environment: (record: DesiredDeployment) => Promise<{ readonly [name: string]: string }>;
 }
 
@@ -25,7 +27,7 @@ export interface Prepared {
   readonly service: ServiceCode;
 }
 
-/** Rejects with what is missing; then nothing is held. */
+/** Holds the artifact and builds the service to start. If that fails, holds nothing. */
 export async function prepare(
   record: DesiredDeployment,
   { revision, digest }: ServedRevision,
@@ -53,14 +55,14 @@ export async function prepare(
   }
 }
 
-/** The same, but rejects when the signal aborts; what is prepared all the same is released. */
+/** Rejects when the signal aborts, and releases what is prepared after that. */
 export function untilAborted(preparing: Promise<Prepared>, signal: AbortSignal): Promise<Prepared> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => {
       reject(signal.reason);
       preparing.then(
         ({ artifact }) => artifact.release(),
-        () => {}, // There is nothing to release.
+        () => {}, // Nothing to release.
       );
     };
     if (signal.aborted) {
@@ -72,19 +74,19 @@ export function untilAborted(preparing: Promise<Prepared>, signal: AbortSignal):
   });
 }
 
-/** Its workers may be finishing calls, for as long as these may take. */
+/** Releases an artifact after the longest time that its old workers may take to finish. */
 export function releaseLater({ index, release }: HeldArtifact): void {
   const longestMs = Math.max(...index.service.endpoints.map(({ timeoutMs }) => timeoutMs));
-  setTimeout(release, Math.min(longestMs + FINISH_MS, MAX_TIMER_MS)).unref();
+  setTimeout(release, Math.min(longestMs + RETIREMENT_MARGIN_MS, MAX_TIMER_MS)).unref();
 }
 
-/** Two records with the same key are run in the same way. */
+/** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf({ targetRevision, digest, settings }: DesiredDeployment): string {
   const { memoryMib, cpu, env } = settings;
   return JSON.stringify([targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted()]);
 }
 
-/** A revision that goes on while the target revision is not ready here. */
+/** Marks a revision that serves while the target revision is not ready here. */
 export function standIn(service: ServiceCode): ServiceCode {
   const { revision } = service;
   return { ...service, ...(revision && { revision: { ...revision, standsIn: true } }) };

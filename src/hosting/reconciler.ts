@@ -1,23 +1,22 @@
 /**
- * One deployment on this node: brings what runs here to what should run.
+ * The reconciler of one deployment on this node: brings the running state to the
+ * desired state.
  *
- * It is told the deployment's record whenever that may have changed, and works
- * towards the last one it was told, one step at a time:
+ * It gets the desired record whenever that may have changed, and works towards the
+ * latest one, one step at a time:
  *
- *   1. What would run is prepared: the artifact on disk, the environment with
- *      its secrets.
- *   2. Where nothing runs yet, the revision that served here last resumes; its
- *      workers start when they are needed.
- *   3. Another revision, or another environment or limit, is brought in beside
- *      what serves. When that cannot start, what serves goes on, and it is
- *      tried again with growing pauses, or at once when the record changes.
- *      When the record changes meanwhile, it is given up: a revision that
- *      hangs does not hold up the one that mends it.
- *   4. The number of workers follows the load within the node's share. A
- *      deployment that is stopped has none and takes no new work; its tasks
- *      can still be asked for.
+ *   1. The revision is prepared: its artifact on disk, its environment with the
+ *      secrets.
+ *   2. If nothing runs yet, the revision that served here last resumes.
+ *   3. Another revision, environment or limit is rolled out beside the serving one.
+ *      If it cannot start, the old one continues to serve, and the roll-out is
+ *      retried with exponential backoff, or at once when the record changes. If the
+ *      record changes during a roll-out, the roll-out is cancelled, so that a
+ *      revision that hangs does not delay the one that fixes it.
+ *   4. The number of workers follows the load within the node's share. A stopped
+ *      deployment has none and takes no new work; its tasks stay readable.
  *
- * Whatever fails does not end it: it is what the node reports.
+ * No failure ends the reconciler: the node reports failures as the status.
  */
 import type { Deployment } from "../deployments/deployment.ts";
 import type { Log } from "../log/log.ts";
@@ -38,18 +37,18 @@ import { RetryBackoff } from "./retry-backoff.ts";
 import { reportOf } from "./status.ts";
 
 export interface ReconcilerOptions extends PreparationOptions {
-  /** Makes what runs a deployment, with its number of workers within these bounds. */
+  /** Creates the running deployment, with its number of workers within these bounds. */
   readonly open: (record: DesiredDeployment, scale: Share) => Deployment;
-  /** A revision that other nodes serve, when the target revision does not start here. */
+  /** An older revision that other nodes serve, used when the target revision does not start here. */
   readonly servedByOthers: (record: DesiredDeployment) => Promise<ServedRevision | undefined>;
   readonly served: LastServed;
   readonly shareOf: (record: DesiredDeployment) => Share;
   readonly log: Log;
-  /** What `report` answers may have changed. */
+  /** The result of `report` may have changed. */
   onChange(): void;
 }
 
-/** Workers on this node. */
+/** This node's share of the workers. */
 export interface Share {
   readonly min: number;
   readonly max: number;
@@ -57,7 +56,7 @@ export interface Share {
 }
 
 interface Current extends ServedRevision {
-  /** Tells one way to run it from another. */
+  /** See `keyOf`; empty for a stand-in. */
   readonly key: string;
   readonly artifact: HeldArtifact;
 }
@@ -72,9 +71,9 @@ export class Reconciler implements AsyncDisposable {
   #record: DesiredDeployment;
   #deployment: Deployment | undefined;
   #current: Current | undefined;
-  #fault: RetryBackoff | undefined;
+  #backoff: RetryBackoff | undefined;
   #settling: Promise<void> | undefined;
-  /** What is being brought in. */
+  /** The roll-out under way. */
   #bringing: Bringing | undefined;
   #again = false;
   #ended = false;
@@ -91,28 +90,31 @@ export class Reconciler implements AsyncDisposable {
     return this.#record;
   }
 
-  /** Resolves when what served here before the node began serves again, or cannot. */
+  /** Resolves when the last served revision serves again, or cannot. */
   get resumed(): Promise<void> {
     return this.#resumed.promise;
   }
 
-  /** What runs it. Throws NO_WORKER while it starts, and DEPLOYMENT_FAILED when it could not. */
+  /**
+   * The running deployment. Throws NO_WORKER while it starts, DEPLOYMENT_FAILED when
+   * it could not start, and DEPLOYMENT_STOPPED while it is stopped and not opened yet.
+   */
   get deployment(): Deployment {
     if (this.#deployment && this.#current) {
       return this.#deployment;
     }
-    if (this.#fault !== undefined) {
+    if (this.#backoff !== undefined) {
       throw failed(this.#record);
     }
     throw this.#record.desiredState === "stopped" ? stopped(this.#record) : starting(this.#record);
   }
 
-  /** Whether calls are taken, be it that a worker has to start for them. */
+  /** True when it takes calls, even if a worker has to start for them. */
   get isReady(): boolean {
     return this.#record.desiredState === "running" && (this.#deployment?.ready ?? false);
   }
 
-  /** This is how it should be from now on. */
+  /** Sets the desired state. */
   want(record: DesiredDeployment): void {
     const key = keyOf(record);
     const isOther = key !== keyOf(this.#record);
@@ -127,7 +129,7 @@ export class Reconciler implements AsyncDisposable {
     this.#settle();
   }
 
-  /** The node's share may be another one. */
+  /** Applies the node's current share of the workers, and the stopped state. */
   rescale(): void {
     if (this.#deployment) {
       const isStopped = this.#record.desiredState === "stopped";
@@ -139,17 +141,17 @@ export class Reconciler implements AsyncDisposable {
   }
 
   report(): DeploymentReport {
-    const fault = this.#fault?.isTold === false ? this.#fault.message : undefined;
-    const status = this.#current || this.#fault?.isTold ? this.#deployment?.status : undefined;
+    const fault = this.#backoff?.isTold === false ? this.#backoff.message : undefined;
+    const status = this.#current || this.#backoff?.isTold ? this.#deployment?.status : undefined;
     return reportOf({ record: this.#record, status: status, fault });
   }
 
-  /** Ends its workers at once: the node's own process ends. */
+  /** Kills its workers at once, because the node's own process is ending. */
   abandon(): void {
     this.#deployment?.abandon();
   }
 
-  /** Lets what runs finish within `drainMs`, and ends it; the same promise every time. */
+  /** Lets running calls finish within `drainMs`, and closes. Runs once. */
   end(drainMs: number): Promise<void> {
     this.#ending ??= this.#end(drainMs);
     return this.#ending;
@@ -158,7 +160,7 @@ export class Reconciler implements AsyncDisposable {
   async #end(drainMs: number): Promise<void> {
     this.#ended = true;
     this.#bringing?.abort.abort(new Error("the node is shutting down"));
-    this.#fault?.[Symbol.dispose]();
+    this.#backoff?.[Symbol.dispose]();
     await this.#deployment?.drain(drainMs);
     await this.#settling;
     await this.#deployment?.[Symbol.asyncDispose]();
@@ -178,7 +180,7 @@ export class Reconciler implements AsyncDisposable {
   }
 
   async #work(): Promise<void> {
-    // What the record says is looked at anew for as long as it changes meanwhile.
+    // Repeats while the record changes during a step.
     while (this.#again && !this.#ended) {
       this.#again = false;
       await this.#step(this.#record);
@@ -191,7 +193,7 @@ export class Reconciler implements AsyncDisposable {
     const abort = new AbortController();
     this.#bringing = { key, abort, desiredState: record.desiredState };
     try {
-      if (key !== this.#current?.key && !this.#fault?.forbids(key)) {
+      if (key !== this.#current?.key && !this.#backoff?.forbids(key)) {
         await this.#bring(record, key, abort.signal);
       }
       if (key === this.#current?.key) {
@@ -206,7 +208,7 @@ export class Reconciler implements AsyncDisposable {
     onChange();
   }
 
-  /** It could not be brought in, or is not wanted any more. */
+  /** A roll-out failed or was cancelled. */
   async #missed(record: DesiredDeployment, err: unknown, signal: AbortSignal): Promise<void> {
     const { log } = this.#options;
     const { deploymentId, targetRevision: revision } = record;
@@ -215,7 +217,7 @@ export class Reconciler implements AsyncDisposable {
       return;
     }
     this.#failed(keyOf(record), err);
-    const reason = this.#fault?.message;
+    const reason = this.#backoff?.message;
     log.warn({ deploymentId, revision, reason }, "a deployment could not be started");
     try {
       await this.#fallBack(record, signal);
@@ -226,7 +228,7 @@ export class Reconciler implements AsyncDisposable {
     }
   }
 
-  /** Has what the record says take the place of what runs. */
+  /** Rolls out the desired revision. */
   async #bring(record: DesiredDeployment, key: string, signal: AbortSignal): Promise<void> {
     const { served, log } = this.#options;
     const { deploymentId, targetRevision: revision, digest } = record;
@@ -241,7 +243,7 @@ export class Reconciler implements AsyncDisposable {
         return;
       }
       if (last !== undefined) {
-        // It serves while the other one starts.
+        // It serves while the target revision starts.
         const standIn = { ...last, key: "" };
         await this.#run(record, standIn, { how: "resume", signal }).catch(() => undefined);
         this.rescale();
@@ -258,7 +260,7 @@ export class Reconciler implements AsyncDisposable {
       .catch((err: unknown) => log.warn({ err }, "a revision could not be noted as served"));
   }
 
-  /** On a node that has nothing to go on with. */
+  /** On a node where nothing serves, rolls out the revision that other nodes serve. */
   async #fallBack(record: DesiredDeployment, signal: AbortSignal): Promise<void> {
     if (this.#current !== undefined || this.#ended) {
       return;
@@ -302,16 +304,16 @@ export class Reconciler implements AsyncDisposable {
   }
 
   #failed(key: string, err: unknown): void {
-    const before = this.#fault;
+    const before = this.#backoff;
     before?.[Symbol.dispose]();
     if (!this.#ended) {
       const isTold = this.#deployment?.status.failed !== undefined;
-      this.#fault = new RetryBackoff(key, err, { isTold, before, retry: () => this.#settle() });
+      this.#backoff = new RetryBackoff(key, err, { isTold, before, retry: () => this.#settle() });
     }
   }
 
   #forgive(): void {
-    this.#fault?.[Symbol.dispose]();
-    this.#fault = undefined;
+    this.#backoff?.[Symbol.dispose]();
+    this.#backoff = undefined;
   }
 }

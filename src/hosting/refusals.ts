@@ -1,4 +1,4 @@
-/** What callers of a deployment are told that does not run on this node. */
+/** The problems of calls to a deployment that does not run on this node. */
 import { type Problem, problem } from "../errors.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 
@@ -26,7 +26,7 @@ export function failed({ organization, name }: Named): Problem {
   );
 }
 
-/** One to which nothing was deployed. */
+/** The problem of a deployment without any revision. */
 export function empty({ organization, name }: Named): Problem {
   return problem(
     "DEPLOYMENT_STOPPED",

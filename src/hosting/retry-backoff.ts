@@ -1,22 +1,27 @@
 /**
- * Why a revision could not be brought in here, and when it is tried again:
- * with growing pauses, since what failed may have been the service, the
+ * Exponential backoff for roll-outs: why a roll-out failed on this node, and when
+ * it is retried. Retries are needed because the cause may be the service, the
  * storage or the machine.
  */
 
-const FIRST_PAUSE_MS = 5_000;
-const MAX_PAUSE_MS = 5 * 60_000;
+/**
+ * Pause before a revision that could not be brought in is tried again; it doubles with each
+ * failure.
+ */
+const DEPLOYMENT_RETRY_FIRST_PAUSE_MS = 5_000;
+/** Longest pause before a revision that could not be brought in is tried again. */
+const DEPLOYMENT_RETRY_MAX_PAUSE_MS = 5 * 60_000;
 
 export class RetryBackoff implements Disposable {
   readonly message: string;
-  /** Whether the deployment itself tells of it. */
+  /** True when the deployment's own status shows the failure. */
   readonly isTold: boolean;
-  /** What could not be brought in; undefined once it is time to try it again. */
+  /** The key of the failed roll-out; undefined when the pause is over. */
   #key: string | undefined;
   readonly #pauseMs: number;
   readonly #timer: NodeJS.Timeout;
 
-  /** `retry` is called when the pause is over, which is longer than that of the fault before. */
+  /** `retry` is called when the pause is over, which is twice that of `before`. */
   constructor(
     key: string,
     err: unknown,
@@ -26,14 +31,16 @@ export class RetryBackoff implements Disposable {
     this.message = err instanceof Error ? err.message : String(err);
     this.isTold = isTold;
     this.#key = key;
-    this.#pauseMs = before ? Math.min(before.#pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
+    this.#pauseMs = before
+      ? Math.min(before.#pauseMs * 2, DEPLOYMENT_RETRY_MAX_PAUSE_MS)
+      : DEPLOYMENT_RETRY_FIRST_PAUSE_MS;
     this.#timer = setTimeout(() => {
       this.#key = undefined;
       retry();
     }, this.#pauseMs);
   }
 
-  /** Whether it is too early to try this. */
+  /** True when it is too early to retry this key. */
   forbids(key: string): boolean {
     return this.#key === key;
   }

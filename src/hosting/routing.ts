@@ -1,14 +1,14 @@
 /**
- * Which deployment a request is for: by its host, `<app>.<organization>.<apps
- * domain>`, by the header `Tessera-Deployment`, or by the request's own field.
- * Whoever names it twice has to name the same.
+ * Routing of requests to deployments: by host, `<app>.<organization>.<apps
+ * domain>`, by the header `Tessera-Deployment`, or by the request's own field. A
+ * request that names a deployment twice has to name the same one.
  *
- * What was found is remembered in the same way as credentials are (see
- * auth/lookup-cache.ts): a change makes every node forget it, within a second, and
- * when changes cannot be read nothing is remembered. So a deployment that asks
- * for a token from now on does so at once.
+ * Found records are cached as credentials are (`auth/lookup-cache.ts`): a change
+ * event invalidates them on every node within a second, and nothing is cached while
+ * the events cannot be read. So a deployment that is changed to require a token does
+ * so at once.
  *
- * What a caller must not know of is answered like what does not exist.
+ * A deployment that the caller must not know about is answered as not found.
  */
 import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
 import { type Cacheable, LookupCache } from "../auth/lookup-cache.ts";
@@ -20,14 +20,14 @@ import { type Problem, problem } from "../errors.ts";
 import type { DeploymentRecord, Organizations } from "../storage/accounts/organizations.ts";
 import { appOf } from "./hosts.ts";
 
-/** How many names a refusal lists. */
-const MAX_LISTED = 20;
+/** Names of deployments that a refusal lists. */
+const MAX_NAMED_DEPLOYMENTS = 20;
 
 export interface RoutingOptions {
   readonly accounts: Pick<Organizations, "findDeployment" | "listDeployments" | "findOrganization">;
   readonly changes: ChangeFeed;
   readonly appsDomain: string;
-  /** Milliseconds that only move forward. */
+  /** A monotonic clock in milliseconds. Default: `performance.now`. */
   readonly monotonicMs?: () => number;
 }
 
@@ -48,14 +48,14 @@ export class Routing implements Disposable {
     this.#unlisten = changes.listen((forgotten) => this.#cache.forget(forgotten));
   }
 
-  /** Whether host or header name a deployment. */
+  /** True when host or header name a deployment. */
   names({ host, header }: Pick<CallTarget, "host" | "header">): boolean {
     return header !== "" || appOf(host, this.#options.appsDomain) !== undefined;
   }
 
   /**
-   * The deployment's record, a promise only where it has to be asked for.
-   * Errors: see `Directory.find`.
+   * The deployment's record; a promise only where it is not cached. Errors: see
+   * `Directory.find`.
    */
   find(target: CallTarget, principal: Principal): DeploymentRecord | Promise<DeploymentRecord> {
     const text = this.#textOf(target);
@@ -83,7 +83,7 @@ export class Routing implements Disposable {
     return found.record;
   }
 
-  /** `organization/name`, not checked. */
+  /** `organization/name` as the request gives it, not validated. */
   #textOf(target: CallTarget): string {
     const byName = agreed(target);
     const app = appOf(target.host, this.#options.appsDomain);
@@ -117,7 +117,10 @@ export class Routing implements Disposable {
       return problem("DEPLOYMENT_NOT_FOUND", `deployment ${quoted(text)} does not exist${reason}`);
     }
     const { accounts, appsDomain } = this.#options;
-    const { items, next } = await accounts.listDeployments({ ...organization, limit: MAX_LISTED });
+    const { items, next } = await accounts.listDeployments({
+      ...organization,
+      limit: MAX_NAMED_DEPLOYMENTS,
+    });
     const names = items.map((each) => each.name).join(", ") + (next === undefined ? "" : ", …");
     const there = names === "" ? "none yet" : names;
     return problem(
@@ -159,7 +162,7 @@ class Found implements Cacheable {
   }
 }
 
-/** undefined for what can be no deployment's name. */
+/** Splits `organization/name`; undefined for an invalid name. */
 function parse(text: string): Name | undefined {
   const [organization = "", name = "", ...rest] = text.split("/");
   const isName = [organization, name].every((label) => faultOfName(label) === undefined);

@@ -1,28 +1,32 @@
 /**
- * What the node reports of its deployments, on its way into the storage: soon
- * after something changed, many at once, and only what is another than before.
+ * A write-behind reporter of deployment status: writes to the storage soon after a
+ * change, many deployments at once, and only reports that differ from the last.
  */
 import type { Log } from "../log/log.ts";
 import type { DeploymentKey } from "../storage/hosting/deployment-key.ts";
 import type { DeploymentReport, NodeStorage } from "../storage/hosting/nodes.ts";
 
-/** Workers come and go in no time; who looks at the status need not see each step. */
-const WRITE_AFTER_MS = 250;
+/**
+ * Delay of the write-behind of deployment statuses: workers come and go quickly, and readers
+ * of the status need not see each step.
+ */
+const STATUS_WRITE_DELAY_MS = 250;
 
-const AGAIN_MS = 2_000;
+/** Pause after a write of deployment statuses that failed. */
+const STATUS_RETRY_PAUSE_MS = 2_000;
 
 export interface StatusReporterOptions {
   readonly hosting: Pick<NodeStorage, "reportDeployments" | "withdrawReports">;
   readonly nodeId: string;
   readonly log: Log;
-  /** What there is to report of a deployment; undefined when it is not here any more. */
+  /** The current report of a deployment; undefined when it is gone. */
   readonly reportOf: (deploymentId: string) => DeploymentReport | undefined;
 }
 
 export class StatusReporter implements AsyncDisposable {
   readonly #options: StatusReporterOptions;
   readonly #changed = new Set<string>();
-  /** What was reported last, as text. */
+  /** The last report of each deployment, as JSON. */
   readonly #reported = new Map<string, string>();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -33,13 +37,13 @@ export class StatusReporter implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Something about this deployment may be another than before. */
+  /** The report of this deployment may have changed. */
   changed(deploymentId: string): void {
     this.#changed.add(deploymentId);
-    this.#schedule(WRITE_AFTER_MS);
+    this.#schedule(STATUS_WRITE_DELAY_MS);
   }
 
-  /** The storage may have lost what was reported: the node was taken for dead. */
+  /** Reports everything again: the storage dropped the reports of a node that seemed dead. */
   forget(): void {
     for (const deploymentId of this.#reported.keys()) {
       this.#reported.delete(deploymentId);
@@ -47,7 +51,7 @@ export class StatusReporter implements AsyncDisposable {
     }
   }
 
-  /** There is nothing to say of this deployment any more. */
+  /** Deletes the report of a deployment that was deleted. */
   async withdraw(deployment: DeploymentKey): Promise<void> {
     const { hosting, nodeId, log } = this.#options;
     this.#changed.delete(deployment.deploymentId);
@@ -98,7 +102,7 @@ export class StatusReporter implements AsyncDisposable {
       for (const { deploymentId } of news) {
         this.#changed.add(deploymentId);
       }
-      this.#schedule(AGAIN_MS);
+      this.#schedule(STATUS_RETRY_PAUSE_MS);
     }
   }
 }

@@ -1,22 +1,23 @@
 /**
- * What a node says of its share of a deployment. All nodes' reports together
- * are what people see.
+ * The status report of a deployment on one node. The storage combines the reports
+ * of all nodes into the status that people see.
  */
 import type { DeploymentStatus } from "../deployments/state.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 
-/** Enough to see why a service does not start. */
-const MAX_LINES = 20;
+/** Last lines of output in a deployment's status: enough to see why a service does not start. */
+const MAX_STATUS_OUTPUT_LINES = 20;
 
-const MAX_REASON = 4_000;
+/** Reason in a deployment's status. */
+const MAX_STATUS_REASON_CHARACTERS = 4_000;
 
-/** A deployment on this node, as it is and as it should be. */
+/** A deployment on this node: its desired and its actual state. */
 export interface StatusFacts {
   readonly record: DesiredDeployment;
-  /** Undefined while there is nothing that could run. */
+  /** Undefined while no revision was opened. */
   readonly status: DeploymentStatus | undefined;
-  /** Why the target revision could not be prepared, such as files that cannot be had. */
+  /** Why the target revision could not be prepared, such as unreadable files. */
   readonly fault: string | undefined;
 }
 
@@ -30,7 +31,10 @@ export function reportOf({ record, status: running, fault }: StatusFacts): Deplo
     deploymentId,
     targetRevision,
     status,
-    reason: reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason,
+    reason:
+      reason.length > MAX_STATUS_REASON_CHARACTERS
+        ? `${reason.slice(0, MAX_STATUS_REASON_CHARACTERS)}…`
+        : reason,
     revision: isServing ? revision : undefined,
     workers: ready,
   };
@@ -66,7 +70,7 @@ function judge({
 }
 
 function withLines(reason: string, lines: readonly string[]): string {
-  const last = lines.slice(-MAX_LINES);
+  const last = lines.slice(-MAX_STATUS_OUTPUT_LINES);
   return last.length === 0
     ? reason
     : `${reason}\n\nThe last lines that it wrote:\n${last.join("\n")}`;

@@ -26,8 +26,8 @@ export function createLog(level: string): ProcessLog {
   );
 }
 
-/** Depth of nested causes; a chain of them may be circular. */
-const MAX_CAUSES = 5;
+/** Causes of causes in a logged error; a chain may be a ring. */
+const MAX_LOGGED_CAUSES = 5;
 
 /**
  * Serializes only the standard properties of an error. What drivers and
@@ -41,7 +41,9 @@ function serializeError(err: unknown, depth = 0): object {
   }
   const { cause } = err;
   const further =
-    cause === undefined || depth === MAX_CAUSES ? {} : { cause: serializeError(cause, depth + 1) };
+    cause === undefined || depth === MAX_LOGGED_CAUSES
+      ? {}
+      : { cause: serializeError(cause, depth + 1) };
   if (err instanceof Problem) {
     return { type: "Problem", reason: err.reason, message: err.rawMessage, ...further };
   }

@@ -1,7 +1,7 @@
 /**
- * The metrics that services declare, of all deployments of a node. Each
- * deployment has its own, whatever others call theirs; only where they are
- * shown together do those of one name become one family.
+ * A registry of the custom metrics of all deployments on a node. Each
+ * deployment has its own set, so names may repeat; metrics with one name form
+ * one family only in the output.
  */
 import { apart, type CustomFamily } from "./custom-family.ts";
 import type { CustomMetric } from "./custom-metric.ts";
@@ -9,12 +9,11 @@ import { CustomMetrics } from "./custom-metrics.ts";
 import type { Group, Owner, SeriesBudget } from "./metric.ts";
 
 /**
- * Samples of services that an organization may have on a node: series as
- * Prometheus counts them, every bucket of a histogram being one. Without it, one
- * deployment could declare fifty histograms with fifty buckets and fill the
- * memory of the node.
+ * The limit of custom samples per organization and node, counted as Prometheus
+ * counts series: each bucket of a histogram is one. Without it, one deployment
+ * could declare fifty histograms with fifty buckets and fill the node's memory.
  */
-export const MAX_SAMPLES = 20_000;
+export const MAX_ORGANIZATION_SAMPLES = 20_000;
 
 export interface CustomFamiliesOptions {
   readonly maxSeries: number;
@@ -23,7 +22,7 @@ export interface CustomFamiliesOptions {
 
 interface Organization {
   readonly budget: SeriesBudget;
-  /** With the name of the deployment. */
+  /** The custom metrics with the deployment's name. */
   readonly deployments: Map<CustomMetrics, string>;
 }
 
@@ -35,13 +34,13 @@ export class CustomFamilies {
     this.#options = options;
   }
 
-  /** Those of a deployment, until `remove`. */
+  /** Creates the custom metrics of a deployment, until `remove`. */
   add(owner: Owner, deployment: string): CustomMetrics {
     const { maxSeries, onDropped } = this.#options;
     const { organizationId } = owner;
     let organization = this.#organizations.get(organizationId);
     if (organization === undefined) {
-      organization = { budget: new Budget(MAX_SAMPLES), deployments: new Map() };
+      organization = { budget: new Budget(MAX_ORGANIZATION_SAMPLES), deployments: new Map() };
       this.#organizations.set(organizationId, organization);
     }
     const custom = new CustomMetrics({
@@ -66,7 +65,7 @@ export class CustomFamilies {
     return this.#metricsOf(organizationId).flatMap(({ groups }) => [...groups.values()]);
   }
 
-  /** Families by name, of all deployments or of one, in the order in which they were declared. */
+  /** Families by name, of all deployments or of one, in the order of declaration. */
   families(only?: {
     readonly organizationId: string;
     readonly deployment: string;

@@ -1,26 +1,28 @@
 /**
- * Metrics of services that have one name, as they are shown together.
+ * Merges custom metrics with the same name into families for output.
  *
- * Whoever reads Prometheus' format takes `foo_count` for a part of the
- * histogram `foo`, and refuses a metric `foo_count` after it. Within a service
- * such names are refused; of two services that do not know of each other
- * neither is wrong, so their metrics are shown without a type, each name by
- * itself.
+ * Parsers of Prometheus' format read `foo_count` as a part of the histogram
+ * `foo`, and reject a metric `foo_count` beside it. Within one service such
+ * names are refused. Two services that do not know of each other are both
+ * right, so their metrics are shown untyped, one family per name.
  */
 import type { Group } from "./metric.ts";
 
 export interface CustomFamily {
   readonly name: string;
   readonly help: string;
-  /** `untyped` when deployments declare different ones under the name, or that of a part. */
+  /**
+   * `untyped` when deployments declare different kinds under the name, or when
+   * it is part of another's histogram.
+   */
   readonly kind: "counter" | "gauge" | "histogram" | "untyped";
   readonly groups: readonly (readonly [organizationId: string | undefined, group: Group])[];
 }
 
-/** Of a histogram, besides its name. */
+/** Suffixes of a histogram's samples. */
 const PARTS = ["_bucket", "_sum", "_count"];
 
-/** The same families, of which those that share a name with another's part are taken apart. */
+/** Splits the families whose name collides with a part of another one. */
 export function apart(families: ReadonlyMap<string, CustomFamily>): Iterable<CustomFamily> {
   const shared = sharedNames(families);
   if (shared.size === 0) {
@@ -36,7 +38,10 @@ export function apart(families: ReadonlyMap<string, CustomFamily>): Iterable<Cus
   return shown.values();
 }
 
-/** Names of what is a histogram for some only, or has parts with names of others, and these. */
+/**
+ * Finds the names that collide: histograms of some deployments only, and
+ * histograms whose parts have names of other metrics, with those metrics.
+ */
 function sharedNames(families: ReadonlyMap<string, CustomFamily>): ReadonlySet<string> {
   const shared = new Set<string>();
   for (const { name, kind } of families.values()) {
@@ -51,7 +56,7 @@ function sharedNames(families: ReadonlyMap<string, CustomFamily>): ReadonlySet<s
   return shared;
 }
 
-/** A family for each name that its samples have. */
+/** Yields one untyped family per sample name. */
 function byName({ help, groups }: CustomFamily): Iterable<CustomFamily> {
   const families = new Map<string, CustomFamily>();
   for (const [organizationId, { size, samples }] of groups) {

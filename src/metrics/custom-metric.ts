@@ -1,8 +1,8 @@
-/** One metric that a service declares. */
+/** One custom metric of a service. */
 import { type Group, Metric, type Owned, type Owner, type SeriesBudget } from "./metric.ts";
 import { GaugeSeries, HistogramSeries } from "./series.ts";
 
-/** A metric as the service declares it; checked by whoever brings it. */
+/** A metric as the service declares it. The caller has validated it. */
 export interface CustomDeclaration {
   readonly name: string;
   readonly kind: "counter" | "gauge" | "histogram";
@@ -12,7 +12,7 @@ export interface CustomDeclaration {
   readonly aggregator?: "sum" | "min" | "max" | "average";
 }
 
-/** What has become of one series; checked against its declaration by whoever brings it. */
+/** A change of one series. The caller has validated it against its declaration. */
 export interface CustomChange {
   readonly endpoint?: string;
   readonly labels: readonly string[];
@@ -24,7 +24,7 @@ export interface CustomMetricsOptions {
   readonly owner: Owner;
   readonly maxSeries: number;
   readonly budget: SeriesBudget;
-  /** Events that were not counted, because there are too many series. */
+  /** Called for events that were not counted because there are too many series. */
   readonly onDropped: (metric: string, events: number) => void;
 }
 
@@ -32,7 +32,7 @@ export class CustomMetric {
   readonly declaration: CustomDeclaration;
   readonly #metric: Metric;
   readonly #owned: Owned;
-  /** Of a gauge: what each worker has set. */
+  /** For a gauge: the value of each worker. */
   readonly #values = new Map<GaugeSeries, Map<string, number>>();
 
   constructor(
@@ -48,7 +48,8 @@ export class CustomMetric {
         of: "deployment",
         labels: kind === "gauge" ? labels : ["endpoint", ...labels],
       },
-      // Its labels are its own, also where they are called like those of the platform.
+      // Its labels are the service's own, even when they are named like the
+      // platform's.
       { maxSeries, budget, listed: {}, onDropped: () => onDropped(declaration.name, 1) },
     );
     this.#owned = this.#metric.of(owner);
@@ -58,7 +59,7 @@ export class CustomMetric {
     return this.#metric.groups;
   }
 
-  /** True when it would count the same; the help may differ. */
+  /** Whether the declarations are equal except for the help. */
   isAs(other: CustomDeclaration): boolean {
     return other === this.declaration || shapeOf(other) === shapeOf(this.declaration);
   }

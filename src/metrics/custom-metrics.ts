@@ -1,17 +1,17 @@
 /**
- * What the service of one deployment counts itself, under names of its own.
+ * The custom metrics of one deployment, which its service declares and counts
+ * itself.
  *
- * A metric lives as long as it is declared in the same way. When a revision
- * declares it otherwise (kind, labels, buckets, aggregator) or no more, its
- * series end and are left out at once, and the new metric begins at zero: a
- * series with other labels, or a counter that became a gauge, is another thing
- * and must not go on as the old one. Workers that are behind count on in what
- * has not changed.
+ * A metric lives as long as its declaration stays the same. When a revision
+ * changes it (kind, labels, buckets, aggregator) or drops it, its series end at
+ * once and the new metric starts at zero: a series with other labels, or a
+ * counter that became a gauge, must not continue the old one. Workers of the
+ * previous revision go on counting in unchanged metrics.
  *
- * Counters and histograms are sums over all workers there were, so a worker's
- * end takes nothing from them. A gauge is put together from the workers that
- * have set it and are up: workers come and go, and a label for them would make
- * new series forever, of which nobody could say which are gone.
+ * Counters and histograms are sums over all past and present workers, so they
+ * never decrease when a worker ends. A gauge is aggregated over the workers
+ * that are up and have set it. A label per worker would create new series for
+ * ever, and nobody could tell which of them have ended.
  */
 import {
   type CustomChange,
@@ -33,7 +33,7 @@ export class CustomMetrics {
     return this.#metrics.values();
   }
 
-  /** From now on it counts these. */
+  /** Replaces the declared metrics. */
   declare(declarations: readonly CustomDeclaration[]): void {
     if (this.#ended) {
       return;
@@ -55,7 +55,7 @@ export class CustomMetrics {
     }
   }
 
-  /** Counts what a worker has sent; nothing when the metric is declared otherwise by now. */
+  /** Applies a worker's change; ignored when the declaration has changed since. */
   count(workerId: string, declaration: CustomDeclaration, change: CustomChange): void {
     const metric = this.#metrics.get(declaration.name);
     if (metric?.isAs(declaration)) {
@@ -63,19 +63,19 @@ export class CustomMetrics {
     }
   }
 
-  /** A worker has left out so many events. */
+  /** A worker dropped this many events. */
   dropped(metric: string, events: number): void {
     this.#options.onDropped(metric, events);
   }
 
-  /** A worker has ended: it has no part in gauges any more. */
+  /** A worker has ended: removes its values from gauges. */
   workerEnded(workerId: string): void {
     for (const metric of this.#metrics.values()) {
       metric.workerEnded(workerId);
     }
   }
 
-  /** All series end. */
+  /** Ends all series. */
   end(): void {
     this.declare([]);
     this.#ended = true;

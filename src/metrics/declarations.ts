@@ -1,15 +1,16 @@
 /**
- * Every metric of the platform, declared once: docs/metrics.md is made from
- * here, and nothing can be counted that does not stand here.
+ * The declarations of all platform metrics. docs/metrics.md is generated from
+ * them, and only declared metrics can be counted.
  *
- * A label is bounded: its values are listed, or they are names that somebody
- * had to create (deployments, endpoints). What is not in a list is counted as
- * `other`. Never a label: tokens, tasks, addresses, anything a caller writes.
+ * Every label is bounded: its values are listed, or are names that somebody had
+ * to create (deployments, endpoints). A value that is not listed counts as
+ * `other`. Tokens, tasks, addresses and anything else that a caller writes are
+ * never labels.
  */
 
 export interface LabelDeclaration {
   readonly help: string;
-  /** All values there are, besides `other`; absent for names. */
+  /** All values except `other`; absent for names. */
   readonly values?: readonly string[];
 }
 
@@ -65,19 +66,19 @@ export type LabelName = keyof typeof LABELS;
 
 export interface Declaration<Names extends readonly string[] = readonly string[]> {
   readonly name: string;
-  /** What it says, for HELP and the document: one sentence without its full stop. */
+  /** The text for HELP and the document: one sentence without its full stop. */
   readonly help: string;
   readonly kind: "counter" | "gauge" | "histogram";
-  /** Of its values; the name ends with it, but for `_total`. */
+  /** The unit of its values; the name ends with it, apart from `_total`. */
   readonly unit: "seconds" | "bytes" | "none";
   /**
-   * Whose it is: a deployment's, which carries `organization`, `deployment`
-   * and `node` besides its labels; an organization's, with `organization` and
-   * `node`; or the node's, with `node` only, for operators.
+   * The owner. A deployment's metric has the additional labels `organization`,
+   * `deployment` and `node`; an organization's has `organization` and `node`;
+   * the node's, for operators, has only `node`.
    */
   readonly of: "deployment" | "organization" | "node";
   readonly labels: Names;
-  /** Upper bounds of a histogram, rising; +Inf comes by itself. */
+  /** Upper bounds of a histogram's buckets, ascending; +Inf is implied. */
   readonly buckets?: readonly number[];
 }
 
@@ -85,15 +86,15 @@ const declare = <const Declared extends Declaration<readonly LabelName[]>>(
   declaration: Declared,
 ): Declared => declaration;
 
-/** Calls that are answered: from a millisecond to a minute. */
+/** Buckets for calls: from a millisecond to a minute. */
 const CALL_SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** Tasks: from ten milliseconds to hours. */
+/** Buckets for tasks: from ten milliseconds to hours. */
 const TASK_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 
-/** Operations of the database. */
+/** Buckets for operations of the database. */
 const STORAGE_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
 
 export const METRICS = {

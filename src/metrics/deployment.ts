@@ -1,4 +1,4 @@
-/** What is counted for one deployment: a function per event. */
+/** The metrics recorder of one deployment: one method per event. */
 import type { CustomMetrics } from "./custom-metrics.ts";
 import type { METRICS, MetricKey } from "./declarations.ts";
 import type { Owned } from "./metric.ts";
@@ -10,17 +10,17 @@ export type TaskOutcome =
   | "success"
   | "failure"
   | "cancelled"
-  /** It was not started in time. */
+  /** The task was not started in time. */
   | "expired"
-  /** The attempt failed, and the task will be tried again. */
+  /** The attempt failed, and the task will be retried. */
   | "retried"
-  /** The attempt was given up without its fault. */
+  /** The attempt was given up, not by its own fault. */
   | "returned";
 
 /** Why a worker had to be replaced. */
 export type WorkerEnd = "crashed" | "killed" | "memory" | "unresponsive" | "start_failed";
 
-/** Every metric, as far as one owner counts it. */
+/** One owner's part of every metric. */
 export type OwnedTable = {
   readonly [Key in MetricKey]: Owned<(typeof METRICS)[Key]>;
 };
@@ -40,29 +40,29 @@ export class DeploymentMetrics {
     this.#options = options;
   }
 
-  /** What its service counts itself. */
+  /** The custom metrics of its service. */
   get custom(): CustomMetrics {
     return this.#options.custom;
   }
 
-  /** A call was answered; `code` in the words of Connect (`not_found`), or `ok`. */
+  /** A call has ended; `code` is a code of Connect (such as `not_found`) or `ok`. */
   requestFinished(endpoint: string, { protocol, code, seconds }: FinishedRequest): void {
     this.#metrics.requests.with(endpoint, protocol, code)?.add();
     this.#metrics.requestDuration.with(endpoint, protocol)?.observe(seconds);
   }
 
-  /** A task was stored that was not there before. */
+  /** A new task was stored. */
   taskSubmitted(endpoint: string): void {
     this.#metrics.tasksSubmitted.with(endpoint)?.add();
   }
 
-  /** An attempt began, `waitSeconds` after the task was due. */
+  /** An attempt started, `waitSeconds` after the task was due. */
   taskStarted(endpoint: string, waitSeconds: number): void {
     this.#metrics.tasksStarted.with(endpoint)?.add();
     this.#metrics.queueWait.with(endpoint)?.observe(Math.max(waitSeconds, 0));
   }
 
-  /** An attempt ended after `runSeconds`, or a task without one (undefined). */
+  /** An attempt ended after `runSeconds`; undefined when a task ended without an attempt. */
   taskFinished(endpoint: string, outcome: TaskOutcome, runSeconds: number | undefined): void {
     this.#metrics.tasksFinished.with(endpoint, outcome)?.add();
     if (runSeconds !== undefined) {
@@ -70,7 +70,7 @@ export class DeploymentMetrics {
     }
   }
 
-  /** How long the queue of an endpoint is; to be told every few seconds. */
+  /** Sets the length of an endpoint's queue; call it every few seconds. */
   queueObserved(endpoint: string, { queued, running, oldestSeconds }: ObservedQueue): void {
     const nowMs = this.#options.now();
     this.#metrics.queueLength.with(endpoint)?.set(queued, nowMs);
@@ -78,7 +78,7 @@ export class DeploymentMetrics {
     this.#metrics.oldestWaiting.with(endpoint)?.set(oldestSeconds, nowMs);
   }
 
-  /** What the workers take together; to be told every few seconds. */
+  /** Sets the total resource usage of the workers; call it every few seconds. */
   workersObserved({ up, cpuSeconds, memoryBytes }: ObservedWorkers): void {
     const nowMs = this.#options.now();
     this.#metrics.workers.with()?.set(up, nowMs);
@@ -86,12 +86,12 @@ export class DeploymentMetrics {
     this.#metrics.workerMemory.with()?.set(memoryBytes, nowMs);
   }
 
-  /** A worker ended without having been asked to. */
+  /** A worker ended unexpectedly. */
   workerReplaced(cause: WorkerEnd): void {
     this.#metrics.workerRestarts.with(cause)?.add();
   }
 
-  /** The deployment is gone from this node: its series are left out from now on. */
+  /** The deployment has left this node: ends its series. */
   end(): void {
     for (const owned of Object.values(this.#metrics)) {
       owned.end();
@@ -115,7 +115,7 @@ export interface ObservedQueue {
 
 export interface ObservedWorkers {
   readonly up: number;
-  /** Since the deployment came to this node, of all its workers, those that are gone included. */
+  /** Of all past and present workers, since the deployment came to this node. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;
 }

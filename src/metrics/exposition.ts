@@ -1,8 +1,8 @@
 /**
- * `/metrics`: everything of a node for its operators, or of one deployment.
- * The text format of Prometheus with help and types; the values are those of
- * now, so there are no timestamps. Source: the exposition formats document of
- * Prometheus.
+ * The writer of `/metrics`: all metrics of a node for its operators, or those
+ * of one deployment. It writes the text format of Prometheus with help and
+ * types; values are current, so it omits timestamps. Source: the exposition
+ * formats document of Prometheus.
  */
 import { escapeHelp, labelOf, writeLabels } from "./labels.ts";
 import type { Metrics } from "./metrics.ts";
@@ -10,15 +10,16 @@ import { formatNumber } from "./number.ts";
 import type { SampleSeries } from "./series.ts";
 import { Yielder } from "./yielder.ts";
 
-const CHUNK_LENGTH = 32_768;
+/** Characters after which a chunk of `/metrics` is sent. */
+const EXPOSITION_CHUNK_CHARACTERS = 32_768;
 
-/** Of one deployment only, as its organization sees it. */
+/** Limits the output to one deployment. */
 export interface Exposed {
   readonly organizationId: string;
   readonly deployment: string;
 }
 
-/** The text, in chunks between which the event loop gets its turn. */
+/** Yields the text in chunks; the event loop gets its turn between them. */
 export async function* expose(
   metrics: Metrics,
   only?: Exposed,
@@ -41,7 +42,7 @@ export async function* expose(
           chunk += `${heading}${series.name}{${labels}} ${formatNumber(value)}\n`;
           heading = "";
         }
-        if (chunk.length > CHUNK_LENGTH) {
+        if (chunk.length > EXPOSITION_CHUNK_CHARACTERS) {
           yield chunk;
           chunk = "";
         }
@@ -56,7 +57,7 @@ export async function* expose(
   }
 }
 
-/** The lines of a histogram belong together: its buckets, its sum, its count, and then the next one's. */
+/** Orders a histogram's lines: buckets, sum and count of one series, then those of the next. */
 function* inOrder(lists: readonly (readonly SampleSeries[])[]): Generator<SampleSeries> {
   const count = lists.at(-1)?.length ?? 0;
   for (let index = 0; index < count; index += 1) {

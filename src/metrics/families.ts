@@ -1,33 +1,32 @@
 /**
- * The sample store: the series of an organization, by name, wherever they are
- * counted. A source is asked for one organization and answers what belongs to
- * it; no source has a way to ask for more, and whose a series is never
- * follows from a label.
+ * The sample store: the series of one organization by name, from all sources. A
+ * source is always queried for a single organization and can only return that
+ * one's series; ownership is never derived from a label.
  */
 import type { Metrics } from "./metrics.ts";
 import type { SampleSeries } from "./series.ts";
 
-/** All series of one name. */
+/** All series with one name. */
 export interface Family {
   readonly name: string;
   /** One list per source and group; a list may grow while it is read. */
   readonly lists: readonly (readonly SampleSeries[])[];
 }
 
-/** Where samples come from: this node, or the others. */
+/** A source of samples: this node, or other nodes. */
 export interface SampleSource {
-  /** Lists of the organization, by name of the series. */
+  /** The organization's lists of series, by name. */
   samplesOf(organizationId: string): Iterable<ReadonlyMap<string, readonly SampleSeries[]>>;
 }
 
-/** What this node counts. */
+/** The samples of this node. */
 export function ownSamples(metrics: Metrics): SampleSource {
   return {
     samplesOf: (organizationId) => metrics.groupsOf(organizationId).map(({ samples }) => samples),
   };
 }
 
-/** The organization's series from all sources, sorted by name. */
+/** Merges the organization's series from all sources, sorted by name. */
 export function familiesOf(
   organizationId: string,
   sources: readonly SampleSource[],

@@ -1,17 +1,16 @@
 /**
- * What Prometheus reads from `/federate`: the newest sample of each selected
- * series, in its text format. Source: web/federate.go and expfmt/text_create.go
- * of Prometheus.
+ * The writer of `/federate`: the newest sample of each selected series in
+ * Prometheus' text format. Source: web/federate.go and expfmt/text_create.go of
+ * Prometheus.
  *
- * Families come sorted by name, all untyped and without help. Each series
- * stands there once, however many selectors select it, with the timestamp of
- * its sample; what is older than five minutes, or has ended, is left out.
- * Labels that a series does not have are added from `externalLabels`, and
- * `instance=""`, so that whoever scrapes with `honor_labels` does not put its
- * own there.
+ * Families are sorted by name, untyped and without help. Each series appears
+ * once, even when several selectors match it, with the timestamp of its sample;
+ * samples older than five minutes and ended series are left out. Missing labels
+ * are added from `externalLabels`, and `instance=""`, so that a scrape with
+ * `honor_labels` does not add its own.
  *
- * The text is made in chunks, and the event loop gets its turn between them,
- * and between long searches for series.
+ * The text is written in chunks. The event loop gets its turn between them and
+ * during long searches for series.
  */
 import type { AddedLabels } from "./added.ts";
 import { familiesOf, type SampleSource } from "./families.ts";
@@ -21,25 +20,25 @@ import type { Selector } from "./selector/parse.ts";
 import type { SampleSeries } from "./series.ts";
 import { Yielder } from "./yielder.ts";
 
-/** How old a sample may be. */
-export const LOOKBACK_MS = 5 * 60_000;
+/** Age beyond which a sample is left out of `/federate`. */
+export const FEDERATION_LOOKBACK_MS = 5 * 60_000;
 
 /** The media type of the text format. */
 export const TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Characters in a chunk, about. */
-const CHUNK_LENGTH = 32_768;
+/** Characters after which a chunk of `/federate` is sent. */
+const FEDERATION_CHUNK_CHARACTERS = 32_768;
 
 export interface FederateOptions {
   readonly organizationId: string;
   readonly selectors: readonly Selector[];
   readonly sources: readonly SampleSource[];
   readonly nowMs: number;
-  /** Added to every series that does not have them. */
+  /** Labels added to every series that does not have them. */
   readonly added: AddedLabels;
 }
 
-/** The text, in chunks. */
+/** Yields the text in chunks. */
 export async function* federate(options: FederateOptions): AsyncGenerator<string, void, undefined> {
   const { organizationId, selectors, sources, nowMs, added } = options;
   const pace = new Yielder();
@@ -48,10 +47,10 @@ export async function* federate(options: FederateOptions): AsyncGenerator<string
     const choice = choose(selectors, name);
     text.begin(name);
     for (const list of choice === undefined ? [] : lists) {
-      // What is added while the answer is written belongs to the next one.
+      // Series added during the response belong to the next one.
       for (let index = 0, { length } = list; index < length; index += 1) {
         text.add(list[index] as SampleSeries, choice as Choice);
-        if (text.length > CHUNK_LENGTH) {
+        if (text.length > FEDERATION_CHUNK_CHARACTERS) {
           yield text.take();
         }
         if (pace.spent(5 + (choice as Choice).cost)) {
@@ -65,16 +64,19 @@ export async function* federate(options: FederateOptions): AsyncGenerator<string
   }
 }
 
-/** The lines that are not yet on their way. */
+/** The buffer of lines that have not been sent. */
 class Text {
-  /** About how many characters there are. */
+  /** Approximate number of buffered characters. */
   length = 0;
   readonly #added: AddedLabels;
   readonly #nowMs: number;
   #parts: string[] = [];
-  /** What stands before the first series of a family. */
+  /** The line before the first series of a family. */
   #heading = "";
-  /** Most samples have the same time, and writing it takes longer than all the rest of a line. */
+  /**
+   * A cache of the last timestamp's text: most samples share one time, and
+   * formatting it takes longer than the rest of a line.
+   */
   #timestampMs = Number.NaN;
   #lineEnd = "";
 
@@ -93,7 +95,7 @@ class Text {
     const timestampMs = series.timestampMs(this.#nowMs);
     if (
       value === undefined ||
-      timestampMs < this.#nowMs - LOOKBACK_MS ||
+      timestampMs < this.#nowMs - FEDERATION_LOOKBACK_MS ||
       !choice.has(series.labels)
     ) {
       return;

@@ -1,4 +1,4 @@
-/** The one implementation behind `/federate` and FederationService. */
+/** Federation: the one implementation behind `/federate` and FederationService. */
 import { AddedLabels } from "./added.ts";
 import { ownSamples, type SampleSource } from "./families.ts";
 import { federate } from "./federate.ts";
@@ -9,9 +9,9 @@ import type { Upstream } from "./upstream.ts";
 
 export interface FederationOptions {
   readonly metrics: Metrics;
-  /** What other nodes count; absent where there are none. */
+  /** Metrics of other nodes; absent on a single node. */
   readonly foreign?: ForeignMetrics;
-  /** Asked instead of this node. */
+  /** A Prometheus that is queried instead of this node. */
   readonly upstream?: Upstream;
   readonly externalLabels?: { readonly [name: string]: string };
   readonly now: () => number;
@@ -20,7 +20,7 @@ export interface FederationOptions {
 export interface FederationQuery {
   readonly organizationId: string;
   readonly organization: string;
-  /** Selectors, as they came. */
+  /** Selectors as text. */
   readonly match: readonly string[];
   readonly signal?: AbortSignal;
 }
@@ -30,7 +30,7 @@ export class Federation {
   readonly #own: SampleSource;
   readonly #added: AddedLabels;
 
-  /** Throws an Error when the name of an external label is none. */
+  /** Throws an Error when an external label's name is invalid. */
   constructor(options: FederationOptions) {
     this.#options = options;
     this.#own = ownSamples(options.metrics);
@@ -38,10 +38,9 @@ export class Federation {
   }
 
   /**
-   * The samples that are selected, in the text format of Prometheus, as they
-   * are written. Rejects with a MatchError before anything else is looked
-   * at, with an UpstreamError, and with what reading the other nodes' samples
-   * rejects with.
+   * Returns the selected samples in Prometheus' text format, as a stream.
+   * Rejects with a MatchError before anything else is read, with an
+   * UpstreamError, and with errors of reading the other nodes' samples.
    */
   async answer(query: FederationQuery): Promise<AsyncIterable<string | Uint8Array>> {
     const { organizationId, organization, match, signal } = query;

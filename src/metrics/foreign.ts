@@ -1,20 +1,20 @@
-/** What other nodes count, read when somebody asks for it. */
+/** A read-through cache of other nodes' samples. */
 import type { ForeignSamples, MetricsStorage } from "../storage/metrics/metrics.ts";
 import type { SampleSource } from "./families.ts";
 import { ReadSamples } from "./layout.ts";
-import { PUBLISH_MS } from "./publish.ts";
+import { SAMPLES_PUBLISH_INTERVAL_MS } from "./publish.ts";
 
-/** A node that has not written for so long is gone, and what it counted is left out. */
-const GONE_AFTER_MS = 4 * PUBLISH_MS;
+/** Time without a write after which a node's samples are left out of what others answer. */
+const NODE_SAMPLES_TTL_MS = 4 * SAMPLES_PUBLISH_INTERVAL_MS;
 
-/** Organizations that nobody has asked about for so long are forgotten. */
-const FORGET_AFTER_MS = 10 * 60_000;
+/** Time without a question after which the samples of an organization are dropped from memory. */
+const ORGANIZATION_SAMPLES_FORGET_MS = 10 * 60_000;
 
 export interface ForeignOptions {
   readonly storage: MetricsStorage;
   readonly nodeId: string;
   readonly now: () => number;
-  /** Told of rows that cannot be read: a node of another version wrote them. */
+  /** Called for unreadable rows, which a node of another version wrote. */
   readonly onError: (err: unknown) => void;
 }
 
@@ -31,7 +31,7 @@ export class ForeignMetrics {
     this.#options = options;
   }
 
-  /** Reads what there is of an organization. Errors: STORAGE_UNAVAILABLE. */
+  /** Reads the samples of an organization. Errors: STORAGE_UNAVAILABLE. */
   async read(organizationId: string): Promise<SampleSource> {
     const { storage, nodeId, now } = this.#options;
     const nowMs = now();
@@ -43,7 +43,7 @@ export class ForeignMetrics {
       organizationId,
       exceptNodeId: nodeId,
       nowMs,
-      withinMs: GONE_AFTER_MS,
+      withinMs: NODE_SAMPLES_TTL_MS,
     });
     const nodes: ReadSamples[] = [];
     for (const row of rows) {
@@ -72,7 +72,8 @@ export class ForeignMetrics {
       if (read === undefined) {
         const layout = await this.#options.storage.getLayout({ organizationId, nodeId, layoutId });
         if (layout === undefined) {
-          // It was replaced since: what is known of the node is at most one turn older.
+          // The layout was replaced meanwhile: the previous samples are at most one
+          // interval older.
           return before;
         }
         read = await ReadSamples.read(layoutId, layout);
@@ -87,7 +88,7 @@ export class ForeignMetrics {
 
   #forget(nowMs: number): void {
     for (const [organizationId, { askedAtMs }] of this.#known) {
-      if (askedAtMs < nowMs - FORGET_AFTER_MS) {
+      if (askedAtMs < nowMs - ORGANIZATION_SAMPLES_FORGET_MS) {
         this.#known.delete(organizationId);
       }
     }

@@ -1,13 +1,16 @@
-/** Labels as data and as text. */
+/** Labels of series, as data and as text. */
 
-/** Names and values by turns, sorted by name, without the metric's own; the same for the life of a series. */
+/**
+ * Alternating names and values, sorted by name, without the metric's name;
+ * constant for the life of a series.
+ */
 export type Labels = readonly string[];
 
-/** What names of metrics and labels may be. Source: the data model of Prometheus. */
+/** Valid names of metrics and labels. Source: the data model of Prometheus. */
 export const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 export const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Sorts by name and leaves out empty values, which Prometheus does not tell from absent ones. */
+/** Sorts by name and drops empty values, which Prometheus treats as absent. */
 export function toLabels(pairs: Iterable<readonly [name: string, value: string]>): Labels {
   return [...pairs]
     .filter(([, value]) => value !== "")
@@ -15,7 +18,7 @@ export function toLabels(pairs: Iterable<readonly [name: string, value: string]>
     .flat();
 }
 
-/** The value of a label; empty where there is none. */
+/** Returns the value of a label; empty when it is absent. */
 export function labelOf(labels: Labels, name: string): string {
   for (let index = 0; index < labels.length; index += 2) {
     if (labels[index] === name) {
@@ -25,7 +28,7 @@ export function labelOf(labels: Labels, name: string): string {
   return "";
 }
 
-/** `a="1",b="2"`. */
+/** Writes `a="1",b="2"`. */
 export function writeLabels(labels: Labels): string {
   let text = "";
   for (let index = 0; index < labels.length; index += 2) {
@@ -42,7 +45,7 @@ function escapeValue(value: string): string {
     : value;
 }
 
-/** The text of a HELP line. */
+/** Escapes the text of a HELP line. */
 export function escapeHelp(help: string): string {
   return help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }

@@ -1,10 +1,10 @@
 /**
- * How samples look when a node shows them to others.
+ * The wire format in which nodes share samples: a layout and values.
  *
- * The layout says which series there are: a line each, a JSON array of name
- * and labels. The samples are numbers in the same order, in base64: for each
- * series its value (8 bytes), then for each its age in milliseconds (4 bytes;
- * below zero: no sample), little-endian as every machine we run on has it.
+ * The layout lists the series: one line each, a JSON array of name and labels.
+ * The samples are numbers in the same order, in base64: first the value of each
+ * series (8 bytes), then the age of each in milliseconds (4 bytes; negative: no
+ * sample), little-endian like every machine that we run on.
  */
 import type { Labels } from "./labels.ts";
 import { Part, type SampleSeries } from "./series.ts";
@@ -13,7 +13,7 @@ import { Yielder } from "./yielder.ts";
 const VALUE_BYTES = 8;
 const AGE_BYTES = 4;
 
-/** The layout's text. */
+/** Writes the layout. */
 export async function writeLayout(list: readonly SampleSeries[]): Promise<string> {
   const pace = new Yielder();
   let text = "";
@@ -26,7 +26,7 @@ export async function writeLayout(list: readonly SampleSeries[]): Promise<string
   return text;
 }
 
-/** The numbers as they are now. */
+/** Writes the current values. */
 export async function writeSamples(list: readonly SampleSeries[], nowMs: number): Promise<string> {
   const pace = new Yielder();
   const { length } = list;
@@ -44,7 +44,7 @@ export async function writeSamples(list: readonly SampleSeries[], nowMs: number)
   return Buffer.from(bytes).toString("base64");
 }
 
-/** The series that another node has counted, as far as they were read. */
+/** The series of another node, decoded. */
 export class ReadSamples {
   readonly layoutId: string;
   readonly samples: ReadonlyMap<string, readonly SampleSeries[]>;
@@ -62,7 +62,7 @@ export class ReadSamples {
     this.#length = length;
   }
 
-  /** Reads a layout; the samples are those of `update`. Throws when it is none. */
+  /** Decodes a layout; `update` sets the samples. Throws when it is malformed. */
   static async read(layoutId: string, layout: string): Promise<ReadSamples> {
     const pace = new Yielder();
     const numbers: Numbers = {
@@ -90,7 +90,7 @@ export class ReadSamples {
     return new ReadSamples(layoutId, samples, { numbers, length: index });
   }
 
-  /** Throws when there are not as many as the layout has. */
+  /** Replaces the samples. Throws when their number differs from the layout. */
   update(samples: string, takenAtMs: number): void {
     const { buffer, byteOffset, byteLength } = Buffer.from(samples, "base64");
     const length = this.#length;

@@ -1,15 +1,15 @@
-/** A port whose operations are timed. */
+/** A decorator that times every operation of a port. */
 import type { Metrics } from "./metrics.ts";
 
-/** What the metrics say of an operation that threw. */
+/** Classifies the error of a failed operation for the metrics. */
 export type Blame = (thrown: unknown) => "unavailable" | "error";
 
 /**
- * Wraps a port of promises, whose methods take one object of parameters or
- * none. Every method counts under its name, with `prefix` before it; `parts`
- * are members that are ports themselves. What is no method, or answers no
- * promise, is handed through. Not a `Proxy`, which would cost every call as
- * much as counting it: all members are looked up now.
+ * Wraps a port of async methods that take one object of parameters or no
+ * parameter. Every method counts under its name after `prefix`; `parts` are
+ * members that are ports themselves. Other members, and results that are not
+ * promises, pass through. It looks up all members once instead of using a
+ * `Proxy`, which would cost every call as much as counting it.
  */
 export function measured<Port extends object>(
   port: Port,
@@ -31,7 +31,7 @@ export function measured<Port extends object>(
   return Object.fromEntries(membersOf(port).map((key) => [key, look(key)])) as Port;
 }
 
-/** Of an object and its classes. */
+/** Lists the members of an object and its classes. */
 function membersOf(port: object): (string | symbol)[] {
   const members = new Set<string | symbol>();
   for (let at = port; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at)) {

@@ -1,14 +1,14 @@
 /**
  * The series of one metric.
  *
- * They stand in groups, one for each organization (and one, without an
- * organization, for what is the node's): whose a series is, is known by where
- * it stands, and never read from a label. A group has at most so many series;
- * an event that would need one more is not counted, and that is.
+ * They are partitioned into groups, one per organization and one without an
+ * organization for the node itself. Ownership is the group, never a label. A
+ * group has at most `maxSeries` series; an event that would need one more is
+ * dropped, and the drop is counted.
  *
- * Finding a series is a walk through maps, one for each label. All values are
- * short texts that are met again and again, so this costs a few dozen
- * nanoseconds per label, where joining them to a key would cost a new text.
+ * Series are found in a trie of maps, one level per label. Label values are
+ * short, recurring strings, so a level costs a few dozen nanoseconds; joining
+ * them to one key would allocate a string.
  */
 import { type Declaration, LABELS, type LabelDeclaration } from "./declarations.ts";
 import { toLabels } from "./labels.ts";
@@ -27,28 +27,31 @@ type Values<Names extends readonly string[]> = { [Index in keyof Names]: string 
 
 type AnySeries = CounterSeries | GaugeSeries | HistogramSeries;
 
-/** Who owns series: labels that all of them have, in the order of their declaration. */
+/** The owner of series, with the labels that all of them have, in the order of declaration. */
 export interface Owner {
   /** Undefined for the node itself. */
   readonly organizationId: string | undefined;
   readonly labels: readonly (readonly [name: string, value: string])[];
 }
 
-/** How many samples several metrics may have together. */
+/** A shared limit on the number of samples of several metrics. */
 export interface SeriesBudget {
-  /** False when so many more would be too many. */
+  /** Reserves samples; false when that would exceed the limit. */
   take(samples: number): boolean;
   giveBack(samples: number): void;
 }
 
 export interface MetricBounds {
-  /** Series in a group: sets of labels, of which a histogram has several texts each. */
+  /** Series per group, counted as label sets: a histogram counts once. */
   readonly maxSeries: number;
-  /** Default: nothing but `maxSeries` bounds them. */
+  /** Default: only `maxSeries` applies. */
   readonly budget?: SeriesBudget;
-  /** Which values of labels are counted by themselves. Default: those of the platform's labels. */
+  /**
+   * The listed values of labels; others count as `other`. Default: those of the
+   * platform's labels.
+   */
   readonly listed?: { readonly [label: string]: LabelDeclaration };
-  /** Told of every event that was not counted. */
+  /** Called for every dropped event. */
   readonly onDropped: (owner: Owner) => void;
 }
 
@@ -56,9 +59,9 @@ const KINDS = { counter: CounterSeries, gauge: GaugeSeries, histogram: Histogram
 
 /** The series of one metric in one organization, by the names that Prometheus sees. */
 export interface Group {
-  /** Sets of labels. */
+  /** Number of label sets. */
   readonly size: number;
-  /** Arrays only grow; when something ends they are replaced. */
+  /** Arrays only grow; when a series ends they are replaced. */
   readonly samples: ReadonlyMap<string, readonly SampleSeries[]>;
 }
 
@@ -79,12 +82,12 @@ export class Metric<Declared extends Declaration = Declaration> {
     });
   }
 
-  /** All groups; the node's has no organization. */
+  /** All groups; the node's own has the key undefined. */
   get groups(): ReadonlyMap<string | undefined, Group> {
     return this.#groups;
   }
 
-  /** The part of the metric that one owner counts. */
+  /** Returns the part of the metric that belongs to one owner. */
   of(owner: Owner): Owned<Declared> {
     let group = this.#groups.get(owner.organizationId);
     if (group === undefined) {
@@ -106,14 +109,14 @@ interface OwnedOptions extends Pick<MetricBounds, "maxSeries" | "onDropped"> {
   readonly values: readonly (ReadonlySet<string> | undefined)[];
 }
 
-/** What one owner counts of one metric. */
+/** One owner's part of a metric. */
 export class Owned<Declared extends Declaration = Declaration> {
   readonly #declaration: Declared;
   readonly #owner: Owner;
   readonly #options: OwnedOptions;
   readonly #root: Branch = new Map();
   readonly #series: AnySeries[] = [];
-  /** What was found last, which is often what is looked for next. */
+  /** A cache of the last lookup, which is often repeated. */
   #last: { readonly values: readonly string[]; readonly series: AnySeries } | undefined;
   #ended = false;
 
@@ -123,7 +126,10 @@ export class Owned<Declared extends Declaration = Declaration> {
     this.#options = options;
   }
 
-  /** The series with these values of the declared labels; undefined when there are too many. */
+  /**
+   * Returns the series with these label values, creating it if needed;
+   * undefined when there are too many series.
+   */
   with(...values: ValuesOf<Declared>): SeriesOf<Declared> | undefined {
     if (this.#last && isSame(this.#last.values, values)) {
       return this.#last.series as SeriesOf<Declared>;
@@ -149,7 +155,7 @@ export class Owned<Declared extends Declaration = Declaration> {
     return found ?? this.#create(values, branch);
   }
 
-  /** Every series ends, and is left out at once; nothing is counted after it. */
+  /** Ends all series at once; later events are ignored. */
   end(): void {
     this.#ended = true;
     const { group, budget } = this.#options;
@@ -187,7 +193,7 @@ export class Owned<Declared extends Declaration = Declaration> {
     return series as SeriesOf<Declared>;
   }
 
-  /** Takes back the empty branches that the search has made for values that nothing is counted under. */
+  /** Removes the empty branches of a lookup that created no series. */
   #forget(values: readonly string[], branch: Branch): void {
     if (branch.size === 0 && values.length > 1) {
       let parent = this.#root;
@@ -208,7 +214,7 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
   return true;
 }
 
-/** What Prometheus sees of one series: a histogram has its buckets, +Inf, its sum and its count. */
+/** The number of samples per series: a histogram has its buckets, +Inf, its sum and its count. */
 function samplesOf({ kind, buckets = [] }: Declaration): number {
   return kind === "histogram" ? buckets.length + 3 : 1;
 }
@@ -229,7 +235,10 @@ class MutableGroup implements Group {
     }
   }
 
-  /** Whoever reads an array at the moment goes on with it, and sees that the series have ended. */
+  /**
+   * Replaces the arrays. A reader in the middle of an old one goes on with it
+   * and sees that the series have ended.
+   */
   remove(ending: readonly AnySeries[]): void {
     for (const series of ending) {
       series.ended = true;

@@ -1,25 +1,25 @@
 /**
- * What a node counts. One of these exists per node; whoever has something to
- * count is handed it, or the part that belongs to a deployment, and calls one
- * function per event. Nothing here waits, throws or asks anybody: counting an
- * answered call costs less than a microsecond (`npm run bench -- metrics`).
+ * The metrics registry of a node. There is one per node; components receive it,
+ * or a deployment's part of it, and call one method per event. No method waits
+ * or throws: counting a finished call costs less than a microsecond (`npm run
+ * bench -- metrics`).
  *
- * `@prometheus-io/client` was measured beside it: it takes several times as
- * long per call, because labels come as objects that it checks each time; it
- * knows nothing of organizations, so that whose a series is would have to be
- * read from a label; it neither bounds the number of series nor ends those of
- * a deployment at once; and it writes all its text in one piece.
+ * `@prometheus-io/client` was measured as the alternative. It takes several
+ * times as long per call, because it takes labels as objects and checks them
+ * each time. It knows nothing of organizations, so ownership would have to be
+ * read from a label. It neither bounds the number of series nor ends those of a
+ * deployment at once, and it writes all text in one piece.
  */
 import { CustomFamilies } from "./custom-families.ts";
 import { type Declaration, METRICS, type MetricKey } from "./declarations.ts";
 import { DeploymentMetrics, type OwnedTable } from "./deployment.ts";
 import { type Group, Metric, type Owner } from "./metric.ts";
 
-/** Series that a metric may have in one organization: sets of labels, histograms counted once. */
-const MAX_SERIES = 2_000;
+/** Maximum label sets per metric and organization; a histogram counts once. */
+const MAX_SERIES_PER_METRIC = 2_000;
 
 export interface MetricsOptions {
-  /** What other nodes and people call this node; the label `node`. */
+  /** The name of this node; the label `node`. */
   readonly node: string;
   readonly now: () => number;
   readonly maxSeries?: number;
@@ -32,14 +32,14 @@ type MetricTable = {
 /** A deployment as metrics know it. */
 export interface MeasuredDeployment {
   readonly organizationId: string;
-  /** By which `byId` finds it. Default: not at all. */
+  /** The key of `byId`. Default: `byId` does not find it. */
   readonly deploymentId?: string;
-  /** Names, for the labels. */
+  /** Names for the labels. */
   readonly organization: string;
   readonly deployment: string;
 }
 
-/** Finds where a deployment counts; undefined for one that is not on this node. */
+/** Finds the metrics of a deployment; undefined when it is not on this node. */
 export type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
 
 export type TokenVerification =
@@ -55,14 +55,14 @@ export class Metrics {
   readonly #now: () => number;
   readonly #table: MetricTable;
   readonly #own: OwnedTable;
-  /** What was dropped, by organization. */
+  /** Dropped events by organization. */
   readonly #dropped = new Map<string, OwnedTable["seriesDropped"]>();
   readonly #deployments = new Map<string, CountedDeployment>();
   readonly #byId = new Map<string, DeploymentMetrics>();
-  /** What the services of deployments count themselves. */
+  /** The custom metrics of all deployments. */
   readonly custom: CustomFamilies;
 
-  constructor({ node, now, maxSeries = MAX_SERIES }: MetricsOptions) {
+  constructor({ node, now, maxSeries = MAX_SERIES_PER_METRIC }: MetricsOptions) {
     this.node = node;
     this.#now = now;
     const create = (declaration: Declaration): Metric =>
@@ -80,18 +80,18 @@ export class Metrics {
     this.#own.startTime.with()?.set(Math.round(now() / 1_000 - process.uptime()), now());
   }
 
-  /** Every metric of the platform, in the order of the declarations. */
+  /** All platform metrics, in the order of declaration. */
   get all(): readonly Metric[] {
     return Object.values(this.#table) as unknown as Metric[];
   }
 
-  /** The metrics of one organization, by the names that Prometheus sees. */
+  /** The groups of one organization. */
   groupsOf(organizationId: string): Group[] {
     const own = this.all.flatMap((metric) => metric.groups.get(organizationId) ?? []);
     return [...own, ...this.custom.groupsOf(organizationId)];
   }
 
-  /** Every organization that has series. */
+  /** All organizations with series. */
   get organizations(): ReadonlySet<string> {
     const found = new Set<string>();
     for (const { groups } of this.all) {
@@ -105,10 +105,10 @@ export class Metrics {
   }
 
   /**
-   * Where a deployment counts, until `end` is called on it. There is one for a
-   * name: asked again before that, it is the same, and another deployment of
-   * the name ends it. Ending it is for whoever hosts the deployment, when it
-   * leaves the node.
+   * Returns the metrics of a deployment, which live until `end` is called on
+   * them. There is one per name: a second call returns the same, and another
+   * deployment with the name ends the previous one. The owner of the running
+   * deployment ends it when the deployment leaves the node.
    */
   deployment(measured: MeasuredDeployment): DeploymentMetrics {
     const { organizationId, organization, deployment, deploymentId } = measured;
@@ -144,12 +144,12 @@ export class Metrics {
 
   readonly byId: DeploymentMetricsOf = (deploymentId) => this.#byId.get(deploymentId);
 
-  /** A token was looked at. */
+  /** A token was verified. */
   tokenVerified(verification: TokenVerification): void {
     this.#own.tokenVerifications.with(verification)?.add();
   }
 
-  /** The database answered, or did not. */
+  /** An operation of the database has ended or failed. */
   storageOperationFinished(finished: {
     readonly operation: string;
     readonly result: "ok" | "unavailable" | "error";
@@ -159,11 +159,21 @@ export class Metrics {
     this.#own.storageOperations.with(operation, result)?.observe(seconds);
   }
 
-  /** What the process itself takes; `process.ts` looks at it. */
+  /** Counts what a storage tells of its operations; `blame` says which kind of failure was thrown. */
+  storageObserver(
+    blame: (thrown: unknown) => "unavailable" | "error",
+  ): (operation: string, tookMs: number, err?: unknown) => void {
+    return (operation, tookMs, err) => {
+      const result = err === undefined ? "ok" : blame(err);
+      this.storageOperationFinished({ operation, result, seconds: tookMs / 1_000 });
+    };
+  }
+
+  /** Resource usage of the process, from `process.ts`. */
   processObserved(observed: {
     readonly cpuSeconds: number;
     readonly memoryBytes: number;
-    /** By the quantiles of the declaration. */
+    /** By the declared quantiles. */
     readonly delaySeconds: { readonly [quantile: string]: number };
   }): void {
     const nowMs = this.#now();

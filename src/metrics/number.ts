@@ -1,13 +1,13 @@
 /**
- * Numbers as Prometheus writes them: the shortest digits that read back as the
- * same value, with an exponent of at least two digits below 1e-4 and from 1e6
- * on. Source: `strconv.FormatFloat(v, 'g', -1, 64)` of Go, with zero of either
- * sign as `0` (writeFloat of expfmt/text_create.go).
+ * Formats numbers as Prometheus does: the shortest digits that parse back to
+ * the same value, with an exponent of at least two digits below 1e-4 and from
+ * 1e6 on. Source: `strconv.FormatFloat(v, 'g', -1, 64)` of Go, with zero of
+ * either sign as `0` (writeFloat of expfmt/text_create.go).
  */
 export function formatNumber(value: number): string {
   const size = Math.abs(value);
   if (size < 1e6 && size >= 1e-4) {
-    // The digits of JavaScript are the shortest as well.
+    // JavaScript also writes the shortest digits.
     return String(value);
   }
   if (value === 0) {

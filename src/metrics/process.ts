@@ -1,10 +1,11 @@
-/** Looks at what the node's process takes, every few seconds. */
+/** A sampler of the node process's resource usage, every few seconds. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "./metrics.ts";
 
-const EVERY_MS = 5_000;
+/** Interval at which the node's own process is measured. */
+const PROCESS_OBSERVE_INTERVAL_MS = 5_000;
 
-/** Begins to look; disposing ends it. */
+/** Starts sampling; disposing stops it. */
 export function observeProcess(metrics: Metrics): Disposable {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
@@ -21,7 +22,7 @@ export function observeProcess(metrics: Metrics): Disposable {
     });
     delay.reset();
   };
-  const timer = setInterval(look, EVERY_MS).unref();
+  const timer = setInterval(look, PROCESS_OBSERVE_INTERVAL_MS).unref();
   look();
   return {
     [Symbol.dispose]() {

@@ -1,7 +1,7 @@
 /**
- * Shows other nodes what this one counts: a row per organization, every five
- * seconds. What the row is about is sent again only when series have come or
- * gone.
+ * Publishes this node's samples to other nodes: one row per organization, every
+ * five seconds. The layout is sent again only when series were added or
+ * removed.
  */
 import { randomUUID } from "node:crypto";
 import type { MetricsStorage, SampleRow } from "../storage/metrics/metrics.ts";
@@ -9,22 +9,26 @@ import { writeLayout, writeSamples } from "./layout.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SampleSeries } from "./series.ts";
 
-/** How often a node shows what it has counted; what others answer of it is at most this much older. */
-export const PUBLISH_MS = 5_000;
+/**
+ * Interval at which a node writes what it has counted; what others answer of it is at most
+ * this much older.
+ */
+export const SAMPLES_PUBLISH_INTERVAL_MS = 5_000;
 
-/** Rows of nodes that have not written for so long are deleted. */
-const PRUNE_AFTER_MS = 10 * 60_000;
+/** Time without a write after which the rows of a node's samples are deleted. */
+const SAMPLES_PRUNE_AFTER_MS = 10 * 60_000;
 
-const PRUNE_EVERY_MS = 60_000;
+/** Interval at which samples of nodes that write no more are deleted. */
+const SAMPLES_PRUNE_INTERVAL_MS = 60_000;
 
 export interface PublishOptions {
   readonly metrics: Metrics;
   readonly storage: MetricsStorage;
   readonly nodeId: string;
   readonly now: () => number;
-  /** No other node is there to read it. Default: some may be. */
+  /** Whether no other node exists to read the rows. Default: others may exist. */
   readonly isAlone?: () => boolean;
-  /** Told of every time that it did not work; the next time comes by itself. */
+  /** Called for every failure; the next interval retries. */
   readonly onError: (err: unknown) => void;
 }
 
@@ -51,10 +55,10 @@ export class Publisher implements AsyncDisposable {
       }
     };
     round();
-    this.#timer = setInterval(round, PUBLISH_MS).unref();
+    this.#timer = setInterval(round, SAMPLES_PUBLISH_INTERVAL_MS).unref();
   }
 
-  /** Shows what there is now; the same promise while that is under way. Never rejects. */
+  /** Publishes the current samples; concurrent calls share one promise. Never rejects. */
   publish(): Promise<void> {
     this.#underWay ??= this.#publish()
       .catch(this.#options.onError)
@@ -64,7 +68,7 @@ export class Publisher implements AsyncDisposable {
     return this.#underWay;
   }
 
-  /** The node ends: what it has counted is gone at once. */
+  /** Stops publishing and deletes the node's rows. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
     await this.#underWay;
@@ -89,9 +93,9 @@ export class Publisher implements AsyncDisposable {
         this.#published.delete(organizationId);
       }
     }
-    if (performance.now() - this.#prunedMs > PRUNE_EVERY_MS) {
+    if (performance.now() - this.#prunedMs > SAMPLES_PRUNE_INTERVAL_MS) {
       this.#prunedMs = performance.now();
-      await storage.pruneSamples({ nowMs: now(), afterMs: PRUNE_AFTER_MS });
+      await storage.pruneSamples({ nowMs: now(), afterMs: SAMPLES_PRUNE_AFTER_MS });
     }
   }
 

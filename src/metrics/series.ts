@@ -1,26 +1,26 @@
-/** One thing that is counted: a counter, a gauge or a histogram with one set of labels. */
+/** Series: counters, gauges and histograms with one set of labels each. */
 import type { AddedLabels } from "./added.ts";
 import type { Declaration } from "./declarations.ts";
 import { type Labels, toLabels } from "./labels.ts";
 import { formatNumber } from "./number.ts";
 
-/** A series as Prometheus understands it: a name, labels, and the newest sample. */
+/** A series in Prometheus' sense: a name, labels, and the newest sample. */
 export interface SampleSeries {
   readonly name: string;
   readonly labels: Labels;
-  /** `name{a="1",instance=""} `: what a line begins with, with the labels that are added. */
+  /** The beginning of a line with the added labels: `name{a="1",instance=""} `. */
   begin(added: AddedLabels): string;
-  /** NaN is a value like others; `undefined`: there is no sample, or the series has ended. */
+  /** The value, which may be NaN; undefined when there is no sample or the series has ended. */
   value(): number | undefined;
-  /** When the value was true, in milliseconds since 1970. */
+  /** The time of the value, in milliseconds since 1970. */
   timestampMs(nowMs: number): number;
 }
 
-/** What a series of any kind is made of. */
+/** The base of all kinds of series. */
 abstract class Series {
-  /** What Prometheus sees of it. */
+  /** Its series in Prometheus' sense. */
   readonly parts: readonly SampleSeries[];
-  /** Its deployment or its worker is gone: nothing shows it any more. */
+  /** Its deployment or its worker is gone: it is no longer shown. */
   ended = false;
 
   protected constructor(parts: (series: never) => readonly SampleSeries[]) {
@@ -41,7 +41,7 @@ export class CounterSeries extends Series {
     this.#total += amount;
   }
 
-  /** For what is counted elsewhere; it never goes down. */
+  /** Sets a total that is counted by another component; it never decreases. */
   reach(total: number): void {
     this.#total = Math.max(this.#total, total);
   }
@@ -62,13 +62,13 @@ export class GaugeSeries extends Series {
     ]);
   }
 
-  /** A gauge is as old as its last setting; without a time, it is what it is until the next. */
+  /** Sets the value with its time; without a time, the value is current until the next one. */
   set(value: number, nowMs?: number): void {
     this.#value = value;
     this.#setAtMs = nowMs;
   }
 
-  /** Nobody knows what it is any more: it is left out until it is set. */
+  /** Removes the value: the gauge is left out until it is set again. */
   unset(): void {
     this.#value = undefined;
   }
@@ -76,7 +76,7 @@ export class GaugeSeries extends Series {
 
 export class HistogramSeries extends Series {
   readonly #bounds: readonly number[];
-  /** How many values are in each bucket, not in those below it; the last one is +Inf. */
+  /** Non-cumulative counts per bucket; the last one is +Inf. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -111,7 +111,7 @@ export class HistogramSeries extends Series {
     this.#sum += value;
   }
 
-  /** Adds values that somebody else observed: how many in each bucket alone, +Inf last. */
+  /** Adds values observed by a worker, as non-cumulative counts per bucket, +Inf last. */
   merge(counts: readonly number[], sum: number): void {
     for (const [index, count] of counts.entries()) {
       this.#counts[index] = (this.#counts[index] as number) + count;
@@ -135,17 +135,17 @@ export interface PartOptions {
   readonly name: string;
   readonly labels: Labels;
   readonly read: () => number | undefined;
-  /** Default: the value is true now. */
+  /** Default: the current time. */
   readonly timestampMs?: (nowMs: number) => number;
 }
 
-/** A series of samples; its text is made when it is first asked for, and kept. */
+/** A series whose text is built on first use and cached. */
 export class Part implements SampleSeries {
   readonly name: string;
   readonly labels: Labels;
   readonly value: () => number | undefined;
   readonly timestampMs: (nowMs: number) => number;
-  /** Whose labels were added last, and to what. */
+  /** The added labels of the cached text. */
   #added: AddedLabels | undefined;
   #begin = "";
 
@@ -159,7 +159,8 @@ export class Part implements SampleSeries {
   begin(added: AddedLabels): string {
     if (added !== this.#added) {
       this.#added = added;
-      // Joined, it is one piece in memory; a template would be walked through piece by piece each time.
+      // `join` makes a flat string; a template would make a rope that is walked on
+      // each use.
       this.#begin = [this.name, "{", added.write(this.labels), "} "].join("");
     }
     return this.#begin;

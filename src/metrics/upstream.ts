@@ -1,24 +1,25 @@
 /**
- * A Prometheus that scrapes the platform already, asked in place of this
- * node's own memory: it has the series of all nodes, and a history besides.
- * It has those of all organizations too, so each selector gets one condition
- * more before it is sent. Whatever answers `/federate` as Prometheus does will
- * do (VictoriaMetrics does; a Thanos querier does not).
+ * A client of an upstream Prometheus that scrapes the platform. Federation
+ * queries it instead of this node's memory, because it has the series of all
+ * nodes, with history. It also has those of all organizations, so each selector
+ * gets a condition on the organization before it is sent. Any server with
+ * Prometheus' `/federate` works (VictoriaMetrics does; a Thanos querier does
+ * not).
  */
 import { equals, type Selector } from "./selector/parse.ts";
 import { writeSelector } from "./selector/write.ts";
 
-/** How long the answer may take to begin and to end. */
-const TIMEOUT_MS = 60_000;
+/** How long the answer of the Prometheus behind `/federate` may take to begin and to end. */
+const PROMETHEUS_TIMEOUT_MS = 60_000;
 
-/** The longest address that is asked for; servers refuse longer ones. */
-const MAX_URL_LENGTH = 500_000;
+/** Address that the Prometheus behind `/federate` is asked by; servers refuse longer ones. */
+const MAX_PROMETHEUS_URL_CHARACTERS = 500_000;
 
-/** The other Prometheus did not answer as it should; the message is for the caller. */
+/** The upstream failed; the message is for the caller. */
 export class UpstreamError extends Error {}
 
 export interface UpstreamQuery {
-  /** Name of the organization, as the label `organization` has it. */
+  /** The organization's name, as in the label `organization`. */
   readonly organization: string;
   readonly selectors: readonly Selector[];
   readonly signal?: AbortSignal;
@@ -28,7 +29,7 @@ export class Upstream {
   readonly #url: URL;
   readonly #headers: { readonly [name: string]: string };
 
-  /** `address` may have a path, as behind a proxy, and a user and a password. */
+  /** `address` may have a path (behind a proxy), a user and a password. */
   constructor(address: string) {
     const url = new URL(address);
     const { username, password } = url;
@@ -44,11 +45,12 @@ export class Upstream {
     this.#url = url;
   }
 
-  /** Its answer, as it comes. Throws an UpstreamError. */
+  /** Returns the response as a stream. Throws an UpstreamError. */
   async federate({ organization, selectors, signal }: UpstreamQuery): Promise<Chunks> {
     const own = equals("organization", organization);
     const texts = selectors
-      // Without a condition a selector selects nothing; with ours it would select everything.
+      // A selector without a matcher selects nothing; with our condition it would
+      // select everything.
       .filter(({ matchers }) => matchers.length > 0)
       .map(({ matchers }) => writeSelector({ matchers: [...matchers, own] }));
     if (texts.length === 0) {
@@ -58,10 +60,10 @@ export class Upstream {
     for (const text of texts) {
       url.searchParams.append("match[]", text);
     }
-    if (url.href.length > MAX_URL_LENGTH) {
+    if (url.href.length > MAX_PROMETHEUS_URL_CHARACTERS) {
       throw new UpstreamError("the selectors are too long to be handed on: join or shorten them");
     }
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(PROMETHEUS_TIMEOUT_MS);
     let response: Response;
     try {
       response = await fetch(url, {

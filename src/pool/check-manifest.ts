@@ -1,15 +1,22 @@
-/** What a worker says of its service, read: plain data of a bounded size. */
+/** Validates the manifest that a worker sends: plain data of a bounded size. */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { metricsFault } from "../sdk/metric-rules.ts";
 import { isFields, jsonOf } from "./untrusted.ts";
 
-/** Large schemas have thousands. */
-const MAX_VALUES = 200_000;
-/** As many as an artifact's index may have, with the manifest in it. */
-const MAX_CHARACTERS = 8 * 1024 ** 2;
+/** Values in a manifest that a worker sends; large schemas have thousands. */
+const MAX_MANIFEST_VALUES = 200_000;
+/**
+ * Manifest that a worker sends: as many as the index of an artifact may have, with the
+ * manifest in it.
+ */
+const MAX_MANIFEST_CHARACTERS = 8 * 1024 ** 2;
 
+/** A copy of the manifest; undefined for anything else. */
 export function readManifest(value: unknown): ServiceManifest | undefined {
-  const manifest = jsonOf(value, { values: MAX_VALUES, characters: MAX_CHARACTERS });
+  const manifest = jsonOf(value, {
+    values: MAX_MANIFEST_VALUES,
+    characters: MAX_MANIFEST_CHARACTERS,
+  });
   return isManifest(manifest) ? manifest : undefined;
 }
 

@@ -1,8 +1,11 @@
-/** What a service counts, as its worker sends it, read. Whether it declared it is checked later. */
+/**
+ * Validates the shape of the metric changes that a worker sends. Whether the
+ * service declared them is checked later (`deployments/counts.ts`).
+ */
 
 import {
   type DroppedEvents,
-  MAX_CHANGES_PER_MESSAGE,
+  MAX_SERIES_CHANGES_PER_MESSAGE,
   type MetricChange,
   type WorkerMessage,
 } from "../protocol/messages.ts";
@@ -12,7 +15,7 @@ import { type Fields, isFields, listOf, textOf } from "./untrusted.ts";
 type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 
 export function readMetrics(message: Fields): MetricsMessage | undefined {
-  const changes = listOf(message.changes, MAX_CHANGES_PER_MESSAGE, readChange);
+  const changes = listOf(message.changes, MAX_SERIES_CHANGES_PER_MESSAGE, readChange);
   const dropped = listOf(message.dropped, MAX_METRICS, readDrop);
   return changes && dropped && { type: "metrics", changes, dropped };
 }

@@ -1,13 +1,13 @@
-/** What a worker sends at the end of calls, read. */
+/** Validates the results and failures that a worker sends at the end of calls. */
 import {
   type CallFailure,
   type CallResult,
   type FileFacts,
   type FileOnDisk,
   type FileValue,
-  INLINE_FILE_BYTES,
+  MAX_FAILURE_VIOLATIONS,
+  MAX_INLINE_FILE_BYTES,
   MAX_RESULTS_PER_MESSAGE,
-  MAX_VIOLATIONS,
   type SentPayload,
 } from "../protocol/messages.ts";
 import { isFields, listOf, textOf } from "./untrusted.ts";
@@ -20,8 +20,8 @@ const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
   "ENDPOINT_NOT_FOUND",
 ]);
 
-/** A result is a file, or has none. */
-const MAX_FILES = 1;
+/** Files of one result: it is a file, or has none. */
+const MAX_RESULT_FILES = 1;
 
 export function readResults(results: unknown): CallResult[] | undefined {
   return listOf(results, MAX_RESULTS_PER_MESSAGE, readResult);
@@ -48,7 +48,11 @@ function readPayload(payload: unknown): SentPayload | undefined {
     return undefined;
   }
   const json = textOf(payload.json);
-  const files = listOf(payload.files, MAX_FILES, (file) => readInline(file) ?? readOnDisk(file));
+  const files = listOf(
+    payload.files,
+    MAX_RESULT_FILES,
+    (file) => readInline(file) ?? readOnDisk(file),
+  );
   const text = readOnDisk(payload.text);
   if (
     json === undefined ||
@@ -63,13 +67,13 @@ function readPayload(payload: unknown): SentPayload | undefined {
 function readInline(file: unknown): FileValue | undefined {
   const facts = readFacts(file);
   const data = isFields(file) ? file.data : undefined;
-  return facts && data instanceof Uint8Array && data.byteLength <= INLINE_FILE_BYTES
-    ? // The bytes that came are a part of the whole message, which would be kept with them.
+  return facts && data instanceof Uint8Array && data.byteLength <= MAX_INLINE_FILE_BYTES
+    ? // A copy, because the bytes that came are a view that would keep the whole message alive.
       { ...facts, data: new Uint8Array(data) }
     : undefined;
 }
 
-/** Whether it has that size is another matter. */
+/** The claimed size is not checked here. */
 function readOnDisk(file: unknown): FileOnDisk | undefined {
   const facts = readFacts(file);
   const size = isFields(file) ? integerOf(file.size) : undefined;
@@ -92,7 +96,7 @@ function readFailure(failure: unknown): CallFailure | undefined {
     return undefined;
   }
   const { code, reason, message, stack } = failure;
-  const violations = listOf(failure.violations, MAX_VIOLATIONS, readViolation);
+  const violations = listOf(failure.violations, MAX_FAILURE_VIOLATIONS, readViolation);
   if (
     typeof code !== "string" ||
     !REASONS.has(reason) ||

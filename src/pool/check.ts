@@ -1,8 +1,7 @@
 /**
- * What a worker sent, if it is a message of the protocol. User code runs in
- * the same process as the host, so everything here may be forged; what is read
- * has the types that it claims and the members that the protocol declares, and
- * no more is believed of it.
+ * Validates the messages of a worker. User code runs in the same process as the
+ * worker's program, so any message may be forged. A validated message has the
+ * types and members that the protocol declares; nothing more is guaranteed.
  */
 import type { LogLevel, WorkerMessage } from "../protocol/messages.ts";
 import { readManifest } from "./check-manifest.ts";
@@ -12,7 +11,7 @@ import { type Fields, isFields } from "./untrusted.ts";
 
 const LEVELS: ReadonlySet<unknown> = new Set<LogLevel>(["debug", "info", "warn", "error"]);
 
-/** A copy of the message; undefined for anything that the protocol does not have. */
+/** A copy of the message; undefined for anything outside the protocol. */
 export function readWorkerMessage(message: unknown): WorkerMessage | undefined {
   if (!isFields(message)) {
     return undefined;
@@ -74,7 +73,7 @@ function isJsonObject(text: unknown): text is string {
   try {
     return typeof text === "string" && isFields(JSON.parse(text));
   } catch {
-    // It is no JSON.
+    // Not JSON.
     return false;
   }
 }

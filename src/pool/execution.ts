@@ -1,3 +1,4 @@
+/** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
 import type { Problem } from "../errors.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason, Call, CallFailure, LogLevel, Payload } from "../protocol/messages.ts";
@@ -6,13 +7,13 @@ import type { AbortReason, Call, CallFailure, LogLevel, Payload } from "../proto
 export type ExecutionEnd =
   | { readonly kind: "result"; readonly result: Payload }
   | { readonly kind: "failure"; readonly failure: CallFailure }
-  /** Its files could not be brought to the worker, or back: the call can be made again. */
+  /** Its files could not be moved to or from the worker: the call can be made again. */
   | { readonly kind: "unavailable"; readonly problem: Problem }
-  /** It was aborted for this reason, whatever the function did after that. */
+  /** It was aborted for this reason; what the function did after the abort does not matter. */
   | { readonly kind: "aborted"; readonly reason: AbortReason }
   /** The worker died. */
   | { readonly kind: "lost"; readonly message: string }
-  /** The node ended the worker for another execution's sake, or before this one began. */
+  /** The node ended the worker because of another execution, or before this one began. */
   | { readonly kind: "displaced"; readonly message: string };
 
 export interface ExecutionListener {
@@ -21,32 +22,32 @@ export interface ExecutionListener {
   onLog?(line: { level: LogLevel; message: string; fieldsJson?: string }): void;
 }
 
-/** Which call it is. */
+/** Identifies the call. */
 export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
   readonly kind: EndpointManifest["kind"];
 }
 
-/** What an execution needs of the worker that it runs in. */
+/** What an execution needs from its worker. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
-  /** Calls `look` of its executions at this time, by `performance.now()`. */
+  /** Calls `look` of the worker's executions at this time, by `performance.now()`. */
   expect(deadlineMs: number): void;
-  /** Ends the process, and every other execution in it without its fault. */
+  /** Kills the process. Its other executions end as displaced. */
   sacrifice(message: string): void;
 }
 
 /**
- * One call under way in a worker. At its deadline, and when it is aborted, it
- * goes the same way: `ctx.signal` aborts, the function has a grace to end by
- * itself, then the worker is killed, because nothing else stops a function
- * that does not listen or blocks its event loop.
+ * One call under way in a worker. A deadline and an abort take the same steps:
+ * `ctx.signal` aborts, the function has a grace period to end by itself, and
+ * then the worker is killed, because nothing else stops a function that ignores
+ * the signal or blocks its event loop.
  */
 export class Execution {
   readonly call: ExecutedCall;
   readonly #listener: ExecutionListener;
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
-  /** By `performance.now()`; Infinity while the function does not run. */
+  /** By `performance.now()`; Infinity while the deadline is suspended. */
   #deadlineMs = Number.POSITIVE_INFINITY;
   #grace: NodeJS.Timeout | undefined;
   #abortedFor: AbortReason | undefined;
@@ -63,7 +64,7 @@ export class Execution {
     this.resume(options.timeoutMs);
   }
 
-  /** Aborts it at its deadline; returns that until then. */
+  /** Aborts the call if its deadline has passed. Returns the next deadline. */
   look(nowMs: number): number {
     if (this.#deadlineMs <= nowMs) {
       this.abort("timeout");
@@ -71,7 +72,7 @@ export class Execution {
     return this.#deadlineMs;
   }
 
-  /** Asks the function to end; later reasons do not replace the first. */
+  /** Aborts the function; only the first reason counts. */
   abort(reason: AbortReason): void {
     if (this.#abortedFor !== undefined) {
       return;
@@ -88,17 +89,17 @@ export class Execution {
     this.#host.sendAbort(this.call.id, reason);
   }
 
-  /** It was aborted, and what it returns does not count any more. */
+  /** True when it was aborted and its result no longer counts. */
   get isVoid(): boolean {
     return this.#abortedFor !== undefined && this.#abortedFor !== "shutdown";
   }
 
-  /** The function does not run yet, or no more: what time its files take does not count. */
+  /** Suspends the deadline: time spent on moving files does not count. */
   pause(): void {
     this.#deadlineMs = Number.POSITIVE_INFINITY;
   }
 
-  /** The function begins, after a pause. */
+  /** Sets the deadline: the function begins now. */
   resume(timeoutMs: number): void {
     if (this.#abortedFor === undefined) {
       this.#deadlineMs = performance.now() + timeoutMs;
@@ -124,7 +125,7 @@ export class Execution {
     this.#end({ kind: "failure", failure });
   }
 
-  /** Its files could not be brought to the worker, or back. */
+  /** Its files could not be moved to or from the worker. */
   giveUp(problem: Problem): void {
     this.#end({ kind: "unavailable", problem });
   }
@@ -134,14 +135,14 @@ export class Execution {
     this.#end({ kind: "lost", message });
   }
 
-  /** The worker was ended, and this execution was not why. */
+  /** The worker was ended for another reason than this execution. */
   displace(message: string): void {
     this.#end({ kind: "displaced", message });
   }
 
   /**
-   * An abort decides how the execution ended, except that work which was
-   * finished while the node shuts down is not thrown away.
+   * An abort decides how the execution ended, except that a result that arrives
+   * while the node shuts down is kept.
    */
   #end(end: ExecutionEnd): void {
     clearTimeout(this.#grace);

@@ -1,12 +1,12 @@
 /**
- * Large files between the node and a worker. They cross on disk, in a folder
- * of the call inside the worker's scratch folder: the node writes arguments
- * there before the call begins, the worker its result, and the node removes
- * the folder when the call has ended. In memory is a chunk of them at a time.
+ * File exchange: passes large files between the node and a worker on disk, in a
+ * folder per call inside the worker's scratch folder. The node writes the
+ * arguments before the call begins, the worker writes its result, and the node
+ * removes the folder when the call has ended. Files are streamed in chunks.
  *
- * The worker is not trusted: of the result it says only that it is there. The
- * node knows its path itself, follows no link, and reads regular files only,
- * as many bytes as they had when it opened them.
+ * The worker is not trusted: it only announces that a result exists. The node
+ * knows the path, follows no links, reads only regular files, and reads no more
+ * bytes than the file had when it was opened.
  */
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readlink, realpath, rm } from "node:fs/promises";
@@ -25,16 +25,17 @@ import {
 } from "../protocol/messages.ts";
 import { blobsUnavailable } from "../storage/blobs.ts";
 
-const CHUNK_BYTES = 256 * 1024;
+/** Chunk in which a result is read from disk. */
+const RESULT_READ_CHUNK_BYTES = 256 * 1024;
 
-/** Of UTF-8, for a character as JavaScript counts them. */
+/** UTF-8 bytes per UTF-16 code unit. */
 const MAX_BYTES_PER_CHARACTER = 3;
 
 export interface FileExchangeOptions {
   readonly scratchFolder: string;
-  /** Largest result that is a file. */
+  /** Limit of a result that is a file, in bytes. */
   readonly maxFileBytes: number;
-  /** Largest result of any other kind, in characters. */
+  /** Limit of any other result, in UTF-16 code units. */
   readonly maxResultBytes: number;
 }
 
@@ -46,8 +47,8 @@ export class FileExchange {
   }
 
   /**
-   * Brings the large files of arguments to the worker. Rejects with
-   * STORAGE_UNAVAILABLE, or with a `BlobMissing`.
+   * Writes the large files of arguments where the worker reads them. Rejects
+   * with STORAGE_UNAVAILABLE, or with a `BlobMissing`.
    */
   async stage(callId: number, payload: Payload, keeper: FileKeeper): Promise<SentPayload> {
     const folder = this.#folderOf(callId);
@@ -66,9 +67,9 @@ export class FileExchange {
   }
 
   /**
-   * Takes a result that the worker has put into the folder of the call.
-   * Rejects with STORAGE_UNAVAILABLE, RESULT_TOO_LARGE, or OUTPUT_INVALID for
-   * what is not the file that it should be.
+   * Reads a result that the worker has put into the folder of the call. Rejects
+   * with STORAGE_UNAVAILABLE, RESULT_TOO_LARGE, or with OUTPUT_INVALID when the
+   * file is not a regular file at the expected path.
    */
   async collect(callId: number, sent: SentPayload, keeper: FileKeeper): Promise<Payload> {
     const { maxFileBytes, maxResultBytes } = this.#options;
@@ -92,7 +93,7 @@ export class FileExchange {
   /** Removes the folder of a call. */
   clear(callId: number): void {
     rm(this.#folderOf(callId), { recursive: true, force: true }).catch(() => {
-      // Something that the function still writes: it goes with the worker's folder.
+      // The function still writes there; the folder is removed with the worker's.
     });
   }
 
@@ -119,7 +120,7 @@ export class FileExchange {
     const path = join(this.#folderOf(callId), RESULT_NAME);
     let file: FileHandle | undefined;
     try {
-      // Non-blocking, or a named pipe would be waited for.
+      // Non-blocking, because opening a named pipe would wait for a writer.
       const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
       file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       const expected = join(
@@ -141,7 +142,7 @@ export class FileExchange {
   }
 }
 
-/** Where an open file really is: what the system says of it, or else what its path leads to. */
+/** The real path of an open file: from /proc or, without it, from resolving its path. */
 async function placeOf(file: FileHandle, path: string): Promise<string> {
   try {
     return await readlink(`/proc/self/fd/${file.fd}`);
@@ -153,7 +154,7 @@ async function placeOf(file: FileHandle, path: string): Promise<string> {
 
 async function* readFile(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
   for (let position = 0; position < size; ) {
-    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - position));
+    const buffer = Buffer.allocUnsafe(Math.min(RESULT_READ_CHUNK_BYTES, size - position));
     const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
     if (bytesRead === 0) {
       throw problem("OUTPUT_INVALID", "the result became shorter while it was read");
@@ -174,7 +175,7 @@ function cannotWrite(err: unknown): never {
   throw blobsUnavailable(err);
 }
 
-/** A text that turned out small enough to be held. */
+/** The JSON of a text that is small enough for memory. */
 function jsonOf({ contentType, data }: FileValue): string {
   const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
   return contentType === "application/json" ? text : JSON.stringify(text);

@@ -1,36 +1,41 @@
 /**
- * What one worker of a hosted deployment may use. Each limit ends in a reason
- * that the person whose service it is can read:
+ * Resource limits of one worker of a deployment. A worker that is killed for a
+ * limit ends with a reason that the owner of the service can read:
  *
- * - Memory: V8 keeps its heap below the greater part of it and ends the process
- *   when it cannot; what lies outside of the heap, such as buffers, counts in
- *   the resident size, which the node watches and kills for. Should the machine
- *   run out first, the kernel is told to take workers before the node.
- * - Processor: a budget that fills steadily; a worker that has overdrawn it is
- *   stopped until it has filled again.
- * - Disk: the scratch folder, and files that are open but have no name any more.
- * - Output: log lines beyond a rate are counted instead of kept; bytes and
- *   messages beyond a rate are left in the pipe, where the worker waits.
+ * - Memory: V8 limits its heap to the greater part of it and ends the process
+ *   when that is full. Memory outside the heap, such as buffers, counts in the
+ *   resident set size; the node watches it and kills the worker above the limit.
+ *   If the machine runs out first, the kernel kills workers before the node.
+ * - Processor: a token bucket of processor time. A worker that has overdrawn it
+ *   is stopped (SIGSTOP) until it has filled again.
+ * - Disk: the scratch folder, and open files that were deleted.
+ * - Output: log lines beyond a rate are dropped and counted; bytes and messages
+ *   beyond a rate stay in the pipe, as back-pressure on the worker.
  *
- * Processes, threads and files elsewhere are the permission model's
+ * The permission model limits processes, threads and all other files
  * (`deployments/permissions.ts`). The network is not limited.
  */
 import { writeFileSync } from "node:fs";
 import { cpuTimeMs, residentBytes, storedBytes } from "./usage.ts";
 
 export interface WorkerLimits {
+  /** Heap and all other resident memory, with swap. */
   readonly memoryBytes: number;
   /** Processor time, in cores; 0.5 is half of one. */
   readonly cpus: number;
-  /** Of its scratch folder. */
+  /** Disk space of its scratch folder. */
   readonly diskBytes: number;
-  /** Lines of output and of `ctx.log` together, in the long run. */
+  /** Lines of output and of `ctx.log` together, as an average; bursts of 10 s pass. */
   readonly logLinesPerSecond: number;
 }
 
-/** Node itself takes about 60 MB; with less a service does not even start. */
-export const MIN_MEMORY_BYTES = 96 * 1024 ** 2;
+/**
+ * Least memory of a worker: Node itself takes about 60 MB; with less a service does not even
+ * start.
+ */
+export const MIN_WORKER_MEMORY_BYTES = 96 * 1024 ** 2;
 
+/** What a worker may use unless its deployment says otherwise. */
 export const DEFAULT_LIMITS: WorkerLimits = {
   memoryBytes: 512 * 1024 ** 2,
   cpus: 1,
@@ -38,12 +43,13 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   logLinesPerSecond: 100,
 };
 
-const TICK_MS = 100;
-/** Memory is read when processor time was used, and every so many ticks anyhow. */
-const TICKS_PER_ROUND = 10;
-/** Unused processor time is kept for so long. */
-const BURST_MS = 500;
-/** What Node needs besides the heap. */
+/** Interval at which a worker's processor time is checked. */
+const WORKER_LIMITS_INTERVAL_MS = 100;
+/** Ticks after which memory and disk are read even if the worker used no processor time. */
+const MAX_TICKS_BETWEEN_FULL_CHECKS = 10;
+/** Unused processor time that a worker may save up, per processor. */
+const CPU_BURST_MS = 500;
+/** Part of a worker's memory that its heap does not get, because Node needs it. */
 const OUTSIDE_HEAP_BYTES = 96 * 1024 ** 2;
 
 /** The flags of V8 for a memory limit. */
@@ -56,30 +62,30 @@ export interface Watched {
   readonly pid: number;
   readonly scratchFolder: string;
   readonly limits: WorkerLimits;
-  /** A limit was exceeded. */
+  /** Kills the worker, which exceeded a limit. */
   kill(reason: string): void;
 }
 
-/** Holds one worker to its limits for as long as it lives. */
+/** Enforces the memory, processor and disk limits of one worker. */
 export class LimitWatch implements Disposable {
   readonly #watched: Watched;
   readonly #timer: NodeJS.Timeout;
   #ticks = 0;
   #lastMs = performance.now();
   #lastCpuMs = 0;
-  /** Processor time that may still be used. */
+  /** Processor time left in the token bucket. */
   #creditMs: number;
   #stopped = false;
   #measuring = false;
 
   constructor(watched: Watched) {
     this.#watched = watched;
-    this.#creditMs = BURST_MS * Math.max(watched.limits.cpus, 1);
+    this.#creditMs = CPU_BURST_MS * Math.max(watched.limits.cpus, 1);
     chooseFirst(watched.pid);
-    this.#timer = setInterval(() => this.#tick(), TICK_MS);
+    this.#timer = setInterval(() => this.#tick(), WORKER_LIMITS_INTERVAL_MS);
   }
 
-  /** Processor time that it had used when it was last looked at. */
+  /** Processor time used until the last tick. */
   get lastCpuMs(): number {
     return this.#lastCpuMs;
   }
@@ -95,12 +101,12 @@ export class LimitWatch implements Disposable {
       return;
     }
     const worked = cpuMs !== this.#lastCpuMs;
-    const round = this.#ticks++ % TICKS_PER_ROUND === 0;
+    const isFullCheck = this.#ticks++ % MAX_TICKS_BETWEEN_FULL_CHECKS === 0;
     this.#holdProcessor(cpuMs);
-    if (worked || round) {
+    if (worked || isFullCheck) {
       this.#holdMemory();
     }
-    if (round) {
+    if (isFullCheck) {
       void this.#holdDisk();
     }
   }
@@ -109,11 +115,11 @@ export class LimitWatch implements Disposable {
     const { pid, limits } = this.#watched;
     const nowMs = performance.now();
     const earnedMs = (nowMs - this.#lastMs) * limits.cpus;
-    const mostMs = BURST_MS * limits.cpus;
+    const mostMs = CPU_BURST_MS * limits.cpus;
     this.#creditMs = Math.max(
       Math.min(this.#creditMs + earnedMs, Math.max(mostMs, this.#creditMs)) -
         (cpuMs - this.#lastCpuMs),
-      // Many threads at once do not stop it for minutes.
+      // A floor, so that a burst of many threads does not stop the worker for minutes.
       -2_000 * limits.cpus,
     );
     this.#lastMs = nowMs;
@@ -151,7 +157,7 @@ export class LimitWatch implements Disposable {
   }
 }
 
-/** Why a worker ended that V8 has ended, from the last that it wrote; undefined for anything else. */
+/** The reason of an end by V8 for lack of heap, found in a line of output; else undefined. */
 export function heapExhausted(line: string, { memoryBytes }: WorkerLimits): string | undefined {
   return /^FATAL ERROR: .*(?:heap out of memory|Allocation failed)/i.test(line)
     ? `out of memory: its heap had no room left within its limit of ${mebibytes(memoryBytes)}`
@@ -162,7 +168,7 @@ function mebibytes(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }
 
-/** When the machine runs out of memory, the kernel ends this process before others. */
+/** Makes the kernel kill this process first when the machine runs out of memory. */
 function chooseFirst(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, "1000");

@@ -1,16 +1,22 @@
-/** A worker that answers no ping for so long gets no new calls while others do. */
-const UNRESPONSIVE_MS = 2_000;
-const PING_EVERY_MS = 1_000;
+/** Heartbeats between the node and one worker: detects a blocked event loop. */
+
+/**
+ * Silence after a ping at which a worker counts as blocked and gets no new calls while others
+ * do.
+ */
+const WORKER_HEARTBEAT_TIMEOUT_MS = 2_000;
+/** Interval at which a node pings a worker that has calls. */
+const WORKER_HEARTBEAT_INTERVAL_MS = 1_000;
 
 export interface LivenessOptions {
-  /** Nobody needs to know while it has nothing to do. */
+  /** An idle worker is not pinged. */
   readonly isBusy: () => boolean;
   readonly ping: () => void;
-  /** It answers again after it was blocked. */
+  /** The worker answers again after it was blocked. */
   readonly onUnblocked: () => void;
 }
 
-/** Whether a worker answers, or user code blocks its event loop. */
+/** Tracks whether a worker answers or user code blocks its event loop. */
 export class Liveness implements Disposable {
   readonly #options: LivenessOptions;
   #pings: NodeJS.Timeout | undefined;
@@ -20,19 +26,19 @@ export class Liveness implements Disposable {
     this.#options = options;
   }
 
-  /** Begins to look; again is harmless. */
+  /** Starts the heartbeats; a second call does nothing. */
   start(): void {
-    this.#pings ??= setInterval(() => this.#ping(), PING_EVERY_MS);
+    this.#pings ??= setInterval(() => this.#ping(), WORKER_HEARTBEAT_INTERVAL_MS);
   }
 
   get blocked(): boolean {
     return (
       this.#unansweredSinceMs !== undefined &&
-      Date.now() - this.#unansweredSinceMs > UNRESPONSIVE_MS
+      Date.now() - this.#unansweredSinceMs > WORKER_HEARTBEAT_TIMEOUT_MS
     );
   }
 
-  /** It answered. */
+  /** The worker answered a ping. */
   pong(): void {
     const wasBlocked = this.blocked;
     this.#unansweredSinceMs = undefined;

@@ -1,11 +1,16 @@
-/** A longer line counts as several. */
-const LENGTH_OF_ONE = 512;
-/** A burst may have as many lines as come in so many seconds. */
-const BURST_SECONDS = 10;
-/** How long drops are counted before they are told. */
-const TELL_AFTER_MS = 1_000;
+/** A token bucket for log lines, which reports how many lines it dropped. */
 
-/** Lets lines of a log through at a rate, and says how many it did not. */
+/**
+ * Length up to which a line counts as one for the rate of a log; a longer one counts as
+ * several.
+ */
+const LOG_LINE_CHARACTERS = 512;
+/** Burst of a log: as many lines as its rate allows in this time. */
+const LOG_BURST_SECONDS = 10;
+/** How long dropped lines are counted before they are reported. */
+const DROPPED_LINES_REPORT_DELAY_MS = 1_000;
+
+/** Limits the rate of log lines, and reports how many it dropped. */
 export class LogRateLimit implements Disposable {
   readonly #perSecond: number;
   readonly #onDropped: (message: string) => void;
@@ -17,32 +22,32 @@ export class LogRateLimit implements Disposable {
   constructor(perSecond: number, onDropped: (message: string) => void) {
     this.#perSecond = perSecond;
     this.#onDropped = onDropped;
-    this.#left = perSecond * BURST_SECONDS;
+    this.#left = perSecond * LOG_BURST_SECONDS;
   }
 
-  /** False when a line of this length is too much. */
+  /** False when a line of this length exceeds the rate and is dropped. */
   admit(length: number): boolean {
     const nowMs = performance.now();
     const filled = this.#left + ((nowMs - this.#filledMs) / 1000) * this.#perSecond;
     this.#filledMs = nowMs;
-    this.#left = Math.min(filled, this.#perSecond * BURST_SECONDS);
-    const cost = Math.max(1, length / LENGTH_OF_ONE);
+    this.#left = Math.min(filled, this.#perSecond * LOG_BURST_SECONDS);
+    const cost = Math.max(1, length / LOG_LINE_CHARACTERS);
     if (this.#left >= cost) {
       this.#left -= cost;
       return true;
     }
     this.#dropped += 1;
-    this.#timer ??= setTimeout(() => this.#tell(), TELL_AFTER_MS);
+    this.#timer ??= setTimeout(() => this.#report(), DROPPED_LINES_REPORT_DELAY_MS);
     return false;
   }
 
-  /** Tells what was dropped last. */
+  /** Reports the last drops. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-    this.#tell();
+    this.#report();
   }
 
-  #tell(): void {
+  #report(): void {
     this.#timer = undefined;
     if (this.#dropped > 0) {
       this.#onDropped(

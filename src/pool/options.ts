@@ -1,62 +1,62 @@
-/** What a worker is started with, and what a call in it. */
+/** The options of a worker and of a call in it. */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Call, Payload, WorkerMessage } from "../protocol/messages.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
 import type { FileTransferOptions } from "./transfers.ts";
 
-/** What a worker loads. */
+/** The service that a worker loads. */
 export interface ServiceCode {
-  /** Real path of the service's source file, or of its module in an artifact. */
+  /** The real path of the service's source file, or of its module in an artifact. */
   readonly servicePath: string;
-  /** One ES module. */
+  /** The service's code as one ES module. */
   readonly code: string;
-  /** Its packages are in its folder, as in an artifact; it reads none of those around it. */
+  /** Its packages are in its own folder, as in an artifact; it reads none from parent folders. */
   readonly selfContained?: boolean;
-  /** Which revision of a hosted deployment it is; a service that is developed has none. */
+  /** The revision of a deployment; undefined under `tessera serve`, where services have none. */
   readonly revision?: {
     /** From 1. */
     readonly number: number;
-    /** The environment of its workers, secrets among it. */
+    /** The environment variables of its workers, with the secrets. */
     readonly env: { readonly [name: string]: string };
     readonly limits: WorkerLimits;
     /**
-     * It serves in the place of a newer one, which has not started here: tasks
-     * that it cannot run may be meant for that one, and wait. Default: false.
+     * It serves for a newer revision that has not started here. Tasks that it
+     * cannot run may be meant for the newer one, so they wait. Default: false.
      */
     readonly standsIn?: boolean;
-    /** The platform that it has native code for, as its artifact says; absent: it has none. */
+    /** The platform of its native code, as its artifact says; undefined: it has none. */
     readonly platform?: string;
   };
 }
 
 export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"> {
   readonly service: ServiceCode;
-  /** What it may use, when its service is hosted for others. Default: whatever there is. */
+  /** The resource limits of a worker of a deployment. Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
   /** Flags of Node's permission model. */
   readonly permissions: readonly string[];
-  /** A folder of its own that it may write. */
+  /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
-  /** Its environment besides what every worker has. */
+  /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
-  /** Between an abort and the kill. */
+  /** Time between an abort and the kill. */
   readonly graceMs: number;
-  /** How long loading the service may take. */
+  /** Limit of the time to load the service. */
   readonly readyTimeoutMs: number;
-  /** The process exists, with this number. */
+  /** The process was started with this process id. */
   onSpawn(pid: number): void;
-  /** A line that the service wrote, or the node about what it wrote. */
+  /** A line that the service wrote, or that the node wrote about its output. */
   onOutput(line: string, stream: OutputStream): void;
-  /** A message could not be taken for a fault of the node, to be logged; the worker is ended. */
+  /** The node failed to handle a message: log it. The worker is killed. */
   onFault(err: unknown): void;
-  /** It is ready: takes what its service counts. Default: nobody does. */
+  /** Returns the receiver of the service's metrics when the worker is ready. Default: none. */
   readonly countsOf?: ((manifest: ServiceManifest) => CountsReceiver) | undefined;
 }
 
-/** Takes what the service in one worker counts itself. */
+/** Receives the custom metrics of the service in one worker. */
 export interface CountsReceiver {
-  /** Returns what is wrong with it, in a message that the host of a worker would not send. */
+  /** Returns what is wrong with a forged message; undefined for a valid one. */
   take(message: Extract<WorkerMessage, { readonly type: "metrics" }>): string | undefined;
   /** The worker has ended. */
   end(): void;

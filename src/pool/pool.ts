@@ -1,9 +1,8 @@
 /**
- * The workers of one deployment: as many processes as `size` says, which all
- * run the same revision of a service. One that ends is replaced (`restarts.ts`).
- * `resize` lets the number grow and shrink while calls run; `replace` brings in
- * another revision without a gap: its workers are ready before the old ones
- * are told to finish.
+ * The worker pool of one deployment: `size` processes that run the same revision
+ * of a service. A worker that ends is replaced (`restart-backoff.ts`). `resize`
+ * changes the number while calls run. `replace` brings in another revision
+ * without a gap: its workers are ready before the old ones are told to finish.
  */
 
 import type { WorkerEnd } from "../metrics/deployment.ts";
@@ -16,22 +15,22 @@ import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import { WorkerProcess } from "./worker.ts";
 
 export interface PoolOptions {
-  /** Workers at first; 0 is possible. */
+  /** The initial number of workers; 0 is possible. */
   readonly size: number;
-  /** Where all workers of the node wait for room to start. Default: as many start as are wanted. */
+  /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;
-  /** Somebody waits for a worker. Default: nobody does. */
+  /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
   readonly newId: () => string;
-  /** The options of one worker of this revision; called for each, as each has its own scratch folder. */
+  /** The options of one worker of this revision. Called per worker: each has its own scratch folder. */
   readonly workerOptions: (service: ServiceCode, workerId: string) => WorkerOptions;
-  /** A worker is ready: attempts may be claimed for it once this resolves. */
+  /** A worker is ready. Attempts may be claimed for it once this resolves. */
   onReady(worker: WorkerProcess): Promise<void>;
-  /** A worker has ended, and with it its executions. */
+  /** A worker has ended, and its executions with it. */
   onExit(worker: WorkerProcess, reason: string): void;
-  /** A worker that ended could not be replaced; it is tried again. */
+  /** A worker could not be started; another try follows. */
   onRestartFailed(err: unknown): void;
-  /** A worker has to be replaced that nobody had told to end, or that could not start. */
+  /** A worker ended unexpectedly or could not start, and will be replaced. */
   onReplaced?(cause: WorkerEnd): void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
@@ -62,50 +61,50 @@ export class Pool implements AsyncDisposable {
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
   }
 
-  /** True when at least one worker takes calls, be it that they have to wait for it. */
+  /** True when at least one worker takes calls, even if they have to wait for a slot. */
   get ready(): boolean {
     return this.#workers.some((worker) => worker.loaded);
   }
 
-  /** Workers that there should be. */
+  /** The desired number of workers. */
   get size(): number {
     return this.#size;
   }
 
-  /** Workers that take calls. */
+  /** The number of workers that take calls. */
   get readyCount(): number {
     return this.#workers.filter((worker) => worker.loaded).length;
   }
 
-  /** Every process that has not ended: also those that are loading, and those that finish. */
+  /** Every process that has not ended, including those that load or finish. */
   get alive(): Iterable<WorkerProcess> {
     return this.#alive;
   }
 
-  /** Why the workers end again and again; undefined when they do not. */
+  /** Why the workers crash in a loop; undefined when they do not. */
   get crashLoop(): string | undefined {
     return this.#restarts.crashLoop;
   }
 
-  /** How the last worker ended that nobody had told to, of this revision. */
+  /** How the last worker of this revision ended unexpectedly, or why it could not start. */
   get lastFault(): string | undefined {
     return this.#restarts.lastFault;
   }
 
-  /** Calls of an endpoint that run now. */
+  /** The number of calls of an endpoint that hold a slot now. */
   running(endpoint: EndpointManifest): number {
     return this.#workers.reduce((sum, { capacity }) => sum + capacity.taken(endpoint), 0);
   }
 
-  /** Kills a worker; another takes its place. */
+  /** Kills a worker, which is then replaced. */
   kill(workerId: string, message: string): void {
     this.#workers.find(({ id }) => id === workerId)?.kill(message);
   }
 
   /**
-   * Changes how many workers there should be. New ones are started at once,
-   * unless those before them crash; of too many, those that are still loading
-   * go first, then the least busy, which finish what they run.
+   * Changes the number of workers. New ones start at once, unless earlier ones
+   * crash. Surplus ones go: first those that are still loading, then the least
+   * busy, which finish their calls.
    */
   resize(size: number): void {
     this.#size = size;
@@ -123,20 +122,19 @@ export class Pool implements AsyncDisposable {
     this.#fill();
   }
 
-  /** Takes on a service that is known to load, without starting a worker before one is needed. */
+  /** Switches to a service that is known to load, without waiting for its workers. */
   adopt(service: ServiceCode): void {
     this.#takeOver(service, []);
     this.#fill();
   }
 
   /**
-   * Starts workers of a service and, when all are ready, lets those of the
-   * service before finish, however long their calls may take. There is one at
-   * least, to prove that the service loads. Rejects, with everything as it
-   * was, when the service cannot be loaded, when one of its workers ends before
-   * it takes calls, and when the signal aborts before it has taken over.
-   * `onManifest` is called at the moment of change, and refuses the service by
-   * throwing.
+   * Starts workers of a service, at least one to prove that the service loads.
+   * When all are ready, they take over, and the old workers finish their calls,
+   * however long that takes. Rejects and changes nothing when the service
+   * cannot be loaded, when one of its workers ends before it takes calls, and
+   * when the signal aborts before the takeover. `onManifest` is called at the
+   * takeover, and refuses the service by throwing.
    */
   async replace(
     service: ServiceCode,
@@ -169,7 +167,7 @@ export class Pool implements AsyncDisposable {
     });
   }
 
-  /** A slot on the least busy worker that has one free; undefined when none has. */
+  /** Takes a slot on the least busy worker with a free one; undefined without a free slot. */
   reserve(endpoint: EndpointManifest): Slot | undefined {
     let best: WorkerProcess | undefined;
     for (const worker of this.#workers) {
@@ -183,7 +181,7 @@ export class Pool implements AsyncDisposable {
     return best && new Slot(best, endpoint);
   }
 
-  /** Every slot of the endpoint that is free now, up to `limit`. */
+  /** Takes every free slot of the endpoint, up to `limit`. */
   reserveAll(endpoint: EndpointManifest, limit: number): Slot[] {
     const slots: Slot[] = [];
     for (let slot = this.reserve(endpoint); slot; slot = this.reserve(endpoint)) {
@@ -195,7 +193,7 @@ export class Pool implements AsyncDisposable {
     return slots;
   }
 
-  /** Lets the calls under way finish, and has ended the workers within `drainMs`. */
+  /** Lets the running calls finish; resolves when all workers have ended, within `drainMs`. */
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
     this.#starts.forget(this.#starter);
@@ -208,7 +206,7 @@ export class Pool implements AsyncDisposable {
     await Promise.all(this.#leaving);
   }
 
-  /** Ends every process at once, without a chance to finish: the node itself is ending. */
+  /** Kills every process at once: the node itself is ending. */
   killAll(message: string): void {
     for (const worker of this.#alive) {
       worker.kill(message);
@@ -236,7 +234,7 @@ export class Pool implements AsyncDisposable {
     this.#leaving.add(leaving);
   }
 
-  /** From now on workers are of this service; those of the one before finish. */
+  /** Switches to this service and its workers; the old workers finish their calls. */
   #takeOver(service: ServiceCode, workers: WorkerProcess[]): void {
     const old = [...this.#workers, ...this.#starting];
     this.#restarts.reset();
@@ -262,7 +260,7 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Starts what is missing. */
+  /** Starts the missing workers. */
   #fill(): void {
     const service = this.#service;
     if (this.#closed || service === undefined || this.#restarts.pausing) {
@@ -290,7 +288,7 @@ export class Pool implements AsyncDisposable {
     this.#load(worker)
       .catch((err: unknown) => {
         worker.discard("it could not be started");
-        // One that is not wanted any more has been told to go.
+        // A worker that is no longer in `#starting` was told to go, so this is no failure.
         if (this.#starting.delete(worker)) {
           this.#startFailed(err);
         }

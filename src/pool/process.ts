@@ -1,7 +1,7 @@
 /**
- * A worker's operating-system process and the channel to it: started with the
- * permission model, an environment of its own and a scratch folder. Whatever
- * breaks the protocol ends it.
+ * The operating-system process of a worker and the channel to it. The process
+ * runs under Node's permission model, with its own environment and scratch
+ * folder. Any violation of the protocol ends it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -9,42 +9,53 @@ import { extname } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { encodeMessage, FrameReader } from "../protocol/frames.ts";
-import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
+import {
+  type Call,
+  CHANNEL_DESCRIPTOR,
+  type NodeMessage,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
 import { readWorkerMessage } from "./check.ts";
 import { heapExhausted, heapFlags, LimitWatch, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
 import { ThrottledStream } from "./throttled-stream.ts";
 
-const HOST = fileURLToPath(new URL(`../worker/main${extname(import.meta.url)}`, import.meta.url));
+const WORKER_PROGRAM = fileURLToPath(
+  new URL(`../worker/main${extname(import.meta.url)}`, import.meta.url),
+);
 
 /**
- * With limits: messages that are taken in a second, where one of 16 KiB counts
- * twice. A worker that answers calls as fast as it can sends a few thousand.
+ * Messages taken from a worker with limits, where one of 16 KiB counts twice. A worker that
+ * answers calls as fast as it can sends a few thousand.
  */
-const PACE_MESSAGES = 10_000;
-const MESSAGE_BYTES = 16 * 1024;
+const WORKER_MESSAGES_PER_SECOND = 10_000;
+/** Bytes of messages that count as one more message for the rate of a worker. */
+const WORKER_MESSAGE_UNIT_BYTES = 16 * 1024;
 
-/** The rest of its output is waited for no longer: it is there at once, or held open by something. */
-const OUTPUT_MS = 1_000;
+/**
+ * How long the rest of an ended worker's output is awaited: it is there at once, or held open
+ * by something.
+ */
+const OUTPUT_END_TIMEOUT_MS = 1_000;
 
 export type OutputStream = "stdout" | "stderr" | "node";
 
 export interface ServiceProcessOptions {
   /** Flags of Node's permission model. */
   readonly permissions: readonly string[];
-  /** A folder of its own that it may write. */
+  /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
-  /** Its environment besides what every worker has. */
+  /** Environment variables in addition to those of every worker. */
   readonly env: { readonly [name: string]: string };
-  /** What it may use. Default: whatever there is. */
+  /** Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
-  /** Largest message that is taken from it. */
+  /** Limit of one message from the worker. */
   readonly maxMessageBytes: number;
   onMessage(message: WorkerMessage): void;
-  /** A message could not be taken for a fault of the node, to be logged; the worker is ended. */
+  /** The node failed to handle a message: log it. The worker is killed. */
   onFault(err: unknown): void;
-  /** A line that the service wrote, or the node about what it wrote. */
+  /** A line that the service wrote, or that the node wrote about its output. */
   onOutput(line: string, stream: OutputStream): void;
 }
 
@@ -56,7 +67,7 @@ export class ServiceProcess {
   readonly #outputEnded = Promise.withResolvers<void>();
   readonly #options: ServiceProcessOptions;
   readonly #held = new DisposableStack();
-  #logBudget: LogRateLimit | undefined;
+  #logRateLimit: LogRateLimit | undefined;
   #watch: LimitWatch | undefined;
   #endedFor: string | undefined;
   #killed = false;
@@ -71,42 +82,43 @@ export class ServiceProcess {
         ...permissions,
         ...(limits ? heapFlags(limits) : []),
         "--disable-warning=ExperimentalWarning",
-        HOST,
+        WORKER_PROGRAM,
       ],
       {
         env: { ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" },
         stdio: ["ignore", "pipe", "pipe", "pipe"],
-        // In a group of its own, a signal to the whole group reaches nobody else.
+        // In its own process group, a worker that signals its whole group reaches only itself.
         ...(limits && { cwd: scratchFolder, detached: true }),
       },
     );
     if (limits) {
       this.#hold(limits);
     }
-    const paced = limits !== undefined;
+    const throttled = limits !== undefined;
     for (const name of ["stdout", "stderr"] as const) {
       const onLine = (line: string): void => this.#output(line, name);
       const { [name]: stream } = this.#process;
-      this.#held.use(forEachLine(stream, onLine, { paced }));
+      this.#held.use(forEachLine(stream, onLine, { throttled }));
     }
     this.#process.on("error", (err) => this.#end(err.message));
     this.#process.once("exit", (code, signal) => this.#exit(code, signal));
     this.#process.once("close", () => this.#outputEnded.resolve());
     this.#channel = this.#process.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket;
-    const pace = limits && this.#held.use(new ThrottledStream(this.#channel, PACE_MESSAGES));
+    const throttle =
+      limits && this.#held.use(new ThrottledStream(this.#channel, WORKER_MESSAGES_PER_SECOND));
     this.#reader = new FrameReader({
       maxBytes: options.maxMessageBytes,
       onMessage: (received) => {
-        pace?.spend(1);
+        throttle?.spend(1);
         this.#take(received);
       },
       onBroken: (reason) => this.kill(reason),
     });
     this.#channel.on("data", (chunk: Buffer) => {
-      pace?.spend(chunk.length / MESSAGE_BYTES);
+      throttle?.spend(chunk.length / WORKER_MESSAGE_UNIT_BYTES);
       this.#reader.push(chunk);
     });
-    // Its process is ending: the exit tells why.
+    // The process is ending; its exit gives the reason.
     this.#channel.on("error", () => {});
   }
 
@@ -114,34 +126,34 @@ export class ServiceProcess {
     return this.#process.pid;
   }
 
-  /** Processor time that it had used when it was last looked at; 0 for one without limits. */
+  /** Processor time in ms, as last measured; 0 for a worker without limits. */
   get lastCpuMs(): number {
     return this.#watch?.lastCpuMs ?? 0;
   }
 
-  /** The node has ended it. */
+  /** True when the node has killed it. */
   get killed(): boolean {
     return this.#killed;
   }
 
-  /** True from the moment in which its end is known or decided. */
+  /** True as soon as its end is known or decided. */
   get ended(): boolean {
     return this.#endedFor !== undefined;
   }
 
-  /** Resolves, with the reason, when the process has ended. */
+  /** Resolves with the reason when the process has ended. */
   get exited(): Promise<string> {
     return this.#exited.promise;
   }
 
-  /** Resolves when it has ended and all that it wrote has been told. */
+  /** Resolves when the process has ended and all of its output was read. */
   get outputEnded(): Promise<void> {
     return this.#outputEnded.promise;
   }
 
-  /** True when a line that its service logged through the channel is to be taken. */
+  /** False when a line that the service logged exceeds the rate limit and is dropped. */
   admitLine(length: number): boolean {
-    return this.#logBudget?.admit(length) ?? true;
+    return this.#logRateLimit?.admit(length) ?? true;
   }
 
   send(message: NodeMessage): void {
@@ -156,13 +168,13 @@ export class ServiceProcess {
     this.#process.kill("SIGKILL");
   }
 
-  /** Ends a worker that broke the protocol, and takes nothing more of what it sent. */
+  /** Kills a worker that broke the protocol, and ignores everything else that it sent. */
   refuse(reason: string): void {
     this.#reader.end();
     this.kill(reason);
   }
 
-  /** Nothing that a worker sends may end the node: what throws here ends the worker. */
+  /** No message of a worker may crash the node: an exception here kills the worker. */
   #take(received: unknown): void {
     try {
       const message = readWorkerMessage(received);
@@ -179,7 +191,7 @@ export class ServiceProcess {
   #hold(limits: WorkerLimits): void {
     const { scratchFolder, onOutput } = this.#options;
     const tell = (message: string): void => onOutput(message, "node");
-    this.#logBudget = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
+    this.#logRateLimit = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
     const { pid } = this.#process;
     if (pid !== undefined) {
       const kill = (reason: string): void => this.kill(reason);
@@ -197,13 +209,13 @@ export class ServiceProcess {
 
   #exit(code: number | null, signal: NodeJS.Signals | null): void {
     const reason = signal ? `it was killed by ${signal}` : `it exited with code ${code}`;
-    const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_MS);
+    const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_END_TIMEOUT_MS);
     const told = this.#outputEnded.promise.then(() => {
       clearTimeout(timer);
       this.#held.dispose();
     });
     if (signal === "SIGABRT" && this.#options.limits) {
-      // V8 gave up, and what it wrote may still be on its way.
+      // V8 aborted the process, and its last lines, which say why, may still be on their way.
       void told.then(() => this.#end(this.#exhausted ?? reason));
     } else {
       this.#end(reason);
@@ -215,6 +227,31 @@ export class ServiceProcess {
     this.#exited.resolve(this.#endedFor);
     if (this.#process.pid === undefined) {
       this.#outputEnded.resolve();
+    }
+  }
+}
+
+/** Batches calls: those of one turn of the event loop go to the worker in one message. */
+export class CallOutbox {
+  readonly #send: (calls: readonly Call[]) => void;
+  #calls: Call[] = [];
+
+  constructor(send: (calls: readonly Call[]) => void) {
+    this.#send = send;
+  }
+
+  post(call: Call): void {
+    if (this.#calls.push(call) === 1) {
+      setImmediate(() => this.flush());
+    }
+  }
+
+  /** Sends the posted calls now. */
+  flush(): void {
+    if (this.#calls.length > 0) {
+      const calls = this.#calls;
+      this.#calls = [];
+      this.#send(calls);
     }
   }
 }

@@ -1,22 +1,22 @@
-/** The first workers of another revision, started beside those that serve. */
+/** A rolling replacement: starts the first workers of another revision beside the serving ones. */
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Leave } from "./start-gate.ts";
 import type { WorkerProcess } from "./worker.ts";
 
 export interface ReplacementOptions {
   readonly spawn: () => WorkerProcess;
-  /** How many there should be; one is started at least, to prove that the service loads. */
+  /** The number of workers; at least one is started, to prove that the service loads. */
   readonly size: () => number;
-  /** Room to start one. */
+  /** Waits for room to start a worker. */
   readonly enter: (signal: AbortSignal) => Promise<Leave>;
   onReady(worker: WorkerProcess): Promise<void>;
-  /** Takes them over, or throws. */
+  /** Puts the workers in service; may throw. */
   readonly takeOver: (workers: WorkerProcess[], manifest: ServiceManifest) => void;
-  /** Gives up; the reason says why its workers are ended. */
+  /** Cancels the replacement. Its reason becomes the reason why the new workers are killed. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** Resolves when they have taken over. Rejects when one of them cannot start; then none is left. */
+/** Resolves when the new workers have taken over. If one cannot start, ends all and rejects. */
 export async function startRevision(options: ReplacementOptions): Promise<ServiceManifest> {
   const { spawn, size, enter, onReady, takeOver, signal } = options;
   const workers: WorkerProcess[] = [];
@@ -44,7 +44,7 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
     const manifest = await start();
     const others = Array.from({ length: Math.max(0, size() - 1) }, start);
     await Promise.all(others);
-    // What is held for a worker from `onReady` on is given back at its end, which must come later.
+    // Checked before and after: what `onReady` takes for a worker is given back when it exits.
     await refuseEnded(workers);
     await Promise.all(workers.map((worker) => onReady(worker)));
     signal?.throwIfAborted();
@@ -64,7 +64,7 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
   }
 }
 
-/** Throws when one of them has ended, and says why it did. */
+/** Throws when one of the workers has ended, with its reason. */
 async function refuseEnded(workers: readonly WorkerProcess[]): Promise<void> {
   const gone = workers.find(({ ended }) => ended);
   if (gone) {

@@ -1,18 +1,20 @@
 /**
- * When workers that ended are replaced: quickly when a call was the reason,
- * and with growing pauses when that happens again and again without one.
+ * Exponential backoff for restarting workers: 100 ms at first and after a worker
+ * that had taken calls, doubling to 30 s while workers end without any call.
  */
 
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 30_000;
-/** A worker that lived so long was healthy: its end begins a new series. */
-const HEALTHY_AFTER_MS = 30_000;
-/** Ends in a row that are no accident any more. */
-const CRASH_LOOP = 3;
+/** Pause before a worker that ended is replaced; it doubles with each end in a row. */
+const WORKER_RESTART_FIRST_PAUSE_MS = 100;
+/** Longest pause before a worker that ended is replaced. */
+const WORKER_RESTART_MAX_PAUSE_MS = 30_000;
+/** Life of a worker after which it counts as healthy: its end begins a new series. */
+const WORKER_HEALTHY_AFTER_MS = 30_000;
+/** Ends of workers in a row that count as a crash loop. */
+const MIN_CRASH_LOOP_ENDS = 3;
 
 export class RestartBackoff {
   readonly #restart: () => void;
-  #pauseMs = FIRST_PAUSE_MS;
+  #pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
   #series = 0;
   #last: { readonly reason: string; readonly atMs: number } | undefined;
@@ -27,22 +29,22 @@ export class RestartBackoff {
     return this.#timer !== undefined;
   }
 
-  /** Why the workers end again and again; undefined when they do not. */
+  /** The last reason of a crash loop; undefined when there is none. */
   get crashLoop(): string | undefined {
     const since = this.#last && Date.now() - this.#last.atMs;
-    const recent = since !== undefined && since < HEALTHY_AFTER_MS + this.#pauseMs;
-    return recent && this.#series >= CRASH_LOOP ? this.#last?.reason : undefined;
+    const recent = since !== undefined && since < WORKER_HEALTHY_AFTER_MS + this.#pauseMs;
+    return recent && this.#series >= MIN_CRASH_LOOP_ENDS ? this.#last?.reason : undefined;
   }
 
-  /** How the last worker ended, or why it could not start; undefined when none has. */
+  /** Why the last worker ended or could not start; undefined when none has. */
   get lastFault(): string | undefined {
     return this.#last?.reason;
   }
 
-  /** A worker has ended that nobody had told to. An end during or after a call is the call's doing. */
+  /** A worker ended unexpectedly. `used`: it had taken a call, so the service loads. */
   ended(reason: string, { used, livedMs }: { used: boolean; livedMs: number }): void {
-    if (used || livedMs > HEALTHY_AFTER_MS) {
-      this.#pauseMs = FIRST_PAUSE_MS;
+    if (used || livedMs > WORKER_HEALTHY_AFTER_MS) {
+      this.#pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
       this.#series = 0;
     }
     this.#note(reason);
@@ -53,15 +55,15 @@ export class RestartBackoff {
     this.#note(reason);
   }
 
-  /** Another revision: what happened to the one before says nothing of it. */
+  /** Resets the backoff for another revision. */
   reset(): void {
     this.cancel();
-    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#pauseMs = WORKER_RESTART_FIRST_PAUSE_MS;
     this.#series = 0;
     this.#last = undefined;
   }
 
-  /** Restarts nothing; for when the pool closes. */
+  /** Cancels the pending restart. */
   cancel(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -75,7 +77,7 @@ export class RestartBackoff {
         this.#timer = undefined;
         this.#restart();
       }, this.#pauseMs);
-      this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
+      this.#pauseMs = Math.min(this.#pauseMs * 2, WORKER_RESTART_MAX_PAUSE_MS);
     }
   }
 }

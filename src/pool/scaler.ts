@@ -1,40 +1,42 @@
 /**
- * How many workers a deployment needs on this node. A decision is a pure
- * function of the load now and of when how many were last needed:
+ * The autoscaling decision: how many workers a deployment needs on this node. It
+ * is a pure function of the current load and of when workers were last needed:
  *
- * - An endpoint needs as many workers as give a slot to everything of it that
- *   runs or waits. Tasks that are short count for less, because a slot takes
- *   many of them before another worker would be ready. Endpoints have slots of
- *   their own, so the one that needs most decides.
- * - For the calls of apis, whose callers wait, a fifth of the slots is kept free
- *   of what the load was over the last seconds (an exponentially weighted mean).
- * - More workers start at once. One that has not been needed for a minute
- *   goes, the last one after five, because the next call would wait for it.
+ * - An endpoint needs enough workers to give a slot to each of its calls and
+ *   tasks that run or wait. Short tasks count for less, because a slot finishes
+ *   many of them before another worker would be ready. Endpoints have their own
+ *   slots, so the one that needs most decides.
+ * - For apis, whose callers wait, a fifth of the slots stays free above the mean
+ *   load of the last seconds (exponentially weighted).
+ * - Scaling up is immediate. A worker that was not needed for a minute goes; the
+ *   last one goes after five, because the next call would wait for a start.
  */
 
 import type { EndpointManifest } from "../protocol/manifest.ts";
 
-/** A task that runs so long counts for a slot. */
-const WORTH_A_SLOT_MS = 1_000;
-/** The weight of the past falls to a third in so long. */
-const SMOOTHING_MS = 10_000;
+/** Mean run time at which a due task counts for a whole slot; shorter ones count for less. */
+const FULL_SLOT_RUN_MS = 1_000;
+/** Time in which the weight of past load falls to a third. */
+const LOAD_SMOOTHING_MS = 10_000;
 const FULLNESS = 0.8;
-/** What is left of a load that has ended. */
+/** A mean below this counts as no load. */
 const NEGLIGIBLE = 0.02;
 
-const KEEP_MS = 60_000;
-const KEEP_LAST_MS = 300_000;
+/** How long a worker that is not needed stays. */
+const IDLE_WORKER_KEEP_MS = 60_000;
+/** How long the last worker of a deployment stays, because the next call would wait for another. */
+const LAST_WORKER_KEEP_MS = 300_000;
 
 export interface EndpointLoad {
   readonly name: string;
   readonly kind: EndpointManifest["kind"];
-  /** Calls that a worker runs at a time. */
+  /** Calls of the endpoint that a worker runs at a time. */
   readonly concurrency: number;
   /** Calls and tasks that run here. */
   readonly running: number;
   /** Calls that wait for a slot here. */
   readonly waiting: number;
-  /** Tasks that could start now, this node's part of them. */
+  /** This node's share of the tasks that could start now. */
   readonly due: number;
   /** undefined before any run was measured. */
   readonly meanRunMs: number | undefined;
@@ -46,9 +48,9 @@ export interface Bounds {
 }
 
 export interface ScalerState {
-  /** When so many workers were last needed: at index 0 one, at index 1 two, … */
+  /** At index n, when n + 1 workers were last needed. */
   readonly neededAtMs: readonly number[];
-  /** Of each endpoint, the mean of what ran and waited. */
+  /** The mean load of each endpoint. */
   readonly means: ReadonlyMap<string, number>;
   readonly decidedAtMs: number;
 }
@@ -58,7 +60,7 @@ export interface Decision {
   readonly state: ScalerState;
 }
 
-/** Where it begins: as if the workers that there are had just been needed. */
+/** The initial state: all present workers count as needed now. */
 export function firstState(workers: number, nowMs: number): ScalerState {
   return {
     neededAtMs: Array.from({ length: workers }, () => nowMs),
@@ -67,14 +69,14 @@ export function firstState(workers: number, nowMs: number): ScalerState {
   };
 }
 
-/** Decides how many workers there should be now. */
+/** Decides how many workers there should be. Times are from a monotonic clock. */
 export function decide(
   before: ScalerState,
   endpoints: readonly EndpointLoad[],
   { min, max, nowMs }: Bounds & { readonly nowMs: number },
 ): Decision {
   const passedMs = Math.max(0, nowMs - before.decidedAtMs);
-  const weight = 1 - Math.exp(-passedMs / SMOOTHING_MS);
+  const weight = 1 - Math.exp(-passedMs / LOAD_SMOOTHING_MS);
   const means = new Map<string, number>();
   let needed = 0;
   for (const endpoint of endpoints) {
@@ -102,12 +104,12 @@ export function decide(
   };
 }
 
-function loadOf({ running, waiting, due, meanRunMs = WORTH_A_SLOT_MS }: EndpointLoad): number {
-  return running + waiting + due * Math.min(1, meanRunMs / WORTH_A_SLOT_MS);
+function loadOf({ running, waiting, due, meanRunMs = FULL_SLOT_RUN_MS }: EndpointLoad): number {
+  return running + waiting + due * Math.min(1, meanRunMs / FULL_SLOT_RUN_MS);
 }
 
-/** True when the last of these workers stays. */
+/** True while the last of these workers is kept. */
 function isKept(neededAtMs: readonly number[], nowMs: number): boolean {
-  const keepMs = neededAtMs.length === 1 ? KEEP_LAST_MS : KEEP_MS;
+  const keepMs = neededAtMs.length === 1 ? LAST_WORKER_KEEP_MS : IDLE_WORKER_KEEP_MS;
   return nowMs - (neededAtMs.at(-1) ?? 0) < keepMs;
 }

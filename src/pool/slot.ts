@@ -1,19 +1,28 @@
+/** Slots: the right to run one call of an endpoint in a worker, and how many a worker has. */
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
-import type { WorkerProcess } from "./worker.ts";
 
-/** Where a call ran, for the log. */
+/** The worker and revision that ran a call, for the log. */
 export interface RanIn {
   readonly worker: string;
-  /** Absent where a service has no revisions. */
+  /** Undefined where a service has no revisions. */
   readonly revision?: number;
 }
 
-/** The right to run one call of an endpoint in a worker. */
+/** The worker, as far as its slots need it. */
+export interface SlotOwner {
+  readonly id: string;
+  readonly revision: number | undefined;
+  readonly capacity: Capacity;
+  execute(call: ExecuteOptions, listener: ExecutionListener): Execution;
+  release(endpoint: EndpointManifest): void;
+}
+
+/** A slot taken in a worker until it is released. */
 export class Slot {
   readonly workerId: string;
-  readonly #worker: WorkerProcess;
+  readonly #worker: SlotOwner;
   readonly #endpoint: EndpointManifest;
   #held = true;
 
@@ -26,7 +35,7 @@ export class Slot {
     return { worker: this.workerId, ...(revision !== undefined && { revision }) };
   }
 
-  constructor(worker: WorkerProcess, endpoint: EndpointManifest) {
+  constructor(worker: SlotOwner, endpoint: EndpointManifest) {
     this.workerId = worker.id;
     this.#worker = worker;
     this.#endpoint = endpoint;
@@ -41,11 +50,48 @@ export class Slot {
     return this.#worker.execute({ ...call, endpoint: name, kind, timeoutMs }, listener);
   }
 
-  /** Gives the slot back; again is harmless. */
+  /** Releases the slot; a second call does nothing. */
   release(): void {
     if (this.#held) {
       this.#held = false;
       this.#worker.release(this.#endpoint);
+    }
+  }
+}
+
+/**
+ * The slots of one worker. Each endpoint has its own slots, so that one with a
+ * long queue does not keep the others waiting. When a call has to be killed,
+ * the others in the worker are run again, and it does not count as a failure.
+ */
+export class Capacity {
+  readonly #running = new Map<string, number>();
+
+  /** The number of free slots of the endpoint. */
+  free(endpoint: EndpointManifest): number {
+    return endpoint.concurrency - this.taken(endpoint);
+  }
+
+  /** The number of taken slots of the endpoint. */
+  taken({ name }: EndpointManifest): number {
+    return this.#running.get(name) ?? 0;
+  }
+
+  /** True when no slot is taken. */
+  get idle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  take({ name }: EndpointManifest): void {
+    this.#running.set(name, (this.#running.get(name) ?? 0) + 1);
+  }
+
+  giveBack({ name }: EndpointManifest): void {
+    const left = (this.#running.get(name) ?? 0) - 1;
+    if (left > 0) {
+      this.#running.set(name, left);
+    } else {
+      this.#running.delete(name);
     }
   }
 }

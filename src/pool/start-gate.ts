@@ -1,26 +1,30 @@
 /**
- * How many workers may be starting on a node at a time. Loading a service
- * takes a processor: where all the deployments of a node start at once, none
- * is ready before nearly all are, and some run out of their time. So they
- * start a few at a time, those that callers wait for first.
+ * A semaphore for starting workers: bounds how many start on a node at a time.
+ * Loading a service takes a processor. If all deployments of a node started at
+ * once, none would be ready before nearly all are, and some would time out. So
+ * they start a few at a time, first those that callers wait for.
  *
- * A worker that is long in starting waits for something rather than computes,
- * and does not count any more: one deployment that hangs does not hold up the
+ * A worker that takes longer than 10 s to start waits for something rather than
+ * computes, and gives up its place: one deployment that hangs does not delay the
  * others.
  */
 
-/** Room that was taken; called when the worker is ready, or will never be. */
+/** Gives the place back; call it when the worker is ready or has failed. */
 export type Leave = () => void;
 
-/** Who wants to start a worker as soon as there is room. */
+/** Wants to start a worker as soon as there is room. */
 export interface Starter {
-  /** Somebody waits for that worker. */
+  /** True when a caller waits for the worker. */
   isUrgent(): boolean;
-  /** There is room now, for whoever takes it first. */
+  /** There is room; call `tryEnter` again. */
   again(): void;
 }
 
-const LONG_MS = 10_000;
+/**
+ * How long a starting worker counts for the number of starts at a time: one that takes longer
+ * waits rather than computes.
+ */
+const START_SLOT_MS = 10_000;
 
 export class StartGate {
   readonly #waiting = new Set<Starter>();
@@ -28,12 +32,12 @@ export class StartGate {
   #free: number;
 
   /** `atATime` may be infinite. */
-  constructor(atATime: number, { longMs = LONG_MS }: { readonly longMs?: number } = {}) {
+  constructor(atATime: number, { longMs = START_SLOT_MS }: { readonly longMs?: number } = {}) {
     this.#free = atATime;
     this.#longMs = longMs;
   }
 
-  /** Room for one worker; undefined when there is none, and then `starter` is told when there is. */
+  /** Takes a place for one worker. Without room, returns undefined and calls `starter.again` later. */
   tryEnter(starter: Starter): Leave | undefined {
     if (this.#free < 1) {
       this.#waiting.add(starter);
@@ -53,7 +57,7 @@ export class StartGate {
     return leave;
   }
 
-  /** Resolves when there is room for one worker. Rejects with the signal's reason. */
+  /** Waits for a place for one worker and takes it. Rejects with the signal's reason. */
   async enter(isUrgent: () => boolean, signal?: AbortSignal): Promise<Leave> {
     for (;;) {
       signal?.throwIfAborted();
@@ -71,7 +75,7 @@ export class StartGate {
     }
   }
 
-  /** This one does not want to start anything any more. */
+  /** Removes a starter from the waiting ones. */
   forget(starter: Starter): void {
     this.#waiting.delete(starter);
   }
@@ -82,7 +86,7 @@ export class StartGate {
     if (next) {
       this.#waiting.delete(next);
       next.again();
-      // It may not have wanted it any more.
+      // The starter may not have taken the place; then the next one gets it.
       queueMicrotask(() => this.#free >= 1 && this.#next());
     }
   }

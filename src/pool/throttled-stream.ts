@@ -1,8 +1,9 @@
 import type { Readable } from "node:stream";
 
 /**
- * Reads from a stream no faster than a rate: what was spent beyond it is
- * waited for with the stream paused, so that whoever writes into it waits too.
+ * Back-pressure on a stream by a token bucket: when more was spent than the rate
+ * allows, the stream is paused until the bucket has filled, so that its writer
+ * waits too.
  */
 export class ThrottledStream implements Disposable {
   readonly #stream: Readable;
@@ -11,7 +12,7 @@ export class ThrottledStream implements Disposable {
   #filledMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
 
-  /** So much a second; what is not spent is kept for a second. */
+  /** `perSecond` is the rate and the size of the bucket, in the unit of `spend`. */
   constructor(stream: Readable, perSecond: number) {
     this.#stream = stream;
     this.#perSecond = perSecond;
@@ -35,7 +36,7 @@ export class ThrottledStream implements Disposable {
     }
   }
 
-  /** Waits for nothing any more. */
+  /** Ends the throttling and resumes the stream. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

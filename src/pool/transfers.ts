@@ -1,8 +1,8 @@
 /**
- * The large files of a worker's calls: which are on their way, and what
- * becomes of a call whose files cannot come. A call whose arguments are being
- * brought has not begun; one whose result is being taken has ended: neither
- * can be aborted in the worker, nor runs out of time.
+ * The file transfers of a worker's calls, and what happens to a call whose files
+ * cannot be moved. While its arguments are written, a call has not begun; while
+ * its result is read, it has ended. In both states it cannot be aborted in the
+ * worker and does not time out.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
@@ -14,18 +14,22 @@ import { BlobMissing } from "../storage/blobs.ts";
 import type { Execution } from "./execution.ts";
 import { FileExchange, type FileExchangeOptions } from "./file-exchange.ts";
 
-/** How long a task's result waits for a blob store that cannot take it, before the task runs again. */
-const PATIENCE_MS = 120_000;
-const RETRY_MS = 1_000;
+/**
+ * How long a task's result waits for a blob store that cannot take it, before the task runs
+ * again.
+ */
+const RESULT_STORE_TIMEOUT_MS = 120_000;
+/** Pause before a result is offered to the blob store again. */
+const RESULT_STORE_RETRY_PAUSE_MS = 1_000;
 
 export interface FileTransferOptions extends FileExchangeOptions {
-  /** Where the files of each kind of endpoint are kept. */
+  /** The file store for each kind of endpoint. */
   readonly keepers: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
 }
 
 /** The calls of the worker. */
 export interface TransferHost {
-  /** Takes an execution out of those under way; undefined when it has ended by itself. */
+  /** Removes an execution from those under way; undefined when it has already ended. */
   settle(callId: number): Execution | undefined;
   isUnderWay(callId: number): boolean;
 }
@@ -45,13 +49,13 @@ export class FileTransfers {
     this.#keepers = options.keepers;
   }
 
-  /** True while the worker knows nothing of the call, or nothing any more. */
+  /** True while the call runs on the node's side only, not in the worker. */
   holds(callId: number, reason: AbortReason): boolean {
-    // A result that is there already is not thrown away by a shutdown.
+    // A shutdown does not discard a finished result.
     return this.#staging.has(callId) || (this.#collecting.has(callId) && reason !== "shutdown");
   }
 
-  /** Brings arguments to the worker, then has the call begin. */
+  /** Writes the arguments for the worker, then begins the call. */
   async stage(
     execution: Execution,
     payload: Payload,
@@ -73,7 +77,7 @@ export class FileTransfers {
     }
   }
 
-  /** Takes a result from the worker, which ends the call; `execution` is undefined for one that has ended. */
+  /** Reads a result, which ends the call. `execution` is undefined for a call that has ended. */
   async collect(execution: Execution | undefined, sent: SentPayload): Promise<void> {
     if (execution === undefined || this.#collecting.has(execution.call.id)) {
       return;
@@ -88,7 +92,7 @@ export class FileTransfers {
     execution.pause();
     const keeper = this.#keepers[kind];
     try {
-      const patienceMs = kind === "task" ? PATIENCE_MS : 0;
+      const patienceMs = kind === "task" ? RESULT_STORE_TIMEOUT_MS : 0;
       const payload = await this.#collectPatiently(execution, sent, patienceMs);
       const settled = this.#host.settle(id);
       if (settled) {
@@ -103,7 +107,7 @@ export class FileTransfers {
     }
   }
 
-  /** The call has ended: what it had on disk goes. */
+  /** The call has ended: removes its folder. */
   ended(callId: number): void {
     if (this.#folders.delete(callId)) {
       this.#exchange.clear(callId);
@@ -124,7 +128,7 @@ export class FileTransfers {
         if (!again) {
           throw err;
         }
-        await sleep(RETRY_MS);
+        await sleep(RESULT_STORE_RETRY_PAUSE_MS);
       }
     }
   }
@@ -155,14 +159,4 @@ function failureOf(err: unknown): CallFailure {
     message: rawMessage,
     stack,
   };
-}
-
-/** True when the whole payload is in memory; nearly all are, and that is all it costs them. */
-export function isAtHand<P extends Payload | SentPayload>(
-  payload: P,
-): payload is P & Payload & SentPayload {
-  return (
-    payload.text === undefined &&
-    (payload.files.length === 0 || payload.files.every((file) => "data" in file))
-  );
 }

@@ -1,10 +1,9 @@
 /**
- * Values that may be forged, as they come out of a structured clone or of
- * JSON: lists may have holes, which `every`, `map` and `find` do not see, and a
- * length of four thousand million that cost a few bytes to send; one object may
- * stand in a thousand places. So a list is measured before it is walked, is
- * walked by its iterator, which gives `undefined` for a hole, and what is read
- * is a copy that holds nothing else of what was sent.
+ * Copies values that may be forged, from a structured clone or from JSON. A list
+ * may have holes, which `every`, `map` and `find` skip, and a length of four
+ * thousand million that cost a few bytes to send; one object may appear in a
+ * thousand places. So a list's length is checked first, its iterator gives
+ * `undefined` for a hole, and the copy shares nothing with what was sent.
  */
 
 export interface Fields {
@@ -15,7 +14,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A copy of the list; undefined when it is none, is longer, or `read` finds one of it wrong. */
+/** A copy of the list; undefined for a non-list, a longer list, or one with an invalid item. */
 export function listOf<One>(
   value: unknown,
   max: number,
@@ -39,19 +38,20 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** What may be left of a copy; counted down, also for what stands in several places. */
+/** The remaining size of a copy. It is counted down, each time for a shared object. */
 export interface JsonRoom {
   values: number;
-  /** UTF-16 units of texts and names. */
+  /** UTF-16 code units of strings and names. */
   characters: number;
 }
 
-const MAX_DEPTH = 200;
+/** Nesting of a value that a worker sends. */
+const MAX_MESSAGE_DEPTH = 200;
 
-/** A copy of what JSON can carry; undefined for anything else, and without room for it. */
+/** A copy of a JSON value; undefined for anything else, and when it exceeds `room`. */
 export function jsonOf(value: unknown, room: JsonRoom, depth = 0): unknown {
   room.values -= 1;
-  if (room.values < 0 || depth > MAX_DEPTH) {
+  if (room.values < 0 || depth > MAX_MESSAGE_DEPTH) {
     return undefined;
   }
   if (typeof value === "string") {

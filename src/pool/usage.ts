@@ -1,25 +1,29 @@
-/** What a process uses, as Linux tells it (proc(5)); undefined where nothing is told. */
+/** Resource usage of a process from Linux's proc(5). Functions return undefined without it. */
 import { readFileSync } from "node:fs";
 import { lstat, opendir, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Times of processes are told in hundredths of a second, whatever the kernel's own clock is. */
+/** proc(5) gives times in hundredths of a second, whatever the kernel's clock is. */
 const MS_PER_TICK = 10;
 
-/** More entries than this are not looked at; who stores so many has exceeded something. */
-const MAX_FILES = 10_000;
-const MAX_DESCRIPTORS = 1_000;
+/**
+ * Entries of a scratch folder that are measured; a worker that stores more has exceeded its
+ * limit.
+ */
+const MAX_MEASURED_FILES = 10_000;
+/** Open files of a worker that are measured for its use of disk. */
+const MAX_MEASURED_DESCRIPTORS = 1_000;
 const BLOCK_BYTES = 512;
 
-/** Processor time since its start. */
+/** Processor time since the process started. */
 export function cpuTimeMs(pid: number): number | undefined {
   const text = read(`/proc/${pid}/stat`);
-  // Its name stands in parentheses and may hold anything.
+  // The process name is in parentheses and may contain anything.
   const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
   return fields && (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
 }
 
-/** Memory that it has, in RAM and in swap. */
+/** Memory of the process, in RAM and in swap. */
 export function residentBytes(pid: number): number | undefined {
   const text = read(`/proc/${pid}/status`);
   const kilobytes = (name: string): number =>
@@ -27,12 +31,12 @@ export function residentBytes(pid: number): number | undefined {
   return text === undefined ? undefined : (kilobytes("VmRSS") + kilobytes("VmSwap")) * 1024;
 }
 
-/** What its scratch folder holds, with the files that it has open after deleting them. */
+/** The size of its scratch folder, with the files that are open but deleted. */
 export async function storedBytes(
   pid: number,
   folder: string,
 ): Promise<{ bytes: number; files: number; maxFiles: number }> {
-  const sum = { bytes: 0, files: 0, maxFiles: MAX_FILES };
+  const sum = { bytes: 0, files: 0, maxFiles: MAX_MEASURED_FILES };
   await addFolder(folder, sum);
   await addDeleted(pid, sum);
   return sum;
@@ -44,7 +48,7 @@ async function addFolder(folder: string, sum: Sum): Promise<void> {
   try {
     for await (const entry of await opendir(folder)) {
       sum.files += 1;
-      if (sum.files > MAX_FILES) {
+      if (sum.files > MAX_MEASURED_FILES) {
         return;
       }
       const path = join(folder, entry.name);
@@ -54,20 +58,20 @@ async function addFolder(folder: string, sum: Sum): Promise<void> {
       }
     }
   } catch {
-    // It was removed while it was looked at: the next round sees what is left.
+    // It was removed meanwhile: the next check counts what is left.
   }
 }
 
 async function addDeleted(pid: number, sum: Sum): Promise<void> {
   const descriptors = await readdir(`/proc/${pid}/fd`).catch((): string[] => []);
-  for (const descriptor of descriptors.slice(0, MAX_DESCRIPTORS)) {
+  for (const descriptor of descriptors.slice(0, MAX_MEASURED_DESCRIPTORS)) {
     const path = `/proc/${pid}/fd/${descriptor}`;
     try {
       if ((await readlink(path)).endsWith(" (deleted)")) {
         sum.bytes += (await stat(path)).blocks * BLOCK_BYTES;
       }
     } catch {
-      // It was closed.
+      // The file was closed meanwhile.
     }
   }
 }

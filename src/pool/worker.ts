@@ -1,16 +1,16 @@
 /**
- * One worker as the node sees it: loads the service, takes calls, is watched,
- * and killed when it must be. A crash, `process.exit`, out-of-memory or
- * endless loop in user code ends here.
+ * One worker as the node sees it: it loads the service, runs calls, is watched,
+ * and is killed when necessary. A crash, `process.exit`, lack of memory or an
+ * endless loop in user code affects this worker only.
  */
-
 import { SlotMap } from "../collections/slots.ts";
 import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   type AbortReason,
   type CallResult,
-  INLINE_FILE_BYTES,
+  isAtHand,
+  MAX_INLINE_FILE_BYTES,
   MAX_RESULTS_PER_MESSAGE,
   packPayload,
   type SentPayload,
@@ -19,22 +19,24 @@ import {
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import { Deadlines } from "../time/deadlines.ts";
-import { CallOutbox } from "./call-outbox.ts";
-import { Capacity } from "./capacity.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
 import { Liveness } from "./liveness.ts";
 import type { CountsReceiver, ExecuteOptions, WorkerOptions } from "./options.ts";
-import { ServiceProcess } from "./process.ts";
-import { FileTransfers, isAtHand } from "./transfers.ts";
+import { CallOutbox, ServiceProcess } from "./process.ts";
+import { Capacity } from "./slot.ts";
+import { FileTransfers } from "./transfers.ts";
 
-/** Largest message of a worker: as many small results as it sends together, and large ones come on disk. */
-const MAX_MESSAGE_BYTES = MAX_RESULTS_PER_MESSAGE * 2 * INLINE_FILE_BYTES + 1024 * 1024;
+/**
+ * Largest message of a worker: as many small results as it sends together, and large ones come
+ * on disk.
+ */
+const MAX_WORKER_MESSAGE_BYTES = MAX_RESULTS_PER_MESSAGE * 2 * MAX_INLINE_FILE_BYTES + 1024 * 1024;
 
-/** One that has refused its service writes why, and goes. */
-const LEAVE_MS = 1_000;
+/** How long a worker that has refused its service has to write why and exit. */
+const REFUSED_WORKER_EXIT_MS = 1_000;
 
 export class WorkerProcess implements ExecutionHost {
-  /** Identifies the worker; the lease of its attempts has the same id. */
+  /** The id of the worker and of the lease of its attempts. */
   readonly id: string;
   readonly capacity = new Capacity();
   readonly #options: WorkerOptions;
@@ -48,12 +50,12 @@ export class WorkerProcess implements ExecutionHost {
   #counts: CountsReceiver | undefined;
   #nextCallId = 1;
   readonly #outbox = new CallOutbox((calls) => this.#process.send({ type: "calls", calls }));
-  /** The node ends the process for the sake of one execution, or of its own. */
+  /** True when the node kills the process because of one execution or of its own shutdown. */
   #sacrificed = false;
   #stopping = false;
   #leaving: NodeJS.Timeout | undefined;
 
-  /** `onUnblocked` is called when it answers again after its event loop was blocked. */
+  /** `onUnblocked` is called when the worker answers again after its event loop was blocked. */
   constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
@@ -68,7 +70,7 @@ export class WorkerProcess implements ExecutionHost {
     });
     this.#process = new ServiceProcess({
       ...options,
-      maxMessageBytes: MAX_MESSAGE_BYTES,
+      maxMessageBytes: MAX_WORKER_MESSAGE_BYTES,
       onMessage: (message) => this.#receive(message),
     });
     if (this.#process.pid !== undefined) {
@@ -81,7 +83,7 @@ export class WorkerProcess implements ExecutionHost {
     return this.#options.scratchFolder;
   }
 
-  /** Of its service; undefined where that has none. */
+  /** The revision of its service; undefined where services have none. */
   get revision(): number | undefined {
     return this.#options.service.revision?.number;
   }
@@ -94,7 +96,7 @@ export class WorkerProcess implements ExecutionHost {
     return this.#process.lastCpuMs;
   }
 
-  /** It was told to finish. */
+  /** True when it was told to finish. */
   get stopping(): boolean {
     return this.#stopping;
   }
@@ -103,12 +105,12 @@ export class WorkerProcess implements ExecutionHost {
     return this.#process.ended;
   }
 
-  /** Resolves, with the reason, when the process has ended. */
+  /** Resolves with the reason when the process has ended. */
   get exited(): Promise<string> {
     return this.#process.exited;
   }
 
-  /** In a word, why it ended that nobody had told to; `reason` is what `exited` says. */
+  /** The cause of an unexpected end, for metrics; `reason` is the value of `exited`. */
   causeOf(reason: string): WorkerEnd {
     if (reason.startsWith("out of memory")) {
       return "memory";
@@ -119,27 +121,27 @@ export class WorkerProcess implements ExecutionHost {
     return this.#process.killed ? "killed" : "crashed";
   }
 
-  /** Resolves when it has ended and all that it wrote has been told. */
+  /** Resolves when the process has ended and all of its output was read. */
   get outputEnded(): Promise<void> {
     return this.#process.outputEnded;
   }
 
-  /** False while it is loading or stopping, and when it has ended. */
+  /** False while it loads or stops, and after it has ended. */
   get loaded(): boolean {
     return this.#manifest !== undefined && !this.#stopping && !this.ended;
   }
 
-  /** It has been given a call, which says that its service can be loaded and starts. */
+  /** True after its first call, which shows that its service loads and starts. */
   get used(): boolean {
     return this.#nextCallId > 1;
   }
 
-  /** Calls under way: the fewer, the sooner it is at the next one. */
+  /** The number of calls under way. */
   get busyness(): number {
     return this.#executions.size;
   }
 
-  /** Loads the service. Rejects with one message that names the fault. */
+  /** Loads the service. Rejects with one message that says what is wrong. */
   async load(): Promise<ServiceManifest> {
     const { readyTimeoutMs, scratchFolder, maxResultBytes, maxFileBytes } = this.#options;
     const { servicePath, code } = this.#options.service;
@@ -159,18 +161,18 @@ export class WorkerProcess implements ExecutionHost {
     }
   }
 
-  /** How many more calls of the endpoint it can take now. */
+  /** The number of calls of the endpoint that it can take now; 0 while blocked or not loaded. */
   freeSlots(endpoint: EndpointManifest): number {
     return this.loaded && !this.#liveness.blocked ? this.capacity.free(endpoint) : 0;
   }
 
-  /** Gives a slot back that was taken from `capacity`. */
+  /** Releases a slot that was taken from `capacity`. */
   release(endpoint: EndpointManifest): void {
     this.capacity.giveBack(endpoint);
     this.#finishWhenIdle();
   }
 
-  /** Begins a call; its listener hears of its end exactly once. */
+  /** Begins a call; the listener's `onEnd` is called exactly once. */
   execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextCallId++;
     const { endpoint, kind, timeoutMs, arguments: payload } = call;
@@ -203,19 +205,19 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   expect(deadlineMs: number): void {
-    // What begins in a worker that has ended is displaced at once.
+    // A call that begins in a worker that has ended is displaced at once.
     if (!this.ended) {
       this.#deadlines.expect(deadlineMs);
     }
   }
 
-  /** Ends the process for the sake of one execution; what else runs in it is not to blame. */
+  /** Kills the process because of one execution; its other executions end as displaced. */
   sacrifice(message: string): void {
     this.#sacrificed = true;
     this.kill(message);
   }
 
-  /** Ends one that could not be used; where it is about to go by itself, it is let. */
+  /** Kills a worker that cannot be used, unless it is about to exit by itself. */
   discard(message: string): void {
     if (this.#leaving === undefined) {
       this.kill(message);
@@ -227,9 +229,9 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   /**
-   * Takes no more calls, lets those under way finish, and ends the process.
-   * With `withinMs`, calls are aborted in time to end with their grace, and
-   * the process is killed then; without, their own timeouts are the limit.
+   * Takes no more calls, lets the running ones finish, and ends the process.
+   * With `withinMs`, calls are aborted a grace period before that time, and the
+   * process is killed at that time; without, their own timeouts are the limit.
    */
   async stop(withinMs?: number): Promise<void> {
     this.#stopping = true;
@@ -252,7 +254,7 @@ export class WorkerProcess implements ExecutionHost {
     clearTimeout(kill);
   }
 
-  /** Slots that are reserved may still become calls, so the process is not told to go before. */
+  /** Waits for all slots, not only for calls: a reserved slot may still become a call. */
   #finishWhenIdle(): void {
     if (this.#stopping && this.capacity.idle) {
       this.#process.send({ type: "stop" });
@@ -338,10 +340,13 @@ export class WorkerProcess implements ExecutionHost {
     }
   }
 
-  /** It goes by itself, when it has written what it has to say. */
+  /** Gives the worker time to write its reason and exit by itself. */
   #leave(): void {
     if (this.#leaving === undefined) {
-      this.#leaving = setTimeout(() => this.kill("it did not go by itself"), LEAVE_MS);
+      this.#leaving = setTimeout(
+        () => this.kill("it did not go by itself"),
+        REFUSED_WORKER_EXIT_MS,
+      );
       void this.exited.then(() => clearTimeout(this.#leaving));
     }
   }
@@ -351,7 +356,7 @@ export class WorkerProcess implements ExecutionHost {
     this.#deadlines.clear();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {
-      // Nobody may be loading it any more.
+      // Handled here, because `load` may not be waiting any more.
     });
     this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
     for (const id of [...this.#executions.keys()]) {
@@ -364,7 +369,7 @@ export class WorkerProcess implements ExecutionHost {
     }
   }
 
-  /** Takes an execution out of those under way. */
+  /** Removes an execution from those under way, and its files. */
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.take(id);
     this.#transfers.ended(id);

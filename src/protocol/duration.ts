@@ -1,11 +1,13 @@
-/** A length of time: milliseconds, or a number with a unit such as `"30s"`. */
+/** Durations: parses and formats them. */
+
+/** A duration: a number of milliseconds, or a string with a unit such as `"30s"` or `"1.5h"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
 const MILLISECONDS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** Milliseconds of a duration, rounded; undefined when it is not one. */
+/** A duration in milliseconds, rounded; undefined for an invalid or negative one. */
 export function parseDuration(duration: unknown): number | undefined {
   if (typeof duration === "number") {
     return Number.isFinite(duration) && duration >= 0 ? Math.round(duration) : undefined;
@@ -18,7 +20,7 @@ export function parseDuration(duration: unknown): number | undefined {
   return Math.round(Number(amount) * MILLISECONDS[unit as keyof typeof MILLISECONDS]);
 }
 
-/** The shortest spelling of a length of time, for messages: `1h`, `90s`, `20ms`. */
+/** The shortest spelling of a duration, for messages: `1h`, `90s`, `20ms`. */
 export function formatDuration(milliseconds: number): string {
   for (const unit of ["d", "h", "m", "s"] as const) {
     if (milliseconds >= MILLISECONDS[unit] && milliseconds % MILLISECONDS[unit] === 0) {

@@ -1,7 +1,7 @@
 /**
- * Files on disk: which of a function's files lie there, and how a function
- * returns one without holding it in memory. A `File` from here reads its bytes
- * when it is asked for them, as web files do.
+ * Files on disk: records which of a function's files are on disk, and lets a
+ * function return one without holding it in memory. Such a `File` reads its bytes
+ * lazily, as web files do.
  */
 import { randomUUID } from "node:crypto";
 import { createWriteStream, openAsBlob, rmSync } from "node:fs";
@@ -11,33 +11,33 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 
-/** Where the bytes of a file are. */
+/** Where the bytes of a file are on disk. */
 export interface FilePlace {
   readonly path: string;
-  /** Nobody else knows of it: who sends the file may take it away. */
+  /** True when the file belongs to the SDK: sending it may move it. */
   readonly own: boolean;
 }
 
-/** What the bytes do not say of themselves. */
+/** The name and type of a file. */
 export interface FileDescription {
-  /** File name for the caller. Default: that of the path, or none. */
+  /** The file name that the caller sees. Default: the last part of the path, or none. */
   readonly name?: string;
-  /** Default: what the endpoint's `file()` says. */
+  /** The media type. Default: that of the endpoint's `file()`, or `application/octet-stream`. */
   readonly contentType?: string;
 }
 
 const places = new WeakMap<Blob, FilePlace>();
-/** Files that can be written when somebody asks for their path. */
+/** Files that are written to disk when their path is first requested. */
 const writers = new WeakMap<Blob, () => Promise<string>>();
-/** Removes what was written for a file that nobody has any more. */
+/** Removes the copy on disk when its file was garbage-collected. */
 const removal = new FinalizationRegistry<string>((path) => rmSync(path, { force: true }));
 
-/** Where a file lies; undefined when it is only in memory, or nobody has said. */
+/** The place of a file on disk; undefined when it is in memory or unknown. */
 export function placeOf(file: Blob): FilePlace | undefined {
   return places.get(file);
 }
 
-/** For the host: the file lies there, or `write` puts it somewhere when it is asked for. */
+/** For the worker: sets a file's place, or a function that writes it when its path is requested. */
 export function setPlace(file: Blob, place: FilePlace | (() => Promise<string>)): void {
   if (typeof place === "function") {
     writers.set(file, place);
@@ -46,7 +46,7 @@ export function setPlace(file: Blob, place: FilePlace | (() => Promise<string>))
   }
 }
 
-/** `copy` has the same bytes as `file`, under another name or type. */
+/** Gives `copy` the place of `file`, which has the same bytes under another name or type. */
 export function sharePlace(file: Blob, copy: Blob): void {
   const place = places.get(file);
   const write = writers.get(file);
@@ -58,13 +58,13 @@ export function sharePlace(file: Blob, copy: Blob): void {
   }
 }
 
-/** A file must live as long as its copies do, or `removal` takes their bytes away. */
+/** Keeps a file alive as long as its copies, so that `removal` does not delete their bytes. */
 const originals = new WeakMap<Blob, Blob>();
 
 /**
- * The path of a file on disk, for libraries that want one. Large arguments lie
- * there already; others are written first. An argument's path is good until
- * the call has ended, that of any other file as long as the file is in use.
+ * The path of a file on disk, for libraries that need one. Large arguments are on
+ * disk already; other files are written first. The path of an argument is valid
+ * until the call has ended, that of another file while the `File` object is in use.
  */
 export async function filePath(file: File | Blob): Promise<string> {
   const place = places.get(file);
@@ -81,14 +81,17 @@ export async function filePath(file: File | Blob): Promise<string> {
   return path;
 }
 
-/** A file to return that lies on disk; it is read when the function has returned. */
+/**
+ * A file on disk to return from an endpoint. It is read after the function has
+ * returned, so it must still exist then. Rejects when the file cannot be opened.
+ */
 export async function fileFromPath(path: string, about: FileDescription = {}): Promise<File> {
   const file = await open(path, { name: basename(path), ...about });
   places.set(file, { path, own: false });
   return file;
 }
 
-/** A file to return from bytes as they come; they are written to the scratch folder. */
+/** A file to return from an endpoint, from a stream. The bytes are written to the scratch folder. */
 export async function fileFromStream(
   stream: AsyncIterable<Uint8Array>,
   about: FileDescription = {},

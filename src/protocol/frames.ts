@@ -1,14 +1,14 @@
 /**
- * Messages on a byte stream between a node and a worker: four bytes of length
- * (unsigned, little-endian), then the message, as JSON text or as V8 serialises
- * it (structured clone, so that bytes stay bytes). Which of them it is, its
- * first byte tells: V8's begins with 0xFF, which no text has. JSON of short
- * texts is written and read in a fourth of the time.
+ * Length-prefixed frames on the byte stream between a node and a worker: four
+ * bytes of length (unsigned, little-endian), then the message as JSON text or in
+ * V8's serialization (structured clone, so that bytes stay bytes). The first byte
+ * tells them apart: V8's is 0xFF, which no UTF-8 text contains. Short texts take a
+ * fourth of the time as JSON.
  *
- * Node's own IPC channel would do the same, but a frame that it cannot read
- * throws where nobody can catch it: user code that wrote a few bytes to the
- * descriptor could end the node. Here such a frame is reported, and its size
- * is known before any of it is kept.
+ * Node's own IPC channel would do the same, but a frame that it cannot read throws
+ * where nobody can catch it, so user code could end the node by writing a few
+ * bytes to the descriptor. Here a bad frame is reported, and the size is checked
+ * before the frame is buffered.
  */
 import { deserialize, serialize } from "node:v8";
 import { goesAsJson, type NodeMessage, type WorkerMessage } from "./messages.ts";
@@ -16,13 +16,13 @@ import { goesAsJson, type NodeMessage, type WorkerMessage } from "./messages.ts"
 const HEADER_BYTES = 4;
 const HEADER_SPACE = "\0".repeat(HEADER_BYTES);
 
-/** The first byte of what V8 serialises: its tag for the version of the format. */
+/** The first byte of V8's serialization: its version tag. */
 const V8_TAG = 0xff;
 
-// Taken while no user code has run: what that puts in their place is not for frames.
+// Captured before any user code runs: its replacements of these functions must not affect frames.
 const { parse, stringify } = JSON;
 
-/** @param asJson where JSON can say the same. */
+/** Encodes a message as one frame. `asJson` only for messages that survive JSON unchanged. */
 export function encodeFrame(message: unknown, asJson: boolean): Buffer {
   if (asJson) {
     const frame = Buffer.from(HEADER_SPACE + stringify(message));
@@ -41,10 +41,10 @@ export function encodeMessage(message: NodeMessage | WorkerMessage): Buffer {
 }
 
 export interface FrameReaderOptions {
-  /** A larger frame breaks the stream. */
+  /** Limit of a frame; a larger one breaks the stream. */
   readonly maxBytes: number;
   onMessage(message: unknown): void;
-  /** The stream cannot be read any further; called once. */
+  /** The stream cannot be read any further. Called once. */
   onBroken(reason: string): void;
 }
 
@@ -77,7 +77,7 @@ export class FrameReader {
     }
   }
 
-  /** Reads nothing more, also of what has come already. */
+  /** Stops reading, and discards what has come already. */
   end(): void {
     this.#broken = true;
     this.#chunks = [];

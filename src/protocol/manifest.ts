@@ -1,24 +1,24 @@
 /**
- * What a service says of itself: computed in the worker that loaded it, sent
- * to the node, and all that the node ever knows of user code.
+ * The manifest of a service: its endpoints, schemas and metrics. The worker that
+ * loaded the service computes it; the node knows nothing else of user code.
  */
 
-/** A JSON Schema (2020-12), as data. */
+/** A JSON Schema (2020-12) as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** How a task that threw is tried again. */
+/** The retries of a failed task. */
 export interface RetryPolicy {
-  /** Attempts after the first; 0 is none. */
+  /** The number of attempts after the first; 0 for no retries. */
   readonly max: number;
-  /** Wait before the first retry, doubled for each further one. */
+  /** The pause before the first retry; it doubles for each further one. */
   readonly backoffMs: number;
 }
 
 /** An argument or result that is a file. */
 export interface FileSpec {
-  /** Media type or range accepted, such as `image/png` or `image/*`; absent: any. */
+  /** The accepted media type or range, such as `image/png` or `image/*`. Default: any. */
   readonly contentType?: string;
-  /** Size limit of one file in bytes; absent: the limit of the body. */
+  /** Size limit of one file in bytes. Default: the limit of the body. */
   readonly maxBytes?: number;
 }
 
@@ -36,41 +36,40 @@ export interface EndpointManifest {
   readonly kind: "api" | "task";
   readonly description?: string;
   /**
-   * JSON Schema of the arguments, always of `type: "object"` with
-   * `properties`. File arguments stand in it as
-   * `{type: "string", format: "binary", contentMediaType?}`, or arrays of
-   * such; `files` says which they are.
+   * JSON Schema of the arguments, always of `type: "object"` with `properties`. A
+   * file argument is `{type: "string", format: "binary", contentMediaType?}`, or an
+   * array of such; `files` lists them.
    */
   readonly input: JsonSchema;
   /** The arguments that are files, by name. */
   readonly files: { readonly [argument: string]: FileArgument };
-  /** JSON Schema of the result; `{}` when the service declares none. */
+  /** JSON Schema of the result; `{}` when the endpoint declares none. */
   readonly output: JsonSchema;
   /** Present when the result is a file. */
   readonly outputFile?: FileSpec;
-  /** How long one execution may take before it is aborted. */
+  /** The time after which an execution is aborted. */
   readonly timeoutMs: number;
-  /** How many calls of this endpoint one worker executes at a time. */
+  /** The number of calls of this endpoint that one worker runs at a time. */
   readonly concurrency: number;
-  /** How long a task is kept after it has ended (tasks only). */
+  /** The time a task is kept after it has ended (tasks only). */
   readonly retentionMs: number;
   readonly retries: RetryPolicy;
-  /** How many tasks of this endpoint may wait before submits are refused. */
+  /** The number of waiting tasks of this endpoint beyond which submits are refused. */
   readonly queueLimit: number;
   /** Higher runs first. */
   readonly priority: number;
 }
 
-/** A metric that the service counts itself. */
+/** A custom metric of the service. */
 export interface MetricManifest {
   readonly name: string;
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** Names, in the order in which the values come. */
+  /** Names, in the order of the values in a `MetricChange`. */
   readonly labels: readonly string[];
-  /** Of a histogram: upper bounds, rising; +Inf comes by itself. */
+  /** Of a histogram: the upper bounds in rising order, without +Inf. */
   readonly buckets?: readonly number[];
-  /** Of a gauge: how the values of several workers become one. */
+  /** Of a gauge: how the values of several workers are combined into one. */
   readonly aggregator?: "sum" | "min" | "max" | "average";
 }
 
@@ -78,6 +77,6 @@ export interface ServiceManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly EndpointManifest[];
-  /** Absent: none. */
+  /** Undefined when there are none. */
   readonly metrics?: readonly MetricManifest[];
 }

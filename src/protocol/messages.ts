@@ -1,18 +1,17 @@
 /**
- * The messages between a node and its worker processes, as frames
- * (`frames.ts`) over a socket that a worker is started with.
+ * The messages between a node and its worker processes. They are sent as frames
+ * (`frames.ts`) over a socket that the worker inherits.
  *
- * Calls and results travel in lists: whatever piles up within one turn of the
- * event loop goes out as one message, because a message costs far more than
- * what is in it. The node treats everything that comes from a worker as
- * untrusted input.
+ * Calls and results are batched: those of one turn of the event loop are sent as
+ * one message, because a message costs far more than its content. The node treats
+ * every message of a worker as untrusted input.
  */
 import type { ServiceManifest } from "./manifest.ts";
 
-/** Under which descriptor a worker finds the channel to its node. */
+/** The file descriptor of a worker's channel to its node. */
 export const CHANNEL_DESCRIPTOR = 3;
 
-/** What is told of a file besides its bytes. */
+/** The name and type of a file. */
 export interface FileFacts {
   readonly contentType: string;
   readonly filename?: string;
@@ -32,7 +31,7 @@ export interface BlobReference {
   readonly sha256: string;
 }
 
-/** A file that is too large to be held in memory. */
+/** A file that is too large for memory. */
 export interface StoredFile extends FileFacts {
   readonly blob: BlobReference;
 }
@@ -52,14 +51,17 @@ export interface Payload {
   readonly text?: StoredFile;
 }
 
-/** A file larger than this crosses the process boundary on disk, and is kept as a blob. */
-export const INLINE_FILE_BYTES = 256 * 1024;
+/**
+ * File that crosses the process boundary in a message; a larger one crosses on disk, and is
+ * kept as a blob.
+ */
+export const MAX_INLINE_FILE_BYTES = 256 * 1024;
 
-/** A worker sends no more results together: bounds what the node has to take at once. */
+/** Results that a worker sends together: bounds what the node has to take at once. */
 export const MAX_RESULTS_PER_MESSAGE = 64;
 
-/** A failure says of no more arguments what is wrong with them. */
-export const MAX_VIOLATIONS = 50;
+/** Arguments that a failure describes as wrong. */
+export const MAX_FAILURE_VIOLATIONS = 50;
 
 /**
  * A file in the folder of its call, `callFolder`: an argument under the name
@@ -89,7 +91,7 @@ export function unpackPayload(packed: PackedPayload): SentPayload {
   return typeof packed === "string" ? { json: packed, files: [] } : packed;
 }
 
-/** The folder of a call, in its worker's scratch folder; made when something has to be put there. */
+/** The name of a call's folder in its worker's scratch folder. The folder is made when needed. */
 export function callFolder(callId: number): string {
   return `call-${callId}`;
 }
@@ -102,7 +104,7 @@ export const RESULT_NAME = "result";
 
 /** One execution of an endpoint. */
 export interface Call {
-  /** Chosen by the node, unique for the life of the worker. */
+  /** Chosen by the node; unique within a worker. */
   readonly id: number;
   readonly endpoint: string;
   readonly arguments: PackedPayload;
@@ -110,9 +112,9 @@ export interface Call {
   readonly taskId: string;
   /** From 1. */
   readonly attempt: number;
-  /** When the call is aborted, in milliseconds since 1970. */
+  /** When the call times out, in milliseconds since 1970. */
   readonly deadlineMs: number;
-  /** The trace that it belongs to: `traceparent`, and after a space `tracestate` where there is one. */
+  /** The trace context: `traceparent`, then a space and `tracestate` if there is one. */
   readonly trace?: string;
 }
 
@@ -122,7 +124,7 @@ export type AbortReason = "timeout" | "cancelled" | "shutdown" | "caller_gone";
 export interface CallFailure {
   /** A Connect code in its wire spelling, such as `internal` or `invalid_argument`. */
   readonly code: string;
-  /** One of the catalogue of reasons: what the host could tell. */
+  /** The reasons of the error catalogue that a worker can give. */
   readonly reason:
     | "ARGUMENTS_INVALID"
     | "CALL_FAILED"
@@ -130,7 +132,7 @@ export interface CallFailure {
     | "RESULT_TOO_LARGE"
     | "ENDPOINT_NOT_FOUND";
   readonly message: string;
-  /** What is wrong with which argument (`path` in dots, empty for the whole). */
+  /** The invalid arguments; `path` is dotted, and empty for the whole. */
   readonly violations?: readonly { readonly path: string; readonly message: string }[];
   /** For the log of the node, never for a caller. */
   readonly stack?: string;
@@ -142,35 +144,38 @@ export type CallResult =
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** A worker sends no more changes of series together. */
-export const MAX_CHANGES_PER_MESSAGE = 500;
+/** Changes of series that a worker sends together. */
+export const MAX_SERIES_CHANGES_PER_MESSAGE = 500;
 
-/** Sets of labels that a metric of a service may have in a worker. */
-export const MAX_SERIES_PER_METRIC = 2_000;
+/** Limit of the series of one metric in one worker. */
+export const MAX_WORKER_SERIES_PER_METRIC = 2_000;
 
-/** What has become of one series of a metric that the service declares, since it was sent last. */
+/** The change of one series of a custom metric since it was last sent. */
 export interface MetricChange {
   readonly metric: string;
-  /** Whose call counted it; absent for gauges, and for what was counted outside of calls. */
+  /** The endpoint whose call recorded it; undefined for gauges, and outside of calls. */
   readonly endpoint?: string;
-  /** Values, in the order of the declaration. */
+  /** Label values, in the order of the declaration. */
   readonly labels: readonly string[];
-  /** What a counter went up by, what a gauge is now, or the sum of what a histogram saw. */
+  /** The increment of a counter, the value of a gauge, or the sum of a histogram's new values. */
   readonly value: number;
-  /** Of a histogram: how many of the values it saw are in each bucket alone, +Inf last. */
+  /** Of a histogram: the number of new values in each bucket (not cumulative), +Inf last. */
   readonly counts?: readonly number[];
 }
 
-/** Events of a metric that were not counted, because it has too many series. */
+/** The events of a metric that were dropped because it has too many series. */
 export interface DroppedEvents {
   readonly metric: string;
   readonly events: number;
 }
 
-/** Of longer texts JSON costs more than it saves: it looks at each character for what has to be escaped. */
-const MAX_JSON_TEXT = 256;
+/**
+ * Text that crosses to a worker as JSON: for longer ones JSON costs more than it saves,
+ * because it looks at each character for what has to be escaped.
+ */
+const MAX_JSON_TEXT_CHARACTERS = 256;
 
-/** Whether JSON carries a message as well, and at less cost: it is of those that come in numbers, and all of it is short text. */
+/** True for the frequent messages (calls and results) whose payloads are all short text: JSON is cheaper. */
 export function goesAsJson(message: NodeMessage | WorkerMessage): boolean {
   switch (message.type) {
     case "calls":
@@ -183,26 +188,27 @@ export function goesAsJson(message: NodeMessage | WorkerMessage): boolean {
 }
 
 function isShortText(packed: PackedPayload): boolean {
-  return typeof packed === "string" && packed.length <= MAX_JSON_TEXT;
+  return typeof packed === "string" && packed.length <= MAX_JSON_TEXT_CHARACTERS;
 }
 
 /** From the node to a worker. */
 export type NodeMessage =
   | {
       readonly type: "load";
-      /** Path of the service's source file; `import.meta.url` in it is this file. */
+      /** The path of the service's source file, which is its `import.meta.url`. */
       readonly servicePath: string;
       /** Its code, bundled to one ES module with an inline source map. */
       readonly code: string;
-      /** A larger result is refused before it leaves the worker: one that is a file, and any other. */
+      /** Limit of a result that is a file; the worker refuses a larger one. */
       readonly maxFileBytes: number;
+      /** Limit of any other result; the worker refuses a larger one. */
       readonly maxResultBytes: number;
-      /** The worker's own folder, where the folders of its calls are. */
+      /** The worker's own folder, which contains the folders of its calls. */
       readonly scratchFolder: string;
-      /** The service is hosted for others, and gets nothing that reaches beyond its process. */
+      /** True for a service of a deployment, which gets no access beyond its process. */
       readonly isolated?: boolean;
     }
-  /** Endpoints whose result, where it is a string, is sent to callers as text rather than as JSON. */
+  /** The endpoints whose string results are sent to callers as text instead of JSON. */
   | { readonly type: "text_results"; readonly endpoints: readonly string[] }
   | { readonly type: "calls"; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
@@ -228,7 +234,7 @@ export type WorkerMessage =
       readonly id: number;
       readonly level: LogLevel;
       readonly message: string;
-      /** JSON text of an object; absent when nothing was logged beside the message. */
+      /** JSON text of an object; undefined for a line without fields. */
       readonly fieldsJson?: string;
     }
   | {
@@ -237,3 +243,13 @@ export type WorkerMessage =
       readonly dropped: readonly DroppedEvents[];
     }
   | { readonly type: "pong"; readonly sequence: number };
+
+/** True when the whole payload is in memory, as nearly all are. */
+export function isAtHand<P extends Payload | SentPayload>(
+  payload: P,
+): payload is P & Payload & SentPayload {
+  return (
+    payload.text === undefined &&
+    (payload.files.length === 0 || payload.files.every((file) => "data" in file))
+  );
+}

@@ -1,20 +1,20 @@
 /**
- * Tells who waits that its caller has gone. A signal stands for a connection
- * and so for one call after the other (`server/http/disconnect.ts`), and to come and
- * go as a listener of it costs more than all else that a wait does: each
- * signal gets one listener, which tells those that are there.
+ * A fan-out of abort signals: one listener per signal tells every wait that its
+ * caller has gone. A signal belongs to a connection and outlives many calls
+ * (`server/http/disconnect.ts`). Adding and removing a listener on it for each
+ * call would cost more than the rest of a wait.
  */
 
 import { SmallSet } from "../collections/small-set.ts";
 
-/** Is told when the signal aborts. */
+/** Gets a call when the signal aborts. */
 export interface AbortListener {
   onGone(): void;
 }
 
 const bySignal = new WeakMap<AbortSignal, SmallSet<AbortListener>>();
 
-/** Those who are told when the signal aborts, to join and to leave. It must not have aborted yet. */
+/** The signal's listeners, to add oneself to and delete oneself from. It must not have aborted yet. */
 export function abortListenersOf(signal: AbortSignal): SmallSet<AbortListener> {
   const known = bySignal.get(signal);
   if (known) {

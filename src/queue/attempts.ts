@@ -1,6 +1,7 @@
 /**
- * The attempts that run on this node: each begins with a claimed task and a
- * slot, and ends with what the storage records of it.
+ * The running attempts of one deployment on this node. Each begins with a
+ * claimed task and a slot, and ends when the storage has recorded its outcome
+ * (`completer.ts`).
  */
 
 import { SlotMap } from "../collections/slots.ts";
@@ -32,16 +33,16 @@ export class Attempts {
   readonly runTimes = new RunTimes();
   readonly #options: AttemptsOptions;
   readonly #running = new SlotMap<string, RunningAttempt>();
-  readonly #ends: Completer;
+  readonly #completer: Completer;
   readonly #listener: AttemptListener = {
     ended: (running, end) => this.#ended(running, end),
     logged: (running, line) => this.#logged(running, line),
-    told: ({ begun }, body) => this.#event(attemptOf(begun), body),
+    reported: ({ begun }, body) => this.#event(attemptOf(begun), body),
   };
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
-    this.#ends = new Completer(options);
+    this.#completer = new Completer(options);
   }
 
   /** A task that runs here, as it was claimed. */
@@ -51,10 +52,12 @@ export class Attempts {
 
   /** True while an attempt runs here, and until its end is recorded. */
   knows(attempt: Attempt): boolean {
-    return this.get(attempt.taskId)?.attempt === attempt.attempt || this.#ends.isUnderWay(attempt);
+    return (
+      this.get(attempt.taskId)?.attempt === attempt.attempt || this.#completer.isUnderWay(attempt)
+    );
   }
 
-  /** Runs a claimed task in a slot, and gives the slot back at its end. */
+  /** Runs a claimed task in a slot, and releases the slot when the attempt ends. */
   start(claimed: ClaimedTask, endpoint: EndpointManifest, slot: Slot): void {
     const { task, leaseId } = claimed;
     const { tracing } = this.#options;
@@ -79,13 +82,13 @@ export class Attempts {
 
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    this.#ends.record(attempt, { status: "queued", failed: false });
+    this.#completer.record(attempt, { status: "queued", failed: false });
   }
 
   /** Fails a claimed task without having run it. */
   refuse(claimed: ClaimedTask, failure: TaskFailure): void {
     this.#options.log.info(logged(claimed.task), `a task cannot run: ${failure.message}`);
-    this.#ends.record(attemptOf(claimed), { status: "failure", failure });
+    this.#completer.record(attemptOf(claimed), { status: "failure", failure });
   }
 
   /** The leases under which attempts run here. */
@@ -100,14 +103,14 @@ export class Attempts {
     return running !== undefined;
   }
 
-  /** See `Ends`. */
+  /** See `Completer`. */
   settled(withinMs: number): Promise<void> {
-    return this.#ends.settled(withinMs);
+    return this.#completer.settled(withinMs);
   }
 
-  /** See `Ends`. */
+  /** See `Completer`. */
   recorded(): Promise<void> {
-    return this.#ends.recorded();
+    return this.#completer.recorded();
   }
 
   #ended({ begun, startedMs }: RunningAttempt, end: ExecutionEnd): void {
@@ -126,7 +129,7 @@ export class Attempts {
     }
     const outcome = this.#outcome(end, task, endpoint);
     span?.end(attemptEnd(end, outcome));
-    this.#ends.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
+    this.#completer.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
   }
 
   #logged({ begun }: RunningAttempt, line: ServiceLine): void {
@@ -167,7 +170,7 @@ export function attemptOf({ task, leaseId }: Pick<ClaimedTask, "task" | "leaseId
   return { deploymentId, taskId, leaseId, attempt };
 }
 
-/** What lines in the log say of a task that runs. */
+/** The log fields of a running task. */
 function logged({ endpoint, taskId, attempt, trace }: Task): object {
   return { endpoint, taskId, attempt, ...loggedTrace(trace) };
 }

@@ -1,7 +1,7 @@
 /**
- * Calls of api endpoints: executed in a worker and answered in the call. When
- * every slot is busy a call waits for one, no longer than the endpoint's
- * timeout, in a line of bounded length.
+ * Synchronous calls of api endpoints: a worker executes the call and the caller
+ * waits for the answer. While every slot is busy, calls wait in a bounded FIFO
+ * queue, each no longer than the endpoint's timeout.
  */
 
 import { Code } from "@connectrpc/connect";
@@ -16,25 +16,25 @@ import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { callEnd } from "./traced.ts";
 
-/** Calls that may wait for a slot, over all endpoints. */
-const MAX_WAITING = 1_000;
+/** Calls that may wait for a slot, over all endpoints of a deployment. */
+const MAX_WAITING_CALLS = 1_000;
 
 export interface CallsOptions {
   readonly pool: Pool;
   readonly log: Log;
   readonly newId: () => string;
   /**
-   * How long a call waits while there is no worker at all, which may first
-   * have to be started. Default: the endpoint's timeout, as for a slot.
+   * How long a call waits while no worker is ready, because one may have to be
+   * started first. Default: the endpoint's timeout, as for a slot.
    */
   readonly firstWorkerMs?: number;
   /** Default: nothing is traced. */
   readonly tracing?: DeploymentTracing | undefined;
-  /** A call waits for a slot. */
+  /** A call has begun to wait for a slot. */
   onWaiting?(): void;
 }
 
-/** A call that has its worker. */
+/** A call that has a slot. */
 interface BegunCall {
   readonly endpoint: EndpointManifest;
   readonly payload: Payload;
@@ -60,9 +60,11 @@ export class Calls {
   }
 
   /**
-   * Calls an api endpoint and resolves with what it returned; rejects with
-   * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, ARGUMENTS_INVALID, OUTPUT_INVALID
-   * or QUEUE_FULL. `signal` aborts the call when its caller has gone.
+   * Calls an api endpoint and resolves with its result. Rejects with
+   * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, NO_WORKER, ARGUMENTS_INVALID,
+   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, STORAGE_UNAVAILABLE or, while
+   * the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
+   * gone.
    */
   async call(
     endpoint: EndpointManifest,
@@ -83,7 +85,7 @@ export class Calls {
     return this.#answer(end, call);
   }
 
-  /** A slot became free, or a worker ready: serves those who wait, in order. */
+  /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
   slotFree(): void {
     for (const waiting of this.#waiting) {
       const slot = this.#options.pool.reserve(waiting.endpoint);
@@ -94,7 +96,7 @@ export class Calls {
     }
   }
 
-  /** Calls of an endpoint that wait for a slot. */
+  /** The number of calls of an endpoint that wait for a slot. */
   waiting({ name }: EndpointManifest): number {
     let count = 0;
     for (const { endpoint } of this.#waiting) {
@@ -107,14 +109,14 @@ export class Calls {
     return this.#waiting.size > 0;
   }
 
-  /** Refuses the calls that wait: no worker can be started, for this reason. */
+  /** Refuses the waiting calls with NO_WORKER: no worker can be started, for this reason. */
   refuseWaiting(reason: string): void {
     for (const waiting of [...this.#waiting]) {
       waiting.refuse(noWorkerStarts(reason));
     }
   }
 
-  /** Refuses the calls that wait, and those that come: no slot will become free. */
+  /** Refuses the waiting calls and all later ones: no slot will become free. */
   close(): void {
     this.#closed = true;
     for (const waiting of this.#waiting) {
@@ -132,8 +134,8 @@ export class Calls {
       throw noWorkerStarts(pool.crashLoop);
     }
     const waitMs = toStart ? firstWorkerMs : endpoint.timeoutMs;
-    if (this.#waiting.size >= MAX_WAITING) {
-      const message = `every worker is busy and ${MAX_WAITING} calls are waiting, which is the limit: try again`;
+    if (this.#waiting.size >= MAX_WAITING_CALLS) {
+      const message = `every worker is busy and ${MAX_WAITING_CALLS} calls are waiting, which is the limit: try again`;
       throw problem("QUEUE_FULL", message, { retryAfterMs: 1_000 });
     }
     return new Promise((resolve, reject) => {
@@ -238,7 +240,7 @@ function tracedFacts({ endpoint, taskId, origin }: BegunCall) {
   return { endpoint: endpoint.name, kind: "api" as const, taskId, attempt: 1, parent };
 }
 
-/** What lines in the log say of a call. */
+/** The log fields of a call. */
 function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
   const reqId = origin && { reqId: origin.requestId };
   return {
@@ -255,7 +257,7 @@ function noWorkerStarts(reason: string): Error {
   return problem("NO_WORKER", message, { retryAfterMs: 5_000 });
 }
 
-/** Nobody reads it; it ends the call. */
+/** Ends the call. Nobody reads it, because the caller has gone. */
 function callerGone(): Error {
   return problem("CALLER_GONE", "the caller has gone");
 }

@@ -1,4 +1,7 @@
-/** How a task is cancelled: at once while it is queued, by an abort on whichever node it runs. */
+/**
+ * Cancellation of a task. A queued task is cancelled at once in the storage; a
+ * running one is aborted on the node that runs it.
+ */
 import { problem } from "../errors.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -8,7 +11,10 @@ import type { Changes } from "./changes.ts";
 import type { Peers } from "./peers.ts";
 import { finished, notFound } from "./refusals.ts";
 
-/** After this long an abort has killed what did not listen, and is recorded. */
+/**
+ * How long a cancel waits beyond the grace of an abort: by then the abort has killed what did
+ * not listen, and is recorded.
+ */
 const ABORT_MARGIN_MS = 5_000;
 
 export interface CancelTaskOptions {
@@ -20,7 +26,7 @@ export interface CancelTaskOptions {
   readonly graceMs: number;
   readonly now: () => number;
   readonly metricsOf?: DeploymentMetricsOf | undefined;
-  /** Resolves with the task when it does not run any more, or when the time is over. */
+  /** Resolves with the task when it no longer runs, or when the time is over. */
   readonly untilEnded: (waitMs: number) => Promise<Task>;
 }
 
@@ -33,7 +39,7 @@ export async function cancelTask(
   const { deploymentId, storage, changes, metricsOf, now } = options;
   const key = { deploymentId, taskId };
   const outcome = await storage.cancelTask({ ...key, nowMs: now() }).catch((err: unknown) => {
-    // It may have been cancelled all the same: those who wait look for themselves.
+    // The cancellation may have been stored all the same, so waiting callers read the task again.
     changes.publish(taskId);
     throw err;
   });

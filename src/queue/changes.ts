@@ -1,3 +1,7 @@
+/**
+ * An in-process publish/subscribe of task changes. Waiting callers and watchers
+ * subscribe to one task. The number of subscribers is bounded.
+ */
 import { SlotMap } from "../collections/slots.ts";
 import { SmallSet } from "../collections/small-set.ts";
 import { problem } from "../errors.ts";
@@ -5,20 +9,19 @@ import type { Task } from "../tasks/task.ts";
 import { Deadlines } from "../time/deadlines.ts";
 
 export interface ChangeListener {
-  /** The task changed; it is given when it was at hand. */
+  /** The task changed. `task` is undefined when the publisher did not have it at hand. */
   onChange(task: Task | undefined): void;
-  /** The node is shutting down: no change will be told any more. */
+  /** The node is shutting down: no more changes will come. */
   onClose(): void;
-  /** Until when it listens, by `performance.now()`. Default: until it stops. */
+  /** When `onDeadline` is due, by `performance.now()`. Default: never. */
   readonly deadlineMs?: number;
-  /** The deadline has been reached. */
+  /** The deadline has passed. The listener stays subscribed until it unsubscribes. */
   onDeadline?(): void;
 }
 
 /**
- * Who waits for which task, in this process. A change is a hint to look, not
- * the news itself: the truth is in the storage. Listeners get the task with
- * it when the one who made the change has it at hand.
+ * Listeners by task. A change is a hint to read the task; the storage holds the
+ * truth. Listeners get the task with the hint when its publisher has it at hand.
  */
 export class Changes {
   readonly #listeners = new SlotMap<string, SmallSet<ChangeListener>>();
@@ -27,33 +30,33 @@ export class Changes {
   #count = 0;
   #announce: ((taskId: string) => void) | undefined;
 
-  /** `limit`: how many may listen at a time; each costs memory and, most often, a connection. */
+  /** `limit`: listeners at a time. Each costs memory and, most often, a connection. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** A task was changed by this node. */
+  /** This node changed a task: tells local listeners and, after `announceTo`, other nodes. */
   publish(taskId: string, task?: Task): void {
     this.#announce?.(taskId);
     this.#tell(taskId, task);
   }
 
-  /** A task may have been changed by another node. */
+  /** Another node may have changed a task: tells local listeners. */
   hear(taskId: string): void {
     this.#tell(taskId, undefined);
   }
 
-  /** The tasks that anyone listens for. */
+  /** The tasks that have listeners. */
   get awaited(): readonly string[] {
     return [...this.#listeners.keys()];
   }
 
-  /** From now on, tells other nodes too of what this one changes. */
+  /** From now on, `announce` passes this node's changes to other nodes. */
   announceTo(announce: (taskId: string) => void): void {
     this.#announce = announce;
   }
 
-  /** Tells all who listen that there is nothing more to wait for. */
+  /** Tells all listeners that no more changes will come. */
   close(): void {
     for (const listeners of this.#listeners.values()) {
       listeners.each((listener) => listener.onClose());
@@ -61,7 +64,7 @@ export class Changes {
     this.#deadlines.clear();
   }
 
-  /** Begins listening; the returned function ends it. */
+  /** Subscribes to a task; the returned function unsubscribes. Throws TOO_MANY_WAITING at the limit. */
   listen(taskId: string, listener: ChangeListener): () => void {
     if (this.#count >= this.#limit) {
       throw problem(

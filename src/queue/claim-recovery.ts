@@ -1,24 +1,29 @@
 /**
- * Finds the tasks that the storage gave to this node without its knowing.
+ * Claim recovery: finds tasks that the storage claimed for this node while the
+ * answer got lost, and returns them to the queue.
  *
- * A call that claims tasks may fail and have been carried out all the same,
- * or be carried out after its error arrived (a commit on the way to a
- * database whose connection broke). Such a task runs under a lease that this
- * node keeps alive, and nobody runs it. So after an error the storage is
- * asked, for a while, what runs under the leases concerned; what is not known
- * here goes back to the queue.
+ * A claim may fail and have been carried out all the same, or be carried out
+ * after its error arrived (a commit on its way to a database whose connection
+ * broke). Such a task is running under a lease that this node keeps alive, and
+ * no worker runs it. So after an error the node asks the storage for a while
+ * which attempts run under the leases concerned, and returns the unknown ones
+ * to the queue.
  *
- * A call under way may have given attempts that are not known here yet. They
- * are looked at again when every call that was under way has ended.
+ * A claim still under way may have been given attempts that are not known here
+ * yet. Those are checked again when every claim that was under way has ended.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log/log.ts";
 import type { Attempt, Storage } from "../storage/storage.ts";
 import type { Attempts } from "./attempts.ts";
 
-/** How long after an error a call may still be carried out: longer than a storage lets one take. */
-const SUSPECT_MS = 30_000;
-const LOOK_EVERY_MS = 1_000;
+/**
+ * How long lost claims are looked for after an error, because the call may still be carried
+ * out: longer than a storage lets one take.
+ */
+const LOST_CLAIM_SEARCH_MS = 30_000;
+/** Interval at which lost claims are looked for after an error. */
+const LOST_CLAIM_SEARCH_INTERVAL_MS = 1_000;
 
 export interface ClaimRecoveryOptions {
   readonly storage: Storage;
@@ -26,7 +31,7 @@ export interface ClaimRecoveryOptions {
   readonly log: Log;
 }
 
-/** Calls that began between two looks. */
+/** Claims that began between two checks. */
 class CallsUnderWay {
   #count = 0;
   #onEnd: (() => void) | undefined;
@@ -43,7 +48,7 @@ class CallsUnderWay {
     }
   }
 
-  /** Resolves when all have ended; from now on none may begin. */
+  /** Resolves when all have ended. No call may begin after this. */
   ended(): Promise<void> {
     return new Promise((resolve) => {
       this.#onEnd = resolve;
@@ -57,7 +62,7 @@ class CallsUnderWay {
 export class ClaimRecovery implements AsyncDisposable {
   readonly #options: ClaimRecoveryOptions;
   #underWay = new CallsUnderWay();
-  /** Leases to look at, and until when. */
+  /** Leases to check, and until when. */
   readonly #suspects = new Map<string, number>();
   readonly #stop = new AbortController();
   #looking: Promise<void> | undefined;
@@ -66,21 +71,21 @@ export class ClaimRecovery implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** A call begins that may claim tasks; it ends when those that it was answered have started. */
+  /** A call that may claim tasks begins. Call `end` when the tasks in its answer have started. */
   callBegins(): Pick<CallsUnderWay, "end"> {
     return this.#underWay.begin();
   }
 
   /** A call that may have claimed tasks for these leases has failed. */
   suspect(leaseIds: readonly string[]): void {
-    const untilMs = performance.now() + SUSPECT_MS;
+    const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
     for (const leaseId of leaseIds) {
       this.#suspects.set(leaseId, untilMs);
     }
     this.#looking ??= this.#look();
   }
 
-  /** Looks no more: the leases are about to be closed, which returns what is under them. */
+  /** Stops checking. Closing the leases, which comes next, returns their attempts to the queue. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     await this.#looking;
@@ -100,7 +105,7 @@ export class ClaimRecovery implements AsyncDisposable {
       } catch (err) {
         this.#options.log.warn({ err }, "the attempts under the leases could not be looked up");
       }
-      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {
+      await sleep(LOST_CLAIM_SEARCH_INTERVAL_MS, undefined, { signal }).catch(() => {
         // Stopped: the loop ends.
       });
     }

@@ -1,4 +1,7 @@
-/** Brings the ends of attempts to the storage, however long that takes to answer. */
+/**
+ * The completer: records how attempts ended in the storage, with retries for as
+ * long as the storage does not answer.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
@@ -12,9 +15,9 @@ import type { Changes } from "./changes.ts";
 import type { RecentTasks } from "./recent.ts";
 
 /** Pause before the end of an attempt is offered again to a storage that does not answer. */
-const RETRY_STORAGE_MS = 1_000;
+const COMPLETION_RETRY_PAUSE_MS = 1_000;
 
-/** What is recorded of an attempt whose end the storage refuses. */
+/** Recorded for an attempt whose end the storage rejects with an error. */
 const UNSTORABLE: AttemptEnd = {
   status: "failure",
   failure: {
@@ -32,11 +35,11 @@ export interface CompleterOptions {
   readonly now: () => number;
   /** Default: nothing is counted. */
   readonly metricsOf?: DeploymentMetricsOf | undefined;
-  /** A task of this endpoint is queued again, to be claimed at this time. */
+  /** A task of this endpoint is back in the queue and can be claimed from this time on. */
   onQueued(endpoint: string, runAtMs: number): void;
 }
 
-/** What is told of an attempt that ran. */
+/** An attempt that ran, for metrics and log lines. */
 interface Ran {
   readonly runSeconds: number;
   readonly trace: string | undefined;
@@ -44,9 +47,9 @@ interface Ran {
 
 export class Completer {
   readonly #options: CompleterOptions;
-  /** Those that are being recorded. */
+  /** The ends being recorded. */
   readonly #recording = new Slots<{ readonly attempt: Attempt; readonly ended: Promise<void> }>();
-  /** Aborted when no end is recorded any more. */
+  /** Aborts when the node stops retrying. */
   readonly #givenUp = new AbortController();
 
   constructor(options: CompleterOptions) {
@@ -60,7 +63,7 @@ export class Completer {
     );
   }
 
-  /** `ran`: undefined for one that never did. */
+  /** Records the end of an attempt in the background. `ran` is undefined when it never ran. */
   record(attempt: Attempt, end: AttemptEnd, ran?: Ran): void {
     const ended = this.#tryToRecord(attempt, end, ran).then(() => {
       this.#recording.take(slot);
@@ -69,8 +72,8 @@ export class Completer {
   }
 
   /**
-   * Resolves when the storage has every end that happened so far, or when it
-   * did not take them in time: then these attempts run again.
+   * Resolves when the storage has recorded every end, or when the time is over;
+   * attempts without a recorded end then run again.
    */
   async settled(withinMs: number): Promise<void> {
     const timer = setTimeout(() => this.#givenUp.abort(), withinMs);
@@ -80,15 +83,18 @@ export class Completer {
     clearTimeout(timer);
   }
 
-  /** Resolves when the storage has every end that happened so far, or they are given up. */
+  /** Resolves when every end reported so far has been recorded or given up. */
   async recorded(): Promise<void> {
     await Promise.all(this.#recording.values().map(({ ended }) => ended));
   }
 
-  /** Until it is recorded or no longer ours to record: the work is done and must not be lost. Never rejects. */
+  /**
+   * Retries until the end is recorded or the attempt has lost its lease: the work
+   * is done and must not be lost. Never rejects.
+   */
   async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<void> {
     const { storage, changes, recent, now, log } = this.#options;
-    // The same each time: the storage knows a repetition by it.
+    // The same time in every try: the storage recognizes a repeated end by it.
     const nowMs = now();
     for (;;) {
       try {
@@ -98,7 +104,7 @@ export class Completer {
             logged(attempt, ran),
             "the end of an attempt was refused: its lease had been lost",
           );
-          // Whoever ended it instead may not have told those who wait here.
+          // The node that ended it may not have notified the callers that wait here.
           changes.publish(attempt.taskId);
           return;
         }
@@ -121,7 +127,7 @@ export class Completer {
         }
         const { signal } = this.#givenUp;
         try {
-          await sleep(RETRY_STORAGE_MS, undefined, { signal });
+          await sleep(COMPLETION_RETRY_PAUSE_MS, undefined, { signal });
         } catch {
           log.error(
             logged(attempt, ran),
@@ -135,7 +141,7 @@ export class Completer {
 
   #count(task: Task, end: AttemptEnd, runSeconds: number | undefined): void {
     const outcome = countedAs(task, end);
-    // What was claimed and given back without having begun did not happen.
+    // A task that was claimed and returned without having run is not counted.
     if (runSeconds !== undefined || outcome !== "returned") {
       const metrics = this.#options.metricsOf?.(task.deploymentId);
       metrics?.taskFinished(task.endpoint, outcome, runSeconds);
@@ -153,7 +159,7 @@ function countedAs({ status }: Task, end: AttemptEnd): TaskOutcome {
   return end.status === "queued" && end.failed ? "retried" : "returned";
 }
 
-/** What lines in the log say of an attempt that has ended. */
+/** The log fields of an attempt that has ended. */
 function logged(attempt: Attempt, ran: Ran | undefined): object {
   return { ...attempt, ...loggedTrace(ran?.trace) };
 }

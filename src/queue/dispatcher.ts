@@ -1,17 +1,17 @@
 /**
- * Brings queued tasks and free slots together, for one deployment.
+ * The dispatcher of one deployment: assigns queued tasks to free slots.
  *
- * Two ways lead to a start:
+ * A task starts in one of two ways:
  * - A submit finds a slot free and nothing waiting: the task is stored as
  *   already claimed and starts when that is committed. One write, no search.
- * - Otherwise tasks are claimed from the storage, exactly as many as there
- *   are free slots, whenever something says that it could be worth it: a
- *   submit, a freed slot, a new worker, a delayed task that becomes due, or a
- *   round of the node, which is the floor when such a hint got lost.
+ * - Otherwise tasks are claimed from the storage, at most as many as there are
+ *   free slots. A hint triggers the claim: a submit, a freed slot, a new worker,
+ *   a delayed task that becomes due, or the node's maintenance, which catches
+ *   the hints that got lost.
  *
  * `#backlog` holds the endpoints that may have tasks waiting. It errs on the
- * safe side: an endpoint leaves it only when a claim came back with less than
- * was asked for, so a submit never overtakes a task that waits.
+ * safe side: an endpoint leaves it only when a claim returned fewer tasks than
+ * it asked for, so a submit never overtakes a waiting task.
  */
 
 import type { Log } from "../log/log.ts";
@@ -24,7 +24,7 @@ import { ClaimRecovery } from "./claim-recovery.ts";
 import { DueTasks } from "./due.ts";
 
 /** Tasks of one endpoint claimed at once. */
-const MAX_CLAIM = 200;
+const MAX_CLAIMED_TASKS = 200;
 
 export interface DispatcherOptions {
   readonly deploymentId: string;
@@ -33,9 +33,9 @@ export interface DispatcherOptions {
   readonly attempts: Attempts;
   readonly log: Log;
   readonly now: () => number;
-  /** A claim was answered, or was not. */
+  /** The storage answered a claim, or failed to. */
   onStorage(answers: boolean): void;
-  /** Tasks may be waiting for which there is no slot. */
+  /** Tasks may be waiting that have no free slot. */
   onFull?(): void;
 }
 
@@ -63,8 +63,9 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Begins to claim, for the task endpoints of this manifest. What `refusal`
-   * answers a failure for does not run, and fails with it.
+   * Begins to claim tasks for the task endpoints of this manifest; may be called
+   * again with another one. A claimed task for which `refusal` returns a failure
+   * fails with it and does not run.
    */
   start(manifest: ServiceManifest, refusal: Refusal = () => undefined): void {
     this.#refusal = refusal;
@@ -80,7 +81,7 @@ export class Dispatcher implements AsyncDisposable {
     this.wake();
   }
 
-  /** Stores a task, and starts it at once when a slot is free and nothing waits. */
+  /** Stores a task, and starts it at once when a slot is free and no task waits. */
   submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
     const { pool } = this.#options;
     const immediate =
@@ -123,7 +124,7 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  /** These tasks were stored to be claimed, now or when they are due. */
+  /** These tasks were stored as queued, to be claimed now or when they are due. */
   stored(tasks: readonly NewTask[]): void {
     const ready = tasks.filter(({ runAtMs, createdAtMs }) => runAtMs <= createdAtMs);
     for (const { runAtMs, createdAtMs } of tasks) {
@@ -138,7 +139,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#hint(endpoints);
   }
 
-  /** From now on, tells other nodes too of tasks that were stored to be claimed. */
+  /** From now on, `announce` tells other nodes which endpoints have tasks to claim. */
   announceTo(announce: (endpoint: string) => void): void {
     this.#announce = announce;
   }
@@ -148,7 +149,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#hint(this.#endpoints.keys());
   }
 
-  /** A task of this endpoint went back to the queue, to be claimed at this time. */
+  /** A task of this endpoint went back to the queue, to be claimed from this time on. */
   requeued(endpoint: string, runAtMs: number): void {
     if (runAtMs > this.#options.now()) {
       this.#due.expect(runAtMs);
@@ -168,7 +169,7 @@ export class Dispatcher implements AsyncDisposable {
     this.wake();
   }
 
-  /** Claims what waits for the slots that are free now. */
+  /** Claims waiting tasks for the slots that are free now. */
   wake(): void {
     if (this.#stopped || this.#backlog.size === 0) {
       return;
@@ -188,7 +189,7 @@ export class Dispatcher implements AsyncDisposable {
       });
   }
 
-  /** Claims no more; resolves when no claim is under way. */
+  /** Stops claiming; resolves when no claim is under way. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     this.#due[Symbol.dispose]();
@@ -196,7 +197,7 @@ export class Dispatcher implements AsyncDisposable {
     await this.#recovery[Symbol.asyncDispose]();
   }
 
-  /** All of them before one wake, so that one claim is for all. Those of a later revision wait for it. */
+  /** Wakes once, so that one claim covers all. Ignores endpoints that this revision lacks. */
   #hint(endpoints: Iterable<string>): void {
     for (const endpoint of endpoints) {
       if (this.#endpoints.has(endpoint)) {
@@ -208,7 +209,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   async #claim(): Promise<void> {
-    // A message from a worker frees many slots, one after the other: one claim is for all of them.
+    // One message from a worker may free many slots in turn: one claim covers all of them.
     await Promise.resolve();
     const slots = this.#reserve();
     const claims = [...slots.values()].flatMap((free) => countByWorker(free));
@@ -270,7 +271,7 @@ export class Dispatcher implements AsyncDisposable {
     const slots = new Map<string, Slot[]>();
     for (const name of this.#backlog) {
       const endpoint = this.#endpoints.get(name);
-      const free = endpoint ? this.#options.pool.reserveAll(endpoint, MAX_CLAIM) : [];
+      const free = endpoint ? this.#options.pool.reserveAll(endpoint, MAX_CLAIMED_TASKS) : [];
       if (free.length > 0) {
         slots.set(name, free);
       }

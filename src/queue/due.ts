@@ -1,3 +1,4 @@
+/** The alarm for delayed tasks: wakes the dispatcher of one deployment when they become due. */
 import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Alarm } from "../time/alarm.ts";
@@ -10,14 +11,14 @@ export interface DueTasksOptions {
 }
 
 /**
- * Rings when delayed tasks become due: those that this node was told of, and
- * those that it finds in the storage, such as the ones from before its start.
- * A ring is a hint; what it misses, a round of the node finds.
+ * Rings when delayed tasks become due: those that this node stored, and those
+ * that it finds in the storage, such as tasks from before its start. A ring is
+ * a hint; the node's maintenance finds the tasks that it misses.
  */
 export class DueTasks implements Disposable {
   readonly #options: DueTasksOptions;
   readonly #alarm: Alarm;
-  /** When the next of those that were found becomes due. */
+  /** When the next task found in the storage becomes due. */
   #foundMs: number | undefined;
 
   constructor(options: DueTasksOptions, ring: () => void) {
@@ -35,7 +36,7 @@ export class DueTasks implements Disposable {
     this.#alarm.set(runAtMs);
   }
 
-  /** Looks for the next one in the storage, and when that is due for the one after it. */
+  /** Looks up the next due time in the storage, and again each time it is reached. */
   async find(): Promise<void> {
     const { deploymentId, storage, log, now } = this.#options;
     this.#foundMs = undefined;

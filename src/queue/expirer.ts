@@ -1,11 +1,11 @@
 /**
- * Fails the tasks that were not started before their deadline, of all
- * deployments.
+ * The expirer: fails tasks of all deployments that have not started by their
+ * start deadline.
  *
- * For deadlines that were set on this node an alarm rings, so they are told
- * at once. Those set on other nodes, or before a restart, the rounds of the
- * node find, because an idle node should ask little. However late a deadline
- * is noticed, no task is started after it: claims pass those tasks by.
+ * Deadlines set on this node have an alarm, so their callers hear at once. The
+ * node's maintenance finds those set on other nodes or before a restart, since
+ * an idle node should ask the storage little. However late the expirer is, no
+ * task starts after its deadline: claims skip it.
  */
 
 import type { Log } from "../log/log.ts";
@@ -14,8 +14,11 @@ import type { Task } from "../tasks/task.ts";
 import { Alarm } from "../time/alarm.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 
-/** Tasks failed at once: bounds how long the database is busy with it. */
-const LIMIT = 500;
+/**
+ * Tasks failed at once because their time to start has passed: bounds how long the database is
+ * busy with it.
+ */
+const MAX_EXPIRED_TASKS = 500;
 
 export interface ExpirerOptions {
   readonly storage: Pick<Storage, "expireTasks">;
@@ -36,12 +39,12 @@ export class Expirer implements AsyncDisposable {
     this.#alarm = new Alarm(() => void this.look(), options.now);
   }
 
-  /** A task was stored that has to start by then. */
+  /** A task was stored that has to start by this time (milliseconds since 1970). */
   expect(startByMs: number): void {
     this.#alarm.set(startByMs);
   }
 
-  /** Fails what has passed. Never rejects. */
+  /** Fails the tasks whose deadline has passed. Never rejects. */
   look(): Promise<void> {
     return this.#flight.run();
   }
@@ -54,10 +57,10 @@ export class Expirer implements AsyncDisposable {
 
   async #expireAll(): Promise<void> {
     const { storage, log, now, onExpired } = this.#options;
-    let found: number = LIMIT;
+    let found: number = MAX_EXPIRED_TASKS;
     try {
-      while (found === LIMIT && !this.#stopped) {
-        const tasks = await storage.expireTasks({ nowMs: now(), limit: LIMIT });
+      while (found === MAX_EXPIRED_TASKS && !this.#stopped) {
+        const tasks = await storage.expireTasks({ nowMs: now(), limit: MAX_EXPIRED_TASKS });
         onExpired(tasks);
         found = tasks.length;
       }

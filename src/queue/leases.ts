@@ -1,7 +1,7 @@
 /**
- * The node's side of leases, for the workers of all its deployments: opened
- * when a worker is ready, closed when it has ended, prolonged in between by
- * the node's rounds.
+ * The leases of this node's workers, over all deployments. A lease is opened
+ * when its worker is ready, renewed by the node's maintenance, and closed when
+ * the worker has ended.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../errors.ts";
@@ -9,9 +9,10 @@ import type { Log } from "../log/log.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 
-export const LEASE_MS = 20_000;
+/** How long a worker's lease lasts without renewal; then its attempts go back to the queue. */
+export const LEASE_DURATION_MS = 20_000;
 /** Pause before a storage that does not answer is asked for a lease again. */
-const OPEN_AGAIN_MS = 1_000;
+const LEASE_OPEN_RETRY_PAUSE_MS = 1_000;
 
 export interface LeasesOptions {
   readonly storage: Storage;
@@ -23,7 +24,7 @@ export interface LeasesOptions {
 
 export class Leases implements AsyncDisposable {
   readonly #options: LeasesOptions;
-  /** Each with what is to be done when it is lost. */
+  /** The open leases, each with its `onLost`. */
   readonly #held = new Map<string, () => void>();
   readonly #opening = new Set<string>();
   readonly #closing = new Set<Promise<void>>();
@@ -32,15 +33,15 @@ export class Leases implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Those that are open, as far as this node knows. */
+  /** Ids of the leases that are open, as far as this node knows. */
   get held(): readonly string[] {
     return [...this.#held.keys()];
   }
 
   /**
-   * Opens a lease, as soon as the storage answers. Rejects when the lease was
-   * closed meanwhile. `onLost` is called when the storage no longer knows it:
-   * what its worker runs is given to others.
+   * Opens a lease, with retries until the storage answers. Rejects when the
+   * lease is closed meanwhile. `onLost` is called when the storage no longer
+   * knows the lease: other workers then run its tasks.
    */
   async open(leaseId: string, onLost: () => void): Promise<void> {
     const { storage, now, log } = this.#options;
@@ -48,7 +49,7 @@ export class Leases implements AsyncDisposable {
     this.#opening.add(leaseId);
     while (this.#opening.has(leaseId)) {
       try {
-        await storage.openLease({ leaseId, owner, nowMs: now(), ttlMs: LEASE_MS });
+        await storage.openLease({ leaseId, owner, nowMs: now(), ttlMs: LEASE_DURATION_MS });
         this.#held.set(leaseId, onLost);
         if (this.#opening.delete(leaseId)) {
           return;
@@ -60,13 +61,13 @@ export class Leases implements AsyncDisposable {
           throw err;
         }
         log.warn({ err, leaseId }, "a lease could not be opened; it is tried again");
-        await sleep(OPEN_AGAIN_MS);
+        await sleep(LEASE_OPEN_RETRY_PAUSE_MS);
       }
     }
     throw new Error("the worker ended before its lease was opened");
   }
 
-  /** Those of `asked` that were not renewed are lost. */
+  /** Leases of `asked` that are not in `renewed` are lost. */
   renewed(asked: readonly string[], renewed: readonly string[]): void {
     const kept = new Set(renewed);
     for (const leaseId of asked) {
@@ -78,7 +79,7 @@ export class Leases implements AsyncDisposable {
     }
   }
 
-  /** Closes a lease; where the storage does not answer, its expiry does the same later. */
+  /** Closes a lease. If the storage does not answer, the lease expires later to the same effect. */
   close(leaseId: string): void {
     this.#opening.delete(leaseId);
     if (this.#held.delete(leaseId)) {
@@ -87,7 +88,7 @@ export class Leases implements AsyncDisposable {
     }
   }
 
-  /** Resolves when those that were to be closed are. */
+  /** Resolves when no lease is being closed any more. */
   async closed(): Promise<void> {
     await Promise.all(this.#closing);
   }

@@ -1,4 +1,7 @@
-/** A deployment as the rounds of its node visit it: what becomes there of what they found. */
+/**
+ * A deployment's queue as the node's maintenance sees it: the receiver of what
+ * maintenance finds for that deployment.
+ */
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Attempts } from "./attempts.ts";
@@ -8,21 +11,21 @@ import type { RemoteHints } from "./remote-hints.ts";
 import type { UnservedTasks } from "./unserved-tasks.ts";
 
 export interface MaintainedQueue {
-  /** A task of its went back to the queue, or failed, because its worker is gone. */
+  /** A task went back to the queue, or failed, because its worker is gone. */
   onRescued(task: Task): void;
-  /** A task of its was not started in time, and has failed. */
+  /** A task missed its start deadline and has failed. */
   onExpired(task: Task): void;
-  /** A task of this endpoint could be claimed. */
+  /** A task of this endpoint can be claimed. */
   onDue(endpoint: string): void;
-  /** The tasks that callers wait for here. */
+  /** Ids of the tasks that callers wait for here. */
   awaited(): readonly string[];
-  /** Another node may have changed one of these without telling this one. */
+  /** Another node may have changed this awaited task while its hint got lost. */
   onMissed(taskId: string): void;
-  /** The storage answered a round, or did not. */
+  /** The storage answered the node's maintenance, or failed to. */
   onStorage(answers: boolean): void;
-  /** The leases under which its attempts run here. */
+  /** Ids of the leases under which its attempts run here. */
   leaseIds(): readonly string[];
-  /** Aborts a task, if it runs here. */
+  /** Aborts a task if it runs here. */
   abort(taskId: string): void;
 }
 
@@ -34,10 +37,10 @@ export interface MaintainedQueueParts {
   readonly unserved: UnservedTasks | undefined;
   readonly metrics: DeploymentMetrics | undefined;
   readonly now: () => number;
-  /** True for an endpoint whose tasks nobody runs any more. */
+  /** True for an endpoint whose tasks no worker claims. */
   readonly lacks: (endpoint: string) => boolean;
-  /** The storage answered a round, or did not. */
-  onRound(answers: boolean): void;
+  /** The storage answered the node's maintenance, or failed to. */
+  onMaintenance(answers: boolean): void;
 }
 
 export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
@@ -64,7 +67,7 @@ export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
     },
     awaited: () => changes.awaited,
     onMissed: (taskId) => changes.hear(taskId),
-    onStorage: (answers) => parts.onRound(answers),
+    onStorage: (answers) => parts.onMaintenance(answers),
     leaseIds: () => attempts.leaseIds(),
     abort: (taskId) => void attempts.abort(taskId),
   };

@@ -1,27 +1,26 @@
 /**
- * What a node does again and again for the queues of all its deployments. A
- * round is two questions to the storage, however many deployments and workers
- * there are.
+ * The node's periodic maintenance for the queues of all its deployments. Every
+ * 5 s one pass asks the storage two questions, however many deployments and
+ * workers there are.
  *
- * The first prolongs the leases of all workers. That comes from here, not from
- * user code, so that a function which blocks its event loop keeps its lease;
- * its timeout bounds it instead. Nothing else is waited for between two of
- * these, and they alone say whether the storage answers: whatever becomes of
- * the rest, what runs goes on. (A node without leases judges by the second.)
+ * The first renews the leases of all workers. The node renews them, not user
+ * code, so a function that blocks its event loop keeps its lease; its timeout
+ * bounds it instead. Renewal waits for nothing else and alone decides whether
+ * the storage answers, so running tasks go on even if the rest fails. (A node
+ * without leases decides by the second question.)
  *
- * The second, `survey`, finds what there is to do. More is asked only where it
- * finds something, each for itself, so that one that fails or takes long holds
- * up no other:
+ * The second, `survey`, finds out what there is to do. Each kind of work then
+ * runs by itself, so that one that fails or takes long delays no other:
  *
- *   - Leases that expired, of whichever node, end: their tasks go back.
- *   - Tasks that were to start by now, and did not, fail (`expirer.ts`).
- *   - Deployments hear where a task could be claimed. That is the floor under
- *     all hints: one that got lost costs at most one round.
- *   - Where there are other nodes, callers who wait look for themselves, and
- *     aborts are looked for.
+ *   - Leases that expired, of any node, are ended: their tasks go back.
+ *   - Tasks that missed their start deadline fail (`expirer.ts`).
+ *   - Deployments hear which endpoints have tasks to claim. This backs up all
+ *     hints: a lost one costs at most one pass.
+ *   - With other nodes on the database, waiting callers read their tasks again,
+ *     and requested aborts are fetched (`remote-changes.ts`).
  *
- * What is found belongs to one deployment, and is told to that one, since it
- * knows who waits for it. For one that does not run here, other nodes are told.
+ * Each finding goes to the deployment it belongs to, which knows its waiting
+ * callers. If that deployment does not run here, the other nodes are notified.
  */
 
 import type { Log } from "../log/log.ts";
@@ -31,19 +30,22 @@ import type { Task } from "../tasks/task.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 import { Timer } from "../time/timer.ts";
 import { Expirer } from "./expirer.ts";
-import { LEASE_MS, Leases } from "./leases.ts";
+import { LEASE_DURATION_MS, Leases } from "./leases.ts";
 import type { MaintainedQueue } from "./maintained-queue.ts";
 import { RemoteChanges } from "./remote-changes.ts";
 
-/** A quarter of a lease, so that three rounds may fail. */
-const ROUND_MS = 5_000;
+/**
+ * Interval at which a node's maintenance renews its leases and looks after its queues: a
+ * quarter of a lease, so that three renewals may fail.
+ */
+const LEASE_HEARTBEAT_INTERVAL_MS = 5_000;
 
-/** After a round that failed: the node is not ready before one succeeds. */
-const AGAIN_MS = 1_000;
+/** Pause after maintenance that failed: the node is not ready before it succeeds. */
+const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
 
 export interface MaintenanceOptions {
   readonly storage: Storage;
-  /** How nodes tell each other; undefined where there is one node only. */
+  /** Carries hints between nodes; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;
   readonly log: Log;
   readonly now: () => number;
@@ -51,7 +53,7 @@ export interface MaintenanceOptions {
 
 export class Maintenance implements AsyncDisposable {
   readonly leases: Leases;
-  /** Told of tasks with a deadline, it fails them in time. */
+  /** Fails tasks that miss their start deadline. */
   readonly expirer: Expirer;
   readonly #options: MaintenanceOptions;
   readonly #queues = new Map<string, MaintainedQueue>();
@@ -78,8 +80,8 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /**
-   * Returns the attempts of nodes that are gone to the queue, or, where no
-   * other node can use the storage, all of them; and begins.
+   * Returns the attempts of dead nodes to the queue (all attempts where no other
+   * node can share the storage), then begins the periodic passes.
    */
   async start(): Promise<void> {
     const { storage, now } = this.#options;
@@ -87,7 +89,7 @@ export class Maintenance implements AsyncDisposable {
     this.#rescued(await storage.rescueExpired({ nowMs: now(), all }));
     void this.expirer.look();
     this.#timer = new Timer(
-      () => (this.#failed ? AGAIN_MS : ROUND_MS),
+      () => (this.#failed ? LEASE_HEARTBEAT_RETRY_PAUSE_MS : LEASE_HEARTBEAT_INTERVAL_MS),
       async () => {
         await this.#renewal.run();
         const surveyed = this.#survey.run();
@@ -95,11 +97,11 @@ export class Maintenance implements AsyncDisposable {
           await surveyed;
         }
       },
-      () => {}, // It has been told already.
+      () => {}, // `#renew` and `#lookAround` have logged it already.
     );
   }
 
-  /** From now on, this deployment is told what concerns it; until the answer is called. */
+  /** Sends a deployment's findings to `queue` until the returned function is called. */
   register(deploymentId: string, queue: MaintainedQueue): () => void {
     this.#queues.set(deploymentId, queue);
     return () => {
@@ -109,7 +111,10 @@ export class Maintenance implements AsyncDisposable {
     };
   }
 
-  /** A round that begins after this call; what it finds is under way when it returns. Never rejects. */
+  /**
+   * One extra pass that begins after this call. Resolves when the work that it
+   * found has been started, not finished. Never rejects.
+   */
   async look(): Promise<void> {
     await this.#renewal.run();
     await this.#survey.run();
@@ -133,11 +138,15 @@ export class Maintenance implements AsyncDisposable {
       return;
     }
     try {
-      const renewed = await storage.renewLeases({ leaseIds, nowMs: now(), ttlMs: LEASE_MS });
+      const renewed = await storage.renewLeases({
+        leaseIds,
+        nowMs: now(),
+        ttlMs: LEASE_DURATION_MS,
+      });
       this.leases.renewed(leaseIds, renewed);
-      this.#told(true);
+      this.#reportStorage(true);
     } catch (err) {
-      this.#told(false);
+      this.#reportStorage(false);
       log.error({ err }, "leases could not be renewed");
     }
   }
@@ -152,11 +161,11 @@ export class Maintenance implements AsyncDisposable {
       const deploymentIds = [...this.#queues.keys()];
       this.#found(await storage.survey({ nowMs: now(), deploymentIds }));
       if (decides) {
-        this.#told(true);
+        this.#reportStorage(true);
       }
     } catch (err) {
       if (decides) {
-        this.#told(false);
+        this.#reportStorage(false);
       }
       log.error({ err }, "tasks that wait could not be looked for");
     }
@@ -184,7 +193,7 @@ export class Maintenance implements AsyncDisposable {
     }
   }
 
-  #told(answers: boolean): void {
+  #reportStorage(answers: boolean): void {
     this.#failed = !answers;
     for (const queue of this.#queues.values()) {
       queue.onStorage(answers);

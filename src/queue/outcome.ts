@@ -1,4 +1,4 @@
-/** What the end of an execution means for the task that it was an attempt of. */
+/** Maps the end of an execution to the end of its attempt: success, failure, retry or requeue. */
 
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
@@ -7,8 +7,11 @@ import type { AttemptEnd } from "../storage/storage.ts";
 import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 
-/** Before a task is tried again whose files could not be moved: the blob store is away or full. */
-const UNAVAILABLE_MS = 5_000;
+/**
+ * Pause before a task runs again whose files could not be moved, because the blob store is
+ * away or full.
+ */
+const BLOB_STORE_RETRY_PAUSE_MS = 5_000;
 
 export interface OutcomeOptions {
   /** The task as it was claimed. */
@@ -19,6 +22,7 @@ export interface OutcomeOptions {
   readonly random: number;
 }
 
+/** What to record of an attempt whose execution ended like this. */
 export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEnd {
   switch (end.kind) {
     case "result":
@@ -30,7 +34,11 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
     case "displaced":
       return { status: "queued", failed: false };
     case "unavailable":
-      return { status: "queued", runAtMs: options.nowMs + UNAVAILABLE_MS, failed: false };
+      return {
+        status: "queued",
+        runAtMs: options.nowMs + BLOB_STORE_RETRY_PAUSE_MS,
+        failed: false,
+      };
     case "aborted":
       if (end.reason === "timeout") {
         return fail(timedOut(options.endpoint), options);

@@ -1,8 +1,8 @@
 /**
- * The other nodes on the same database, for one deployment: tells them what
- * happened here, and does what their hints suggest. Hints make things quick;
- * what makes them happen at all is that everyone also looks by itself, in the
- * rounds of the node.
+ * Hints between the nodes on one database, for one deployment: publishes what
+ * happened here and follows the hints of other nodes. Hints only make things
+ * quick. Correctness comes from polling: each node's maintenance looks by
+ * itself.
  */
 
 import type { Hint, Notifier } from "../storage/notifier.ts";

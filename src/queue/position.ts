@@ -1,19 +1,20 @@
+/** Queue positions: how many tasks are ahead of a waiting one, and when it should start. */
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { TokenBucket } from "../time/token-bucket.ts";
 import { estimateStart, type RunTimes } from "./estimate.ts";
 
-/** Tasks ahead are counted so far: the cost of a position does not grow with the queue. */
+/** Tasks ahead that a position counts: its cost does not grow with the queue. */
 const MAX_POSITION = 1_000;
 
 /** Positions looked up: more would take time from the work that is waited for. */
-const LOOKUPS_PER_SECOND = 100;
+const POSITION_LOOKUPS_PER_SECOND = 100;
 
-/** Where a waiting task stands. */
+/** The place of a waiting task in its queue. */
 export interface QueuePosition {
-  /** Tasks that start before it; `MAX_POSITION` means that or more. */
+  /** Tasks ahead of it; 1,000 means 1,000 or more. */
   readonly position: number;
-  /** When it can be expected to start; undefined when that cannot be said. */
+  /** The expected start in milliseconds since 1970; undefined when it cannot be estimated. */
   readonly estimatedStartMs: number | undefined;
 }
 
@@ -24,18 +25,19 @@ export interface QueuePositionsOptions {
   readonly now: () => number;
 }
 
-/** Finds the places of waiting tasks in the queue, so many a second. */
+/** Looks up the positions of waiting tasks, at most 100 a second. */
 export class QueuePositions {
   readonly #options: QueuePositionsOptions;
-  readonly #budget: TokenBucket;
+  readonly #rateLimit: TokenBucket;
 
   constructor(options: QueuePositionsOptions) {
     this.#options = options;
-    this.#budget = new TokenBucket(LOOKUPS_PER_SECOND, options.now);
+    this.#rateLimit = new TokenBucket(POSITION_LOOKUPS_PER_SECOND, options.now);
   }
 
+  /** Undefined beyond the rate limit, and for a task that does not wait. */
   async find({ deploymentId, taskId, endpoint }: Task): Promise<QueuePosition | undefined> {
-    if (!this.#budget.take()) {
+    if (!this.#rateLimit.take()) {
       return undefined;
     }
     const { storage, runTimes, slots: slotsOf, now } = this.#options;
@@ -50,7 +52,7 @@ export class QueuePositions {
       return { position, estimatedStartMs: undefined };
     }
     const running = counts.find((count) => count.endpoint === endpoint)?.running ?? 0;
-    // More may run than fit here: on other nodes, whose slots work on the same queue.
+    // Other nodes work on the same queue, so more tasks may run than this node has slots.
     const slots = Math.max(slotsOf(endpoint), running);
     const meanRunMs = runTimes.mean(endpoint);
     const question = { position, slots, running, meanRunMs, nowMs: now() };

@@ -1,6 +1,6 @@
 /**
- * The task queue of one deployment as its callers use it: submit, read, wait,
- * cancel, retry, watch. How tasks get to workers is the dispatcher's matter.
+ * The task queue of one deployment as callers use it: submit, read, wait,
+ * cancel, retry, watch. `dispatcher.ts` brings tasks to workers.
  */
 import { Problem } from "../errors.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
@@ -32,7 +32,6 @@ import { tracedSubmit, tracedSubmits } from "./traced.ts";
 import { waitFor } from "./wait.ts";
 import { watchEvents } from "./watch.ts";
 
-/** Which task, and how long to wait for it. */
 export interface QueueOptions {
   readonly deploymentId: string;
   readonly storage: Storage;
@@ -44,7 +43,7 @@ export interface QueueOptions {
   readonly recent: RecentTasks;
   readonly expirer: Expirer;
   readonly runTimes: RunTimes;
-  /** How many calls of an endpoint this node can run at a time. */
+  /** The number of calls of an endpoint that this node can run at a time. */
   readonly slots: (endpoint: string) => number;
   readonly graceMs: number;
   readonly newId: () => string;
@@ -55,11 +54,12 @@ export interface QueueOptions {
   readonly tracing?: DeploymentTracing | undefined;
 }
 
+/** Which task, and how long to wait for it. */
 export interface TaskQuestion {
   readonly taskId: string;
   /** If set, a task of another endpoint is not found. */
   readonly endpoint?: string | undefined;
-  /** 0 answers at once. */
+  /** Default and 0: answers at once. */
   readonly waitMs?: number;
   /** Ends the wait when the caller has gone. */
   readonly signal?: AbortSignal;
@@ -75,8 +75,8 @@ export class Queue {
   }
 
   /**
-   * Queues a call; resolves when it is stored. Rejects with QUEUE_FULL or
-   * IDEMPOTENCY_KEY_REUSED.
+   * Submits a call; resolves when its task is stored. Rejects with QUEUE_FULL,
+   * IDEMPOTENCY_KEY_REUSED or STORAGE_UNAVAILABLE.
    */
   submit(
     endpoint: EndpointManifest,
@@ -95,13 +95,13 @@ export class Queue {
   }
 
   /**
-   * Queues calls in one transaction; resolves when they are stored, with the task
-   * of each or the reason why it was refused. They all wait for a claim, even
+   * Submits calls in one transaction; resolves with the task of each, or with
+   * the problem for which it was refused. All of them wait for a claim, even
    * when slots are free, so that the one of the highest priority starts first.
    */
   async submitAll(submissions: readonly Submission[]): Promise<(Submitted | Problem)[]> {
     const { tracing, newId } = this.#options;
-    // Ids of one millisecond are in no order; sorted, they keep that of the calls.
+    // Ids of one millisecond have no order; sorted, they keep the order of the calls.
     const ids = submissions.map(() => newId()).sort();
     return tracing === undefined
       ? this.#submitAll(submissions, ids)
@@ -130,14 +130,14 @@ export class Queue {
   }
 
   /**
-   * Where a task stands that waits for a worker. undefined for any other, and
-   * when more positions are asked for than are counted.
+   * The position of a queued task. Undefined for any other task, and beyond the
+   * rate limit of lookups.
    */
   place(task: Task): Promise<QueuePosition | undefined> | undefined {
     return task.status === "queued" ? this.#positions.find(task) : undefined;
   }
 
-  /** One page of the deployment's tasks, without those that have expired; see the storage port. */
+  /** One page of the deployment's tasks without expired ones; see `Storage.listTasks`. */
   async list(listing: Omit<TaskListing, "deploymentId">): ReturnType<Storage["listTasks"]> {
     const { deploymentId, storage, now } = this.#options;
     const { tasks, nextBefore } = await storage.listTasks({ ...listing, deploymentId });
@@ -145,7 +145,11 @@ export class Queue {
     return { tasks: tasks.filter((task) => !hasExpired(task, nowMs)), nextBefore };
   }
 
-  /** The task; with `waitMs`, when it next changes, unless it is final already. */
+  /**
+   * Reads a task; with `waitMs`, after its next change or when the time is over.
+   * A final task is answered at once. Rejects with TASK_NOT_FOUND or
+   * TOO_MANY_WAITING.
+   */
   async get(question: TaskQuestion): Promise<Task> {
     const task = await this.#find(question);
     if (!question.waitMs || isFinal(task.status)) {
@@ -158,8 +162,8 @@ export class Queue {
   }
 
   /**
-   * A task and what it returned, waiting for its end when asked. The task is
-   * not final when the time was not enough.
+   * Reads a task with its result; with `waitMs`, after its end. The task is not
+   * final when the time was too short. Rejects as `get` does.
    */
   result(question: TaskQuestion): Promise<FinishedTask> {
     const recent = this.#takeRecent(question);
@@ -172,7 +176,10 @@ export class Queue {
     return finding.then((task) => this.#takeRecent(question) ?? this.#readResult(task));
   }
 
-  /** Cancels a task that is queued, or, with `abort`, one that runs. */
+  /**
+   * Cancels a queued task or, with `abort`, a running one. Rejects with
+   * TASK_NOT_FOUND, TASK_FINISHED or TASK_ALREADY_STARTED.
+   */
   async cancel(question: TaskQuestion, abort: boolean): Promise<Task> {
     const { taskId } = await this.#find(question);
     return cancelTask(taskId, abort, {
@@ -183,8 +190,9 @@ export class Queue {
   }
 
   /**
-   * Queues a new task with the arguments of a finished one, or with the same
-   * idempotency key gives that of the first time.
+   * Submits a new task with the arguments of a finished one. A repeated
+   * idempotency key returns the task of the first time. Rejects with
+   * TASK_NOT_FOUND, TASK_NOT_FINISHED, or as `submit` does.
    */
   async retry(
     question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
@@ -206,7 +214,7 @@ export class Queue {
     return this.submit(endpointOf(original.endpoint), payload, options);
   }
 
-  /** The task's event log from after `afterSequence`, as it grows, until the task has ended. */
+  /** Streams the task's events after `afterSequence`, as they come, until the task has ended. */
   async *watch(question: TaskQuestion, afterSequence: number): AsyncGenerator<TaskEvent> {
     const { deploymentId, storage, changes } = this.#options;
     const { taskId } = await this.#find(question);
@@ -260,7 +268,7 @@ export class Queue {
     return found && isAsked(found.task, question) ? found : undefined;
   }
 
-  /** The task as it is now. What has just finished here is known without the storage. */
+  /** Reads the task. A task that has just finished here is read from memory. */
   async #find(question: TaskQuestion): Promise<Task> {
     const { taskId } = question;
     const { deploymentId, storage, recent, now } = this.#options;
@@ -273,7 +281,7 @@ export class Queue {
     return task;
   }
 
-  /** The task with its state: what runs here is known without the storage, but for its progress. */
+  /** Reads the task's state. A task that runs here is read from memory, without its progress. */
   #findState(question: TaskQuestion): Task | Promise<Task> {
     const task = this.#options.attempts.get(question.taskId);
     return task && isAsked(task, question) ? task : this.#find(question);
@@ -299,7 +307,7 @@ function hasEnded({ status }: Task): boolean {
   return isFinal(status);
 }
 
-/** It is to be deleted, and may be gone at any moment. */
+/** An expired task is not shown any more: it may be deleted at any moment. */
 function hasExpired({ status, expiresAtMs }: Task, nowMs: number): boolean {
   return isFinal(status) && expiresAtMs <= nowMs;
 }

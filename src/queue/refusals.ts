@@ -1,4 +1,4 @@
-/** What callers are told whose task is not there, or not in the state that they need. */
+/** The problems of calls about a task that does not exist or is in the wrong state. */
 import { problem } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
 

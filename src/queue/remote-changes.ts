@@ -1,8 +1,8 @@
 /**
- * What other nodes may have done to the tasks of this one without a hint of it
- * that came: they asked for aborts, and changed tasks that callers wait for
- * here. All that wait are many, and each reads its task anew: they are told a
- * few at a time, so that the storage has room for other questions between.
+ * Remote changes: polls for what other nodes did to this node's tasks when their
+ * hints got lost, namely requested aborts and changes to awaited tasks. Every
+ * waiting caller reads its task again, so they are woken a few at a time, which
+ * leaves the storage room for other queries in between.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log/log.ts";
@@ -10,9 +10,13 @@ import type { Storage } from "../storage/storage.ts";
 import { SingleFlight } from "../time/single-flight.ts";
 import type { MaintainedQueue } from "./maintained-queue.ts";
 
-/** Waited-for tasks that are read at once: 5,000 a second, so that a round is enough for 25,000. */
-const TOLD_AT_ONCE = 100;
-const PAUSE_MS = 20;
+/**
+ * Waited-for tasks read at once: with the pause, 5,000 a second, so that one interval of
+ * maintenance is enough for 25,000.
+ */
+const MAX_REMOTE_CHANGES_PER_READ = 100;
+/** Pause between two reads of awaited tasks. */
+const REMOTE_CHANGES_PAUSE_MS = 20;
 
 export interface RemoteChangesOptions {
   readonly storage: Pick<Storage, "listAborts">;
@@ -30,7 +34,7 @@ export class RemoteChanges implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Returns when all have been told. Never rejects. */
+  /** Resolves when all aborts and all waiting callers were handled. Never rejects. */
   async look(): Promise<void> {
     await this.#aborts.run();
     await this.#waits.run();
@@ -59,12 +63,12 @@ export class RemoteChanges implements AsyncDisposable {
 
   async #tell(): Promise<void> {
     const { signal } = this.#ended;
-    let told = 0;
+    let woken = 0;
     for (const queue of [...this.#options.queues.values()]) {
       for (const taskId of queue.awaited()) {
-        if (told === TOLD_AT_ONCE) {
-          told = 0;
-          await sleep(PAUSE_MS, undefined, { signal }).catch(() => {
+        if (woken === MAX_REMOTE_CHANGES_PER_READ) {
+          woken = 0;
+          await sleep(REMOTE_CHANGES_PAUSE_MS, undefined, { signal }).catch(() => {
             // The node ends.
           });
         }
@@ -72,7 +76,7 @@ export class RemoteChanges implements AsyncDisposable {
           return;
         }
         queue.onMissed(taskId);
-        told += 1;
+        woken += 1;
       }
     }
   }

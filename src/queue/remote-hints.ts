@@ -1,21 +1,23 @@
 /**
- * Queued tasks that this node has only heard of. Where it has workers of the
- * deployment, it looks for them at once. Where it has none, one would have to
- * be started, and every other node would do the same for the same task: so it
- * leaves the task to the node that took it, and looks only after a while
- * whether it still waits.
+ * Remote hints: reacts to tasks that other nodes queued. A node with workers of
+ * the deployment claims at once. A node without would have to start one, and
+ * every such node would start one for the same task. So it leaves the task to
+ * the node that accepted it, and checks after 3 s whether the task still waits.
  */
 
 import type { Pool } from "../pool/pool.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 
-/** Enough for a worker to start and to take the task; a node that died then costs a caller no more. */
-const LEFT_MS = 3_000;
+/**
+ * How long a node without workers leaves a task to the node that took it: enough for a worker
+ * to start and to take it; a node that died then costs a caller no more.
+ */
+const REMOTE_HINT_DELAY_MS = 3_000;
 
 export interface RemoteHintsOptions {
   readonly dispatcher: Pick<Dispatcher, "hint">;
   readonly pool: Pick<Pool, "size">;
-  /** Other nodes may take them too. */
+  /** Other nodes can claim from the same storage. */
   readonly shared: boolean;
 }
 
@@ -27,7 +29,7 @@ export class RemoteHints implements Disposable {
     this.#options = options;
   }
 
-  /** Tasks of this endpoint wait that another node may have taken. */
+  /** Tasks of this endpoint wait, and the node that accepted them may claim them. */
   hint(endpoint: string): void {
     const { dispatcher, pool, shared } = this.#options;
     if (!shared || pool.size > 0) {
@@ -36,7 +38,7 @@ export class RemoteHints implements Disposable {
       const timer = setTimeout(() => {
         this.#left.delete(endpoint);
         dispatcher.hint(endpoint);
-      }, LEFT_MS);
+      }, REMOTE_HINT_DELAY_MS);
       this.#left.set(endpoint, timer.unref());
     }
   }

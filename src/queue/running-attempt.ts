@@ -1,3 +1,4 @@
+/** One running attempt: the object through which a worker reports to `attempts.ts`. */
 import type { ServiceLine } from "../log/log.ts";
 import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
@@ -8,7 +9,7 @@ import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { EventRateLimit } from "./event-rate.ts";
 
-/** What is known of an attempt while it runs. Not its arguments, which may be large and are the worker's now. */
+/** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */
 export interface BegunAttempt {
   readonly task: Task;
   readonly leaseId: string;
@@ -18,30 +19,30 @@ export interface BegunAttempt {
   readonly span: OpenSpan | undefined;
 }
 
-/** Who is told what becomes of attempts. */
+/** Receives what happens to attempts. */
 export interface AttemptListener {
   ended(running: RunningAttempt, end: ExecutionEnd): void;
-  /** The function logged a line. */
+  /** The function logged a line, which goes to the node's log. */
   logged(running: RunningAttempt, line: ServiceLine): void;
-  /** Something to be kept with the task, and not too often. */
-  told(running: RunningAttempt, body: TaskEventBody): void;
+  /** An event to store with the task, within the rate limit. */
+  reported(running: RunningAttempt, body: TaskEventBody): void;
 }
 
-/** An attempt that runs here. One object for all that is told of it, because there are as many as tasks. */
+/** A running attempt. One object takes all its reports, because there are as many as tasks. */
 export class RunningAttempt implements ExecutionListener {
   readonly begun: BegunAttempt;
   readonly startedMs = performance.now();
   readonly #listener: AttemptListener;
   #execution: Execution | undefined;
-  /** Few functions tell anything. */
-  #pace: EventRateLimit | undefined;
+  /** Made on first use: few functions report anything. */
+  #rateLimit: EventRateLimit | undefined;
 
   constructor(begun: BegunAttempt, listener: AttemptListener) {
     this.begun = begun;
     this.#listener = listener;
   }
 
-  /** Runs it in its slot. */
+  /** Starts the attempt in its slot. */
   begin(payload: Payload): void {
     const { task, slot, span } = this.begun;
     const { taskId, attempt } = task;
@@ -58,17 +59,17 @@ export class RunningAttempt implements ExecutionListener {
   }
 
   onProgress(fraction: number, message: string): void {
-    this.#pace ??= new EventRateLimit();
-    if (this.#pace.admitProgress(fraction, performance.now())) {
-      this.#listener.told(this, { kind: "progress", fraction, message });
+    this.#rateLimit ??= new EventRateLimit();
+    if (this.#rateLimit.admitProgress(fraction, performance.now())) {
+      this.#listener.reported(this, { kind: "progress", fraction, message });
     }
   }
 
   onLog(line: ServiceLine): void {
     this.#listener.logged(this, line);
-    this.#pace ??= new EventRateLimit();
-    if (this.#pace.admitLog()) {
-      this.#listener.told(this, { kind: "log", ...line });
+    this.#rateLimit ??= new EventRateLimit();
+    if (this.#rateLimit.admitLog()) {
+      this.#listener.reported(this, { kind: "log", ...line });
     }
   }
 }

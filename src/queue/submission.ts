@@ -1,4 +1,4 @@
-/** From a call that should be queued to the task that is stored, and what is told of it. */
+/** Conversions of a submit: from a call to the task to store, and from the outcome to an answer. */
 import { type Problem, problem } from "../errors.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
@@ -11,19 +11,19 @@ import type { OpenSpan } from "../tracing/tracing.ts";
 export interface SubmissionOptions {
   readonly retryOf?: string;
   readonly idempotency?: NewTask["idempotency"];
-  /** Absent: the endpoint's. */
+  /** Default: the endpoint's. */
   readonly priority?: number;
-  /** Not to be started before; absent or past: at once. */
+  /** The earliest start (milliseconds since 1970). Default, and for past times: at once. */
   readonly runAtMs?: number;
-  /** Not to be started after. */
+  /** The latest start (milliseconds since 1970); a task that misses it fails. Default: no limit. */
   readonly startByMs?: number;
   /** The request that asked for it. */
   readonly origin?: Origin;
-  /** The trace of the task that it tries again. */
+  /** The trace of the task that this one retries. */
   readonly retriedTrace?: string | undefined;
 }
 
-/** A call to queue. */
+/** A call to submit. */
 export interface Submission {
   readonly endpoint: EndpointManifest;
   readonly payload: Payload;
@@ -32,18 +32,18 @@ export interface Submission {
 
 export interface Submitted {
   readonly task: Task;
-  /** It is the task that was stored under this idempotency key before. */
+  /** True when the task was stored earlier under the same idempotency key. */
   readonly replayed: boolean;
 }
 
 interface NewTaskFacts {
   readonly deploymentId: string;
   readonly taskId: string;
-  /** Its own part of the trace, where there is one. */
+  /** The span of the submit; undefined where nothing is traced. */
   readonly span?: OpenSpan | undefined;
 }
 
-/** The task of a call. It is accepted at the time in its id, so that ids and times give one order. */
+/** The task of a call. Its creation time is the one in its id, so that ids and times sort alike. */
 export function toNewTask(
   { endpoint, payload, options = {} }: Submission,
   { deploymentId, taskId, span }: NewTaskFacts,
@@ -71,7 +71,7 @@ export function toNewTask(
   };
 }
 
-/** The task that was stored, or why it was not: IDEMPOTENCY_KEY_REUSED or QUEUE_FULL. */
+/** The stored task, or IDEMPOTENCY_KEY_REUSED, STORAGE_UNAVAILABLE or QUEUE_FULL. */
 export function toSubmitted(
   outcome: SubmitOutcome,
   { endpoint, options }: Submission,

@@ -1,4 +1,4 @@
-/** What becomes of tasks, as their traces are told of it. Nothing here runs where tracing is off. */
+/** Trace spans of submits, waits and attempts. Nothing here runs where tracing is off. */
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { Problem, toProblem } from "../errors.ts";
 import type { ExecutionEnd } from "../pool/execution.ts";
@@ -7,7 +7,7 @@ import type { Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan, SpanEnd } from "../tracing/tracing.ts";
 import type { Submission, Submitted } from "./submission.ts";
 
-/** Tells of a submit; `store` gets the span that the task belongs to. */
+/** Traces a submit; `store` gets the span that the task belongs to. */
 export async function tracedSubmit(
   tracing: DeploymentTracing,
   { submission, taskId }: { readonly submission: Submission; readonly taskId: string },
@@ -24,7 +24,7 @@ export async function tracedSubmit(
   }
 }
 
-/** The same for submits in one transaction. */
+/** Traces submits in one transaction; `store` gets one span for each. */
 export async function tracedSubmits(
   tracing: DeploymentTracing,
   { submissions, ids }: { submissions: readonly Submission[]; ids: readonly string[] },
@@ -72,7 +72,7 @@ function submitEnded(span: OpenSpan, submitted: Submitted | Problem): void {
   }
 }
 
-/** Whatever was thrown: the task may have been stored or not. */
+/** Ends the span of a submit that threw. The task may have been stored or not. */
 function submitFailed(span: OpenSpan, thrown: unknown): void {
   span.end(refused(toProblem(thrown)));
 }
@@ -82,9 +82,9 @@ function refused({ code }: Problem): SpanEnd {
 }
 
 /**
- * Tells of the wait of a task that was claimed, up to now. One that was tried
- * before has waited since its return to the queue, which its event log knows:
- * the entry before that of the claim.
+ * Traces how long a claimed task waited, up to now. A task with earlier attempts
+ * has waited since its return to the queue: the event before the claim in its
+ * event log.
  */
 export async function waited(
   tracing: DeploymentTracing,
@@ -103,7 +103,7 @@ export async function waited(
   tracing.waited({ ...wait, fromMs: Math.max(returnedMs, runAtMs) });
 }
 
-/** How an attempt ended, in the words of `tessera.outcome`. */
+/** How an attempt ended, as a value of the attribute `tessera.outcome`. */
 export function attemptEnd(end: ExecutionEnd, recorded: AttemptEnd): SpanEnd {
   const error = errorOf(end);
   if (recorded.status !== "queued") {
@@ -112,7 +112,7 @@ export function attemptEnd(end: ExecutionEnd, recorded: AttemptEnd): SpanEnd {
   return { outcome: recorded.failed ? "retried" : "returned", error };
 }
 
-/** Of a call that is answered in the call. */
+/** How the call of an api ended. */
 export function callEnd(end: ExecutionEnd): SpanEnd {
   return { outcome: end.kind === "result" ? "success" : "failure", error: errorOf(end) };
 }

@@ -1,8 +1,8 @@
 /**
- * Queued tasks of endpoints that the deployment's revision does not have, or
- * has as an api: no worker ever claims them. They are looked for after a
- * deploy and when a round of the node finds some, claimed under a lease of
- * their own, and failed.
+ * Unserved tasks: queued tasks of endpoints that the deployment's revision lacks
+ * or serves as an api, so that no worker ever claims them. They are looked for
+ * after a deploy and when maintenance finds some, claimed under a lease of their
+ * own, and failed.
  */
 
 import type { Log } from "../log/log.ts";
@@ -11,11 +11,14 @@ import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
 import type { Leases } from "./leases.ts";
 
-/** Tasks of one endpoint failed in one go. */
-const LIMIT = 200;
+/** Unserved tasks of one endpoint failed in one go. */
+const MAX_UNSERVED_TASKS = 200;
 
-/** Those that are not to be failed yet are found by every round, and looked at by one in so long. */
-const AGAIN_MS = 30_000;
+/**
+ * Least time between two looks at unserved tasks that are not to be failed yet, which every
+ * round of maintenance finds.
+ */
+const UNSERVED_TASKS_RETRY_MS = 30_000;
 
 export interface UnservedTasksOptions {
   readonly deploymentId: string;
@@ -25,7 +28,7 @@ export interface UnservedTasksOptions {
   readonly log: Log;
   readonly newId: () => string;
   readonly now: () => number;
-  /** True for an endpoint whose tasks are not claimed by anyone. */
+  /** True for an endpoint whose tasks no worker claims. */
   readonly lacks: (endpoint: string) => boolean;
   readonly refusal: (claimed: ClaimedTask) => TaskFailure | undefined;
 }
@@ -33,7 +36,7 @@ export interface UnservedTasksOptions {
 export class UnservedTasks implements AsyncDisposable {
   readonly #options: UnservedTasksOptions;
   #looking: Promise<void> | undefined;
-  /** When some were last claimed that were not to be failed yet. */
+  /** When tasks that must not fail yet were last given back. */
   #gaveBackMs = Number.NEGATIVE_INFINITY;
   readonly #end = Promise.withResolvers<void>();
   #ended = false;
@@ -42,14 +45,14 @@ export class UnservedTasks implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** A round found some: looks, unless they may be those that were given back a moment ago. */
+  /** Maintenance found some: looks, unless tasks were given back within the last 30 s. */
   found(): void {
-    if (performance.now() - this.#gaveBackMs >= AGAIN_MS) {
+    if (performance.now() - this.#gaveBackMs >= UNSERVED_TASKS_RETRY_MS) {
       this.look();
     }
   }
 
-  /** Looks now. */
+  /** Looks for unserved tasks now and fails them. */
   look(): void {
     this.#look().catch((err: unknown) => this.#report(err));
   }
@@ -58,7 +61,7 @@ export class UnservedTasks implements AsyncDisposable {
     this.#ended = true;
     this.#end.resolve();
     await this.#looking?.catch(() => {
-      // Reported by who began it.
+      // `look` has reported it.
     });
   }
 
@@ -77,7 +80,7 @@ export class UnservedTasks implements AsyncDisposable {
       return;
     }
     const leaseId = newId();
-    // Nothing runs under it: whoever ends it in our place has given back what we hold.
+    // Nothing runs under this lease; if another node ends it, its tasks go back to the queue.
     await leases.open(leaseId, () => {});
     try {
       for (const { endpoint } of endpoints) {
@@ -92,7 +95,7 @@ export class UnservedTasks implements AsyncDisposable {
   async #fail(endpoint: string, leaseId: string): Promise<void> {
     const { deploymentId, storage, attempts, now, refusal } = this.#options;
     for (let all = true; all && !this.#ended; ) {
-      const claims = [{ endpoint, leaseId, limit: LIMIT }];
+      const claims = [{ endpoint, leaseId, limit: MAX_UNSERVED_TASKS }];
       const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
       const refused = claimed.filter((each) => {
         const failure = refusal(each);
@@ -104,7 +107,7 @@ export class UnservedTasks implements AsyncDisposable {
         attempts.refuse(each, failure);
         return true;
       });
-      all = refused.length === LIMIT;
+      all = refused.length === MAX_UNSERVED_TASKS;
     }
   }
 

@@ -1,3 +1,4 @@
+/** Long polling: lets a caller wait until a task has changed, in one object per wait. */
 import type { SmallSet } from "../collections/small-set.ts";
 import { shuttingDown } from "../errors.ts";
 import type { Task } from "../tasks/task.ts";
@@ -9,22 +10,23 @@ export interface WaitForOptions {
   readonly taskId: string;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  /** Reads the task as it is now; a promise only where it is not known at once. */
+  /** Reads the task; a promise only where it is not in memory. */
   readonly read: () => Task | Promise<Task>;
-  /** True for the task that was waited for. */
+  /** True when the task has reached the state that the caller waits for. */
   readonly enough: (task: Task) => boolean;
 }
 
 /**
- * Resolves with the task as soon as it is `enough`, and with what it then is
- * when the time is over or the caller has gone. It listens first and reads
- * then, so that no change falls between the two.
+ * Resolves with the task as soon as it is `enough`; when the time is over or the
+ * caller has gone, with the task as it then is. It subscribes before it reads,
+ * so it misses no change. Rejects with TOO_MANY_WAITING, and with the shutdown
+ * problem when the node stops.
  */
 export function waitFor(options: WaitForOptions): Promise<Task> {
   return new Promise((resolve, reject) => new Wait(options, resolve, reject).begin());
 }
 
-/** One object for all that it listens to, because there are as many as there are callers. */
+/** One wait. One object is all its listeners, because there are as many waits as callers. */
 class Wait implements ChangeListener, AbortListener {
   readonly #options: WaitForOptions;
   readonly #resolve: (task: Task) => void;
@@ -98,7 +100,7 @@ class Wait implements ChangeListener, AbortListener {
     this.#reject(err);
   }
 
-  /** Passes the task on as it is now, at once where that is known. */
+  /** Reads the task and passes it on, synchronously where `read` answers so. */
   #read(take: (task: Task) => void): void {
     const task = this.#options.read();
     if (task instanceof Promise) {

@@ -1,3 +1,4 @@
+/** The event stream of one task: its stored events, then new ones as they come. */
 import { shuttingDown } from "../errors.ts";
 import type { Storage, TaskKey } from "../storage/storage.ts";
 import { eventLog, type TaskEvent } from "../tasks/event.ts";
@@ -5,7 +6,7 @@ import { isFinal } from "../tasks/task.ts";
 import type { Changes } from "./changes.ts";
 
 /** Stored events read at once: bounds what a watcher holds in memory. */
-const EVENTS_PER_READ = 500;
+const MAX_EVENTS_PER_READ = 500;
 
 export interface WatchEventsOptions {
   readonly storage: Storage;
@@ -17,9 +18,9 @@ export interface WatchEventsOptions {
 }
 
 /**
- * A task's event log from after `afterSequence`, as it grows, until the task
- * has ended or is no longer there. Changes only say when to look: what is
- * told is always read, so a watcher misses nothing and can go on anywhere.
+ * Streams a task's events after `afterSequence`, until the task has ended or was
+ * deleted. Changes only say when to read: every event comes from the storage, so
+ * a watcher misses none and can resume at any sequence number.
  */
 export async function* watchEvents(options: WatchEventsOptions): AsyncGenerator<TaskEvent> {
   const { storage, changes, key, afterSequence, signal } = options;
@@ -37,13 +38,13 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncGenerator<
   try {
     for (let last = afterSequence; !signal?.aborted; ) {
       changed = Promise.withResolvers();
-      const parameters = { ...key, afterSequence: last, limit: EVENTS_PER_READ };
+      const parameters = { ...key, afterSequence: last, limit: MAX_EVENTS_PER_READ };
       const history = await storage.getHistory(parameters);
       if (history === undefined) {
         return;
       }
-      // With more stored events to come, nothing after the last one read may be told yet.
-      const full = history.stored.length === EVENTS_PER_READ;
+      // With more stored events to read, events after the last one read must wait.
+      const full = history.stored.length === MAX_EVENTS_PER_READ;
       const until = full ? (history.stored.at(-1)?.sequence ?? last) : Number.POSITIVE_INFINITY;
       for (const event of eventLog(history, last)) {
         if (event.sequence <= until) {

@@ -1,7 +1,7 @@
 /**
- * The arguments of an endpoint, made ready to run: their JSON Schema, which of
- * them are files, and one validation, whether `input` was a schema of an
- * object, a record of schemas, or absent.
+ * Compiles the `input` of an endpoint into its JSON Schema, its file arguments
+ * and one validation function. `input` may be a schema of an object, a record of
+ * schemas, or absent.
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { FileArgument, JsonSchema } from "../protocol/manifest.ts";
@@ -16,7 +16,7 @@ export interface Arguments {
   readonly validate: (value: unknown) => Result | Promise<Result>;
 }
 
-/** Throws an `Error` whose message says what is wrong with `input`. */
+/** Compiles `input`. Rejects with an `Error` whose message says what is wrong with it. */
 export async function describeArguments(input: InputSchema | undefined): Promise<Arguments> {
   if (isStandardSchema(input)) {
     return describeObject(input);
@@ -92,13 +92,13 @@ function describeArgument(name: string, schema: StandardSchemaV1): JsonSchema {
   }
 }
 
-/** Whether the schema lets a value be left out. */
+/** True when the schema accepts a missing value. */
 export async function acceptsUndefined(schema: StandardSchemaV1): Promise<boolean> {
   const result = await schema["~standard"].validate(undefined);
   return result.issues === undefined;
 }
 
-/** The property as it stands in the manifest; notes it in `files` when it is one. */
+/** The property as the manifest has it. Adds it to `files` when it is a file. */
 function takeFile(
   files: Record<string, FileArgument>,
   property: unknown,
@@ -163,7 +163,7 @@ function recordValidator(record: ArgumentRecord): Arguments["validate"] {
   };
 }
 
-/** A schema moved to a place inside another: its references are pointed there. */
+/** A schema for embedding at a place inside another, with its references adjusted. */
 function embed(schema: JsonSchema, place: string): JsonSchema {
   const moved = (value: unknown): unknown => {
     if (Array.isArray(value)) {

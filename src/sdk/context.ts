@@ -1,13 +1,13 @@
-/** What an endpoint is given beside its arguments. */
+/** The context that an endpoint function gets as its second parameter. */
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 
-/** Fields of a log line; whatever JSON can carry. */
+/** Fields of a log line: any JSON values. */
 export type LogFields = { readonly [field: string]: unknown };
 
 /**
- * Lines in the event log of the task, and in the log of the node. A call
- * may write 1,000 lines of 8 KiB each; what goes beyond is dropped, and a last
- * line says so.
+ * Writes lines to the task's event log and to the log of the node. A call may
+ * write 1,000 lines; further ones are dropped, and a last line says so. A message
+ * is cut at 8,192 characters; fields with more JSON text than that are dropped.
  */
 export interface TaskLog {
   debug(message: string, fields?: LogFields): void;
@@ -17,54 +17,55 @@ export interface TaskLog {
 }
 
 /**
- * The second parameter of every endpoint, the same for `api` and `task`, so
- * that turning one into the other changes nothing in the body. Its members
- * may be taken apart: `({ text }, { signal, progress }) => …`.
+ * The second parameter of every endpoint. It is the same for `api` and `task`, so
+ * that turning one into the other changes nothing in the body. It can be
+ * destructured: `({ text }, { signal, progress }) => …`.
  *
  * In a service that declares metrics it is a `TaskContext<typeof metrics>`.
  */
 export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   /**
-   * Aborted when the time is up, the task is cancelled, the caller of an `api`
-   * has gone or the server stops. Pass it on to `fetch` and the like; a
-   * function that ignores it is killed with its worker after a grace. What it
-   * returns after the abort is discarded, because it may be half a result.
+   * Aborts when the timeout is reached, the task is cancelled, the caller of an
+   * `api` has gone or the server stops. Pass it on to `fetch` and the like. A
+   * function that ignores it is killed with its worker after a grace period. A
+   * result returned after the abort is discarded, because it may be incomplete;
+   * only when the server stops is it still kept.
    */
   readonly signal: AbortSignal;
   /**
-   * Says how far the task is. At most one report per 50 ms leaves the worker,
-   * and the last one always does. Does nothing in an `api`, which has no one to
-   * report to.
+   * Reports the progress of the task. At most one report per 50 ms is sent, and
+   * the last one always is. Does nothing in an `api`.
    *
-   * @param fraction from 0 to 1; values beyond are clamped, NaN is ignored
-   * @param message what is being done, up to 1,024 characters
+   * @param fraction from 0 to 1; values outside are clamped, NaN is ignored
+   * @param message what the task is doing; cut at 1,024 characters
    */
   readonly progress: (fraction: number, message?: string) => void;
+  /** The log of the call, see `TaskLog`. Lines logged after the call has ended are dropped. */
   readonly log: TaskLog;
   /**
-   * What the service counts itself, by the names of its declarations. When a
-   * caller has its answer, what the call counted is in the node's `/metrics`.
+   * The service's own metrics, by the names of their declarations. When a caller
+   * has its answer, the node's `/metrics` includes what the call counted.
    */
   readonly metrics: MetricsOf<Declared>;
   /** The id of the task; for an `api`, of the request. */
   readonly taskId: string;
-  /** From 1; higher when the task is tried again. */
+  /** The number of this attempt, from 1; always 1 for an `api`. */
   readonly attempt: number;
-  /** When `signal` is aborted because the time is up. */
+  /** When the call's timeout is reached and `signal` aborts. */
   readonly deadline: Date;
   /**
-   * The trace that this call belongs to (https://www.w3.org/TR/trace-context/):
-   * set the header `traceparent` to it on requests to others, and they stand in
-   * the same trace, below this attempt. It is the attempt's own span where the
-   * platform traces, else what the caller sent; undefined where there is no trace.
+   * The trace context of this call (https://www.w3.org/TR/trace-context/). Send it
+   * as the header `traceparent` of outgoing requests, and they join the same trace,
+   * below this attempt. It names the attempt's own span where the platform traces,
+   * otherwise the caller's; undefined where there is no trace.
    */
   readonly traceparent: string | undefined;
-  /** The header `tracestate` that goes with `traceparent`; undefined for none. */
+  /** The header `tracestate` that belongs to `traceparent`; undefined when there is none. */
   readonly tracestate: string | undefined;
 }
 
-/** What `setup()` of a service class is given. */
+/** The parameter of `setup()` in a service class. */
 export interface SetupContext<Declared extends MetricDeclarations = NoMetrics> {
-  /** As in a call; what is counted here has no endpoint. */
+  /** As in a call, but counted for no endpoint. */
   readonly metrics: MetricsOf<Declared>;
 }

@@ -1,4 +1,4 @@
-/** From what a module exports to the manifest, and to the functions that the host runs. */
+/** Turns the service that a module exports into its manifest and its executable endpoints. */
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { type Arguments, describeArguments } from "./arguments.ts";
@@ -22,15 +22,16 @@ export interface Executable {
   readonly run: EndpointFunction<unknown, unknown>;
 }
 
+/** A service that is ready to take calls. */
 export interface ReadyService {
   readonly manifest: ServiceManifest;
   readonly endpoints: ReadonlyMap<string, Executable>;
 }
 
 /**
- * Constructs the service where it is a class, awaits its `setup`, and asks
- * every schema for its JSON Schema. Throws a `ServiceDefinitionError`, or
- * whatever the constructor or `setup` throws. `context` is for `setup`.
+ * Constructs a service class and awaits its `setup`, then asks every schema for
+ * its JSON Schema. Rejects with a `ServiceDefinitionError`, or with the error of
+ * the constructor or of `setup`. `context` is the parameter of `setup`.
  */
 export async function readyService(
   exported: unknown,

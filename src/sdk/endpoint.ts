@@ -1,6 +1,7 @@
 /**
- * `api` and `task`: with a function they make an endpoint of the function
- * form, without one they are decorators for the methods of a service class.
+ * `api` and `task` define endpoints. With a function they return an endpoint of
+ * the function form; without one they are decorators for methods of a service
+ * class.
  */
 import type { TaskContext } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
@@ -12,17 +13,17 @@ import { ENDPOINT, ENDPOINT_METHODS } from "./symbols.ts";
 // biome-ignore lint/complexity/noBannedTypes: a record with no members is exactly what is meant
 type NoArguments = {};
 
-/** What an endpoint takes, what it gives, and how it runs. */
+/** The schemas of an endpoint, and how it runs. */
 export interface EndpointOptions<
   In extends InputSchema = InputSchema,
   Out extends OutputSchema = OutputSchema,
 > extends RunOptions {
   /**
-   * A Standard Schema of an object, or an object of schemas by argument, in
-   * which `file()` stands for a file. Default: no arguments.
+   * The schema of the arguments: a Standard Schema of an object, or an object with
+   * one schema per argument. `file()` is the schema of a file. Default: no arguments.
    */
   readonly input?: In;
-  /** A Standard Schema, or `file()`. Default: any value that JSON can carry. */
+  /** The schema of the result: a Standard Schema, or `file()`. Default: any JSON value. */
   readonly output?: Out;
 }
 
@@ -31,31 +32,31 @@ export interface MethodOptions<
   In extends InputSchema = InputSchema,
   Out extends OutputSchema = OutputSchema,
 > extends EndpointOptions<In, Out> {
-  /** The endpoint's name. Default: that of the method. */
+  /** The endpoint's name. Default: the name of the method. */
   readonly name?: string;
 }
 
-/** A function as an endpoint runs it. */
+/** The function of an endpoint. */
 export type EndpointFunction<
   Arguments,
   Returned,
   Declared extends MetricDeclarations = NoMetrics,
 > = (args: Arguments, ctx: TaskContext<Declared>) => Returned | Promise<Returned>;
 
-/** What `api` or `task` noted; read by `service` and by the host. */
+/** The definition that `api` or `task` makes; `service` and the worker read it. */
 export interface EndpointDefinition {
   readonly kind: EndpointKind;
   readonly options: MethodOptions;
-  /** Absent on a method, which is called on its instance. */
+  /** Undefined for a method, which is called on the service's instance. */
   readonly run?: EndpointFunction<never, unknown>;
 }
 
-/** An endpoint as its callers see it, on the other side of both schemas. */
+/** The types of an endpoint as its callers see it. */
 export interface CallTypes<Kind = EndpointKind, Sent = unknown, Received = unknown> {
   readonly kind: Kind;
-  /** Before validation: what has a default may be left out. */
+  /** The arguments before validation: those with a default may be left out. */
   readonly arguments: Sent;
-  /** After validation, before it becomes JSON. */
+  /** The result after validation, before it becomes JSON. */
   readonly result: Received;
 }
 
@@ -67,7 +68,7 @@ export interface Endpoint<
   Declared extends MetricDeclarations = never,
 > {
   readonly [ENDPOINT]: EndpointDefinition;
-  /** Only for the type checker: never there at run time. */
+  /** For the type checker only; undefined at run time. */
   readonly types?: {
     readonly arguments: (args: Arguments) => void;
     readonly result: Returned;
@@ -76,15 +77,15 @@ export interface Endpoint<
   };
 }
 
-/** The arguments of an endpoint of the function form: `ArgumentsOf<typeof endpoint>`. */
+/** The argument type of an endpoint of the function form: `ArgumentsOf<typeof endpoint>`. */
 export type ArgumentsOf<E> = E extends Endpoint<infer Arguments, unknown> ? Arguments : never;
 
-/** What an endpoint of the function form may return: `ResultOf<typeof endpoint>`. */
+/** The return type of an endpoint of the function form: `ResultOf<typeof endpoint>`. */
 export type ResultOf<E> = E extends Endpoint<never, infer Returned> ? Returned : never;
 
 /**
- * A standard (TC39) decorator that only accepts methods which fit the schemas.
- * Which metrics their context has is for `@service` to check.
+ * A standard (TC39) decorator that accepts only methods that match the schemas.
+ * `@service` checks the metrics of their context.
  */
 export type EndpointDecorator<Arguments, Returned> = <
   This,
@@ -98,7 +99,10 @@ export type EndpointDecorator<Arguments, Returned> = <
   context: ClassMethodDecoratorContext<This, Method>,
 ) => void;
 
-/** An endpoint that answers in the call. */
+/**
+ * Defines an endpoint that answers in the call. Throws a `ServiceDefinitionError`
+ * for wrong parameters.
+ */
 export function api<
   In extends InputSchema = NoArguments,
   Out extends OutputSchema = undefined,
@@ -114,7 +118,10 @@ export function api(options: MethodOptions, run?: EndpointFunction<never, unknow
   return define("api", options, run);
 }
 
-/** An endpoint whose calls are queued, stored, and executed when a worker is free. */
+/**
+ * Defines an endpoint whose calls are stored in the queue and run when a worker is
+ * free. Throws a `ServiceDefinitionError` for wrong parameters.
+ */
 export function task<
   In extends InputSchema = NoArguments,
   Out extends OutputSchema = undefined,
@@ -147,7 +154,7 @@ function define(
   return { [ENDPOINT]: { kind, options, run } };
 }
 
-/** The part of a decorator's context that is used; anything else may call it too. */
+/** The used part of a decorator's context. Untyped code may call the decorator with anything. */
 interface MethodContext {
   readonly kind: unknown;
   readonly name: string | symbol;
@@ -186,8 +193,8 @@ function decorator(definition: EndpointDefinition) {
 }
 
 /**
- * Whether a method of this name was decorated before. Of two methods with one
- * name the class keeps only the second, so the names are noted in its metadata.
+ * True when a method of this name was decorated before. Of two methods with one
+ * name the class keeps only the second, so its metadata records the names.
  */
 function isKnown({ metadata, name }: MethodContext): boolean {
   if (metadata === undefined) {

@@ -1,9 +1,9 @@
-/** What user code throws, and what is thrown at a service that is defined wrongly. */
+/** The errors of the SDK: those an endpoint throws, and the one for a faulty definition. */
 import { ERROR_CODE } from "./symbols.ts";
 
 /**
- * The codes a function can fail with: those of Connect and gRPC, in Connect's
- * spelling (https://connectrpc.com/docs/protocol#error-codes).
+ * The error codes of an endpoint: those of Connect and gRPC, in Connect's spelling
+ * (https://connectrpc.com/docs/protocol#error-codes).
  */
 export const ERROR_CODES = [
   "canceled",
@@ -27,8 +27,8 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /**
- * Thrown by an endpoint to fail with a code of its choice. The message goes to
- * the caller; the stack trace and the `cause` stay in the log.
+ * Throw it from an endpoint to fail with a code of your choice. The caller gets the
+ * message; the stack trace and the `cause` stay in the log.
  */
 export class EndpointError extends Error {
   override readonly name: string = "EndpointError";
@@ -41,7 +41,7 @@ export class EndpointError extends Error {
   }
 }
 
-/** Thrown by an endpoint whose arguments are wrong: `invalid_argument`, HTTP 400. */
+/** Throw it from an endpoint when its arguments are wrong: `invalid_argument`, HTTP 400. */
 export class BadInput extends EndpointError {
   override readonly name = "BadInput";
 
@@ -50,7 +50,7 @@ export class BadInput extends EndpointError {
   }
 }
 
-/** The code that a thrown value asks for; undefined for anything but an `EndpointError`. */
+/** The code of an `EndpointError`; undefined for any other thrown value. */
 export function errorCodeOf(thrown: unknown): ErrorCode | undefined {
   if (typeof thrown !== "object" || thrown === null || !(ERROR_CODE in thrown)) {
     return undefined;
@@ -59,7 +59,7 @@ export function errorCodeOf(thrown: unknown): ErrorCode | undefined {
   return ERROR_CODES.find((known) => known === code) ?? "internal";
 }
 
-/** A service that is defined wrongly; the message begins with the place. */
+/** Thrown for a service that is defined wrongly. The message begins with the place. */
 export class ServiceDefinitionError extends Error {
   override readonly name = "ServiceDefinitionError";
 

@@ -1,13 +1,13 @@
-/** How files are known in a JSON Schema: `{type: "string", format: "binary"}`, as in OpenAPI. */
+/** Files in JSON Schema: they are written `{type: "string", format: "binary"}`, as in OpenAPI. */
 import type { FileArgument, FileSpec, JsonSchema } from "../protocol/manifest.ts";
 
-/** A property that is a file or a list of files: how it is described, and what it is. */
+/** A property that is a file or a list of files: its JSON Schema and its limits. */
 export interface FileProperty {
   readonly jsonSchema: JsonSchema;
   readonly file: Omit<FileArgument, "required">;
 }
 
-/** The one file that a schema describes, if it does. */
+/** The file that a schema describes; undefined for any other schema. */
 export function fileSpecOf(schema: JsonSchema): FileSpec | undefined {
   if (schema.type !== "string" || schema.format !== "binary") {
     return undefined;
@@ -19,7 +19,7 @@ export function fileSpecOf(schema: JsonSchema): FileSpec | undefined {
   };
 }
 
-/** The file or list of files that a property describes, if it does. */
+/** The file or list of files that a property describes; undefined for any other. */
 export function filePropertyOf(schema: JsonSchema): FileProperty | undefined {
   const spec = fileSpecOf(schema);
   if (spec !== undefined) {
@@ -46,7 +46,7 @@ export function filePropertyOf(schema: JsonSchema): FileProperty | undefined {
   };
 }
 
-/** Whether a file is described anywhere in a schema. */
+/** True when a schema describes a file anywhere inside. */
 export function containsFile(schema: unknown): boolean {
   if (typeof schema !== "object" || schema === null) {
     return false;
@@ -57,7 +57,7 @@ export function containsFile(schema: unknown): boolean {
   return Object.values(schema).some(containsFile);
 }
 
-/** The plain form of a file's schema, whichever library wrote it. */
+/** A file's schema in plain form, independent of the library that wrote it. */
 export function fileJsonSchema(schema: JsonSchema, { contentType }: FileSpec): JsonSchema {
   return {
     type: "string",

@@ -1,34 +1,36 @@
 /**
- * `file()`: the schema of binary input and output. It is a Standard Schema
- * like any other, so that it stands wherever one may, and it is known as a
- * file by its JSON Schema, `{type: "string", format: "binary"}`; zod's `z.file()`
- * says the same of itself and is a file for the same reason.
+ * `file()`: the schema of binary input and output. It is a Standard Schema and can
+ * be used wherever one can. The platform recognizes a file by its JSON Schema,
+ * `{type: "string", format: "binary"}`, so zod's `z.file()` is a file too.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { sharePlace } from "../protocol/file-place.ts";
 import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
 
-/** What a function may return for a file: anything that holds bytes. */
+/** The bytes of a file, as a function may return them. A `Buffer` is a `Uint8Array`. */
 export type Bytes = Blob | Uint8Array;
 
-/** What `file()` takes. */
+/** The options of `file()`. */
 export interface FileOptions {
   /**
-   * Media type or range accepted, such as `image/png` or `image/*`. Default: any.
-   * A file whose sender did not say its type is taken for the one named here.
+   * The accepted media type or range, such as `image/png` or `image/*`. Default: any.
+   * A file sent without a type is accepted, and assumed to have this type unless it is
+   * a range.
    */
   readonly contentType?: string;
   /** Size limit of one file in bytes. Default: the limit of the whole body. */
   readonly maxBytes?: number;
 }
 
-/** How many files a list may hold. */
+/** Limits on the number of files in a list. */
 export interface FileListOptions {
+  /** The smallest number of files. Default: 0. */
   readonly min?: number;
+  /** The largest number of files. Default: no limit. */
   readonly max?: number;
 }
 
-/** A schema that may also be left out. */
+/** A schema whose value may be left out. */
 export interface OptionalSchema<In, Out> extends StandardSchemaV1<In | undefined, Out | undefined> {
   readonly "~standard": StandardSchemaV1.Props<In | undefined, Out | undefined> &
     StandardJSONSchemaV1.Props<In | undefined, Out | undefined>;
@@ -38,6 +40,7 @@ export interface OptionalSchema<In, Out> extends StandardSchemaV1<In | undefined
 export interface FileListSchema extends StandardSchemaV1<Bytes[], File[]> {
   readonly "~standard": StandardSchemaV1.Props<Bytes[], File[]> &
     StandardJSONSchemaV1.Props<Bytes[], File[]>;
+  /** The same list, which may be left out. */
   optional(): OptionalSchema<Bytes[], File[]>;
 }
 
@@ -45,14 +48,16 @@ export interface FileListSchema extends StandardSchemaV1<Bytes[], File[]> {
 export interface FileSchema extends StandardSchemaV1<Bytes, File> {
   readonly "~standard": StandardSchemaV1.Props<Bytes, File> &
     StandardJSONSchemaV1.Props<Bytes, File>;
+  /** A list of such files. Throws a `TypeError` for limits that are not whole numbers. */
   array(options?: FileListOptions): FileListSchema;
+  /** The same file, which may be left out. */
   optional(): OptionalSchema<Bytes, File>;
 }
 
 const MEDIA_TYPE = /^[\w!#$&^.+-]+\/(?:\*|[\w!#$&^.+-]+)$/;
 const UNKNOWN_TYPE = "application/octet-stream";
 
-/** A file as an argument or a result. Throws a `TypeError` on options that make no sense. */
+/** The schema of a file as an argument or a result. Throws a `TypeError` for invalid options. */
 export function file(options: FileOptions = {}): FileSchema {
   const { contentType, maxBytes } = options;
   if (contentType !== undefined && !MEDIA_TYPE.test(contentType)) {

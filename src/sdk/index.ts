@@ -1,4 +1,4 @@
-/** What the author of a service imports: `import { service, api, task, file } from "tessera"`. */
+/** The SDK for authors of services: `import { service, api, task, file } from "tessera-platform"`. */
 
 export type { Duration } from "../protocol/duration.ts";
 export {

@@ -1,28 +1,33 @@
 /**
- * What metrics of services may be called and have. The SDK checks it where a
- * service is defined, and the node once more in the manifest that a worker
- * sends, because these texts become lines of Prometheus' format.
+ * Validation rules for the metrics of a service: names, labels, buckets. The SDK
+ * checks them where a service is defined. The node checks them again in the
+ * manifest that a worker sends, because they become text in Prometheus' format.
  * Source: the data model and the metric and label naming pages of Prometheus.
  */
 
 import type { MetricManifest } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 
+/** Metrics that a service may declare. */
 export const MAX_METRICS = 50;
+/** Labels of one metric: each set of values is a series. */
 export const MAX_LABELS = 5;
+/** Buckets of one histogram. */
 export const MAX_BUCKETS = 50;
-const MAX_NAME_LENGTH = 100;
-const MAX_HELP_LENGTH = 1_000;
+/** Name of a metric or label. */
+const MAX_METRIC_NAME_CHARACTERS = 100;
+/** Help text of a metric. */
+const MAX_METRIC_HELP_CHARACTERS = 1_000;
 
-/** Longest value of a label, in UTF-16 units. */
-export const MAX_LABEL_VALUE_LENGTH = 200;
+/** Value of a label, in UTF-16 units. */
+export const MAX_LABEL_VALUE_CHARACTERS = 200;
 
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** What the platform counts, and what a Prometheus adds to each target. */
+/** Metric names of the platform, and those that Prometheus adds to each target. */
 const RESERVED_METRICS = /^(?:tessera_|process_|scrape_|up$|ALERTS)/;
 
-/** What the platform and Prometheus add to a series, or read out of it. */
+/** Labels that the platform or Prometheus sets or interprets. */
 const RESERVED_LABELS = new Set([
   ...["organization", "deployment", "endpoint", "node"],
   ...["instance", "job", "le", "quantile"],
@@ -31,7 +36,7 @@ const RESERVED_LABELS = new Set([
 const KINDS: ReadonlySet<unknown> = new Set(["counter", "gauge", "histogram"]);
 const AGGREGATORS: ReadonlySet<unknown> = new Set(["sum", "min", "max", "average"]);
 
-/** The declarations as the manifest has them; throws a `ServiceDefinitionError`. */
+/** The declarations in manifest form. Throws a `ServiceDefinitionError` for an invalid one. */
 export function checkMetrics(declared: unknown, place: string): readonly MetricManifest[] {
   if (declared === undefined) {
     return [];
@@ -45,7 +50,7 @@ export function checkMetrics(declared: unknown, place: string): readonly MetricM
   if (fault !== undefined) {
     throw new ServiceDefinitionError(place, fault);
   }
-  // What else stands in an object that was made by hand may not be sendable.
+  // Copies known members only: others in a hand-made object may not be serialisable.
   return (metrics as MetricManifest[]).map(({ name, kind, help, labels, buckets, aggregator }) => ({
     name,
     kind,
@@ -83,13 +88,13 @@ function metricFault(metric: unknown): string | undefined {
     return "must be made by counter(), gauge() or histogram()";
   }
   if (!isName(name)) {
-    return `must have a name of letters, digits and _, not beginning with a digit, at most ${MAX_NAME_LENGTH}`;
+    return `must have a name of letters, digits and _, not beginning with a digit, at most ${MAX_METRIC_NAME_CHARACTERS}`;
   }
   if (RESERVED_METRICS.test(name)) {
     return "has a name of the platform or of Prometheus (tessera_…, process_…, scrape_…, up, ALERTS…); choose another";
   }
-  if (typeof help !== "string" || help.trim() === "" || help.length > MAX_HELP_LENGTH) {
-    return `needs help, a text of at most ${MAX_HELP_LENGTH} characters that says what it counts`;
+  if (typeof help !== "string" || help.trim() === "" || help.length > MAX_METRIC_HELP_CHARACTERS) {
+    return `needs help, a text of at most ${MAX_METRIC_HELP_CHARACTERS} characters that says what it counts`;
   }
   const isHistogram = kind === "histogram";
   return (
@@ -135,7 +140,7 @@ function bucketsFault(buckets: unknown): string | undefined {
   return undefined;
 }
 
-/** Notes under which names Prometheus sees a metric; what is wrong when another has one of them. */
+/** Reserves the names of a metric's series in Prometheus; returns the fault when one is taken. */
 function takeNames({ name, kind }: MetricManifest, names: Map<string, string>): string | undefined {
   const parts = kind === "histogram" ? ["", "_bucket", "_sum", "_count"] : [""];
   for (const part of parts) {
@@ -149,13 +154,13 @@ function takeNames({ name, kind }: MetricManifest, names: Map<string, string>): 
 }
 
 function isName(name: unknown): name is string {
-  return typeof name === "string" && name.length <= MAX_NAME_LENGTH && NAME.test(name);
+  return typeof name === "string" && name.length <= MAX_METRIC_NAME_CHARACTERS && NAME.test(name);
 }
 
-/** For a message. What was declared may be anything, and not everything has a text. */
+/** A value for a message. The declared value may be anything, even one without a text. */
 function shown(value: unknown): string {
   if (typeof value === "string") {
-    return JSON.stringify(value.slice(0, MAX_NAME_LENGTH));
+    return JSON.stringify(value.slice(0, MAX_METRIC_NAME_CHARACTERS));
   }
   return typeof value === "number" ? String(value) : `of type ${typeof value}`;
 }

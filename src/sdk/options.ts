@@ -1,42 +1,44 @@
-/** The options of an endpoint: what they mean, their defaults and their bounds. */
+/** The run options of an endpoint, with their defaults and limits. */
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import type { RetryPolicy } from "../protocol/manifest.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 
-/** `api` answers in the call, `task` is queued. */
+/** An `api` answers in the call; the calls of a `task` are queued. */
 export type EndpointKind = "api" | "task";
 
 /**
- * Options of both kinds. An `api` accepts those of a task and ignores them, so
- * that turning one into the other changes only the word.
+ * The options of both kinds of endpoint. An `api` accepts the options of a `task`
+ * and ignores them, so that turning one into the other changes only the word.
  */
 export interface RunOptions {
-  /** What the endpoint does, for its documentation. */
+  /** What the endpoint does, for its documentation. At most 10,000 characters. Default: none. */
   readonly description?: string;
   /**
-   * How long one execution may take, from 1 ms to 24 h. Default: 60 s for an
-   * `api`, because callers and proxies rarely wait longer; 10 min for a `task`.
+   * The time limit of one execution, from 1 ms to 24 h; a number means milliseconds.
+   * Default: 60 s for an `api`, because callers and proxies rarely wait longer;
+   * 10 min for a `task`.
    */
   readonly timeout?: Duration;
   /**
-   * How many calls one worker executes at a time, from 1 to 1,000. Default: 100
-   * for an `api`, which mostly waits for something else; 1 for a `task`, which
-   * mostly computes, so that no task is held up by another's blocking or shares
-   * its memory. More workers, not more concurrency, make computation faster.
+   * The number of calls that one worker runs at a time, from 1 to 1,000. Default: 100
+   * for an `api`, which mostly waits for I/O; 1 for a `task`, which mostly computes,
+   * so that tasks do not block each other or share memory. To compute faster, add
+   * workers, not concurrency.
    */
   readonly concurrency?: number;
-  /** How long a task is kept after it has ended, from 1 s to 365 d. Default: 24 h. */
+  /** The time a task is kept after it has ended, from 1 s to 365 d. Default: 24 h. */
   readonly retention?: Duration;
   /**
-   * How a task that threw is tried again: `max` times (0 to 100) after the first,
-   * waiting `backoff` (0 to 1 h, default 1 s) before the first retry and twice
-   * as long before each further one. Default: not at all, because only the author knows
-   * whether a function may run twice.
+   * Retries of a task that threw or timed out: at most `max` (0 to 100), with
+   * exponential backoff, which begins at `backoff` (0 to 1 h, default 1 s) and
+   * doubles with each retry, up to 1 h. Failures with the codes `invalid_argument`,
+   * `unimplemented` and `permission_denied` are not retried. Default: no retries,
+   * because only the author knows whether a function may run twice.
    */
   readonly retries?: { readonly max: number; readonly backoff?: Duration };
-  /** How many tasks may wait before submits are refused, from 1 to 10,000,000. Default: 10,000. */
+  /** The number of waiting tasks beyond which submits are refused, 1 to 10,000,000. Default: 10,000. */
   readonly queueLimit?: number;
-  /** Tasks of a higher priority run first; from -1,000 to 1,000. Default: 0. */
+  /** Tasks of higher priority run first, from -1,000 to 1,000. A caller may override it. Default: 0. */
   readonly priority?: number;
 }
 
@@ -50,18 +52,28 @@ export interface ResolvedOptions {
   readonly priority: number;
 }
 
-const SECOND = 1000;
-const HOUR = 3600 * SECOND;
-const DAY = 24 * HOUR;
+const SECOND_MS = 1000;
+const HOUR_MS = 3600 * SECOND_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How long a call of an api may take by default. */
+const DEFAULT_API_TIMEOUT_MS = 60 * SECOND_MS;
+/** Calls of an api that a worker runs at a time by default. */
+const DEFAULT_API_CONCURRENCY = 100;
+/** How long an attempt of a task may take by default. */
+const DEFAULT_TASK_TIMEOUT_MS = 600 * SECOND_MS;
+/** Tasks of an endpoint that a worker runs at a time by default. */
+const DEFAULT_TASK_CONCURRENCY = 1;
 
 const DEFAULTS = {
-  api: { timeout: 60 * SECOND, concurrency: 100 },
-  task: { timeout: 600 * SECOND, concurrency: 1 },
+  api: { timeout: DEFAULT_API_TIMEOUT_MS, concurrency: DEFAULT_API_CONCURRENCY },
+  task: { timeout: DEFAULT_TASK_TIMEOUT_MS, concurrency: DEFAULT_TASK_CONCURRENCY },
 } as const;
 
-const MAX_DESCRIPTION_LENGTH = 10_000;
+/** Description of a service or endpoint. */
+const MAX_DESCRIPTION_CHARACTERS = 10_000;
 
-/** Defaults filled in, bounds checked; throws a `ServiceDefinitionError` naming the option. */
+/** Fills in defaults and checks limits. Throws a `ServiceDefinitionError` that names the option. */
 export function resolveOptions(
   kind: EndpointKind,
   options: RunOptions,
@@ -78,7 +90,7 @@ export function resolveOptions(
       place,
       name: "timeout",
       min: 1,
-      max: DAY,
+      max: DAY_MS,
     }),
     concurrency: integer(options.concurrency ?? defaults.concurrency, {
       place,
@@ -86,19 +98,19 @@ export function resolveOptions(
       min: 1,
       max: 1000,
     }),
-    retentionMs: milliseconds(options.retention ?? DAY, {
+    retentionMs: milliseconds(options.retention ?? DAY_MS, {
       place,
       name: "retention",
-      min: SECOND,
-      max: 365 * DAY,
+      min: SECOND_MS,
+      max: 365 * DAY_MS,
     }),
     retries: {
       max: integer(retries.max, { place, name: "retries.max", min: 0, max: 100 }),
-      backoffMs: milliseconds(retries.backoff ?? SECOND, {
+      backoffMs: milliseconds(retries.backoff ?? SECOND_MS, {
         place,
         name: "retries.backoff",
         min: 0,
-        max: HOUR,
+        max: HOUR_MS,
       }),
     },
     queueLimit: integer(options.queueLimit ?? 10_000, {
@@ -111,7 +123,7 @@ export function resolveOptions(
   };
 }
 
-/** The description as a property to spread, or nothing. */
+/** The description as a property to spread; `{}` when there is none. */
 export function checkDescription(
   description: unknown,
   place: string,
@@ -119,10 +131,10 @@ export function checkDescription(
   if (description === undefined) {
     return {};
   }
-  if (typeof description !== "string" || description.length > MAX_DESCRIPTION_LENGTH) {
+  if (typeof description !== "string" || description.length > MAX_DESCRIPTION_CHARACTERS) {
     throw new ServiceDefinitionError(
       place,
-      `description must be a string of at most ${MAX_DESCRIPTION_LENGTH} characters`,
+      `description must be a string of at most ${MAX_DESCRIPTION_CHARACTERS} characters`,
     );
   }
   return { description };

@@ -1,4 +1,4 @@
-/** The result of an endpoint, made ready to run: its JSON Schema, and whether it is a file. */
+/** Compiles the `output` of an endpoint: its JSON Schema, and whether it is a file. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { FileSpec, JsonSchema } from "../protocol/manifest.ts";
 import { acceptsUndefined } from "./arguments.ts";
@@ -8,11 +8,11 @@ import { isStandardSchema, jsonSchemaOf, type OutputSchema } from "./schema.ts";
 export interface ResultDescription {
   readonly jsonSchema: JsonSchema;
   readonly file: FileSpec | undefined;
-  /** Absent when the service declares no output. */
+  /** Undefined when the endpoint declares no output. */
   readonly schema: StandardSchemaV1 | undefined;
 }
 
-/** Throws an `Error` whose message says what is wrong with `output`. */
+/** Compiles `output`. Rejects with an `Error` whose message says what is wrong with it. */
 export async function describeResult(output: OutputSchema): Promise<ResultDescription> {
   if (output === undefined) {
     return { jsonSchema: {}, file: undefined, schema: undefined };

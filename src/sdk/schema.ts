@@ -1,23 +1,22 @@
 /**
- * Schemas of any library that implements Standard Schema
- * (https://standardschema.dev): the types that flow from them, and their
- * JSON Schema.
+ * Standard Schema (https://standardschema.dev): the types inferred from schemas of
+ * any library that implements it, and their JSON Schema.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../protocol/manifest.ts";
 
-/** Arguments by name, each with a schema of its own. */
+/** One schema per argument, by name. */
 export type ArgumentRecord = { readonly [argument: string]: StandardSchemaV1 };
 
-/** What `input` may be: a schema of an object, or a schema for each argument. */
+/** The type of `input`: a schema of an object, or one schema per argument. */
 export type InputSchema = StandardSchemaV1 | ArgumentRecord;
 
-/** What `output` may be; without one a function may return whatever JSON can carry. */
+/** The type of `output`. Without one, a function may return any JSON value. */
 export type OutputSchema = StandardSchemaV1 | undefined;
 
 /**
- * The arguments as a function receives them: validated, with defaults filled
- * in. Annotates the parameter of a decorated method: `Input<typeof schema>`.
+ * The arguments as a function receives them: validated, with defaults filled in.
+ * Use it to annotate the parameter of a decorated method: `Input<typeof schema>`.
  */
 export type Input<Schema extends InputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
@@ -25,19 +24,19 @@ export type Input<Schema extends InputSchema> = Schema extends StandardSchemaV1
     ? Flatten<RequiredArguments<Schema> & OptionalArguments<Schema>>
     : never;
 
-/** What a function may return: the value before the output schema has looked at it. */
+/** The return type of a function: the value before the output schema validates it. */
 export type Output<Schema extends OutputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>
   : unknown;
 
-/** The arguments as callers send them: what has a default may be left out. */
+/** The arguments as callers send them: those with a default may be left out. */
 export type Given<Schema extends InputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferInput<Schema>
   : Schema extends ArgumentRecord
     ? Flatten<RequiredGiven<Schema> & OptionalGiven<Schema>>
     : never;
 
-/** The result as it leaves the service: the value after the output schema has looked at it. */
+/** The result as callers get it: the value after the output schema has validated it. */
 export type Answered<Schema extends OutputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : unknown;
@@ -70,15 +69,16 @@ type OptionalGiven<Schemas extends ArgumentRecord> = {
 
 type Flatten<Type> = { [Key in keyof Type]: Type[Key] };
 
-/** JSON Schemas of both sides of a schema: what goes in, and what comes out of it. */
+/** The JSON Schemas of the input and the output side of a schema. */
 export interface JsonSchemaSides {
   readonly input?: JsonSchema;
   readonly output?: JsonSchema;
 }
 
 /**
- * A schema together with its JSON Schema (2020-12), for libraries that cannot
- * say it themselves. Give both sides where they differ; one stands for both.
+ * Attaches a JSON Schema (2020-12) to a schema, for libraries that cannot generate
+ * it. Pass both sides if they differ; a single one is used for both. Throws a
+ * `TypeError` when neither is given.
  */
 export function withJsonSchema<Schema extends StandardSchemaV1>(
   schema: Schema,
@@ -110,8 +110,8 @@ export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
 }
 
 /**
- * The JSON Schema of one side of a schema, as plain data without `$schema`.
- * Throws an `Error` whose message says what to do when there is none.
+ * The JSON Schema of one side of a schema, as plain data without `$schema`. Throws
+ * an `Error` whose message says what to do when the library cannot generate one.
  */
 export function jsonSchemaOf(schema: StandardSchemaV1, side: "input" | "output"): JsonSchema {
   const standard = schema["~standard"] as StandardSchemaV1.Props &
@@ -140,7 +140,7 @@ export function jsonSchemaOf(schema: StandardSchemaV1, side: "input" | "output")
 
 const VALIBOT_HINT = ", or toStandardJsonSchema(schema) of @valibot/to-json-schema";
 
-/** The path of an issue in dots, such as `texts.0`; empty for the whole. */
+/** The dotted path of an issue, such as `texts.0`; empty for the whole value. */
 export function issuePath(issue: StandardSchemaV1.Issue, prefix = ""): string {
   let path = prefix;
   for (const segment of issue.path ?? []) {

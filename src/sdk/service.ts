@@ -1,7 +1,7 @@
 /**
- * `service`: with `endpoints` it makes a service of functions, without it is
- * the decorator of a service class. Either way it checks all that can be
- * checked before any schema is asked.
+ * `service` defines a service. With `endpoints` it returns a service of functions;
+ * without, it is the decorator of a service class. Both forms check everything
+ * except the schemas, which are checked when a worker loads the service.
  */
 
 import type { MetricManifest } from "../protocol/manifest.ts";
@@ -13,15 +13,15 @@ import { checkDescription, type ResolvedOptions, resolveOptions } from "./option
 import { ENDPOINT, SERVICE } from "./symbols.ts";
 
 export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics> {
-  /** A DNS label: lower-case letters, digits and hyphens, at most 63. */
+  /** The service's name, a DNS label: lower-case letters, digits and inner hyphens, at most 63. */
   readonly name: string;
-  /** What the service does, for its documentation. */
+  /** What the service does, for its documentation. At most 10,000 characters. Default: none. */
   readonly description?: string;
-  /** What it counts itself, through `ctx.metrics`, by name; at most 50. Default: nothing. */
+  /** Custom metrics by name, at most 50, recorded through `ctx.metrics`. Default: none. */
   readonly metrics?: Declared;
 }
 
-/** Endpoints of the function form by name, which count no other metrics than these. */
+/** Endpoints of the function form by name, which may record only these metrics. */
 export interface Endpoints<Declared extends MetricDeclarations = never> {
   readonly [name: string]: Endpoint<never, unknown, CallTypes, Declared>;
 }
@@ -33,12 +33,12 @@ export interface FunctionServiceOptions<
   readonly endpoints: Named;
 }
 
-/** An endpoint of a service: its name is settled, its options are checked. */
+/** An endpoint of a service, with its final name and checked options. */
 export interface ServiceEndpoint {
   readonly name: string;
   readonly definition: EndpointDefinition;
   readonly options: ResolvedOptions;
-  /** The method behind it, in a service class. */
+  /** The method that implements it in a service class. */
   readonly method?: string;
 }
 
@@ -49,21 +49,21 @@ export interface ServiceDefinition {
   readonly metrics: readonly MetricManifest[];
 }
 
-/** A service of the function form, to be exported as default. */
+/** A service of the function form. Export it as default. */
 export interface Service<Named extends Endpoints = Endpoints> {
   readonly [SERVICE]: ServiceDefinition;
-  /** Only for the type checker: never there at run time. */
+  /** For the type checker only; undefined at run time. */
   readonly types?: { readonly endpoints: Named };
 }
 
 /**
- * A class that is constructed without arguments. A method `setup()`, which may
- * be async, is awaited once after that, before the worker takes its first call;
- * it is given a `SetupContext`.
+ * A class that is constructed without arguments, once per worker. If it has a
+ * method `setup()`, the worker awaits `setup(context)` before its first call, with
+ * a `SetupContext`.
  */
 export type ServiceClass = new () => object;
 
-/** A decorator for service classes whose methods count no other metrics than these. */
+/** A decorator for service classes whose methods record only these metrics. */
 export type ServiceDecorator<Declared extends MetricDeclarations = NoMetrics> = <
   Class extends ServiceClass,
 >(
@@ -71,14 +71,14 @@ export type ServiceDecorator<Declared extends MetricDeclarations = NoMetrics> = 
   context: ClassDecoratorContext<Class>,
 ) => void;
 
-/** What is wrong with a class one of whose methods counts what the service does not declare. */
+/** A type error for a class with a method that records metrics the service does not declare. */
 type CountsOnly<Instance, Declared extends MetricDeclarations> = [
   Undeclared<Instance, MetricsOf<Declared>>,
 ] extends [never]
   ? unknown
   : { readonly metricsNotDeclaredByTheServiceIn: Undeclared<Instance, MetricsOf<Declared>> };
 
-/** Names of the methods whose context has other metrics. */
+/** Names of the methods whose context has undeclared metrics. */
 type Undeclared<Instance, Counted> = {
   [Name in keyof Instance]: Instance[Name] extends (args: never, ctx: infer Ctx) => unknown
     ? Ctx extends { readonly taskId: string; readonly metrics: infer Metrics }
@@ -89,12 +89,15 @@ type Undeclared<Instance, Counted> = {
     : never;
 }[keyof Instance];
 
-/** A service of functions. Throws a `ServiceDefinitionError`. */
+/** Defines a service of functions. Throws a `ServiceDefinitionError` for an invalid definition. */
 export function service<
   Named extends Endpoints<Declared>,
   Declared extends MetricDeclarations = NoMetrics,
 >(options: FunctionServiceOptions<Named, Declared>): Service<Named>;
-/** The decorator of a service class, constructed once per worker without arguments. */
+/**
+ * Decorates a service class, which is constructed once per worker without arguments.
+ * Throws a `ServiceDefinitionError` for an invalid definition.
+ */
 export function service<Declared extends MetricDeclarations = NoMetrics>(
   options: ServiceOptions<Declared>,
 ): ServiceDecorator<Declared>;
@@ -148,7 +151,7 @@ function functionEndpoints(endpoints: unknown, place: string): ServiceEndpoint[]
   return checkEndpoints(found, place);
 }
 
-/** Decorated methods of a class and of what it extends; the nearest of one name counts. */
+/** The decorated methods of a class and its superclasses; an override replaces its original. */
 function classEndpoints(prototype: object, place: string): ServiceEndpoint[] {
   const found = new Map<string, { name: string; definition: EndpointDefinition; method: string }>();
   const seen = new Set<string>();
@@ -195,7 +198,7 @@ function checkEndpoints(found: readonly Found[], place: string): ServiceEndpoint
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const ENDPOINT_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
 
-/** First segments of paths that the server answers itself, or may come to. */
+/** First path segments that the server uses itself, or may use later. */
 const RESERVED_NAMES = new Set([
   ...["submit", "status", "get", "cancel", "retry", "events"],
   ...["schema", "schema.json", "docs", "docs.json", "openapi", "index", "assets"],
@@ -229,7 +232,7 @@ export function endpointPlace(place: string, name: unknown): string {
   return `${place}, endpoint ${JSON.stringify(name) ?? "without a name"}`;
 }
 
-/** The definition on what a module exports as a service, if it is one. */
+/** The definition of an exported service; undefined for any other value. */
 export function serviceDefinitionOf(exported: unknown): ServiceDefinition | undefined {
   if ((typeof exported !== "object" && typeof exported !== "function") || exported === null) {
     return undefined;
@@ -237,7 +240,7 @@ export function serviceDefinitionOf(exported: unknown): ServiceDefinition | unde
   return (exported as Partial<Service>)[SERVICE];
 }
 
-/** The function behind an endpoint, on the instance of a service class where there is one. */
+/** The function of an endpoint, bound to the instance of a service class. */
 export function endpointFunction(
   { definition, method }: ServiceEndpoint,
   instance: unknown,

@@ -1,7 +1,7 @@
 /**
- * The marks by which the host knows what user code defined. They are
- * registered symbols, so that two copies of the SDK in one process
- * understand each other's services and errors.
+ * The symbols by which a worker recognizes services, endpoints and errors of user
+ * code. They are registered symbols, so that two copies of the SDK in one process
+ * understand each other.
  */
 export const SERVICE: unique symbol = Symbol.for("tessera.service");
 export const ENDPOINT: unique symbol = Symbol.for("tessera.endpoint");

@@ -1,3 +1,4 @@
+/** Binding of the server's port. */
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
 import { createServer } from "node:net";
@@ -7,7 +8,7 @@ export interface ListenOptions {
   readonly host: string;
 }
 
-/** Binds the port; answers which. Rejects with a message that says what to do. */
+/** Binds the port and returns it. Rejects with a message that says what to do. */
 export async function listen(server: Server, { port, host }: ListenOptions): Promise<number> {
   try {
     server.listen({ port, host });
@@ -27,9 +28,9 @@ export async function listen(server: Server, { port, host }: ListenOptions): Pro
 }
 
 /**
- * The port itself, or a free one for 0: for who has to know it before the
- * server is made. Another program could take it in between, and then the
- * server says so.
+ * Returns the port, or a free one for 0, to callers that need the number before
+ * the server exists. If another program takes it in between, binding fails
+ * with a message.
  */
 export async function choosePort({ port, host }: ListenOptions): Promise<number> {
   if (port !== 0) {

@@ -1,4 +1,4 @@
-/** What serves the deployments of a node: their services, the data plane and documents. */
+/** The routes of a node's deployments: their services, the data plane and documents. */
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
@@ -9,7 +9,7 @@ import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { documents } from "../service/documents.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
-import { isForm } from "./http/body-stream.ts";
+import { isForm } from "./http/body.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
 import type { ServerPlugin } from "./protocols.ts";
@@ -19,7 +19,7 @@ import { endpointService } from "./rpc/task/endpoint.ts";
 import { taskService } from "./rpc/task/task.ts";
 import type { ServerOptions } from "./server.ts";
 
-/** What is counted of a deployment, for whoever may call it: a page for a Prometheus of its own. */
+/** The metrics page of one deployment, for every caller of it, such as a Prometheus of its owner. */
 export function deploymentMetrics(metrics: Metrics): ServerPlugin {
   return async (app, { targetValues }) => {
     app.get("/metrics", { exposeHeadRoute: false }, async (req, reply) => {
@@ -33,18 +33,18 @@ export function deploymentMetrics(metrics: Metrics): ServerPlugin {
   };
 }
 
-/** Files in JSON, as data: URLs, are held in memory. */
+/** JSON body of a call: files in it, as `data:` URLs, are held in memory. */
 const MAX_TEXT_BODY_BYTES = 64 * 1024 * 1024;
 
 export interface ServingOptions {
   readonly version: string;
   /** Largest body of a call to an endpoint that takes JSON. */
   readonly jsonBodyBytes: number;
-  /** Largest body of a call to an endpoint that takes files, which go to disk as they come. */
+  /** Largest body of a call to an endpoint that takes files, which are streamed to disk. */
   readonly fileBodyBytes: number;
 }
 
-/** The parts of a server that deployments need, besides the directory of them. */
+/** The parts of a server that deployments need, apart from their directory. */
 export function serveDeployments(
   options: ServingOptions,
 ): Pick<ServerOptions, "services" | "plugins"> {
@@ -54,7 +54,7 @@ export function serveDeployments(
   };
 }
 
-/** A page on the hosts of deployments that exist; others are told which there are, like all callers. */
+/** Serves a page on the hosts of existing deployments; other hosts get the error of the directory. */
 export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): ServerPlugin {
   return async (app) => {
     app.addHook("onRequest", async (req, reply) => {
@@ -85,14 +85,14 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
     });
 }
 
-/** What describes the deployment, for whoever may call it. */
+/** The documents that describe a deployment, for all who may call it. */
 function described({ version }: ServingOptions): ServerPlugin {
   return async (app, { targetValues }) => {
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
         const values = await targetValues(req, EndpointService.method.listEndpoints);
-        const { facts, deployment: hosted } = locatedOf({ values });
-        const text = write(hosted().manifest, facts.authorization);
+        const { facts, deployment } = locatedOf({ values });
+        const text = write(deployment().manifest, facts.authorization);
         return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(text);
       });
     }

@@ -1,12 +1,13 @@
 /**
- * One port for HTTP/1.1 and cleartext HTTP/2 (prior knowledge, as gRPC speaks
- * it). A plain TCP server looks at the first bytes of a connection: HTTP/2
- * begins with the preface `PRI * HTTP/2.0` (RFC 9113, section 3.4), which no
- * HTTP/1.1 request can; the socket then goes to the server that speaks it.
+ * Protocol detection: one port for HTTP/1.1 and cleartext HTTP/2 (prior
+ * knowledge, as gRPC speaks it). A plain TCP server looks at the first bytes
+ * of a connection: HTTP/2 begins with the preface `PRI * HTTP/2.0` (RFC 9113,
+ * section 3.4), which no HTTP/1.1 request can. It then hands the socket to the
+ * server that speaks that protocol.
  *
- * Because the HTTP servers do not listen themselves, what they do on
- * listening and closing (checking timeouts, dropping idle connections, ending
- * sessions) is done for them here.
+ * The HTTP servers do not listen themselves, so this file does for them what
+ * they do on listening and closing: it checks timeouts, drops idle connections
+ * and ends sessions.
  */
 import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
@@ -16,59 +17,85 @@ import { answerUnreadable } from "./http/unreadable.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
 
-/** Longer than the 60 s of common load balancers, so that they close first. */
-const KEEP_ALIVE_MS = 65_000;
+/**
+ * How long an HTTP/1.1 connection stays open between requests: longer than the 60 s of common
+ * load balancers, so that they close first.
+ */
+const CONNECTION_IDLE_TIMEOUT_MS = 65_000;
 
-/** Of one request. Node's own 16 KiB are too few for the selectors of a large federation, which stand in the URL. */
+/**
+ * Headers of one request. Node's own 16 KiB are too few for the selectors of a large
+ * federation, which stand in the URL.
+ */
 const MAX_HEADER_BYTES = 256 * 1024;
 
-/** Streams of one HTTP/2 session at a time: more than clients commonly use, and they wait for their turn. */
-const MAX_STREAMS = 256;
+/**
+ * Streams of one HTTP/2 session at a time: more than clients commonly use, and further ones
+ * wait for their turn.
+ */
+const MAX_SESSION_STREAMS = 256;
 
-/** What an HTTP/2 session may keep in memory besides its bodies, in MB; new streams are refused beyond. Node's own. */
+/**
+ * What an HTTP/2 session may keep in memory without its bodies, in MB; new streams are refused
+ * beyond. This is Node's own default.
+ */
 const MAX_SESSION_MEMORY_MB = 10;
 
+/** How long a new connection may send nothing before it is closed. */
+const SILENT_CONNECTION_TIMEOUT_MS = 30_000;
+
+/** How long the headers of an HTTP/1.1 request may take to arrive. */
+const HEADERS_TIMEOUT_MS = 60_000;
+
+/** Interval at which HTTP/1.1 connections are checked for requests that take too long. */
+const REQUEST_CHECK_INTERVAL_MS = 30_000;
+
+/** Silence after which an HTTP/2 session is closed: clients of gRPC keep sessions between calls on purpose. */
+const SESSION_IDLE_TIMEOUT_MS = 300_000;
+
 export interface ListenerTimeouts {
-  /** A new connection that has not told its protocol is closed after so long a silence. Default: 30 s. */
+  /** A new connection is closed after this silence if it has not shown its protocol. Default: 30 s. */
   readonly silentMs?: number;
-  /** The headers of an HTTP/1.1 request must be there after so long. Default: 60 s. */
+  /** For the headers of an HTTP/1.1 request to arrive. Default: 60 s. */
   readonly headersMs?: number;
-  /** All of an HTTP/1.1 request must be there after so long. Default: 5 min. */
+  /** For a whole HTTP/1.1 request to arrive. Default: 5 min. */
   readonly requestMs?: number;
-  /** How often that is looked at. Default: 30 s. */
+  /** Interval at which both are checked. Default: 30 s. */
   readonly checkEveryMs?: number;
   /**
-   * After so long a silence an HTTP/2 session is told to go away; streams that
-   * are open come to their end. Default: 5 min, because clients of gRPC keep
-   * sessions between calls on purpose; their pings count as life.
+   * An idle HTTP/2 session is sent GOAWAY after this time; its open streams
+   * may finish. Default: 5 min, because gRPC clients keep sessions between
+   * calls on purpose; their pings count as activity.
    */
   readonly idleMs?: number;
 }
 
 export interface Listener {
-  /** Listens, and hands what comes to both protocols. */
+  /** Accepts connections and hands them to the server of their protocol. */
   readonly server: Server;
-  /** Takes no more connections; those that are there go on. */
+  /** Accepts no more connections; open ones go on. */
   stopAccepting(): void;
   /** Lets requests under way finish, for at most `graceMs`, then closes every connection. */
   close(graceMs: number): Promise<void>;
 }
 
+/** Creates the listener; both protocols call `handler`. */
 export function createListener(
   handler: RequestListener,
   timeouts: ListenerTimeouts = {},
 ): Listener {
-  const { silentMs = 30_000, headersMs = 60_000, checkEveryMs = 30_000 } = timeouts;
-  const { requestMs = BODY_DEADLINE_MS, idleMs = 300_000 } = timeouts;
+  const { silentMs = SILENT_CONNECTION_TIMEOUT_MS, headersMs = HEADERS_TIMEOUT_MS } = timeouts;
+  const { checkEveryMs = REQUEST_CHECK_INTERVAL_MS } = timeouts;
+  const { requestMs = BODY_DEADLINE_MS, idleMs = SESSION_IDLE_TIMEOUT_MS } = timeouts;
   const http1 = createHttp1(
     {
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: CONNECTION_IDLE_TIMEOUT_MS,
       headersTimeout: headersMs,
       requestTimeout: requestMs,
       connectionsCheckingInterval: checkEveryMs,
       maxHeaderSize: MAX_HEADER_BYTES,
-      // A request without a body, as nearly every GET is, has ended when it comes, and no events tell of that.
-      // (Node before 24.12 does not know of it, and tells.)
+      // A request without a body, such as nearly every GET, has ended when it arrives, without events.
+      // (Node before 24.12 does not know this option and emits them.)
       optimizeEmptyRequests: true,
     },
     handler,
@@ -76,14 +103,14 @@ export function createListener(
   http1.on("clientError", answerUnreadable);
   const http2 = createHttp2(
     {
-      settings: { maxConcurrentStreams: MAX_STREAMS },
+      settings: { maxConcurrentStreams: MAX_SESSION_STREAMS },
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
     },
     // The compatibility API has the same shape for what Fastify uses of it.
     handler as unknown as Parameters<typeof createHttp2>[1],
   );
   const sockets = new Set<Socket>();
-  /** Connections that have not told their protocol. */
+  /** Connections that have not shown their protocol yet. */
   const silent = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
@@ -98,7 +125,7 @@ export function createListener(
       sockets.delete(socket);
       silent.delete(socket);
     });
-    // Until a protocol has taken the socket over, an error only ends it.
+    // Until a server has taken the socket over, an error only ends it.
     socket.on("error", () => socket.destroy());
     sniff(socket, silentMs, (isHttp2) => {
       silent.delete(socket);
@@ -122,7 +149,7 @@ export function createListener(
         clearInterval(idle);
         resolve();
       });
-      // Neither listens, which is the only complaint they can have.
+      // The only error there can be is that the server was not listening, which it never does.
       http1.close(() => {});
       http1.closeIdleConnections();
       for (const session of sessions) {
@@ -137,7 +164,7 @@ export function createListener(
   return { server, close, stopAccepting: () => void server.close() };
 }
 
-/** Calls back when the first bytes tell the protocol, with the bytes put back. */
+/** Calls back once the first bytes show the protocol, with the bytes put back. */
 function sniff(socket: Socket, silentMs: number, decide: (isHttp2: boolean) => void): void {
   let seen: Buffer = Buffer.alloc(0);
   const giveUp = (): void => void socket.destroy();
@@ -155,7 +182,7 @@ function sniff(socket: Socket, silentMs: number, decide: (isHttp2: boolean) => v
     socket.off("timeout", giveUp);
     socket.unshift(seen);
     decide(matches);
-    // An HTTP/2 session reads the socket by itself, first what was put back; flowing, it would be lost.
+    // An HTTP/2 session reads the socket itself, first what was put back; a flowing socket would lose it.
     if (!matches) {
       socket.resume();
     }

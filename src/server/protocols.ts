@@ -1,6 +1,7 @@
 /**
- * gRPC, Connect and REST on a Fastify instance: faces of the same services
- * behind the same interceptors, and what other faces need to call them too.
+ * Mounts gRPC, Connect and REST on a Fastify instance: three protocols of the
+ * same services behind the same interceptors. Other plugins get what they need
+ * to call these services too.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -19,64 +20,64 @@ import type { Directory } from "../deployments/directory.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import { restPlugin } from "./rest/plugin.ts";
-import { accessTable } from "./rpc/engine/access.ts";
 import { hostOf, requestValues } from "./rpc/engine/caller.ts";
 import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
 import { rpcPlugin } from "./rpc/engine/plugin.ts";
 import { createHealthService, type HealthSource } from "./rpc/health.ts";
 import {
+  accessTable,
   createAuthenticateInterceptor,
+  createAuthorizeInterceptor,
   createIdentify,
   type Identify,
-} from "./rpc/interceptors/authenticate.ts";
-import { createAuthorizeInterceptor } from "./rpc/interceptors/authorize.ts";
+} from "./rpc/interceptors/access.ts";
 import { createCountInterceptor } from "./rpc/interceptors/count.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
 import { createLocate, DEPLOYMENT_HEADER } from "./rpc/target.ts";
 
-/** The usual limit of an RPC message. */
-const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** RPC message, unless its service says otherwise: the usual limit. */
+const DEFAULT_MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 export interface ProtocolOptions {
-  /** What is served on every host, besides health and reflection. Every method needs the option `access`. */
+  /** Served on every host, in addition to health and reflection. Every method needs the option `access`. */
   readonly services: readonly ServiceRegistration[];
-  /** What is served on the platform's hosts alone, and is not there on those of deployments. */
+  /** Served on the platform's hosts only, not on those of deployments. */
   readonly platformServices?: readonly ServiceRegistration[];
   readonly authenticate: Authenticate;
   /**
-   * True for `tessera serve`, which has no people and no organizations:
-   * whoever `authenticate` lets in may call everything. There reflection asks
-   * for what calls ask for; the platform's descriptors are public documents.
+   * True for `tessera serve`, which has no people and no organizations: every
+   * authenticated caller may call everything. Reflection then needs the same
+   * credential as calls do; the platform's descriptors are public.
    */
   readonly standalone: boolean;
-  /** Requests to `<organization>.<platformDomain>` are for that organization. Absent: hosts mean nothing. */
+  /** Requests to `<organization>.<platformDomain>` are for that organization. Absent: hosts name no organization. */
   readonly platformDomain?: string;
-  /** The deployments that are called here; absent on a server that has none. */
+  /** The deployments that this server serves; absent on a server without any. */
   readonly directory?: Directory;
-  /** Hosts below it are those of deployments. Absent: hosts mean nothing. */
+  /** Hosts below this domain are those of deployments. Absent: hosts name no deployment. */
   readonly appsDomain?: string;
   readonly health: HealthSource;
   /** Aborts the calls that are still under way when the server stops. */
   readonly shutdownSignal: AbortSignal;
 }
 
-/** What a face needs to call the services for its requests. */
+/** What a plugin needs to call the services for its requests. */
 export interface PluginContext {
   readonly invoke: Invoker;
   /**
-   * Finds out who sends a request for this method, so that it can be refused
-   * before its body is read; a promise only where that is not known at once.
-   * Errors: TOKEN_INVALID.
+   * Authenticates the sender of a request for this method, so that it can be
+   * refused before its body is read. Returns a promise only if the answer is
+   * not known at once. Errors: TOKEN_INVALID.
    */
   readonly contextValues: (
     req: FastifyRequest,
     method: DescMethod,
   ) => ContextValues | Promise<ContextValues>;
   /**
-   * The same for a method that is called for the deployment which host or
-   * header name: finds that too, and whether the caller may call it.
-   * Errors: also those of `Locate`.
+   * The same for a method of a deployment: also finds the deployment that host
+   * or header name, and checks that the caller may call it. Errors: also those
+   * of `Locate`.
    */
   readonly targetValues: (
     req: FastifyRequest,
@@ -86,7 +87,7 @@ export interface PluginContext {
 
 export type ServerPlugin = FastifyPluginAsync<PluginContext>;
 
-/** Throws when a method has no access, or when bindings contradict each other. */
+/** Mounts the protocols. Throws when a method has no access, or when bindings contradict each other. */
 export async function mountProtocols(
   app: FastifyInstance,
   options: ProtocolOptions,
@@ -137,7 +138,7 @@ export async function mountProtocols(
       services,
       interceptors,
       invoker: invoke,
-      readMaxBytes: DEFAULT_MESSAGE_BYTES,
+      readMaxBytes: DEFAULT_MAX_MESSAGE_BYTES,
       shutdownSignal,
       contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
     });
@@ -145,7 +146,7 @@ export async function mountProtocols(
       services: shown.map(({ service }) => service),
       invoke,
       contextValues: valuesOver("rest"),
-      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MESSAGE_BYTES,
+      maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MAX_MESSAGE_BYTES,
     });
     return invoke;
   };
@@ -162,7 +163,7 @@ export async function mountProtocols(
   return { invoke, contextValues, targetValues };
 }
 
-/** What one kind of host has. */
+/** The services of one kind of host. */
 interface Mounted {
   readonly services: readonly ServiceRegistration[];
   /** Undefined: every host. */
@@ -180,7 +181,7 @@ function withHealth(
   return [...own, healthService, ...createReflectionServices(reflected)];
 }
 
-/** By the content type, as https://grpc.io and https://connectrpc.com have it. */
+/** The protocol of an RPC by its content type, as https://grpc.io and https://connectrpc.com define it. */
 function rpcProtocol({ headers }: FastifyRequest): Protocol {
   const type = headers["content-type"] ?? "";
   if (!type.startsWith("application/grpc")) {
@@ -190,8 +191,9 @@ function rpcProtocol({ headers }: FastifyRequest): Protocol {
 }
 
 /**
- * What deployments answer is shown by browsers on their own hosts, where it
- * could use a session that is valid there: none is.
+ * Ignores cookies on the hosts of deployments. Browsers show answers of
+ * deployments there, and a session valid on such a host could be misused by
+ * them.
  */
 function withoutAppCookies(identify: Identify, appsDomain: string | undefined): Identify {
   return (method, headers, values) =>
@@ -202,7 +204,7 @@ function withoutAppCookies(identify: Identify, appsDomain: string | undefined): 
       : identify(method, headers, values);
 }
 
-/** The health of this server's services; of others nothing is known. */
+/** The health of this server's services; that of others is unknown. */
 function healthOf(source: HealthSource, names: readonly string[]): HealthSource {
   return {
     status: (service) =>
@@ -211,7 +213,7 @@ function healthOf(source: HealthSource, names: readonly string[]): HealthSource 
   };
 }
 
-/** A plugin whose routes are found on hosts of one kind only; undefined: on all. */
+/** Limits the routes of a plugin to hosts of one kind; undefined: all hosts. */
 export function onlyOn<Options extends FastifyPluginOptions>(
   hostKind: HostKind | undefined,
   plugin: FastifyPluginAsync<Options>,

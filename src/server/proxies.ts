@@ -1,53 +1,56 @@
 /**
- * Whose word is taken for where a request comes from: `X-Forwarded-For`,
- * `-Host` and `-Proto`, on which the networks of tokens, limits by address and
- * cookies rely.
+ * Trusted proxies: decides which senders may set `X-Forwarded-For`, `-Host`
+ * and `-Proto`, on which the networks of tokens, limits by address and cookies
+ * rely.
  *
- * The address of a proxy says who it is only as long as nobody else has that
- * address. The code of deployments runs on the same machine as the node and
- * may open connections: to the node, too, which then sees an address of this
- * machine. So addresses of this machine are not believed by themselves. A
- * proxy that runs here sends a secret with each request, which deployments do
- * not have; where one is set, every proxy has to. The secret says who sent the
- * request, not who sent it to them: further back, where a deployment may have
- * called the proxy, addresses of this machine are not believed either.
+ * An address identifies a proxy only as long as nobody else has that address.
+ * The code of deployments runs on the same machine as the node and may connect
+ * to the node, which then sees an address of this machine. So an address of
+ * this machine alone is not trusted. A proxy that runs here sends a secret
+ * with each request, which deployments do not have; where a secret is set,
+ * every proxy has to send it. The secret identifies the sender of the request,
+ * not the hop before it: a deployment may have called the proxy, so further
+ * back addresses of this machine are not trusted either.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import { networkInterfaces } from "node:os";
 import { Networks } from "../auth/networks.ts";
 
-/** Brings the secret of a proxy; taken off the request before anybody sees it. */
+/** Carries the secret of a proxy; removed from the request before a handler sees it. */
 export const PROXY_SECRET_HEADER = "tessera-proxy-secret";
 
 const FORWARDED = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
-/** Of every machine; it reports only those that are set up. */
+/** The loopback addresses of every machine; the system reports only those that are set up. */
 const LOOPBACK = ["127.0.0.0/8", "::1"];
 
-/** A machine is seldom given another address. */
-const LOOK_AGAIN_MS = 30_000;
+/** How long the machine's own addresses are cached; they rarely change. */
+const OWN_ADDRESSES_TTL_MS = 30_000;
 
-/** Addresses whose answer is remembered: of proxies, and of callers that they name. */
-const CAPACITY = 10_000;
+/** Addresses whose answer is cached: of proxies, and of callers that they name. */
+const MAX_CACHED_ADDRESSES = 10_000;
 
-/** Of IPv6 with IPv4 at its end. Callers may name longer texts, as long as a header. */
-const MAX_ADDRESS_LENGTH = 45;
+/**
+ * Address that is cached: IPv6 with IPv4 at its end. Callers may name longer texts, as long as
+ * a header.
+ */
+const MAX_ADDRESS_CHARACTERS = 45;
 
 export interface TrustOptions {
   /** The proxies' addresses. */
   readonly networks: readonly string[];
-  /** Whether proxies prove who they are by a secret. */
+  /** Whether proxies prove their identity by a secret. */
   readonly hasSecret: boolean;
-  /** Default: what the system says. */
+  /** Default: those that the system reports. */
   readonly ownAddresses?: () => readonly string[];
   readonly monotonicMs?: () => number;
 }
 
 /**
- * Whether what comes from an address is believed.
+ * Returns a check of whether the forwarding headers of an address are trusted.
  *
- * @param hop 0 for who sent the request, 1 for who they say sent it to them, and so on
+ * @param hop 0 for the sender of the request, 1 for the hop that it names before itself, and so on
  */
 export function trustedAddresses(
   options: TrustOptions,
@@ -56,7 +59,7 @@ export function trustedAddresses(
   const monotonicMs = options.monotonicMs ?? (() => performance.now());
   const networks = new Networks(options.networks);
   const isProxy = remembering((address) => networks.includes(address));
-  let isProxyElsewhere = isProxy;
+  let isRemoteProxy = isProxy;
   let lookAtMs = Number.NEGATIVE_INFINITY;
   return (address, hop) => {
     if (address === undefined) {
@@ -68,24 +71,24 @@ export function trustedAddresses(
     }
     if (monotonicMs() >= lookAtMs) {
       const own = new Networks([...LOOPBACK, ...ownAddresses()]);
-      isProxyElsewhere = remembering((each) => networks.includes(each) && !own.includes(each));
-      lookAtMs = monotonicMs() + LOOK_AGAIN_MS;
+      isRemoteProxy = remembering((each) => networks.includes(each) && !own.includes(each));
+      lookAtMs = monotonicMs() + OWN_ADDRESSES_TTL_MS;
     }
-    return isProxyElsewhere(address);
+    return isRemoteProxy(address);
   };
 }
 
-/** Gives the same answer again for an address that was asked before. */
+/** Caches a decision by address; an address too long for one is never cached. */
 export function remembering(decide: (address: string) => boolean): (address: string) => boolean {
   const known = new Map<string, boolean>();
   return (address) => {
-    if (address.length > MAX_ADDRESS_LENGTH) {
+    if (address.length > MAX_ADDRESS_CHARACTERS) {
       return decide(address);
     }
     let answer = known.get(address);
     if (answer === undefined) {
       answer = decide(address);
-      if (known.size >= CAPACITY) {
+      if (known.size >= MAX_CACHED_ADDRESSES) {
         known.clear();
       }
       known.set(address, answer);
@@ -100,7 +103,7 @@ export function ownAddressesIn(networks: readonly string[]): string[] {
   return addressesOfThisMachine().filter((address) => trusted.includes(address));
 }
 
-/** Lets the forwarding headers through for who brings the secret, and for nobody else. */
+/** Removes the forwarding headers of requests that do not carry the secret. */
 export function believeWithSecret(secret: string, handler: RequestListener): RequestListener {
   const expected = Buffer.from(secret);
   return (req, res) => {

@@ -1,6 +1,6 @@
 import type { HealthSource } from "./rpc/health.ts";
 
-/** Whether this node takes calls, all its services alike, for probes and for `grpc.health.v1`. */
+/** The readiness of this node, the same for all its services, for probes and for `grpc.health.v1`. */
 export class Readiness implements HealthSource {
   readonly #listeners = new Set<() => void>();
   #ready = false;

@@ -1,3 +1,4 @@
+/** The HTTP server: Fastify with all that is served on it, and the listener for its port. */
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -9,9 +10,13 @@ import { appOf, hostKinds } from "../hosting/hosts.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/budget.ts";
-import { type AllowedOrigins, preflightHeaders, shareAcrossOrigins } from "./http/cors.ts";
-import { refuseCrossSite } from "./http/cross-site.ts";
 import { sendFrameworkError } from "./http/framework.ts";
+import {
+  type AllowedOrigins,
+  preflightHeaders,
+  refuseCrossSite,
+  shareAcrossOrigins,
+} from "./http/origins.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
@@ -23,20 +28,20 @@ import { answerUnknown } from "./rpc/engine/unimplemented.ts";
 import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
 
 export interface ServerOptions extends ProtocolOptions {
-  /** Refuses all changes that pages of other sites ask for: where nobody is asked for a credential. */
+  /** Refuses changes from pages of other sites; for servers whose callers need no credential. */
   readonly sameSiteOnly: boolean;
   /** Origins whose pages may call deployments from browsers. Default: none but the server's own. */
   readonly allowedOrigins?: AllowedOrigins;
-  /** Whose `X-Forwarded-*` headers are believed; default nobody's. */
+  /** The proxies whose `X-Forwarded-*` headers are trusted. Default: none. */
   readonly trustProxy?: FastifyServerOptions["trustProxy"];
-  /** What they have to bring besides, if anything. */
+  /** The secret that these proxies have to send, if any. */
   readonly proxySecret?: string;
-  /** Documents, pages and other faces, after RPC and REST. */
+  /** The data plane, documents and pages, after RPC and REST. */
   readonly plugins: readonly ServerPlugin[];
   readonly log: FastifyBaseLogger;
-  /** What the bodies of all requests under way may take together. */
+  /** Memory for the bodies of all requests under way together. */
   readonly bodyBudgetBytes: number;
-  /** The level at which calls are logged; undefined: not at all. */
+  /** The level at which calls are logged; undefined: calls are not logged. */
   readonly accessLog: "debug" | "info" | undefined;
 }
 
@@ -45,14 +50,14 @@ export interface HttpServer {
   readonly listener: Listener;
 }
 
-/** Throws when a method has no access, or when bindings contradict each other. */
+/** Creates the server. Throws when a method has no access, or when bindings contradict each other. */
 export async function createServer(options: ServerOptions): Promise<HttpServer> {
   const { appsDomain, trustProxy } = options;
   let listener: Listener | undefined;
   const app = Fastify({
     genReqId: requestIdOf,
     frameworkErrors: sendFrameworkError,
-    // What arrives while the server stops is answered by the handlers, in the shape of all errors.
+    // Handlers answer requests that arrive during shutdown, with errors in the usual format.
     return503OnClosing: false,
     routerOptions: {
       maxParamLength: 256,
@@ -66,7 +71,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
       listener = createListener(
         proxySecret === undefined ? handler : believeWithSecret(proxySecret, handler),
       );
-      // Fastify types the server as node:http's; it uses what both have.
+      // Fastify types the server as node:http's, but uses only what both have.
       return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;
     },
   });
@@ -109,9 +114,9 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
 }
 
 /**
- * Tells calls of deployments: requests on a deployment's host, or with its
- * name in a header at what is not the platform's own, and a browser's
- * questions before them.
+ * Recognizes calls of deployments: requests on a deployment's host, requests
+ * that name one in a header outside the platform's own paths, and the
+ * preflights of both.
  */
 function callsOf({
   appsDomain,
@@ -127,7 +132,7 @@ function callsOf({
     (isNamed(req) && !isOwn(req.url.split("?", 1)[0] ?? ""));
 }
 
-/** What probes ask: never a token, never a limit. */
+/** Liveness and readiness probes, without token and limits. */
 async function health(
   app: FastifyInstance,
   { health: source, directory }: ServerOptions,

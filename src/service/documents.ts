@@ -2,10 +2,10 @@ import type { ServiceManifest } from "../protocol/manifest.ts";
 import { openApiDocument } from "./openapi/document.ts";
 import { schemaDocument } from "./schema.ts";
 
-/** Writes the JSON text of a document about a service; `authorization`: callers need a token. */
+/** Writes a document about a service as JSON text. `authorization`: callers need a token. */
 type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
 
-/** The documents that describe a deployment, by path. Each is written once per revision. */
+/** The writers of the documents about a deployment, by path. Each runs once per revision. */
 export function documents({ version }: { readonly version: string }): {
   readonly [path: string]: Writer;
 } {

@@ -1,16 +1,20 @@
 /**
- * Any JSON Schema (2020-12) to one that clients without a schema library can
- * read: no `$ref`, `$defs`, `allOf`, `anyOf` or `oneOf`, one type or none, and
- * `items` in every array. A recursive reference becomes a schema that accepts
- * anything, and so does what lies beyond 5,000 nodes: references that fan out
- * can otherwise make a small schema exponentially large.
+ * Flattens any JSON Schema (2020-12) for clients without a schema library: no
+ * `$ref`, `$defs`, `allOf`, `anyOf` or `oneOf`, at most one type, and `items` in
+ * every array. A recursive reference becomes a schema that accepts anything, as do
+ * all nodes beyond 5,000: references that fan out can otherwise make a small schema
+ * exponentially large.
  */
 import type { JsonSchema } from "../protocol/manifest.ts";
 import { ANYTHING, intersect, type Shape, unite } from "./shape.ts";
 
-const MAX_NODES = 5000;
+/**
+ * Parts of a JSON Schema that are merged into one description; the rest is described as
+ * anything.
+ */
+const MAX_SCHEMA_NODES = 5000;
 
-/** Keywords that need no more than copying. */
+/** Keywords that are copied unchanged. */
 const COPIED = [
   ...["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"],
   ...["format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType"],
@@ -20,7 +24,7 @@ const COPIED = [
 
 export interface Flattened {
   readonly schema: JsonSchema;
-  /** True when `null` is accepted beside what the schema says. */
+  /** True when `null` is accepted in addition. */
   readonly nullable: boolean;
 }
 
@@ -35,7 +39,7 @@ export function flattenSchema(schema: JsonSchema): Flattened {
 
 /**
  * Flattens the schema of arguments: always an object with `properties`, which
- * lists what is known even if further arguments are allowed.
+ * lists the known ones even if further arguments are allowed.
  */
 export function flattenArguments(schema: JsonSchema): JsonSchema & { properties: JsonSchema } {
   const { properties = {}, required, keywords } = rootShape(schema);
@@ -44,19 +48,19 @@ export function flattenArguments(schema: JsonSchema): JsonSchema & { properties:
 }
 
 function rootShape(schema: JsonSchema): Shape {
-  return shapeOf(schema, { root: schema, trail: [], budget: { nodes: MAX_NODES } });
+  return shapeOf(schema, { root: schema, trail: [], remaining: { nodes: MAX_SCHEMA_NODES } });
 }
 
 interface Reading {
   readonly root: JsonSchema;
-  /** The references under way, to notice one that leads to itself. */
+  /** The references being followed, to detect recursion. */
   readonly trail: readonly string[];
-  readonly budget: { nodes: number };
+  readonly remaining: { nodes: number };
 }
 
 function shapeOf(schema: unknown, reading: Reading): Shape {
-  reading.budget.nodes -= 1;
-  if (!isSchema(schema) || reading.budget.nodes < 0) {
+  reading.remaining.nodes -= 1;
+  if (!isSchema(schema) || reading.remaining.nodes < 0) {
     return ANYTHING;
   }
   let shape = ownShape(schema, reading);
@@ -129,7 +133,7 @@ function typeOfValue(value: unknown): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** One shape for all places of an array; a tuple's places are taken together. */
+/** One shape for all items of an array; those of a tuple are united. */
 function itemsShape(schema: JsonSchema, reading: Reading): Shape | undefined {
   const places = Array.isArray(schema.prefixItems) ? [...schema.prefixItems] : [];
   if (isSchema(schema.items)) {
@@ -152,7 +156,7 @@ function writeShape(shape: Shape): JsonSchema {
   return type === "object" ? { ...schema, ...writeObject(shape) } : schema;
 }
 
-/** Clients send only the properties that are listed, so an object open to others lists none. */
+/** Clients send only listed properties, so an object that allows others lists none. */
 function writeObject(shape: Shape): JsonSchema {
   if (shape.open) {
     return { additionalProperties: true };
@@ -165,8 +169,8 @@ function writeObject(shape: Shape): JsonSchema {
 }
 
 /**
- * The schema that a reference within one document names: `#`, or `#` and a
- * JSON Pointer (RFC 6901). Undefined when there is none.
+ * Resolves a reference within one document: `#`, or `#` and a JSON Pointer (RFC
+ * 6901). Undefined when it names nothing.
  */
 export function resolveReference(root: JsonSchema, reference: string): unknown {
   if (reference === "#") {

@@ -1,17 +1,18 @@
+/** The form in which callers get a result: a file, text or JSON. */
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { FileValue, Payload, StoredFile } from "../protocol/messages.ts";
 import { resultIsText } from "./schema.ts";
 
-/** A result that is no file. */
+/** A result that is not a file. */
 export interface OutputText {
   readonly contentType: string;
   readonly text: string;
 }
 
 /**
- * A result in the form in which the function gave it: files as they are, the
- * string of an endpoint whose output is a string as text, everything else as
- * JSON. `endpoint` is undefined when the service no longer has it.
+ * The response body of a result: a file unchanged, the string of an endpoint whose
+ * output is a string as text, everything else as JSON. `endpoint` is undefined when
+ * the service no longer has it.
  */
 export function outputBody(
   result: Payload,

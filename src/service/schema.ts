@@ -1,8 +1,8 @@
 /**
- * `/schema.json`: the endpoints of a service in the form that the Python
- * clients of BentoML read once, before their first call. They look at `type`,
- * `properties`, `required` and `items` only, and cannot follow references or
- * choose among alternatives, so every schema is flat.
+ * `/schema.json`: describes the endpoints of a service in the form that BentoML's
+ * Python clients read before their first call. They read only `type`, `properties`,
+ * `required` and `items`, and cannot follow references or choose between
+ * alternatives, so every schema is flat.
  */
 import type {
   EndpointManifest,
@@ -28,7 +28,7 @@ export interface EndpointSchema {
   readonly route: string;
   readonly is_task: boolean;
   readonly description?: string;
-  /** The description again, under the name from which clients make help texts. */
+  /** The description again, under the name that clients use for help texts. */
   readonly doc?: string;
   readonly input: JsonSchema;
   readonly output: JsonSchema;
@@ -67,7 +67,7 @@ export function resultIsText(endpoint: EndpointManifest): boolean {
   return isText;
 }
 
-/** Asked with every answer, so worked out once per endpoint. */
+/** A cache per endpoint, because every response asks. */
 const textResults = new WeakMap<EndpointManifest, boolean>();
 
 function inputSchema(endpoint: EndpointManifest): JsonSchema {

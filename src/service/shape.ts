@@ -1,19 +1,19 @@
 /**
- * JSON Schemas reduced to shapes that can be merged: the meaning that is left
- * when references are followed and `allOf`, `anyOf` and `oneOf` are taken
- * together. `intersect` is `allOf`; `unite` is `anyOf` and `oneOf`.
+ * Shapes: JSON Schemas reduced to a form that can be merged, with references
+ * followed and `allOf`, `anyOf` and `oneOf` combined. `intersect` is `allOf`;
+ * `unite` is `anyOf` and `oneOf`.
  *
- * A shape accepts at least what its schema accepts. It describes; validation
- * is done with the schema itself.
+ * A shape accepts at least what its schema accepts. It is for descriptions;
+ * validation uses the schema itself.
  */
 
-/** What values look like, without references and unions. */
+/** A description of values, without references and unions. */
 export interface Shape {
-  /** The JSON types of the values; absent: any. */
+  /** The JSON types of the values. Default: any. */
   readonly types?: readonly string[];
   readonly properties?: { readonly [name: string]: Shape };
   readonly required?: readonly string[];
-  /** Of an array. */
+  /** The shape of an array's items. */
   readonly items?: Shape;
   /** True when the schema says that an object may have further properties. */
   readonly open?: boolean;
@@ -21,13 +21,13 @@ export interface Shape {
   readonly keywords: { readonly [keyword: string]: unknown };
 }
 
-/** The shape of every value. */
+/** The shape that accepts every value. */
 export const ANYTHING: Shape = { keywords: {} };
 
 const RAISED = new Set(["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"]);
 const LOWERED = new Set(["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"]);
 
-/** The shape of values that fit both. Where they contradict each other, the second counts. */
+/** The shape of values that fit both. Where they contradict each other, the second one wins. */
 export function intersect(first: Shape, second: Shape): Shape {
   const required = new Set([...(first.required ?? []), ...(second.required ?? [])]);
   return {
@@ -174,7 +174,7 @@ function unitedEnum(shapes: readonly Shape[]): { enum?: unknown[] } {
     : {};
 }
 
-/** Without the members that are undefined. */
+/** The object without undefined members. */
 function defined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: NonNullable<T[K]>;

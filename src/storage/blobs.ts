@@ -1,44 +1,43 @@
 /**
- * The port of the blob store: files too large to stand in a row of the
- * database. A blob is written once, as a whole, under an id that was drawn for
- * it, and never changes. Which blobs there should be, the database knows (the
- * registry of the storage port); a blob store keeps bytes and no more.
+ * The blob store port: bytes of files that are too large for a database row. A
+ * blob is written once under a fresh id and never changes. The storage port's
+ * registry knows which blobs should exist; a blob store only keeps bytes.
  *
- * Promises that every adapter keeps, and that the contract suite checks:
- * - `write` resolves when the bytes are durable. One that fails leaves no blob,
- *   and what it had written is removed: by itself or, where the process was
- *   killed, by `delete`.
- * - Neither reading nor writing holds more than a few chunks in memory; nobody
- *   is read from faster than is written.
- * - Whatever goes wrong with the store itself is STORAGE_UNAVAILABLE; what the
- *   source of a write threw comes out as it is.
+ * Every adapter keeps these promises, and the contract suite checks them:
+ * - `write` resolves when the bytes are durable. A failed write leaves no blob;
+ *   it removes what it had written, or `delete` does when the process was
+ *   killed.
+ * - Reading and writing hold only a few chunks in memory, with back-pressure: a
+ *   source is read no faster than its chunks are written.
+ * - Failures of the store itself are STORAGE_UNAVAILABLE; an error of a write's
+ *   source is rethrown unchanged.
  */
 import { type Problem, problem } from "../errors.ts";
 
-/** Which bytes: from `start` to before `end`, counted from 0. */
+/** A half-open range of bytes: from `start`, counted from 0, to before `end`. */
 export interface ByteRange {
   readonly start: number;
-  /** May lie behind the blob's end only as `Infinity`. */
+  /** At most the blob's size, or `Infinity`. */
   readonly end: number;
 }
 
 export const WHOLE: ByteRange = { start: 0, end: Number.POSITIVE_INFINITY };
 
 export interface BlobStore extends AsyncDisposable {
-  /** Makes it usable. Rejects with one message that says what to do. */
+  /** Prepares the store. Rejects with one message that says what to do. */
   start(): Promise<void>;
 
-  /** Stores a blob under an id that was not used before. */
+  /** Stores a blob under an unused id. */
   write(blobId: string, chunks: AsyncIterable<Uint8Array>): Promise<void>;
 
-  /** The bytes of a blob, in chunks. Throws a `BlobMissing` when not all of them are there. */
+  /** Reads a blob in chunks. Throws `BlobMissing` when any of its bytes is missing. */
   read(blobId: string, range?: ByteRange): AsyncIterable<Uint8Array>;
 
-  /** Deletes blobs, with what interrupted writes have left of them; missing ones are none's loss. */
+  /** Deletes blobs and the remains of interrupted writes; ignores missing ones. */
   delete(blobIds: readonly string[]): Promise<void>;
 }
 
-/** Bytes were asked for that are not in the store: somebody removed them from outside. */
+/** Thrown by `read` when bytes are missing from the store: something outside removed them. */
 export class BlobMissing extends Error {
   override readonly name = "BlobMissing";
 
@@ -47,14 +46,14 @@ export class BlobMissing extends Error {
   }
 }
 
-/** What the caller sees when the store cannot be used; `cause` is for the log. */
+/** Makes the STORAGE_UNAVAILABLE problem that callers see; `cause` is for the log. */
 export function blobsUnavailable(cause: unknown): Problem {
   const message =
     "the store of large files does not answer or has no room; nothing was accepted, try again";
   return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 
-/** Chunks on their way into a store, which remembers whether they or the store failed. */
+/** The chunks of a write. Tells a failure of their source from one of the store. */
 export class Source implements AsyncIterable<Uint8Array> {
   readonly #chunks: AsyncIterable<Uint8Array>;
   #failure: { readonly err: unknown } | undefined;
@@ -72,13 +71,13 @@ export class Source implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** What to throw for what a write was ended by. */
+  /** Maps what a write threw to the error to throw: the source's own, or `blobsUnavailable`. */
   errorFor(thrown: unknown): unknown {
     return this.#failure === undefined ? blobsUnavailable(thrown) : this.#failure.err;
   }
 }
 
-/** Ids stand in paths and keys. Throws for what no id looks like. */
+/** Returns a blob id that is safe in paths and keys; throws on any other text. */
 export function checkBlobId(blobId: string): string {
   if (!/^[0-9a-f-]{32,40}$/.test(blobId)) {
     throw new TypeError(`${JSON.stringify(blobId)} is not the id of a blob`);

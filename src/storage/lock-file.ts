@@ -1,12 +1,12 @@
 import { DatabaseSync } from "node:sqlite";
 
 /**
- * Takes a lock that one process at a time can hold: an exclusive transaction
- * on a small SQLite database, which the operating system releases however the
- * process ends, and which other containers that share the folder respect too.
+ * Takes an exclusive file lock: an exclusive transaction on a small SQLite
+ * database. The operating system releases it however the process ends, and
+ * other containers that share the folder respect it too.
  *
- * Returns what releases the lock, where again is harmless, or undefined when another process holds it;
- * throws when the file cannot be made.
+ * Returns a function that releases the lock (safe to call twice), or undefined
+ * when another process holds it. Throws when the file cannot be created.
  */
 export function takeLock(path: string): (() => void) | undefined {
   const lock = new DatabaseSync(path);

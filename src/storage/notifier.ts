@@ -1,28 +1,30 @@
 /**
- * The notifier port: how nodes that share a database tell each other that it
- * could be worth a look. A hint may come late, twice, or never; whoever relies
- * on one asks the storage all the same now and then. Nothing true is in a
- * hint itself: what it is about is read from the storage.
+ * The notifier port: wake-up hints between nodes that share a database. A hint
+ * may arrive late, twice, or never, so every receiver also polls the storage. A
+ * hint carries no state: the receiver reads that from the storage.
  */
 export type Hint =
   /** Tasks of this endpoint may be waiting. */
   | { readonly kind: "queued"; readonly deploymentId: string; readonly endpoint: string }
-  /** This task has a new state or new events. */
+  /** This task changed its state or has new events. */
   | { readonly kind: "changed"; readonly taskId: string }
-  /** The abort of this task was asked for. */
+  /** The abort of this task was requested. */
   | { readonly kind: "abort"; readonly taskId: string }
   /** Tokens, people, organizations or their deployments have changed. */
   | { readonly kind: "accounts" }
-  /** Anything may have happened: there was too much to tell, or hints were missed. */
+  /** Anything may have changed: there were too many hints, or some were lost. */
   | { readonly kind: "look" };
 
 export interface Notifier extends AsyncDisposable {
-  /** Begins to listen. Does not wait for a connection and does not fail. */
+  /** Starts listening. Does not wait for a connection and does not fail. */
   start(): void;
 
-  /** Tells the other nodes, soon and in batches. Never waits, never throws. */
+  /** Sends a hint to the other nodes, soon and in batches. Never waits, never throws. */
   publish(hint: Hint): void;
 
-  /** Calls `listener` with the hints of other nodes, not with one's own. Answers what ends that. */
+  /**
+   * Calls `listener` with hints of other nodes, not with this node's own.
+   * Returns the unsubscribe function.
+   */
   subscribe(listener: (hint: Hint) => void): () => void;
 }

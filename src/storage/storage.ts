@@ -1,19 +1,19 @@
 /**
- * The storage port: what the platform keeps, in the words of the domain.
+ * The storage port: tasks, leases and blobs as domain operations.
  *
- * Promises that every adapter keeps, and that the contract suite checks:
- * - A promise resolves only when what it says is durable (as durable as the
- *   database is: an in-memory one promises nothing beyond the process).
- * - Each element of a list parameter is applied wholly or not at all, and
- *   lists answer in the order of their parameter.
- * - An attempt is fenced by its lease and its number: whoever no longer holds
- *   them changes nothing and is told so.
+ * Every adapter keeps these promises, and the contract suite checks them:
+ * - A call resolves only when its change is durable (as durable as the database
+ *   is: an in-memory one promises nothing beyond the process).
+ * - Each element of a list parameter is applied atomically, and results are in
+ *   the order of the parameter.
+ * - An attempt is fenced by its lease and its number. A stale holder changes
+ *   nothing and learns so from the result.
  * - A task in a final state never changes again, until it is pruned.
  *
  * Every method rejects with STORAGE_UNAVAILABLE when the database cannot be
- * asked. It is then unknown whether the change was made, and the methods that
- * submit, end, cancel and prolong are safe to repeat with the same parameters.
- * Any other error is a defect, which asking again would not mend. Times are
+ * reached. It is then unknown whether the change was made; the methods that
+ * submit, end, cancel and renew are safe to repeat with the same parameters.
+ * Any other error is a defect, and repeating the call would not help. Times are
  * milliseconds since 1970.
  */
 
@@ -27,47 +27,48 @@ import type { MetricsStorage } from "./metrics/metrics.ts";
 /** A task to store. */
 export interface NewTask {
   readonly deploymentId: string;
-  /** Ids are in the order of `createdAtMs`: lists rely on it. */
+  /** Ids sort by `createdAtMs`; lists rely on it. */
   readonly taskId: string;
   readonly endpoint: string;
   readonly arguments: Payload;
   readonly createdAtMs: number;
-  /** Not to be started before. */
+  /** The task does not start earlier. */
   readonly runAtMs: number;
-  /** Fails with `expired` when it has not been started by then; absent: waits for ever. */
+  /** The task fails with `expired` when it has not started by then. Absent: it waits for ever. */
   readonly startByMs?: number;
   readonly expiresAtMs: number;
-  /** How long the result is kept after the end. */
+  /** How long the result is kept after the task has ended. */
   readonly retentionMs: number;
   /** Higher is claimed first. */
   readonly priority: number;
   readonly retryOf?: string;
-  /** The trace that its attempts belong to, as text that the storage does not read. */
+  /** The trace that its attempts belong to, as opaque text. */
   readonly trace?: string;
   readonly idempotency?: {
     readonly key: string;
-    /** Digest of the arguments and the schedule: tells a repetition from a collision. */
+    /** Digest of the arguments and the schedule. It tells a repeated call from a reused key. */
     readonly digest: string;
   };
-  /** Refuse it when so many tasks of its endpoint are queued. */
+  /** The task is refused when this many tasks of its endpoint are queued. */
   readonly queueLimit: number;
   /**
-   * Store it as already claimed, attempt 1, under this lease: one write less
-   * when a slot is free. It then does not count against `queueLimit`.
+   * Stores the task as already claimed, attempt 1, under this lease. That saves
+   * a write when a slot is free. The task then does not count against
+   * `queueLimit`.
    */
   readonly leaseId?: string;
 }
 
 export type SubmitOutcome =
   | { readonly outcome: "stored"; readonly task: Task }
-  /** The task that was stored under this idempotency key before. */
+  /** The task that was stored earlier under this idempotency key. */
   | { readonly outcome: "replayed"; readonly task: Task }
   | { readonly outcome: "key_reused" }
   | { readonly outcome: "queue_full"; readonly queued: number }
-  /** Files of its arguments were deleted before it came; see `registerBlobs`. */
+  /** Files of its arguments were deleted before the submit; see `registerBlobs`. */
   | { readonly outcome: "blobs_gone" };
 
-/** One attempt of a task, as its holder names it. */
+/** Identifies one attempt of a task, with the lease that it runs under. */
 export interface Attempt {
   readonly deploymentId: string;
   readonly taskId: string;
@@ -75,7 +76,7 @@ export interface Attempt {
   readonly attempt: number;
 }
 
-/** A claim that was made: the task, and what to run it with. */
+/** A claimed task with its arguments. */
 export interface ClaimedTask {
   readonly task: Task;
   readonly leaseId: string;
@@ -87,73 +88,80 @@ export type AttemptEnd =
   | { readonly status: "failure"; readonly failure: TaskFailure }
   | { readonly status: "cancelled" }
   /**
-   * Back to the queue for another attempt: as a retry, when this one failed, or
-   * not by its fault. It is not started before `runAtMs`; without that, it gets
-   * the place back that it had.
+   * Back to the queue for another attempt: a retry when this one `failed`,
+   * otherwise a requeue that was not its fault. It does not start before
+   * `runAtMs`; without that, it returns to its old place in the queue.
    */
   | { readonly status: "queued"; readonly failed: boolean; readonly runAtMs?: number }
-  /** The worker died: back to the place that it had, or failed when that happened too often. */
+  /**
+   * The worker died. The task returns to its old place in the queue, or fails
+   * when that happened too often.
+   */
   | { readonly status: "worker_lost" };
 
 export type CancelOutcome =
   | { readonly outcome: "cancelled"; readonly task: Task }
-  /** It was not queued; nothing changed. */
+  /** The task was not queued; nothing changed. */
   | { readonly outcome: "not_queued"; readonly task: Task };
 
-/** Told of a question to the database: how long it took, and what it failed with, if it did. Does not throw. */
+/**
+ * Called after each database operation with its duration and, if it failed, its
+ * error. Must not throw.
+ */
 export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
 
 export interface Storage extends AsyncDisposable {
   readonly capabilities: {
-    /** Other nodes may use the same database: only expired leases are rescued at start. */
+    /** Other nodes may use the same database, so only expired leases are rescued at start. */
     readonly shared: boolean;
-    /** What is stored outlives the process. */
+    /** Stored data outlives the process. */
     readonly durable: boolean;
   };
 
   /** People, organizations and tokens, in the same database. */
   readonly accounts: Accounts;
 
-  /** What deployments run, in the same database. */
+  /** Revisions, secrets, logs and nodes, in the same database. */
   readonly hosting: HostingStorage;
 
-  /** What nodes have counted, for each other. */
+  /** Metric samples that nodes share with each other. */
   readonly metrics: MetricsStorage;
 
   /**
-   * From now on, tells of each of its operations, whoever asks: those of
-   * `accounts` and `hosting` with that before their names, and not of those of
-   * `metrics`. One observer at a time. Absent where whoever wants to know has to look on from outside.
+   * Reports every operation to `observer` from now on. Operations of `accounts`
+   * and `hosting` carry that prefix in their names; those of `metrics` are not
+   * reported. One observer at a time. An adapter without this method has to be
+   * measured from outside.
    */
   observe?(observer: OperationObserver): void;
 
-  /** Opens the database and brings its schema up to date. Rejects with a message that says what to do. */
+  /** Opens the database and migrates its schema. Rejects with a message that says what to do. */
   start(): Promise<void>;
 
-  /** Stores tasks. All of one call are one transaction. */
+  /** Stores tasks, all of one call in one transaction. */
   submitTasks(parameters: { readonly tasks: readonly NewTask[] }): Promise<SubmitOutcome[]>;
 
-  /** One task; undefined when it does not exist or was pruned. */
+  /** Returns one task; undefined when it does not exist or was pruned. */
   getTask(parameters: TaskKey): Promise<Task | undefined>;
 
-  /** What a task was submitted with; undefined when there is no such task. */
+  /** Returns a task's arguments; undefined when the task does not exist. */
   getArguments(parameters: TaskKey): Promise<Payload | undefined>;
 
-  /** What a task returned; undefined when there is none. */
+  /** Returns a task's result; undefined when it has none. */
   getResult(parameters: TaskKey): Promise<Payload | undefined>;
 
-  /** A task with its stored events after `afterSequence`, at most `limit` of them. */
+  /** Returns a task with at most `limit` of its stored events after `afterSequence`. */
   getHistory(
     parameters: TaskKey & { readonly afterSequence: number; readonly limit: number },
   ): Promise<TaskHistory | undefined>;
 
   /**
-   * Claims the queued tasks that are due, for each claim at most `limit` of
-   * its endpoint: highest priority first, then longest due. A task is given
-   * to one claimer only, and not after its `startByMs`. What was found due once
+   * Claims queued tasks that are due. Each claim takes at most `limit` tasks of
+   * its endpoint, highest priority first, then longest due. A task goes to one
+   * claimer only, and not after its `startByMs`. A task that was once found due
    * (by a claim for its endpoint, or because it was stored without a delay)
    * stays due when the clock goes back. One call finds at most 1,000 delayed
-   * tasks of each endpoint due, those first whose time came first.
+   * tasks of each endpoint due, earliest first.
    */
   claimTasks(parameters: {
     readonly deploymentId: string;
@@ -166,10 +174,10 @@ export interface Storage extends AsyncDisposable {
   }): Promise<ClaimedTask[]>;
 
   /**
-   * Records how attempts ended. Answers the task as it is now, or undefined
-   * where the attempt was no longer the current one and nothing changed. The
-   * same final end of the same attempt at the same `nowMs` once more is a
-   * repetition, after an answer that got lost: it is answered with the task.
+   * Records how attempts ended. Returns each task as it is now, or undefined
+   * where the attempt was stale and nothing changed. The same final end of the
+   * same attempt at the same `nowMs` is a repeated call whose first answer was
+   * lost: it returns the task.
    */
   endAttempts(parameters: {
     readonly nowMs: number;
@@ -178,8 +186,8 @@ export interface Storage extends AsyncDisposable {
 
   /**
    * Appends progress and log lines to the event logs of running attempts.
-   * Answers the sequence number of each, or undefined where the attempt was
-   * no longer the current one.
+   * Returns the sequence number of each, or undefined where the attempt was
+   * stale.
    */
   recordEvents(parameters: {
     readonly events: readonly {
@@ -189,96 +197,93 @@ export interface Storage extends AsyncDisposable {
     }[];
   }): Promise<(number | undefined)[]>;
 
-  /** Attempts that run under these leases, whoever knows of them: after an answer got lost. */
+  /** Lists the attempts that run under these leases. Finds claims whose answer was lost. */
   listAttempts(parameters: { readonly leaseIds: readonly string[] }): Promise<Attempt[]>;
 
-  /** Cancels a task that is queued; undefined when there is no such task. */
+  /** Cancels a queued task; undefined when the task does not exist. */
   cancelTask(parameters: TaskKey & { readonly nowMs: number }): Promise<CancelOutcome | undefined>;
 
   /**
-   * Asks for the abort of a task that runs, on whichever node. Answers the
-   * task; one that does not run is only answered. undefined for none.
+   * Requests the abort of a running task, on any node. Returns the task,
+   * unchanged when it is not running; undefined when it does not exist.
    */
   requestAbort(parameters: TaskKey): Promise<Task | undefined>;
 
-  /** The attempts under these leases whose abort was asked for. */
+  /** Lists the attempts under these leases whose abort was requested. */
   listAborts(parameters: { readonly leaseIds: readonly string[] }): Promise<Attempt[]>;
 
-  /**
-   * Fails the queued tasks whose `startByMs` has passed, at most `limit`.
-   * Answers them.
-   */
+  /** Fails at most `limit` queued tasks whose `startByMs` has passed, and returns them. */
   expireTasks(parameters: { readonly nowMs: number; readonly limit: number }): Promise<Task[]>;
 
-  /** Opens a lease: the right of one worker to hold attempts, until it expires. */
+  /** Opens a lease: one worker's right to hold attempts until it expires. */
   openLease(parameters: {
     readonly leaseId: string;
-    /** Who holds it, for people who read the table. */
+    /** The holder's name, for people who read the table. */
     readonly owner: string;
     readonly nowMs: number;
     readonly ttlMs: number;
   }): Promise<void>;
 
-  /** Prolongs leases. Answers those that still existed, in the order in which they were given. */
+  /** Renews leases. Returns those that still existed, in the given order. */
   renewLeases(parameters: {
     readonly leaseIds: readonly string[];
     readonly nowMs: number;
     readonly ttlMs: number;
   }): Promise<string[]>;
 
-  /**
-   * Tells what there is to do, in one question that costs little, so that an
-   * idle node need ask nothing else.
-   */
+  /** Returns what maintenance is due, in one cheap query: an idle node needs no other. */
   survey(parameters: {
     readonly nowMs: number;
-    /** Whose queues are looked into. */
+    /** Deployments whose queues are checked. */
     readonly deploymentIds: readonly string[];
   }): Promise<Survey>;
 
-  /** Ends a lease. Attempts still under it are treated as in `rescueExpired`. */
+  /**
+   * Ends a lease. Its remaining attempts are treated as in `rescueExpired`.
+   * Returns the changed tasks.
+   */
   closeLease(parameters: { readonly leaseId: string; readonly nowMs: number }): Promise<Task[]>;
 
   /**
-   * Ends expired leases (or, with `all`, every lease) and returns their
-   * attempts to the queue as those of lost workers. Answers the tasks that
-   * changed.
+   * Ends expired leases (or, with `all`, every lease) and requeues their
+   * attempts as those of lost workers. Returns the changed tasks.
    */
   rescueExpired(parameters: { readonly nowMs: number; readonly all?: boolean }): Promise<Task[]>;
 
-  /** Deletes finished tasks that have expired, with all that belongs to them; at most `limit`. */
+  /** Deletes at most `limit` expired finished tasks with all their data. Returns how many. */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 
   /**
-   * Deletes tasks of deployments that were deleted, whatever their state, with
-   * all that belongs to them; at most `limit` that live and as many that have
-   * ended. An attempt that still runs is no longer the current one.
+   * Deletes tasks of deleted deployments in any state, with all their data: at
+   * most `limit` live ones and as many finished ones. A running attempt becomes
+   * stale. Returns how many.
    */
   pruneDeleted(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 
   /**
-   * Notes blobs before their bytes are written. From then on a blob is kept
-   * while a stored task has it among its arguments or in its result, which
-   * `submitTasks`, `endAttempts` and `pruneFinished` see to; one that no task
-   * has is dead at `deleteAfterMs`, or when its last task is pruned. A task
-   * whose blobs are being deleted is not stored (`blobs_gone`), and an attempt
-   * that ends with such a result goes back to the queue instead.
+   * Registers blobs before their bytes are written. A registered blob is kept
+   * while a stored task refers to it from its arguments or its result;
+   * `submitTasks`, `endAttempts` and `pruneFinished` maintain those references.
+   * A blob without references is dead at `deleteAfterMs`, or when its last task
+   * is pruned. A task whose blobs are being deleted is not stored
+   * (`blobs_gone`), and an attempt that ends with such a result is requeued
+   * instead.
    */
   registerBlobs(parameters: {
     readonly blobIds: readonly string[];
     readonly deleteAfterMs: number;
   }): Promise<void>;
 
-  /** Makes blobs dead at once, as far as no task has them. */
+  /** Marks these blobs as dead at once, except those that a task refers to. */
   releaseBlobs(parameters: {
     readonly blobIds: readonly string[];
     readonly nowMs: number;
   }): Promise<void>;
 
   /**
-   * Dead blobs, at most `limit`, whose bytes the caller then deletes. No task
-   * can get them any more. Those that are not forgotten until `againMs` are
-   * given to the next one who asks.
+   * Returns at most `limit` dead blobs, whose bytes the caller then deletes. No
+   * task can refer to them any more. Blobs that are not forgotten by `againMs`
+   * are returned again.
    */
   takeDeadBlobs(parameters: {
     readonly nowMs: number;
@@ -286,13 +291,14 @@ export interface Storage extends AsyncDisposable {
     readonly limit: number;
   }): Promise<string[]>;
 
-  /** The bytes of these dead blobs are gone. */
+  /** Removes dead blobs from the registry after their bytes were deleted. */
   forgetBlobs(parameters: { readonly blobIds: readonly string[] }): Promise<void>;
 
   /**
-   * Tasks of a deployment, newest first. A page may have fewer than `limit`
-   * tasks, even none, and still be followed by others: at most a bounded
-   * number of rows is looked at. `nextBefore` is undefined after the last page.
+   * Lists tasks of a deployment, newest first. Each call scans a bounded number
+   * of rows, so a page may have fewer than `limit` tasks, or no task at all,
+   * and still be followed by others. `nextBefore` is undefined on the last
+   * page.
    */
   listTasks(parameters: TaskListing): Promise<{
     readonly tasks: Task[];
@@ -300,20 +306,20 @@ export interface Storage extends AsyncDisposable {
   }>;
 
   /**
-   * How many tasks would be claimed before this one, counted up to `limit`;
-   * undefined when it cannot be claimed now. Of delayed tasks that no claim has
-   * found due yet, a bounded number is looked at, the longest due first.
+   * Counts the tasks that would be claimed before this one, up to `limit`;
+   * undefined when the task cannot be claimed now. Of delayed tasks that no
+   * claim has found due yet, a bounded number is considered, longest due first.
    */
   queuePosition(
     parameters: TaskKey & { readonly nowMs: number; readonly limit: number },
   ): Promise<number | undefined>;
 
-  /** How many tasks of each endpoint are queued and running, from maintained counters. */
+  /** Returns the number of queued and running tasks per endpoint, from maintained counters. */
   countTasks(parameters: { readonly deploymentId: string }): Promise<QueueCount[]>;
 
   /**
-   * How many queued tasks of each endpoint could be claimed now, each counted
-   * up to `limit`; endpoints without any are left out.
+   * Counts the queued tasks per endpoint that could be claimed now, up to
+   * `limit` each; endpoints without such tasks are left out.
    */
   countDue(parameters: {
     readonly deploymentId: string;
@@ -321,13 +327,16 @@ export interface Storage extends AsyncDisposable {
     readonly limit: number;
   }): Promise<DueCount[]>;
 
-  /** When the task of each endpoint that has been due longest became due; endpoints without any are left out. */
+  /**
+   * Returns when the longest-due task of each endpoint became due; endpoints
+   * without due tasks are left out.
+   */
   oldestWaiting(parameters: {
     readonly deploymentId: string;
     readonly nowMs: number;
   }): Promise<OldestWaiting[]>;
 
-  /** When the earliest task that is queued but not yet due becomes due; undefined for none. */
+  /** Returns when the next delayed task becomes due; undefined when no task is delayed. */
   nextRunAt(parameters: {
     readonly deploymentId: string;
     readonly nowMs: number;
@@ -335,11 +344,11 @@ export interface Storage extends AsyncDisposable {
 }
 
 export interface Survey {
-  /** There is something for `rescueExpired`, of whichever node. */
+  /** `rescueExpired` has work, of any node. */
   readonly expiredLeases: boolean;
-  /** There is something for `expireTasks`, of whichever deployment. */
+  /** `expireTasks` has work, of any deployment. */
   readonly overdueTasks: boolean;
-  /** Where a task could be claimed now; each endpoint once, in any order. */
+  /** Endpoints with a task that could be claimed now; each once, in any order. */
   readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
 }
 

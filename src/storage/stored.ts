@@ -1,13 +1,14 @@
+/** Views of tasks and payloads that the storage adapters share. */
 import type { Payload, StoredFile } from "../protocol/messages.ts";
 import type { Task } from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
 
-/** Which payload of which task. */
+/** Identifies one payload of a task. */
 export interface PayloadKey extends TaskKey {
   readonly side: "arguments" | "result";
 }
 
-/** A task that was just stored, as a read would give it, without the cost of one. */
+/** Builds the task that a read would return right after it was stored, without reading. */
 export function asStored(task: NewTask, claimed: boolean): Task {
   const { deploymentId, taskId, endpoint, priority, createdAtMs, runAtMs, startByMs } = task;
   const { expiresAtMs, retryOf, trace } = task;
@@ -33,7 +34,7 @@ export function asStored(task: NewTask, claimed: boolean): Task {
   };
 }
 
-/** The files of a payload that stand in the blob store, its text among them. */
+/** Lists a payload's files in the blob store, including its text. */
 export function storedFiles({ files, text }: Payload): StoredFile[] {
   const stored = files.filter((file): file is StoredFile => "blob" in file);
   return text === undefined ? stored : [text, ...stored];

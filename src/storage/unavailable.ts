@@ -1,6 +1,6 @@
 import { type Problem, problem } from "../errors.ts";
 
-/** What the caller sees when the database could not be asked; `cause` is for the log. */
+/** Makes the STORAGE_UNAVAILABLE problem that callers see; `cause` is for the log. */
 export function unavailable(cause: unknown): Problem {
   const message =
     "the database does not answer; the call was not carried out or its outcome is unknown, try again";

@@ -2,11 +2,11 @@
  * The event log of a task: state changes, progress and log lines, numbered
  * from 1 in the order in which they happened.
  *
- * Most tasks go queued, running, final, and all three follow from the task's
- * own columns. So these state changes are not stored as rows: `eventLog`
- * derives them, which makes the log free for a task that reports nothing.
- * What columns cannot tell is stored: progress, log lines, and, when an
- * attempt goes back to the queue, its beginning and the return.
+ * Most tasks go queued, running, final, and all three follow from the task's own
+ * columns. So these state changes are not stored as rows; `eventLog` derives them,
+ * and the log costs nothing for a task that reports nothing. Only events that the
+ * columns do not contain are rows: progress, log lines and, when an attempt goes
+ * back to the queue, its beginning and its return.
  */
 import type { LogLevel } from "../protocol/messages.ts";
 import {
@@ -35,7 +35,7 @@ export interface TaskEvent {
   readonly body: TaskEventBody;
 }
 
-/** A task with what is needed to derive its log. */
+/** A task with the data to derive its log. */
 export interface TaskHistory {
   readonly task: Task;
   /** Sequence number of the running state of the current attempt; 0 while queued. */
@@ -44,7 +44,7 @@ export interface TaskHistory {
   readonly stored: readonly TaskEvent[];
 }
 
-/** The whole log after `afterSequence`, in order. */
+/** All events after `afterSequence`, in order. */
 export function eventLog(history: TaskHistory, afterSequence: number): TaskEvent[] {
   return [...derived(history), ...history.stored]
     .filter((event) => event.sequence > afterSequence)

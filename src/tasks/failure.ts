@@ -1,14 +1,14 @@
-/** The failures that the queue itself gives a task. */
+/** The failures that the queue itself sets on tasks. */
 import { MAX_LOST_WORKERS, type TaskFailure } from "./task.ts";
 
-/** Of a task whose deadline to start has passed. */
+/** For a task that missed its start deadline. */
 export const EXPIRED: TaskFailure = {
   reason: "expired",
   code: "deadline_exceeded",
   message: "the task was not started before its deadline",
 };
 
-/** Of a task whose worker died once more than is tolerated. */
+/** For a task that lost more workers than `MAX_LOST_WORKERS`. */
 export const WORKER_LOST: TaskFailure = {
   reason: "worker_lost",
   code: "internal",

@@ -1,9 +1,10 @@
+/** Task ids: UUIDv7, which sort by time. */
 import { createDigitSource } from "../collections/random-digits.ts";
 
 /** `-7xxx-yxxx-xxxxxxxxxxxx`, where each x is random and y has two random bits. */
 const TAIL_LENGTH = 23;
 
-/** Codes of each digit with its two highest bits made 10, which is the variant, by codes of digits. */
+/** By character code of a hex digit: the code of the digit with the variant bits 10 set. */
 const VARIANTS = new Map(
   Array.from("0123456789abcdef", (digit, value) => [
     digit.charCodeAt(0),
@@ -14,8 +15,8 @@ const VARIANTS = new Map(
 /**
  * Makes UUIDv7 ids (RFC 9562, section 5.7): 48 bits of milliseconds since
  * 1970, then 74 random bits. Time-ordered, so that inserts go to the end of
- * an index, and unguessable, because who knows a task's id may read it where
- * a deployment is open.
+ * an index, and unguessable, because in an open deployment anyone who knows a task's
+ * id may read the task.
  */
 export function createIdSource(now: () => number = Date.now): () => string {
   const newTail = createDigitSource(TAIL_LENGTH, toTails);
@@ -32,7 +33,7 @@ export function createIdSource(now: () => number = Date.now): () => string {
   };
 }
 
-/** What follows the time in ids, of so many digits. Each is a piece of one text: put together it would be ten. */
+/** Turns random digits into the tails of ids. A tail is a slice of one text instead of ten joined parts. */
 function toTails(digits: string): string {
   const tails = Buffer.from(digits);
   for (let at = 0; at < tails.length; at += TAIL_LENGTH) {
@@ -46,12 +47,12 @@ function toTails(digits: string): string {
 
 const TASK_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** True for text that could be a task's id: anything else is not looked up. */
+/** True for text in the form of a task's id. */
 export function isTaskId(text: string): boolean {
   return TASK_ID.test(text);
 }
 
-/** The last time that was read, which is often that of the next id, with its digits. */
+/** A cache of the last time read with its digits: the next id often has the same time. */
 const last = { digits: idBoundary(0), timeMs: 0 };
 
 /** The time in a task's id, in milliseconds since 1970. */
@@ -64,7 +65,7 @@ export function timeOfTaskId(taskId: string): number {
   return last.timeMs;
 }
 
-/** Text that sorts before the ids of this time (milliseconds since 1970) and after those of earlier times. */
+/** Text that sorts before all ids of this time (milliseconds since 1970), and after earlier ones. */
 export function idBoundary(timeMs: number): string {
   const time = timeMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}`;

@@ -1,5 +1,7 @@
-/** The longest wait between two attempts, however many there were. */
-const MAX_BACKOFF_MS = 60 * 60 * 1000;
+/** The retry policy of tasks: exponential backoff with jitter. */
+
+/** Longest wait between two attempts of a task, however many there were. */
+const MAX_RETRY_BACKOFF_MS = 60 * 60 * 1000;
 
 /** The part of the wait that chance may add. */
 const JITTER = 0.25;
@@ -30,5 +32,5 @@ export function retryAt(question: RetryQuestion): number | undefined {
     return undefined;
   }
   const waitMs = policy.backoffMs * 2 ** (failures - 1) * (1 + random * JITTER);
-  return nowMs + Math.round(Math.min(waitMs, MAX_BACKOFF_MS));
+  return nowMs + Math.round(Math.min(waitMs, MAX_RETRY_BACKOFF_MS));
 }

@@ -1,5 +1,5 @@
 /**
- * What a task is. Its states and the only transitions between them:
+ * The task: its data, its states and the only transitions between them.
  *
  * ```
  *            submit
@@ -23,10 +23,10 @@ export type FailureReason = "error" | "timeout" | "expired" | "worker_lost";
 
 export interface TaskFailure {
   readonly reason: FailureReason;
-  /** Connect code in its wire spelling, which fetching the result answers with. */
+  /** The Connect code in its wire spelling, with which fetching the result fails. */
   readonly code: string;
   readonly message: string;
-  /** What is wrong with which argument, when the function's schema refused them. */
+  /** The invalid arguments, when the function's schema refused them. */
   readonly violations?: readonly { readonly field: string; readonly description: string }[];
 }
 
@@ -45,27 +45,27 @@ export interface Task {
   /** Higher starts first. */
   readonly priority: number;
   readonly createdAtMs: number;
-  /** Not to be started before: as it was submitted, or the time of the retry after a failed attempt. */
+  /** The earliest start: as submitted, or the time of the retry after a failed attempt. */
   readonly runAtMs: number;
-  /** Fails with `expired` when it has not been started by then. */
+  /** The latest start; a task that misses it fails with `expired`. */
   readonly startByMs: number | undefined;
   readonly startedAtMs: number | undefined;
   readonly finishedAtMs: number | undefined;
   readonly expiresAtMs: number;
   /** From 1; 0 before the first attempt. */
   readonly attempt: number;
-  /** Attempts that failed and were followed by a retry; those that lost their worker are not among them. */
+  /** Failed attempts that were followed by a retry, without those that lost their worker. */
   readonly failedAttempts: number;
   readonly progress: TaskProgress | undefined;
   readonly retryOf: string | undefined;
   readonly failure: TaskFailure | undefined;
-  /** The trace that its attempts belong to, as it was submitted. */
+  /** The trace of its submit, to which its attempts belong. */
   readonly trace: string | undefined;
   /** Sequence number of the newest entry of its event log. */
   readonly lastSequence: number;
 }
 
-/** How often a task survives the death of its worker before it fails with `worker_lost`. */
+/** Deaths of its worker that a task survives before it fails with `worker_lost`. */
 export const MAX_LOST_WORKERS = 3;
 
 export function isFinal(status: TaskStatus): boolean {

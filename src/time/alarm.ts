@@ -1,17 +1,22 @@
-/** Times closer together than this share one ring. */
-const GRAIN_MS = 50;
+/** An alarm clock: wakes its owner at times known in advance. */
 
-/** Times remembered; whoever needs more has a poll as the floor. */
-const MAX_TIMES = 10_000;
+/** Times closer together than this share one ring of an alarm. */
+const ALARM_GRAIN_MS = 50;
 
-/** Node's timers count in 31 bits: a longer wait is taken in parts. */
+/** Times that an alarm remembers; the owner's poll finds further ones. */
+const MAX_ALARM_TIMES = 10_000;
+
+/**
+ * Longest wait of one timer, because Node's count in 31 bits (24.8 days): a longer one is
+ * taken in parts, or is no limit at all.
+ */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Rings at the times it was set for, at most 50 ms later, so that what falls
- * due at a known time need not be polled for. It knows only what this node
- * has told it, and forgets all of it with the process: a ring is a hint, and
- * a slow poll the floor.
+ * Rings at most 50 ms after each time it was set for, so that work due at a
+ * known time needs no fast poll. It knows only the times that this process
+ * set, and they end with the process: a ring is a hint, and a slow poll the
+ * fallback.
  */
 export class Alarm implements Disposable {
   readonly #ring: () => void;
@@ -25,10 +30,10 @@ export class Alarm implements Disposable {
     this.#now = now;
   }
 
-  /** Rings at this time too (milliseconds since 1970), or at once when it has passed. */
+  /** Adds a time (milliseconds since 1970); rings at once if it has passed. */
   set(timeMs: number): void {
-    const roundedMs = Math.ceil(timeMs / GRAIN_MS) * GRAIN_MS;
-    if (this.#times.size < MAX_TIMES || roundedMs < this.#nextMs) {
+    const roundedMs = Math.ceil(timeMs / ALARM_GRAIN_MS) * ALARM_GRAIN_MS;
+    if (this.#times.size < MAX_ALARM_TIMES || roundedMs < this.#nextMs) {
       this.#times.add(roundedMs);
     }
     if (roundedMs < this.#nextMs) {

@@ -1,50 +1,51 @@
+/** A coalescing timer: one timer for all deadlines of a kind. */
 import { MAX_TIMER_MS } from "./alarm.ts";
 
 /** Deadlines closer together than this are looked at together. */
-const GRAIN_MS = 50;
+const DEADLINE_GRAIN_MS = 50;
 
 /**
- * One timer for all who have a deadline, of which few are ever reached: to
- * begin and to end such a wait costs a comparison, where a timer of its own
- * costs as much as the rest of it. Whoever reaches a deadline is told at most
- * 50 ms late. Times are those of `performance.now()`.
+ * One timer for many deadlines, few of which are ever reached. To begin and to
+ * end a wait costs a comparison; a timer for each would cost as much as the
+ * rest of the wait. A deadline is noticed at most 50 ms late. Times are those
+ * of `performance.now()`.
  */
 export class Deadlines {
   readonly #look: (nowMs: number) => number;
   #nextMs = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `look` ends what is due and returns the earliest deadline of what is left; Infinity for none. */
+  /** `look` ends what is due and returns the earliest remaining deadline, or Infinity. */
   constructor(look: (nowMs: number) => number) {
     this.#look = look;
   }
 
-  /** There is a deadline at this time. */
+  /** Adds a deadline. */
   expect(deadlineMs: number): void {
     if (deadlineMs < this.#nextMs) {
       this.#schedule(deadlineMs);
     }
   }
 
-  /** Nobody has a deadline any more. Until the next, the timer would keep all that `look` knows. */
+  /** Stops the timer when no deadline is left; a running one would keep all that `look` refers to. */
   clear(): void {
     this.#nextMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#timer);
   }
 
   #schedule(deadlineMs: number): void {
-    const nextMs = Math.ceil(deadlineMs / GRAIN_MS) * GRAIN_MS;
+    const nextMs = Math.ceil(deadlineMs / DEADLINE_GRAIN_MS) * DEADLINE_GRAIN_MS;
     if (nextMs < this.#nextMs) {
       this.#nextMs = nextMs;
       clearTimeout(this.#timer);
       const waitMs = Math.ceil(Math.max(nextMs - performance.now(), 0));
-      // Whatever has a deadline keeps the process alive by itself.
+      // Unref'd: what has a deadline keeps the process alive by itself.
       this.#timer = setTimeout(() => this.#wake(), Math.min(waitMs, MAX_TIMER_MS)).unref();
     }
   }
 
   #wake(): void {
-    // What is added meanwhile is among what is looked at, or sets the timer again.
+    // A deadline added meanwhile is seen by `look`, or sets the timer again.
     this.#nextMs = Number.POSITIVE_INFINITY;
     this.expect(this.#look(performance.now()));
   }

@@ -1,7 +1,7 @@
 /**
- * Something that is done one at a time. Who asks for it while it is under way
- * may have come too late for that one, and gets the next, which all share who
- * ask meanwhile.
+ * Single-flight: runs a piece of work one at a time. A call that arrives during
+ * a run may be too late for it, so it gets the next run, which all such calls
+ * share.
  */
 export class SingleFlight implements AsyncDisposable {
   readonly #work: () => Promise<void>;
@@ -13,7 +13,7 @@ export class SingleFlight implements AsyncDisposable {
     this.#work = work;
   }
 
-  /** Settles as one that began after this call does. Once disposed of, nothing is begun. */
+  /** Settles as a run that began after this call. Does nothing once disposed. */
   run(): Promise<void> {
     if (this.#ended) {
       return Promise.resolve();
@@ -32,7 +32,7 @@ export class SingleFlight implements AsyncDisposable {
     return this.#next;
   }
 
-  /** Returns when what is under way has settled. */
+  /** Returns when the current run has settled. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
     await Promise.allSettled([this.#running]);

@@ -1,8 +1,8 @@
 /**
- * Does something again and again, with a pause of `everyMs` (give or take a
- * tenth, so that nodes do not move in step) between the end of one round and
- * the beginning of the next. A round that throws is reported and does not end
- * the series.
+ * A periodic timer with jitter. It pauses for `everyMs`, give or take a tenth
+ * so that nodes do not run in step, between the end of one round and the
+ * beginning of the next. A round that throws is reported, and the next one
+ * follows all the same.
  */
 export class Timer implements AsyncDisposable {
   readonly #everyMs: () => number;

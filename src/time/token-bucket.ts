@@ -1,6 +1,6 @@
 /**
- * So many a second and no more: a bucket of tokens that fills steadily. For
- * work that is nice to have, and must not grow with the load.
+ * A token bucket: allows `perSecond` operations a second, and as many in one
+ * burst. For optional work that must not grow with the load.
  */
 export class TokenBucket {
   readonly #perSecond: number;
@@ -15,7 +15,7 @@ export class TokenBucket {
     this.#filledMs = now();
   }
 
-  /** Takes one; false when there is none. */
+  /** Takes a token; false when the bucket is empty. */
   take(): boolean {
     const nowMs = this.#now();
     const passedMs = Math.max(nowMs - this.#filledMs, 0);

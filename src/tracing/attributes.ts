@@ -1,7 +1,7 @@
 /**
- * The attributes of spans: names of OpenTelemetry's semantic conventions
- * where there is one, our own below `tessera.`. docs/tracing.md lists them all;
- * a test holds the two together.
+ * The attributes of spans: OpenTelemetry's semantic conventions where one
+ * exists, otherwise names below `tessera.`. docs/tracing.md lists them all; a
+ * test compares the two.
  */
 export const ATTRIBUTES = {
   deployment: "tessera.deployment",

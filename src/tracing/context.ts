@@ -1,25 +1,30 @@
 /**
- * Where a call stands in its caller's trace, as one text: the W3C
- * `traceparent`, and after a space the `tracestate` where there is one
- * (https://www.w3.org/TR/trace-context/). As such it is stored with a task and
- * sent to a worker; without a trace there is no text, and nothing to carry.
+ * Trace context (https://www.w3.org/TR/trace-context/) as one text: the W3C
+ * `traceparent` and, after a space, the `tracestate` if present. This text is
+ * stored with tasks and sent to workers; without a trace it is undefined.
  */
 
-/** Which request something came with. */
+/** The request that a call or a task came with. */
 export interface Origin {
-  /** Where it stands in its caller's trace, as a text; undefined: in none. */
+  /** The caller's trace context; undefined without one. */
   readonly trace: string | undefined;
   readonly requestId: string;
 }
 
-/** Version, trace, parent, flags; versions to come may add more. */
+/** Version, trace, parent, flags; later versions may append more. */
 const TRACEPARENT =
   /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16})-([\da-f]{2})(-.*)?$/;
 
-/** What every participant has to carry; a longer one is left out, as the specification allows. */
-const MAX_TRACESTATE_LENGTH = 512;
+/**
+ * Header `tracestate`: what every participant has to carry; a longer one is left out, as the
+ * specification allows.
+ */
+const MAX_TRACESTATE_CHARACTERS = 512;
 
-/** The trace that headers name. What is not well-formed is as good as absent: nobody's call fails by it. */
+/**
+ * Reads the trace context from headers. A malformed one counts as absent, so no
+ * call fails because of it.
+ */
 export function readTrace(header: Pick<Headers, "get">): string | undefined {
   const traceparent = header.get("traceparent");
   if (traceparent === null) {
@@ -34,18 +39,18 @@ export function readTrace(header: Pick<Headers, "get">): string | undefined {
   return isTracestate(tracestate) ? `${known} ${tracestate}` : known;
 }
 
-/** The two headers of a trace; the second is empty where there is none. */
+/** Splits a trace context into its two headers; the second may be empty. */
 export function traceHeaders(trace: string): readonly [traceparent: string, tracestate: string] {
   const end = trace.indexOf(" ");
   return end === -1 ? [trace, ""] : [trace.slice(0, end), trace.slice(end + 1)];
 }
 
-/** What a log line says of a trace: its id, where there is one. */
+/** The fields of a log line about a trace: its id, if present. */
 export function loggedTrace(trace: string | undefined): { readonly traceId?: string } {
   return trace === undefined ? {} : { traceId: trace.slice(3, 35) };
 }
 
-/** Printable ASCII, so that it can stand in a header again. */
+/** Whether it is printable ASCII, which a header can carry again. */
 function isTracestate(text: string): boolean {
-  return /^[!-~][ -~]*$/.test(text) && text.length <= MAX_TRACESTATE_LENGTH;
+  return /^[!-~][ -~]*$/.test(text) && text.length <= MAX_TRACESTATE_CHARACTERS;
 }

@@ -1,52 +1,53 @@
 /**
- * The port of tracing: what happens to calls and tasks, in the words of the
- * domain. An adapter makes spans of it. Where tracing is off there is none:
- * whoever has something to tell looks whether it was handed one, and that is
- * all that tracing costs then.
+ * The tracing port: events of calls and tasks, from which an adapter makes
+ * spans. When tracing is off, no adapter exists; callers check for that, and
+ * tracing costs nothing more.
  *
- * A trace of a task: `submit` below the caller's span, and below `submit` a
- * `wait` and an `attempt` for each time that it was tried, on whichever node.
- * Of an api call: `call` below the caller's, and below it the `attempt`, with
- * a `wait` before where it waited for a worker. Traces are texts as
- * `context.ts` describes them. No argument, result, token or message of an
- * error is ever told.
+ * The trace of a task: `submit` below the caller's span, and below `submit` a
+ * `wait` and an `attempt` for each attempt, on any node. The trace of an api
+ * call: `call` below the caller's span, and below it the `attempt`, after a
+ * `wait` if it waited for a worker. Traces are texts as `context.ts` describes
+ * them. Spans never contain an argument, a result, a token or an error message.
  */
 import type { Protocol } from "../metrics/deployment.ts";
 
 export interface Tracing extends AsyncDisposable {
-  /** Where a deployment tells; `name`, as `organization/name`, is asked when it does. */
+  /**
+   * Returns the tracing of one deployment; `name` returns `organization/name`
+   * and is called for each span.
+   */
   of(name: () => string): DeploymentTracing;
 }
 
 export interface DeploymentTracing {
-  /** A call that is answered in the call has come. */
+  /** An api call has arrived. */
   callBegan(call: TracedCall): OpenSpan;
   /** A task is about to be stored. */
   submitBegan(submit: TracedSubmit): OpenSpan;
-  /** A task or a call has got a worker, after a wait. */
+  /** A task or a call has got a worker after waiting. */
   waited(wait: TracedWait): void;
-  /** It runs in the worker. */
+  /** An attempt has started in the worker. */
   attemptBegan(attempt: TracedAttempt): OpenSpan;
 }
 
-/** Something that is under way. */
+/** A span that has not ended. */
 export interface OpenSpan {
-  /** For what happens below it. */
+  /** The trace context for its children. */
   readonly trace: string;
-  /** To be called once. */
+  /** Ends the span. Must be called once. */
   end(end: SpanEnd): void;
 }
 
 export interface SpanEnd {
-  /** In a word of a small set: `ok`, `stored`, `replayed`, `refused`, or how the attempt ended. */
+  /** One of a few words: `ok`, `stored`, `replayed`, `refused`, or how the attempt ended. */
   readonly outcome: string;
-  /** Why not well, in a word of Connect's codes or of the reasons of tasks. */
+  /** The kind of failure: a code of Connect or a task's failure reason. */
   readonly error?: string | undefined;
-  /** The task, where it turned out to be another. */
+  /** The task's id when it differs from the one at the start. */
   readonly taskId?: string;
 }
 
-/** What happens at an endpoint, below a trace where there is one. */
+/** Work at an endpoint, with the caller's trace if it has one. */
 export interface TracedWork {
   readonly endpoint: string;
   readonly parent: string | undefined;
@@ -56,14 +57,14 @@ export interface TracedCall extends TracedWork {
   readonly protocol: Protocol;
   /** The RPC's full name, such as `tessera.v1.EndpointService/CallEndpoint`. */
   readonly method: string;
-  /** When it came; in milliseconds since 1970, as all times here. */
+  /** When it arrived, in milliseconds since 1970 like all times here. */
   readonly atMs: number;
   readonly requestId: string;
 }
 
 export interface TracedSubmit extends TracedWork {
   readonly taskId: string;
-  /** The task that it tries again, with the trace of that one. */
+  /** The id of the task that it retries; `retriedTrace` is that task's trace. */
   readonly retryOf?: string | undefined;
   readonly retriedTrace?: string | undefined;
   readonly requestId?: string | undefined;
@@ -72,7 +73,7 @@ export interface TracedSubmit extends TracedWork {
 export interface TracedAttempt extends TracedWork {
   readonly kind: "api" | "task";
   readonly taskId: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly attempt: number;
 }
 

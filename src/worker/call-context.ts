@@ -1,6 +1,6 @@
 /**
- * The context of one call. Most calls use little of it, so every part is made
- * when it is first asked for.
+ * The `TaskContext` of one call. Most calls use little of it, so each part is
+ * created lazily.
  */
 
 import type { AbortReason, Call } from "../protocol/messages.ts";
@@ -87,7 +87,7 @@ export class CallContext implements TaskContext {
     return new Date(this.#deadlineMs);
   }
 
-  /** Why the call was aborted, if it was. */
+  /** Why the call was aborted; undefined when it was not. */
   get abortReason(): AbortReason | undefined {
     return this.#abortReason;
   }
@@ -99,7 +99,7 @@ export class CallContext implements TaskContext {
     }
   }
 
-  /** Sends what waits; what comes later is dropped. */
+  /** Sends pending progress, and drops everything that comes later. */
   end(): void {
     this.#ended = true;
     this.#reporter?.flush();

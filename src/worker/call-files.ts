@@ -1,4 +1,4 @@
-/** The large files of one call on disk: what the node brought, and what the function returns. */
+/** The files of one call in a worker: arguments that the node wrote to disk, and the result. */
 import { createWriteStream, openAsBlob, rmSync } from "node:fs";
 import { copyFile, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import {
 export class CallFiles {
   readonly #scratchFolder: string;
   readonly #callId: number;
-  /** What was written for the function, and goes with the call. */
+  /** Paths of inline arguments that were written to disk, removed with the call. */
   #written: string[] | undefined;
 
   constructor(scratchFolder: string, callId: number) {
@@ -26,7 +26,7 @@ export class CallFiles {
     this.#callId = callId;
   }
 
-  /** The argument with this index among the files. */
+  /** An argument as a `File`; `index` is its index among the files of the call. */
   async argument(file: FileValue | FileOnDisk, index: number): Promise<File> {
     const { contentType, filename = "" } = file;
     const path = join(this.#folder, argumentName(index));
@@ -42,7 +42,7 @@ export class CallFiles {
     return argument;
   }
 
-  /** Puts a result where the node looks for it. */
+  /** Writes a result where the node expects it. */
   async result(facts: FileFacts, value: Blob | string | Uint8Array): Promise<FileOnDisk> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const path = join(this.#folder, RESULT_NAME);
@@ -61,7 +61,7 @@ export class CallFiles {
     return { ...facts, size: value.size };
   }
 
-  /** Removes what was written for the function. */
+  /** Removes the arguments that were written to disk here. */
   clear(): void {
     for (const path of this.#written ?? []) {
       rmSync(path, { force: true });

@@ -1,7 +1,7 @@
 /**
- * The channel to the node: a socket that the process was started with, under
- * a descriptor that no user code is told of. (It could find it; then it breaks
- * its own worker and nothing else, because the node trusts nothing it reads.)
+ * The channel to the node: a socket that the process inherits, on a descriptor that
+ * is not announced to user code. (User code could find it, and would break only its
+ * own worker, because the node trusts nothing that it reads.)
  */
 import { Socket } from "node:net";
 import { encodeMessage, FrameReader } from "../protocol/frames.ts";
@@ -9,25 +9,25 @@ import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../pro
 import { isolate, keepSignalsToItself } from "./restrict.ts";
 
 export interface Channel {
-  /** Sends a message; `sent` is called when it has been handed to the system. */
+  /** Sends a message; `sent` is called when it was handed to the operating system. */
   send(message: WorkerMessage, sent?: () => void): void;
-  /** Takes from the process what a hosted service must not have. */
+  /** Removes from the process what a service of a deployment must not have. */
   isolate(): void;
 }
 
 export interface ChannelListener {
   readonly message: (message: NodeMessage) => void;
-  /** The node is gone, or is not one. */
+  /** The node is gone, or the stream is not from a node. */
   readonly disconnect: () => void;
 }
 
-/** Takes the channel. Throws when the process was not started with one. */
+/** Opens the channel. Throws when the process was started without one. */
 export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   let socket: Socket;
   try {
     socket = new Socket({ fd: CHANNEL_DESCRIPTOR, readable: true, writable: true });
   } catch (cause) {
-    throw new Error("the host of a service is started by a node, not by hand", { cause });
+    throw new Error("a worker is started by a node, not by hand", { cause });
   }
   const reader = new FrameReader({
     maxBytes: Number.MAX_SAFE_INTEGER,

@@ -1,24 +1,24 @@
 /**
- * What a worker may not do, in the words of the person who can allow it: an
- * error of Node's permission model names flags of Node, which are not theirs.
+ * Translates errors of Node's permission model into messages that name the option
+ * of `tessera serve`, since Node's messages name flags that the reader cannot set.
  */
 
-/** Native packages often put it into the text of an error of their own. */
+/** Part of Node's message; native packages often wrap it in an error of their own. */
 const NO_ADDONS = "loading addons is disabled";
 
-/** What an option of `tessera serve` allows is nothing to whoever has deployed a service. */
+/** The advice about options of `tessera serve`, which does not apply to deployments. */
 const ADVICE = /; (?:tessera serve --|no option of tessera serve).*$/;
-let hosted = false;
+let isDeployed = false;
 
-/** From now on the reader is one who has deployed the service, and allows nothing. */
+/** From now on, messages are for someone who deployed the service and cannot change permissions. */
 export function speakToDeployer(): void {
-  hosted = true;
+  isDeployed = true;
 }
 
-/** What was refused and which option of `tessera serve` allows it; undefined for any other error. */
+/** What was denied, and which option of `tessera serve` allows it; undefined for any other error. */
 export function deniedMessage(thrown: unknown): string | undefined {
   const message = describe(thrown);
-  return hosted ? message?.replace(ADVICE, "") : message;
+  return isDeployed ? message?.replace(ADVICE, "") : message;
 }
 
 function describe(thrown: unknown): string | undefined {
@@ -47,7 +47,7 @@ function describe(thrown: unknown): string | undefined {
   }
 }
 
-/** The same of an error or, where it is none of that kind, of what caused it. */
+/** The message for an error or for the first of its causes that was a denied access. */
 export function deniedCause(thrown: unknown): string | undefined {
   let current = thrown;
   for (let depth = 0; current instanceof Error && depth < 5; depth++) {

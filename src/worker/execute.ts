@@ -1,6 +1,6 @@
 /**
- * Executes calls: read the arguments, validate, run, validate the result,
- * write it. Whatever goes wrong becomes the failure of that one call.
+ * Executes calls in a worker: reads and validates the arguments, runs the function,
+ * validates and writes the result. Any error becomes the failure of that one call.
  */
 
 import { SlotMap } from "../collections/slots.ts";
@@ -8,7 +8,7 @@ import {
   type AbortReason,
   type Call,
   type CallFailure,
-  INLINE_FILE_BYTES,
+  MAX_INLINE_FILE_BYTES,
   packPayload,
   type SentPayload,
 } from "../protocol/messages.ts";
@@ -41,10 +41,10 @@ export interface ExecutorOptions {
   readonly channel: Channel;
   readonly outbox: Outbox;
   readonly meters: Meters;
-  /** Larger results are refused here, before they leave the worker: files, and others. */
+  /** Limit of a result that is a file; a larger one fails the call. */
   readonly maxFileBytes: number;
   readonly maxResultBytes: number;
-  /** Where the folders of calls are. */
+  /** The worker's own folder, which contains the folders of its calls. */
   readonly scratchFolder: string;
 }
 
@@ -53,7 +53,7 @@ export class Executor {
   readonly #channel: Channel;
   readonly #outbox: Outbox;
   readonly #options: ExecutorOptions;
-  /** Endpoints whose result is sent to callers as text, where it is a string. */
+  /** Endpoints whose string results are sent to callers as text. */
   #textEndpoints: ReadonlySet<string> = new Set();
   readonly #running = new SlotMap<number, CallContext>();
   #idle: (() => void) | undefined;
@@ -87,7 +87,7 @@ export class Executor {
     this.#running.get(id)?.abort(reason);
   }
 
-  /** Calls back when no call is under way. */
+  /** Calls `idle` once no call is under way. */
   whenIdle(idle: () => void): void {
     if (this.#running.size === 0) {
       idle();
@@ -172,7 +172,8 @@ async function finish(
       throw new TooLargeError(options.maxResultBytes);
     }
     return {
-      result: length > INLINE_FILE_BYTES ? await writeText(value, written.json, options) : written,
+      result:
+        length > MAX_INLINE_FILE_BYTES ? await writeText(value, written.json, options) : written,
     };
   } catch (err) {
     if (err instanceof UnserialisableError) {

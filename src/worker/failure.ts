@@ -1,14 +1,20 @@
-/** Why a call has no result, in the words of the protocol. */
+/** Builds the `CallFailure` of a call without a result. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { type AbortReason, type CallFailure, MAX_VIOLATIONS } from "../protocol/messages.ts";
+import {
+  type AbortReason,
+  type CallFailure,
+  MAX_FAILURE_VIOLATIONS,
+} from "../protocol/messages.ts";
 import { errorCodeOf } from "../sdk/errors.ts";
 import { issuePath } from "../sdk/schema.ts";
 import { deniedMessage } from "./denied.ts";
 
-const MAX_MESSAGE_LENGTH = 8192;
-const MAX_STACK_LENGTH = 16_384;
+/** Message of an error that a call reports. */
+const MAX_FAILURE_MESSAGE_CHARACTERS = 8192;
+/** Stack of an error that a call reports, with those of its causes. */
+const MAX_FAILURE_STACK_CHARACTERS = 16_384;
 
-/** The arguments that the schema refused. */
+/** The failure of a call whose arguments the schema refused. */
 export function argumentsInvalid(
   endpoint: string,
   issues: readonly StandardSchemaV1.Issue[],
@@ -22,7 +28,7 @@ export function argumentsInvalid(
   };
 }
 
-/** The result that the schema refused. */
+/** The failure of a call whose result the schema refused. */
 export function outputRefused(
   endpoint: string,
   issues: readonly StandardSchemaV1.Issue[],
@@ -33,18 +39,18 @@ export function outputRefused(
   );
 }
 
-/** A result that cannot be sent. */
+/** The failure of a call whose result cannot be sent. */
 export function outputInvalid(message: string): CallFailure {
   return { code: "internal", reason: "OUTPUT_INVALID", message: clip(message) };
 }
 
-/** A result that is larger than the node takes. */
+/** The failure of a call whose result is above the limit. */
 export function resultTooLarge(endpoint: string, maxBytes: number): CallFailure {
   const message = `the result of ${endpoint} is larger than the limit of ${maxBytes} bytes: return less, or a link to it`;
   return { code: "internal", reason: "RESULT_TOO_LARGE", message };
 }
 
-/** What a function, or one of its schemas, threw. */
+/** The failure of a call whose function or schema threw. */
 export function callFailed(thrown: unknown, aborted: AbortReason | undefined): CallFailure {
   const code = errorCodeOf(thrown) ?? abortCode(thrown, aborted) ?? "internal";
   const stack = stackOf(thrown);
@@ -56,7 +62,7 @@ export function callFailed(thrown: unknown, aborted: AbortReason | undefined): C
   };
 }
 
-/** The message of whatever was thrown, which need not be an error. */
+/** The message of a thrown value, which need not be an error. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) {
     return thrown.message === "" ? thrown.name : thrown.message;
@@ -69,7 +75,7 @@ export function messageOf(thrown: unknown): string {
   }
 }
 
-/** The stack trace with those of its causes, as far as they are errors. */
+/** The stack trace of an error, with those of its causes. */
 function stackOf(thrown: unknown): string | undefined {
   const stacks: string[] = [];
   let current = thrown;
@@ -78,10 +84,12 @@ function stackOf(thrown: unknown): string | undefined {
     stacks.push(denied === undefined ? String(current.stack) : `${denied}\n${current.stack}`);
     current = current.cause;
   }
-  return stacks.length > 0 ? stacks.join("\ncaused by: ").slice(0, MAX_STACK_LENGTH) : undefined;
+  return stacks.length > 0
+    ? stacks.join("\ncaused by: ").slice(0, MAX_FAILURE_STACK_CHARACTERS)
+    : undefined;
 }
 
-/** A function that gives up because it was told to did not fail by itself. */
+/** The code of a function that ended with the error of its own abort. */
 function abortCode(thrown: unknown, aborted: AbortReason | undefined): string | undefined {
   const gaveUp =
     aborted !== undefined &&
@@ -94,7 +102,7 @@ function abortCode(thrown: unknown, aborted: AbortReason | undefined): string | 
 }
 
 function violationsOf(issues: readonly StandardSchemaV1.Issue[]) {
-  return issues.slice(0, MAX_VIOLATIONS).map((issue) => ({
+  return issues.slice(0, MAX_FAILURE_VIOLATIONS).map((issue) => ({
     path: issuePath(issue).slice(0, 1024),
     message: issue.message.slice(0, 1024),
   }));
@@ -111,5 +119,7 @@ function listed(
 }
 
 function clip(text: string): string {
-  return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : text;
+  return text.length > MAX_FAILURE_MESSAGE_CHARACTERS
+    ? `${text.slice(0, MAX_FAILURE_MESSAGE_CHARACTERS - 1)}…`
+    : text;
 }

@@ -1,11 +1,10 @@
 /**
- * Loads a service: the node sends its code as one bundled module, which is
- * imported under the URL of the service's source file, so that
- * `import.meta.url`, relative reads and stack traces mean that file. Bare
- * packages resolve from its folder as they always do, except `tessera`, which
- * is this copy of the SDK wherever the service lies.
+ * The loader of a service: imports the bundled module that the node sends under the
+ * URL of the service's source file, so that `import.meta.url`, relative reads and
+ * stack traces refer to that file. Bare specifiers resolve from its folder as usual,
+ * except `tessera-platform`, which is always this copy of the SDK.
  */
-import { registerHooks, setSourceMapsSupport } from "node:module";
+import { type ResolveFnOutput, registerHooks, setSourceMapsSupport } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type ReadyService, readyService } from "../sdk/describe.ts";
 import { ServiceDefinitionError } from "../sdk/errors.ts";
@@ -14,7 +13,7 @@ import { deniedCause } from "./denied.ts";
 import { messageOf } from "./failure.ts";
 import type { Meters } from "./meters.ts";
 
-/** A service that cannot be loaded; the message is for the person who wrote it. */
+/** Thrown when a service cannot be loaded. The message is for its author. */
 export class ServiceRefusedError extends Error {
   override readonly name = "ServiceRefusedError";
 }
@@ -22,12 +21,12 @@ export class ServiceRefusedError extends Error {
 const EXTENSION = import.meta.url.endsWith(".ts") ? "ts" : "js";
 const SDK_URL = new URL(`../sdk/index.${EXTENSION}`, import.meta.url).href;
 
-/** The folders of code that is not the service's. */
+/** The folders of the platform's own code, as opposed to the service's. */
 const OWN_FOLDERS = ["collections", "protocol", "sdk", "worker"].map((name) =>
   fileURLToPath(new URL(`../${name}/`, import.meta.url)),
 );
 
-/** Imports a service and makes it ready. Throws a `ServiceRefusedError`. */
+/** Imports a service and makes it ready. Rejects with a `ServiceRefusedError`. */
 export async function loadService(
   servicePath: string,
   code: string,
@@ -55,8 +54,14 @@ export async function loadService(
 function provideModules(serviceUrl: string, code: string): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
-      if (specifier === "tessera") {
+      if (specifier === "tessera-platform") {
         return nextResolve(SDK_URL, context);
+      }
+      if (specifier === "tessera") {
+        return resolveFormerName(
+          () => nextResolve(specifier, context),
+          () => nextResolve(SDK_URL, context),
+        );
       }
       if (specifier === serviceUrl) {
         return { url: serviceUrl, format: "module", shortCircuit: true };
@@ -72,6 +77,21 @@ function provideModules(serviceUrl: string, code: string): void {
   });
 }
 
+/**
+ * Artifacts built before the package was renamed import the SDK as `tessera`,
+ * which anywhere else is another package.
+ */
+function resolveFormerName(
+  installed: () => ResolveFnOutput,
+  sdk: () => ResolveFnOutput,
+): ResolveFnOutput {
+  try {
+    return installed();
+  } catch {
+    return sdk();
+  }
+}
+
 function noService(servicePath: string, module: Record<string, unknown>): string {
   const named = Object.keys(module).find((name) => serviceDefinitionOf(module[name]) !== undefined);
   const problem =
@@ -85,7 +105,7 @@ function noService(servicePath: string, module: Record<string, unknown>): string
   return `${servicePath} ${problem}`;
 }
 
-/** One line or few, with the place in the service's source, without a stack trace. */
+/** A short message with the place in the service's source, without a stack trace. */
 function explain(thrown: unknown, servicePath: string): string {
   const place = thrown instanceof Error ? placeOf(thrown) : undefined;
   const at = place ?? servicePath;
@@ -107,10 +127,10 @@ function explain(thrown: unknown, servicePath: string): string {
 
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\).*?:\d+:\d+)\)?$/;
 
-/** The helpers that esbuild writes for decorators, which no source map knows. */
+/** Helpers that esbuild generates for decorators, which no source map covers. */
 const COMPILER_HELPER = /^\s*at (?:\w+\.)?__\w+ /;
 
-/** The innermost frame in code of the service: neither a package, nor Node, nor this SDK. */
+/** The innermost stack frame in the service's own code: no package, not Node, not this SDK. */
 function placeOf(err: Error): string | undefined {
   for (const line of String(err.stack).split("\n")) {
     const place = FRAME.exec(line)?.[1]?.replace(/^file:\/\//, "");

@@ -1,12 +1,13 @@
-/** The log of one call, bounded in lines and in the length of a line. */
+/** `ctx.log` of one call, with a limit of lines and of their length. */
 
 import type { LogLevel } from "../protocol/messages.ts";
 import type { LogFields, TaskLog } from "../sdk/context.ts";
 import type { Channel } from "./channel.ts";
 
-const MAX_LINES = 1000;
-/** In UTF-16 units, for the message and for the JSON text of the fields each. */
-const MAX_LENGTH = 8192;
+/** Lines that one call may write by `ctx.log`. */
+const MAX_ATTEMPT_LOG_LINES = 1000;
+/** Message of a line of `ctx.log`, and the JSON text of its fields, in UTF-16 units each. */
+const MAX_LOG_TEXT_CHARACTERS = 8192;
 
 export class CallLog implements TaskLog {
   readonly debug = this.#writer("debug");
@@ -23,7 +24,7 @@ export class CallLog implements TaskLog {
     this.#id = id;
   }
 
-  /** What is logged after the end of the call is dropped. */
+  /** Drops everything that is logged from now on: the call has ended. */
   close(): void {
     this.#closed = true;
   }
@@ -33,12 +34,15 @@ export class CallLog implements TaskLog {
   }
 
   #write(level: LogLevel, message: unknown, fields: LogFields | undefined): void {
-    if (this.#closed || this.#lines > MAX_LINES) {
+    if (this.#closed || this.#lines > MAX_ATTEMPT_LOG_LINES) {
       return;
     }
     this.#lines += 1;
-    if (this.#lines > MAX_LINES) {
-      this.#send("warn", `more than ${MAX_LINES} lines; the rest of this log is dropped`);
+    if (this.#lines > MAX_ATTEMPT_LOG_LINES) {
+      this.#send(
+        "warn",
+        `more than ${MAX_ATTEMPT_LOG_LINES} lines; the rest of this log is dropped`,
+      );
     } else {
       this.#send(level, clip(String(message)), fields && fieldsJson(fields));
     }
@@ -51,10 +55,12 @@ export class CallLog implements TaskLog {
 }
 
 function clip(text: string): string {
-  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH - 1)}…` : text;
+  return text.length > MAX_LOG_TEXT_CHARACTERS
+    ? `${text.slice(0, MAX_LOG_TEXT_CHARACTERS - 1)}…`
+    : text;
 }
 
-/** A log line must not fail the call that writes it, whatever its fields are. */
+/** The fields as JSON. Fields that JSON cannot carry must not fail the call. */
 function fieldsJson(fields: LogFields): string | undefined {
   let json: string | undefined;
   try {
@@ -62,8 +68,8 @@ function fieldsJson(fields: LogFields): string | undefined {
   } catch (err) {
     return JSON.stringify({ dropped: clip(`fields that JSON cannot carry: ${err}`) });
   }
-  if (json !== undefined && json.length > MAX_LENGTH) {
-    return JSON.stringify({ dropped: `fields of more than ${MAX_LENGTH} characters` });
+  if (json !== undefined && json.length > MAX_LOG_TEXT_CHARACTERS) {
+    return JSON.stringify({ dropped: `fields of more than ${MAX_LOG_TEXT_CHARACTERS} characters` });
   }
   return json;
 }

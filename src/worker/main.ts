@@ -1,12 +1,11 @@
 /**
- * The program that a node forks for each worker: it loads one service,
- * executes the calls that the node sends, and reports what becomes of them
- * (`../protocol/messages.ts`). It holds no state that outlives it: when it dies, for
- * whatever reason, the node knows what was under way.
+ * The program of a worker process: loads one service, executes the calls that the
+ * node sends, and returns their results (`../protocol/messages.ts`). It holds no
+ * durable state: if it dies, the node knows which calls were under way.
  *
- * States: waiting for `load`; loading; ready; stopping (after `stop`, until the
- * last call has ended). An uncaught exception or unhandled rejection in user code ends the
- * process by Node's own rules, with the error on stderr and a code that is not 0.
+ * States: waiting for `load`; loading; ready; stopping (after `stop`, until the last
+ * call has ended). An uncaught exception or unhandled rejection in user code ends
+ * the process by Node's own rules, with the error on stderr and a non-zero code.
  */
 import type { NodeMessage } from "../protocol/messages.ts";
 import { takeChannel } from "./channel.ts";
@@ -21,14 +20,14 @@ type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 
 const exit = process.exit.bind(process);
 let executor: Executor | undefined;
-/** The service that is being loaded: an exit now is a fault of its. */
+/** The service that is being loaded: an exit during loading is its fault. */
 let loadingPath: string | undefined;
 
 const channel = takeChannel({ message: receive, disconnect: () => exit(1) });
 const meters = new Meters(channel);
 const outbox = new Outbox(channel, meters);
 
-// Ctrl-C and service managers send these to every process there is. When to end is the node's to say.
+// Ctrl-C and service managers signal all processes of a group, but the node decides when to stop.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {});
 }
@@ -81,7 +80,7 @@ async function load({ servicePath, code, isolated, ...options }: LoadMessage): P
   } catch (err) {
     loadingPath = undefined;
     channel.send({ type: "refused", message: messageOf(err) });
-    // What it wrote may not all have gone out, and the node wants to show it.
+    // Flushes its output first, because the node shows it.
     process.stdout.write("", () => process.stderr.write("", () => exit(1)));
   }
 }

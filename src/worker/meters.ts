@@ -1,19 +1,20 @@
 /**
- * What a service counts, in its worker. Counting is adding to a number; what
- * has changed goes to the node once a second, and before the results of calls
- * that have ended, so that nothing is lost that a finished call counted. Until
- * the service is ready nothing is sent.
+ * Custom metrics in a worker: recording adds to a number in memory. Changes are sent
+ * to the node once a second, and before the results of ended calls, so that the
+ * counts of a finished call are never lost. Nothing is sent until the service is
+ * ready.
  *
- * Neither a value that cannot be counted nor too many series are an error of
- * the call: monitoring must not break what it watches.
+ * An invalid value or too many series do not fail the call: monitoring must not
+ * break what it watches.
  */
 import type { MetricManifest } from "../protocol/manifest.ts";
-import { type DroppedEvents, MAX_CHANGES_PER_MESSAGE } from "../protocol/messages.ts";
+import { type DroppedEvents, MAX_SERIES_CHANGES_PER_MESSAGE } from "../protocol/messages.ts";
 import type { MetricsOf, NoMetrics } from "../sdk/metrics.ts";
 import type { Channel } from "./channel.ts";
 import { type Series, Tally, takeChange } from "./tally.ts";
 
-const SEND_EVERY_MS = 1_000;
+/** Interval at which a worker sends what its service has counted. */
+const COUNTS_SEND_INTERVAL_MS = 1_000;
 
 export class Meters {
   readonly #channel: Pick<Channel, "send">;
@@ -28,7 +29,7 @@ export class Meters {
     this.#channel = channel;
   }
 
-  /** What the service counts. */
+  /** Sets the metrics that the service declares. */
   declare(metrics: readonly MetricManifest[]): void {
     const onChange = (series: Series): void => {
       this.#changed.push(series);
@@ -41,7 +42,7 @@ export class Meters {
     this.#tallies = metrics.map((metric) => new Tally(metric, { onChange, onDropped }));
   }
 
-  /** `ctx.metrics` in calls of an endpoint, or outside of calls. */
+  /** `ctx.metrics` for calls of an endpoint; undefined: outside of calls. */
   of(endpoint: string | undefined): MetricsOf<NoMetrics> {
     let meters = this.#byEndpoint.get(endpoint);
     if (meters === undefined) {
@@ -52,13 +53,13 @@ export class Meters {
     return meters;
   }
 
-  /** The node knows the service: what is counted may be sent from now on. */
+  /** The node has the manifest: changes may be sent from now on. */
   open(): void {
     this.#open = true;
     this.#wake();
   }
 
-  /** Sends what waits; `sent` is called when it has been handed to the system. */
+  /** Sends all changes now; `sent` is called when they were handed to the operating system. */
   flush(sent?: () => void): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -75,8 +76,8 @@ export class Meters {
     this.#dropped.clear();
     let at = 0;
     do {
-      const changes = changed.slice(at, at + MAX_CHANGES_PER_MESSAGE).map(takeChange);
-      at += MAX_CHANGES_PER_MESSAGE;
+      const changes = changed.slice(at, at + MAX_SERIES_CHANGES_PER_MESSAGE).map(takeChange);
+      at += MAX_SERIES_CHANGES_PER_MESSAGE;
       this.#channel.send(
         { type: "metrics", changes, dropped },
         at >= changed.length ? sent : undefined,
@@ -87,7 +88,7 @@ export class Meters {
 
   #wake(): void {
     if (this.#open && (this.#changed.length > 0 || this.#dropped.size > 0)) {
-      this.#timer ??= setTimeout(() => this.flush(), SEND_EVERY_MS).unref();
+      this.#timer ??= setTimeout(() => this.flush(), COUNTS_SEND_INTERVAL_MS).unref();
     }
   }
 }

@@ -1,9 +1,7 @@
 /**
- * Results on their way to the node. Whatever ends within one turn of the event
- * loop leaves as one message, because a message costs far more than what is
- * in it.
- *
- * What their calls have counted goes before them.
+ * Batches results: those of one turn of the event loop are sent as one message,
+ * because a message costs far more than its content. The metrics that their calls
+ * recorded are sent before them.
  */
 import { type CallResult, MAX_RESULTS_PER_MESSAGE } from "../protocol/messages.ts";
 import type { Channel } from "./channel.ts";
@@ -28,7 +26,7 @@ export class Outbox {
     }
   }
 
-  /** Sends what waits now; `sent` is called when it has been handed to the system. */
+  /** Sends all results now; `sent` is called when they were handed to the operating system. */
   flush(sent?: () => void): void {
     const results = this.#results;
     if (results.length > 0) {

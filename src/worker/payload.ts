@@ -1,19 +1,19 @@
-/** Arguments and results between their form in the protocol and that in user code. */
+/** Converts arguments and results between the protocol and the values of user code. */
 import type { FileArgument, FileSpec } from "../protocol/manifest.ts";
 import {
-  INLINE_FILE_BYTES,
+  MAX_INLINE_FILE_BYTES,
   type PackedPayload,
   type SentPayload,
   unpackPayload,
 } from "../protocol/messages.ts";
 import type { CallFiles } from "./call-files.ts";
 
-/** Thrown at a result that JSON cannot carry; the message says which part. */
+/** Thrown for a result that JSON cannot carry; the message says which part. */
 export class UnserialisableError extends Error {
   override readonly name = "UnserialisableError";
 }
 
-/** The arguments as a value, with files in their places. */
+/** The arguments as a value, with `File` objects in place of file indexes. */
 export function readArguments(
   packed: PackedPayload,
   files: { readonly [argument: string]: FileArgument },
@@ -25,7 +25,7 @@ export function readArguments(
     return value;
   }
   return withFiles(value as Record<string, unknown>, Object.keys(files), (index) => {
-    // What is not the index of a file stays as it is, for the schema to refuse.
+    // A value that is no index of a file is kept, for the schema to refuse.
     const found = typeof index === "number" ? payload.files[index] : undefined;
     return found === undefined ? index : callFiles.argument(found, index as number);
   });
@@ -47,18 +47,18 @@ async function withFiles(
   return args;
 }
 
-/** How a result leaves. */
+/** How to write a result. */
 export interface ResultOptions {
   readonly callFiles: CallFiles;
-  /** Largest file. */
+  /** Limit of a result that is a file. */
   readonly maxFileBytes: number;
-  /** Largest of any other result. */
+  /** Limit of any other result. */
   readonly maxResultBytes: number;
-  /** A string is sent to callers as text. */
+  /** True when a string result is sent to callers as text. */
   readonly asText: boolean;
 }
 
-/** Thrown at a result that is larger than the node takes. */
+/** Thrown for a result above the limit. */
 export class TooLargeError extends Error {
   override readonly name = "TooLargeError";
   readonly maxBytes: number;
@@ -69,7 +69,7 @@ export class TooLargeError extends Error {
   }
 }
 
-/** A result as it is sent, when its JSON is too long to be sent as a message. */
+/** Writes a result to disk when its JSON is too long for a message. */
 export async function writeText(
   value: unknown,
   json: string,
@@ -99,7 +99,7 @@ export function writeJson(value: unknown): SentPayload {
   throw new UnserialisableError(`it is a ${typeof value}, which JSON cannot carry`);
 }
 
-/** A result that is a file, described by what the file says of itself or else by `spec`. */
+/** Writes a result that is a file. Its media type is its own, or else that of `spec`. */
 export async function writeFile(
   value: unknown,
   spec: FileSpec,
@@ -117,14 +117,14 @@ export async function writeFile(
   const contentType = said ?? declared ?? "application/octet-stream";
   const filename = value instanceof File && value.name !== "" ? value.name : undefined;
   const facts = { contentType, ...(filename !== undefined && { filename }) };
-  if (size > INLINE_FILE_BYTES) {
+  if (size > MAX_INLINE_FILE_BYTES) {
     return { json: "0", files: [await callFiles.result(facts, value)] };
   }
   const data = value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
   return { json: "0", files: [{ ...facts, data }] };
 }
 
-/** A replacer that refuses what JSON would turn into something else without a word. */
+/** A JSON replacer that throws for values that JSON would change silently. */
 function refuseSilentLoss(this: unknown, key: string, value: unknown): unknown {
   if (typeof value === "number") {
     return Number.isFinite(value) ? value : refuse(key, String(value));

@@ -1,13 +1,14 @@
-/** Reports of one call's progress: at most one per interval, and always the last one. */
+/** A rate limit for the progress of one call: one report per interval, and always the last one. */
 import type { Channel } from "./channel.ts";
 
-const INTERVAL_MS = 50;
-const MAX_MESSAGE_LENGTH = 1024;
+/** Least time between two messages of progress of one call. */
+const PROGRESS_SEND_INTERVAL_MS = 50;
+/** Text of a report of progress. */
+const MAX_PROGRESS_MESSAGE_CHARACTERS = 1024;
 
 /**
- * A report that comes when the interval is over leaves at once, also out of a
- * function that blocks the event loop; one that comes earlier waits for the
- * timer, and is replaced by the next.
+ * A report after the interval is sent at once, even from a function that blocks the
+ * event loop. An earlier one waits for the timer, and the next one replaces it.
  */
 export class ProgressReporter {
   readonly #channel: Channel;
@@ -27,9 +28,10 @@ export class ProgressReporter {
     }
     this.#waiting = {
       fraction: Math.min(1, Math.max(0, fraction)),
-      message: message === undefined ? "" : String(message).slice(0, MAX_MESSAGE_LENGTH),
+      message:
+        message === undefined ? "" : String(message).slice(0, MAX_PROGRESS_MESSAGE_CHARACTERS),
     };
-    const dueInMs = this.#sentAtMs + INTERVAL_MS - performance.now();
+    const dueInMs = this.#sentAtMs + PROGRESS_SEND_INTERVAL_MS - performance.now();
     if (dueInMs <= 0) {
       this.flush();
     } else {
@@ -37,7 +39,7 @@ export class ProgressReporter {
     }
   }
 
-  /** Sends the report that waits, if any. */
+  /** Sends the pending report, if any. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

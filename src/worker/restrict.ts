@@ -1,19 +1,19 @@
 /**
- * What Node's permission model leaves open, closed before the service is
- * loaded: signals to other processes, among them the one that makes Node open
- * its debugger; and, for a service that is hosted, sockets of the file system
- * (those of container engines and databases obey whoever reaches them), the
- * priority of other processes, and switches of V8.
+ * A sandbox supplement: closes what Node's permission model leaves open, before the
+ * service is loaded. Every service loses signals to other processes, including the
+ * one that makes Node open its debugger. A service of a deployment also loses Unix
+ * sockets (container engines and databases obey any process that reaches theirs),
+ * the priority of other processes, and flags of V8.
  *
- * What is taken away is taken from the only objects that lead to it, so that a
- * service cannot find it elsewhere: the permission model keeps it from
- * threads, from `process.binding` and from native code.
+ * The functions are removed from the only objects that lead to them, so a service
+ * cannot find them by another way: the permission model blocks threads,
+ * `process.binding` and native code.
  */
 import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import v8 from "node:v8";
 
-/** What the system does to send a signal, and how another Node is told to open its debugger. */
+/** Node's undocumented functions for sending signals and for opening another Node's debugger. */
 interface Undocumented {
   _kill?: (pid: number, signal: number) => number;
   _debugProcess?: unknown;
@@ -23,7 +23,7 @@ interface Undocumented {
 /** Lets a service send signals to its own process only. */
 export function keepSignalsToItself(): void {
   const hidden = process as unknown as Undocumented;
-  // The function that is told about calls this one by its name, so it goes with it.
+  // Node's own `process.kill` calls this one by name, so both are replaced.
   const send = hidden._kill;
   delete hidden._kill;
   delete hidden._debugProcess;
@@ -45,17 +45,17 @@ export function keepSignalsToItself(): void {
   syncBuiltinESMExports();
 }
 
-/** Takes from a hosted service what else reaches beyond its process; `channel` is any local socket. */
+/** Isolates a service of a deployment from other processes; `channel` is any Unix socket. */
 export function isolate(channel: object): void {
   const { _handle: handle } = channel as { _handle: object };
   const sockets = Object.getPrototypeOf(handle) as Record<string, unknown>;
   for (const name of ["bind", "bind2", "connect", "connect2", "fchmod"]) {
     if (name in sockets) {
-      sockets[name] = denied("sockets of the file system are not allowed in a hosted service");
+      sockets[name] = denied("Unix sockets are not allowed in a deployed service");
     }
   }
-  os.setPriority = denied("a hosted service may not set priorities");
-  v8.setFlagsFromString = denied("a hosted service may not set flags of V8");
+  os.setPriority = denied("a deployed service may not set process priorities");
+  v8.setFlagsFromString = denied("a deployed service may not set V8 flags");
   syncBuiltinESMExports();
 }
 

@@ -1,27 +1,27 @@
-/** One metric in its worker: its series, and what user code counts with. */
+/** One custom metric in a worker: its series, and the object with which user code records. */
 import type { MetricManifest } from "../protocol/manifest.ts";
-import { MAX_SERIES_PER_METRIC, type MetricChange } from "../protocol/messages.ts";
-import { MAX_LABEL_VALUE_LENGTH } from "../sdk/metric-rules.ts";
+import { MAX_WORKER_SERIES_PER_METRIC, type MetricChange } from "../protocol/messages.ts";
+import { MAX_LABEL_VALUE_CHARACTERS } from "../sdk/metric-rules.ts";
 
-/** One set of labels. */
+/** One series: one combination of label values. */
 export interface Series {
   readonly metric: string;
   readonly endpoint: string | undefined;
   readonly labels: readonly string[];
-  /** What a counter went up by since it was sent, what a gauge is, the sum of a histogram's new values. */
+  /** A counter's increment since it was last sent, a gauge's value, or the sum of a histogram's new values. */
   value: number;
-  /** Of a histogram: how many new values are in each bucket, +Inf last. */
+  /** Of a histogram: the number of new values in each bucket, +Inf last. */
   counts: number[] | undefined;
-  /** A gauge, which is sent as it is. */
+  /** True for a gauge, whose value is not reset after sending. */
   readonly lasts: boolean;
-  /** It waits to be sent. */
+  /** True when the series waits to be sent. */
   changed: boolean;
 }
 
 export interface TallyListener {
   /** A series has something to send. */
   onChange(series: Series): void;
-  /** An event was not counted, because there are too many series. */
+  /** An event was dropped, because there are too many series. */
   onDropped(metric: string): void;
 }
 
@@ -41,8 +41,8 @@ export class Tally {
   }
 
   /**
-   * What user code counts with in calls of an endpoint. A gauge says something of
-   * the worker, whichever endpoint sets it.
+   * The object with which user code records in calls of an endpoint. A gauge belongs
+   * to the worker, so it ignores the endpoint.
    */
   meter(endpoint: string | undefined): object {
     switch (this.#metric.kind) {
@@ -91,7 +91,7 @@ export class Tally {
     }
   }
 
-  /** False when the sum is too large for a number. */
+  /** Sets a new value. False when the sum is too large for a number. */
   #become(series: Series, value: number): boolean {
     if (!this.#isFinite(value)) {
       return false;
@@ -104,7 +104,7 @@ export class Tally {
     return true;
   }
 
-  /** The series with these labels; undefined when they are wrong, or there are too many. */
+  /** The series with these labels; undefined for wrong labels or too many series. */
   #find(endpoint: string | undefined, given: Labels): Series | undefined {
     const { labels: names } = this.#metric;
     const values: string[] = [];
@@ -117,7 +117,7 @@ export class Tally {
       }
       const text = clipped(String(value));
       values.push(text);
-      // With their lengths, no two sets of values come to the same key.
+      // The lengths make the key unambiguous.
       key += `\n${text.length}:${text}`;
     }
     return this.#series.get(key) ?? this.#create(key, endpoint, { given, values });
@@ -134,7 +134,7 @@ export class Tally {
       this.#complain(`it declares no label ${JSON.stringify(unknown.slice(0, 100))}`);
       return undefined;
     }
-    if (this.#series.size >= MAX_SERIES_PER_METRIC) {
+    if (this.#series.size >= MAX_WORKER_SERIES_PER_METRIC) {
       this.#listener.onDropped(name);
       return undefined;
     }
@@ -160,7 +160,7 @@ export class Tally {
     return false;
   }
 
-  /** Once per metric and worker: a mistake in a loop must not fill the log. */
+  /** Reports only once per metric and worker: a mistake in a loop must not fill the log. */
   #complain(fault: string): void {
     if (!this.#complained) {
       this.#complained = true;
@@ -171,7 +171,7 @@ export class Tally {
   }
 }
 
-/** What is to be sent of a series, which begins anew; a gauge stays what it is. */
+/** Takes the change of a series to send it, and resets the series; a gauge keeps its value. */
 export function takeChange(series: Series): MetricChange {
   const { metric, endpoint, labels, value, counts, lasts } = series;
   series.changed = false;
@@ -188,6 +188,6 @@ export function takeChange(series: Series): MetricChange {
 
 function clipped(text: string): string {
   return (
-    text.length > MAX_LABEL_VALUE_LENGTH ? text.slice(0, MAX_LABEL_VALUE_LENGTH) : text
+    text.length > MAX_LABEL_VALUE_CHARACTERS ? text.slice(0, MAX_LABEL_VALUE_CHARACTERS) : text
   ).toWellFormed();
 }

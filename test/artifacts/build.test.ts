@@ -252,3 +252,22 @@ describe("a service that does not load", () => {
     expect(textOf(built, "service.js")).not.toContain("small");
   });
 });
+
+describe("a service that imports the SDK by its former name", () => {
+  it("is not built, and told the name to write instead", async () => {
+    const source = serviceSource("1").replace('"tessera-platform"', '"tessera"');
+    await using project = await Project.create({ "service.ts": source });
+    await expect(buildArtifact(project.path("service.ts"))).rejects.toThrow(
+      /^service\.ts:2:\d+: Could not resolve "tessera": import from "tessera-platform" instead$/,
+    );
+  });
+
+  it("still loads from an artifact that an earlier version has built", async () => {
+    await using project = await Project.create({ "service.ts": serviceSource("42") });
+    const { built, result } = await callBuilt(project.path("service.ts"), "go", {
+      edit: (code) => code.replace('from "tessera-platform"', 'from "tessera"'),
+    });
+    expect(textOf(built, "service.js")).toContain('from "tessera-platform"');
+    expect(resultValue(result)).toBe(42);
+  });
+});

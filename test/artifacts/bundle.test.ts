@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,7 +28,7 @@ describe("a bundle", () => {
     expect(bundle.watchFiles).toEqual(
       expect.arrayContaining([join(SERVICES, "decorated.ts"), join(SERVICES, "local/where.ts")]),
     );
-    expect(bundle.code).toMatch(/from "tessera"/);
+    expect(bundle.code).toMatch(/from "tessera-platform"/);
     expect(bundle.code).toMatch(/from "zod"/);
     expect(bundle.code).not.toMatch(/^\s*@/m);
     expect(bundle.code).toContain("sourceMappingURL=data:");
@@ -44,6 +44,15 @@ describe("a bundle", () => {
     const { code } = await bundleService(path);
     expect(code).toContain("42");
     expect(code).toContain(JSON.stringify(path));
+  });
+
+  it("leaves tessera alone where another package of that name is installed", async () => {
+    await mkdir(join(folder, "node_modules/tessera"), { recursive: true });
+    await write("node_modules/tessera/package.json", '{"name":"tessera","main":"index.js"}');
+    await write("node_modules/tessera/index.js", "module.exports = 'tiles';\n");
+    const path = await write("tiles.js", 'import tiles from "tessera";\nexport default tiles;\n');
+    const { code } = await bundleService(path);
+    expect(code).toMatch(/from "tessera"/);
   });
 
   it("warns of duplicate keys that are not endpoints", async () => {
@@ -81,6 +90,19 @@ describe("a service file is refused", () => {
     const path = await write("lonely.ts", 'import { x } from "./gone.ts";\nexport default x;\n');
     await expect(bundleService(path)).rejects.toThrow(
       'lonely.ts:1:19: Could not resolve "./gone.ts"',
+    );
+  });
+
+  it("when it imports the SDK by its former name, with the name to write instead", async () => {
+    const path = await write(
+      "former.ts",
+      'import { service } from "tessera";\nexport { createClient } from "tessera/client";\nexport default service;\n',
+    );
+    await expect(bundleService(path)).rejects.toThrow(
+      new ServiceFileError(
+        'former.ts:1:25: Could not resolve "tessera": import from "tessera-platform" instead\n' +
+          'former.ts:2:30: Could not resolve "tessera/client": import from "tessera-platform/client" instead',
+      ),
     );
   });
 

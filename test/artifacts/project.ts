@@ -40,7 +40,7 @@ export class Project implements AsyncDisposable {
 /** The source of a service whose endpoint `go` answers with an expression, after some imports. */
 export function serviceSource(expression: string, imports = ""): string {
   return `${imports}
-import { api, service, withJsonSchema } from "tessera";
+import { api, service, withJsonSchema } from "tessera-platform";
 const any = withJsonSchema({
   "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) },
 }, { input: { type: "object", properties: {} } });

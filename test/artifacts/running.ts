@@ -1,5 +1,5 @@
 /** Builds, packs and unpacks a service, and calls it in a worker that may read nothing else. */
-import { mkdir, mkdtemp, readFile, realpath, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BuildOptions, buildArtifact } from "../../src/artifacts/build.ts";
@@ -20,7 +20,7 @@ const LIMITS = { maxResultBytes: 1e6, maxFileBytes: 1e6 };
 export async function callBuilt(
   path: string,
   endpoint: string,
-  { json = "{}", files = [], ...options }: BuildOptions & CallArguments = {},
+  { json = "{}", files = [], edit, ...options }: BuildOptions & CallArguments = {},
 ) {
   const built = await buildArtifact(path, options);
   const temporary = await realpath(await mkdtemp(join(tmpdir(), "tessera-test-run-")));
@@ -28,6 +28,12 @@ export async function callBuilt(
     await packArtifact(built, join(temporary, "packed"));
     const folder = join(temporary, "artifact");
     await unpackArtifact(join(temporary, "packed"), folder, { digest: built.digest });
+    if (edit !== undefined) {
+      const path = join(folder, "service.js");
+      const code = await readFile(path, "utf8");
+      await chmod(path, 0o600);
+      await writeFile(path, edit(code));
+    }
     const result = await call(folder, join(temporary, "scratch"), { endpoint, json, files });
     return { built, folder, result };
   } finally {
@@ -38,12 +44,14 @@ export async function callBuilt(
 interface CallArguments {
   readonly json?: string;
   readonly files?: readonly FileValue[];
+  /** Changes the code between unpacking and loading. */
+  readonly edit?: (code: string) => string;
 }
 
 async function call(
   folder: string,
   scratchFolder: string,
-  { endpoint, ...payload }: Required<CallArguments> & { readonly endpoint: string },
+  { endpoint, ...payload }: Required<Omit<CallArguments, "edit">> & { readonly endpoint: string },
 ): Promise<CallResult> {
   await mkdir(scratchFolder);
   const servicePath = join(folder, "service.js");

@@ -49,7 +49,15 @@ const SURVIVORS = `
 
 /** Lines of V8 on code that makes its objects old from then on. */
 async function madeOld(how: string): Promise<number> {
-  const flags = ["--trace-pretenuring", "--trace-pretenuring-statistics", "--input-type=module"];
+  const flags = [
+    "--trace-pretenuring",
+    "--trace-pretenuring-statistics",
+    // Optimised when it has run often enough, and not when a thread finds the time for it: code
+    // that is optimised before V8 has seen its objects survive never makes them old.
+    "--no-concurrent-recompilation",
+    "--no-use-osr",
+    "--input-type=module",
+  ];
   const child = spawn(process.execPath, [...flags, "-e", SURVIVORS, MODULE, how]);
   let printed = "";
   for await (const chunk of child.stdout) {

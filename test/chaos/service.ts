@@ -1,6 +1,6 @@
 /** Functions that tell the ledger when they begin and end, so that nothing they do goes unseen. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { service, type TaskContext, task } from "tessera";
+import { service, type TaskContext, task } from "tessera-platform";
 import * as z from "zod";
 
 const input = {

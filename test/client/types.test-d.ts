@@ -2,8 +2,13 @@
  * The client of a service has its types. Nothing here runs: the type checker
  * must accept what stands plainly, and refuse what is marked.
  */
-import { api, file, type Input, service, task } from "tessera";
-import { createClient, type EndpointTypes, type FileLike, type RemoteTask } from "tessera/client";
+import { api, file, type Input, service, task } from "tessera-platform";
+import {
+  createClient,
+  type EndpointTypes,
+  type FileLike,
+  type RemoteTask,
+} from "tessera-platform/client";
 import * as z from "zod";
 import type Summarizer from "../../examples/summarizer/service.ts";
 

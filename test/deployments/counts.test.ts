@@ -8,7 +8,7 @@ import { Hosting } from "./hosting.ts";
 
 /** A class that counts its calls under these metrics, and whether it is up. */
 const SERVICE = (declarations = "", call = "", setup = "") => `
-  import { api, counter, gauge, histogram, service, task } from "tessera";
+  import { api, counter, gauge, histogram, service, task } from "tessera-platform";
   import * as z from "zod";
   const help = "Counted by a test";
   const metrics = { calls_total: counter({ help }), up_workers: gauge({ help }), ${declarations} };
@@ -53,13 +53,13 @@ describe("what a service counts", () => {
     const pid = await hosting.call("go");
     // What a call counts that has not ended comes too.
     await expect
-      .poll(lines, { timeout: 5_000 })
+      .poll(lines)
       .toEqual([
         ...['calls_total{endpoint="go"} 1', 'calls_total{endpoint="hang"} 10', "up_workers 1"],
       ]);
     process.kill(pid as number, "SIGKILL");
     const call = () => hosting.call("go").catch(() => pid);
-    await expect.poll(call, { timeout: 10_000 }).not.toBe(pid);
+    await expect.poll(call).not.toBe(pid);
     // Had the first one still a part in it, there would be two.
     expect(await lines()).toContain("up_workers 1");
     expect(await lines()).toContainEqual(

@@ -149,7 +149,7 @@ export async function bundled(options: Parameters<typeof build>[0]): Promise<str
     platform: "node",
     logLevel: "silent",
     target: "node24",
-    external: ["tessera"],
+    external: ["tessera-platform"],
     ...options,
   });
   return result.outputFiles?.[0]?.text ?? "";
@@ -157,6 +157,6 @@ export async function bundled(options: Parameters<typeof build>[0]): Promise<str
 
 /** Source of a service with these endpoints. */
 export function source(endpoints: string, before = ""): string {
-  return `import { api, service, task } from "tessera"; import * as z from "zod"; ${before}
+  return `import { api, service, task } from "tessera-platform"; import * as z from "zod"; ${before}
     export default service({ name: "anything", endpoints: { ${endpoints} } });`;
 }

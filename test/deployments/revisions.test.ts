@@ -133,9 +133,9 @@ describe("a revision that cannot start", () => {
 it("workers that end again and again make a deployment degraded, until another revision", async () => {
   hosting = await Hosting.start();
   await hosting.deploy(source("say: api({}, () => 1)", "setTimeout(() => process.exit(7), 50);"));
-  await expect.poll(() => hosting.hosted.status.state, { timeout: 20_000 }).toBe("degraded");
+  await expect.poll(() => hosting.hosted.status.state).toBe("degraded");
   await expect
-    .poll(() => hosting.hosted.status.reason, { timeout: 20_000 })
+    .poll(() => hosting.hosted.status.reason)
     .toBe("workers end again and again: it exited with code 7");
   await hosting.deploy(SAYS("two"));
   expect(hosting.hosted.status).toMatchObject({ state: "ready", reason: "" });

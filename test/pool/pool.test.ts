@@ -90,7 +90,7 @@ describe("a pool", () => {
   test("gives no calls to a worker that is blocked, and says when it answers again", async () => {
     const slot = reserve("block_call");
     slot?.execute(call({ url: "http://127.0.0.1:1/", ms: 3_500 }), { onEnd() {} });
-    await expect.poll(() => isFree("pid"), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isFree("pid")).toBe(false);
     expect(pool.ready).toBe(true);
     await new Promise<void>((resolve) => {
       onCapacity = resolve;

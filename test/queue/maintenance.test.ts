@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, it } from "vitest";
-import { LEASE_MS } from "../../src/queue/leases.ts";
+import { LEASE_DURATION_MS } from "../../src/queue/leases.ts";
 import type { MaintainedQueue } from "../../src/queue/maintained-queue.ts";
 import { Maintenance } from "../../src/queue/maintenance.ts";
 import type { Hint, Notifier } from "../../src/storage/notifier.ts";
@@ -167,7 +167,7 @@ it("keeps its leases and stays ready while what waits cannot be looked for", asy
   const beforeMs = Date.now();
   await maintenance.look();
   expect(visitor.told).toEqual(["answers"]);
-  const survey = { nowMs: beforeMs + LEASE_MS - 1, deploymentIds: [] };
+  const survey = { nowMs: beforeMs + LEASE_DURATION_MS - 1, deploymentIds: [] };
   expect(await storage.survey(survey)).toMatchObject({ expiredLeases: false });
 });
 

@@ -19,7 +19,7 @@ import {
   service,
   type TaskContext,
   task,
-} from "tessera";
+} from "tessera-platform";
 import * as v from "valibot";
 import * as z from "zod";
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal
 
-from tessera_http_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
+from tessera import AsyncEndpoint, AsyncHTTPClient, AsyncTask
 
 
 class Blocking:

@@ -8,7 +8,7 @@ from anyio.from_thread import start_blocking_portal
 
 from blocking import Blocking
 from servers import TOKEN, Server
-from tessera_http_client import AsyncHTTPClient, SyncHTTPClient
+from tessera import AsyncHTTPClient, SyncHTTPClient
 
 MakeClient = Callable[..., Any]
 

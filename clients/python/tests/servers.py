@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-SERVICE = ROOT / "test" / "clients" / "service.ts"
+SERVICE = ROOT / "test" / "e2e" / "clients" / "service.ts"
 TOKEN = "a-token-for-clients"
 
 _COMMAND = os.environ.get("TESSERA_COMMAND", f"node {ROOT / 'bin' / 'tessera.js'}")

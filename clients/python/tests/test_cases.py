@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import tessera_http_client as tessera
+import tessera
 from conftest import MakeClient
 from servers import ROOT, Server
 

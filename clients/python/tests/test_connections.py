@@ -17,7 +17,7 @@ import pytest
 from conftest import MakeClient
 from cutting import Cut, CuttingProxy, Plan
 from servers import TOKEN, Server
-from tessera_http_client import (
+from tessera import (
     ConnectionBroken,
     NotReady,
     ServerNotReached,
@@ -35,7 +35,7 @@ Made = TypeVar("Made")
 def quick() -> Any:
     """Shorter pauses: what counts here is how often, not how long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tessera_http_client.repeat.FIRST_PAUSE_S", 0.01)
+        patch.setattr("tessera.repeat.FIRST_PAUSE_S", 0.01)
         yield
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import tessera_http_client as tessera
+import tessera
 from answering import HTML, Answering, Reply
 from conftest import MakeClient
 from servers import ROOT, TOKEN, Server
-from tessera_http_client import SyncHTTPClient
+from tessera import SyncHTTPClient
 
 SCHEMA = Reply(
     200,
@@ -43,7 +43,7 @@ def refused(status: int, reason: str, after_s: int | None = None) -> Reply:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessera_http_client.repeat.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("tessera.repeat.FIRST_PAUSE_S", 0.01)
 
 
 def test_a_web_page_is_no_tessera_server(make: MakeClient) -> None:
@@ -119,7 +119,7 @@ def test_requests_say_who_sends_them_and_for_which_deployment(make: MakeClient) 
     first, second = server.headers
     assert first["authorization"] == "Bearer a-token"
     assert first["tessera-deployment"] == "acme/fake"
-    assert first["user-agent"].startswith("tessera-http-client/")
+    assert first["user-agent"].startswith("tessera-platform/")
     assert not {"authorization", "tessera-deployment"} & set(second)
 
 
@@ -227,7 +227,7 @@ def test_a_full_queue_is_told_with_when_to_come_again(make: MakeClient, server: 
 
 
 CHANGING = """
-import {{ api, service, task }} from "tessera";
+import {{ api, service, task }} from "tessera-platform";
 import * as z from "zod";
 export default service({{ name: "changing", endpoints: {{
   say: api({{ input: {{ {name}: z.string() }}, output: z.string() }}, JSON.stringify),

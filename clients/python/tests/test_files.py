@@ -16,7 +16,7 @@ import pytest
 
 from conftest import MakeClient
 from servers import ROOT, TOKEN, Server
-from tessera_http_client import BadArguments, ConnectionBroken, RequestTooLarge, ResultFile, Upload
+from tessera import BadArguments, ConnectionBroken, RequestTooLarge, ResultFile, Upload
 
 CONTENT = b"some bytes\r\n--not a boundary\r\n" * 1000
 
@@ -124,7 +124,7 @@ def test_the_name_of_a_result_has_no_folders(make: MakeClient, server: Server) -
 MEMORY = """
     import asyncio, sys
     from pathlib import Path
-    from tessera_http_client import AsyncHTTPClient, SyncHTTPClient
+    from tessera import AsyncHTTPClient, SyncHTTPClient
 
     kind, url, token, path = sys.argv[1:]
 

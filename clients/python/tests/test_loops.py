@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from servers import TOKEN, Server
-from tessera_http_client import AsyncHTTPClient, TaskStatus
+from tessera import AsyncHTTPClient, TaskStatus
 
 BACKENDS = ["asyncio", "trio"]
 

@@ -1,3 +1,4 @@
+/** Layers without parameters: max pooling and rectifiers. */
 import type { Gradients, Layer } from "./layer.ts";
 
 /**

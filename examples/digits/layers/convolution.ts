@@ -1,3 +1,4 @@
+/** A convolutional layer. */
 import type { Gradients, Layer } from "./layer.ts";
 
 export interface ConvolutionShape {

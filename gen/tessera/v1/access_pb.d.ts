@@ -11,8 +11,8 @@ import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_tessera_v1_access: GenFile;
 
 /**
- * Access says who may call a method. Every method has one: a method without
- * it cannot be called, and the server refuses to start with one.
+ * Access says who may call a method. Every method has one; the server does
+ * not start if a method has none.
  *
  * @generated from enum tessera.v1.Access
  */
@@ -39,7 +39,7 @@ export enum Access {
   AUTHENTICATED = 2,
 
   /**
-   * A person who is signed in; no token.
+   * A signed-in person; no token.
    *
    * @generated from enum value: ACCESS_SESSION = 3;
    */

@@ -18,8 +18,8 @@ export const AccessSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_access, 0);
 
 /**
- * Access says who may call a method. Every method has one: a method without
- * it cannot be called, and the server refuses to start with one.
+ * Access says who may call a method. Every method has one; the server does
+ * not start if a method has none.
  *
  * @generated from enum tessera.v1.Access
  */

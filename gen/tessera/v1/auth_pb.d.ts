@@ -14,7 +14,7 @@ import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_tessera_v1_auth: GenFile;
 
 /**
- * Principal is who a credential stands for.
+ * Principal is the identity that a credential stands for.
  *
  * @generated from message tessera.v1.Principal
  */
@@ -91,14 +91,14 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
   deployments: string[];
 
   /**
-   * Until when the credential can be used.
+   * When the credential expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 11;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * The organizations of the person of a session.
+   * The organizations of a session's person.
    *
    * @generated from field: repeated tessera.v1.Organization organizations = 12;
    */
@@ -112,7 +112,7 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
 export declare const PrincipalSchema: GenMessage<Principal>;
 
 /**
- * SetUpRequest makes the first admin.
+ * SetUpRequest creates the first admin.
  *
  * @generated from message tessera.v1.SetUpRequest
  */
@@ -187,7 +187,7 @@ export declare type SignInRequest = Message<"tessera.v1.SignInRequest"> & {
 export declare const SignInRequestSchema: GenMessage<SignInRequest>;
 
 /**
- * SignOutRequest ends the session it came with.
+ * SignOutRequest ends the session that it came with.
  *
  * @generated from message tessera.v1.SignOutRequest
  */
@@ -227,7 +227,7 @@ export declare const ConfirmPasswordRequestSchema: GenMessage<ConfirmPasswordReq
  */
 export declare type ChangePasswordRequest = Message<"tessera.v1.ChangePasswordRequest"> & {
   /**
-   * The password so far.
+   * The current password.
    *
    * @generated from field: string current_password = 1;
    */
@@ -241,8 +241,8 @@ export declare type ChangePasswordRequest = Message<"tessera.v1.ChangePasswordRe
   newPassword: string;
 
   /**
-   * Also ends all personal tokens of the person, in every organization: for
-   * when somebody else knew the password.
+   * Also ends all personal tokens of the person, in every organization, in case
+   * somebody else knew the password.
    *
    * @generated from field: bool revoke_tokens = 3;
    */
@@ -256,7 +256,7 @@ export declare type ChangePasswordRequest = Message<"tessera.v1.ChangePasswordRe
 export declare const ChangePasswordRequestSchema: GenMessage<ChangePasswordRequest>;
 
 /**
- * ChangePasswordResponse says what has ended, and what has not.
+ * ChangePasswordResponse says what has ended and what has not.
  *
  * @generated from message tessera.v1.ChangePasswordResponse
  */
@@ -284,7 +284,7 @@ export declare type ChangePasswordResponse = Message<"tessera.v1.ChangePasswordR
   keptTokens: Token[];
 
   /**
-   * How many there are.
+   * How many of these tokens there are in total.
    *
    * @generated from field: int32 kept_token_count = 4;
    */
@@ -338,7 +338,7 @@ export declare type AcceptInvitationRequest = Message<"tessera.v1.AcceptInvitati
   displayName: string;
 
   /**
-   * The new password, or that of the account that there is.
+   * The new password, or that of the existing account.
    *
    * @generated from field: string password = 3;
    */
@@ -352,7 +352,7 @@ export declare type AcceptInvitationRequest = Message<"tessera.v1.AcceptInvitati
 export declare const AcceptInvitationRequestSchema: GenMessage<AcceptInvitationRequest>;
 
 /**
- * GetCurrentPrincipalRequest asks who the caller is.
+ * GetCurrentPrincipalRequest asks for the caller's principal.
  *
  * @generated from message tessera.v1.GetCurrentPrincipalRequest
  */
@@ -381,7 +381,7 @@ export enum PrincipalKind {
   UNSPECIFIED = 0,
 
   /**
-   * A person who is signed in.
+   * A signed-in person.
    *
    * @generated from enum value: PRINCIPAL_KIND_SESSION = 1;
    */
@@ -416,7 +416,7 @@ export enum PrincipalKind {
   SHARED_TOKEN = 5,
 
   /**
-   * Anyone, on a server that asks nobody.
+   * Anyone, on a server that needs no credential.
    *
    * @generated from enum value: PRINCIPAL_KIND_ANONYMOUS = 6;
    */
@@ -429,21 +429,21 @@ export enum PrincipalKind {
 export declare const PrincipalKindSchema: GenEnum<PrincipalKind>;
 
 /**
- * AuthService is how people sign in and out, and how any caller asks who they
- * are to the server.
+ * AuthService signs people in and out, and tells any caller which principal
+ * their credential stands for.
  *
- * A sign-in answers with a session in the cookie `tessera_session`, by https
+ * A sign-in sets a session cookie, `tessera_session`, or over https
  * `__Host-tessera_session`, which is `HttpOnly` and `SameSite=Lax`. Failed
- * attempts are limited by address, and by account where it is not known that
- * the person signs in from there, and are recorded.
+ * attempts are recorded. They are limited by address, and also by account if
+ * the person is not known to sign in from there.
  *
  * @generated from service tessera.v1.AuthService
  */
 export declare const AuthService: GenService<{
   /**
-   * SetUp makes the first person, organization and admin of a new platform,
-   * and signs them in. The code is in the link that the server prints at its
-   * first start; it works once.
+   * SetUp creates the first person and the first organization of a new platform,
+   * makes the person its admin, and signs them in. The code is in the link that
+   * the server prints at its first start; it works once.
    *
    * Errors: FAILED_PRECONDITION (SETUP_INVALID), INVALID_ARGUMENT.
    *
@@ -478,8 +478,8 @@ export declare const AuthService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * ConfirmPassword proves once more that the person of the session is there,
-   * for what asks for a recent sign-in.
+   * ConfirmPassword confirms the presence of the session's person, for methods
+   * that need a recent sign-in.
    *
    * Errors: UNAUTHENTICATED (SIGN_IN_FAILED), RESOURCE_EXHAUSTED
    * (RATE_LIMITED).
@@ -492,10 +492,9 @@ export declare const AuthService: GenService<{
     output: typeof PrincipalSchema;
   },
   /**
-   * ChangePassword sets a new password and ends all other sessions of the
-   * person, and logins of the command line that are under way. Personal tokens
-   * stay valid, and are listed in the answer; with `revoke_tokens` they end,
-   * too.
+   * ChangePassword sets a new password. It ends all other sessions of the person
+   * and their pending logins of the command line. Personal tokens stay valid
+   * and are listed in the answer; with `revoke_tokens` they end too.
    *
    * Errors: UNAUTHENTICATED (SIGN_IN_FAILED), INVALID_ARGUMENT.
    *
@@ -520,9 +519,9 @@ export declare const AuthService: GenService<{
     output: typeof InvitationSchema;
   },
   /**
-   * AcceptInvitation joins the organization and signs the person in. Who has
-   * no account yet gets one with this password; who has one gives its
-   * password, or is signed in as that person.
+   * AcceptInvitation joins the organization and signs the person in. Without an
+   * account, the person gets one with this password. A person with an account
+   * gives its password, or is signed in to it already.
    *
    * Errors: NOT_FOUND (INVITATION_NOT_FOUND), UNAUTHENTICATED
    * (SIGN_IN_FAILED), INVALID_ARGUMENT.
@@ -535,7 +534,7 @@ export declare const AuthService: GenService<{
     output: typeof PrincipalSchema;
   },
   /**
-   * GetCurrentPrincipal says who the caller is, for any credential.
+   * GetCurrentPrincipal returns the caller's principal, for any credential.
    *
    * Errors: UNAUTHENTICATED (TOKEN_INVALID).
    *

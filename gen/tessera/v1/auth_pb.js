@@ -103,13 +103,13 @@ export const PrincipalKind = /*@__PURE__*/
   tsEnum(PrincipalKindSchema);
 
 /**
- * AuthService is how people sign in and out, and how any caller asks who they
- * are to the server.
+ * AuthService signs people in and out, and tells any caller which principal
+ * their credential stands for.
  *
- * A sign-in answers with a session in the cookie `tessera_session`, by https
+ * A sign-in sets a session cookie, `tessera_session`, or over https
  * `__Host-tessera_session`, which is `HttpOnly` and `SameSite=Lax`. Failed
- * attempts are limited by address, and by account where it is not known that
- * the person signs in from there, and are recorded.
+ * attempts are recorded. They are limited by address, and also by account if
+ * the person is not known to sign in from there.
  *
  * @generated from service tessera.v1.AuthService
  */

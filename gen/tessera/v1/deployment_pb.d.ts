@@ -69,29 +69,30 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * How it fares, on all nodes together.
+   * Its state, on all nodes together.
    *
    * @generated from field: tessera.v1.DeploymentStatus status = 8;
    */
   status: DeploymentStatus;
 
   /**
-   * Why, for people, in one or several lines; empty when it is ready. For a
-   * revision that could not start, with the last lines that it wrote.
+   * The reason for the status, for people, in one or several lines; empty when
+   * it is ready. For a revision that could not start, it includes the last
+   * lines of its log.
    *
    * @generated from field: string status_reason = 9;
    */
   statusReason: string;
 
   /**
-   * Where it is called, such as `https://summarizer.acme.apps.example.com`.
+   * Its URL, such as `https://summarizer.acme.apps.example.com`.
    *
    * @generated from field: string url = 10;
    */
   url: string;
 
   /**
-   * The revision that serves now; while nodes differ, the oldest. 0: none.
+   * The revision that serves now; if nodes differ, the oldest. 0: none.
    *
    * @generated from field: int32 revision = 11;
    */
@@ -126,7 +127,7 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
   settings?: DeploymentSettings | undefined;
 
   /**
-   * What the target revision can be called for, in the order of the service.
+   * The endpoints of the target revision, in the order of the service.
    *
    * @generated from field: repeated tessera.v1.DeploymentEndpoint endpoints = 16;
    */
@@ -147,8 +148,8 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
 export declare const DeploymentSchema: GenMessage<Deployment>;
 
 /**
- * DeploymentSettings say how a deployment runs. In a request, what is not set
- * stays as it is, or has its default in a new deployment.
+ * DeploymentSettings say how a deployment runs. In a request, fields that are
+ * not set stay unchanged, or have their default in a new deployment.
  *
  * @generated from message tessera.v1.DeploymentSettings
  */
@@ -162,7 +163,7 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   minWorkers?: number | undefined;
 
   /**
-   * Workers that there may be, on all nodes together. Default 2.
+   * Maximum number of workers, on all nodes together. Default 2.
    *
    * @generated from field: optional int32 max_workers = 2;
    */
@@ -185,7 +186,7 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
 
   /**
    * The environment of the workers. In a request, if it is not empty, it
-   * takes the place of what there was.
+   * replaces the former one.
    *
    * @generated from field: map<string, string> env = 5;
    */
@@ -193,7 +194,8 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
 
   /**
    * The names of the secrets, which workers find in their environment too. In
-   * answers only: values are never shown, and set by CreateRevision.
+   * answers only: CreateRevision sets secrets, and their values are never
+   * shown.
    *
    * @generated from field: repeated string secret_names = 6;
    */
@@ -207,7 +209,7 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
 export declare const DeploymentSettingsSchema: GenMessage<DeploymentSettings>;
 
 /**
- * DeploymentEndpoint is something that a deployment can be called for.
+ * DeploymentEndpoint is an endpoint of a deployment.
  *
  * @generated from message tessera.v1.DeploymentEndpoint
  */
@@ -254,21 +256,21 @@ export declare type Revision = Message<"tessera.v1.Revision"> & {
   digest: string;
 
   /**
-   * When it was made.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Who made it: an e-mail address, or `token <name>`.
+   * Who created it: an e-mail address, or `token <name>`.
    *
    * @generated from field: string created_by = 4;
    */
   createdBy: string;
 
   /**
-   * The revision that it brought back; 0: it was deployed.
+   * The revision that it restored; 0: it was deployed.
    *
    * @generated from field: int32 rolled_back_to = 5;
    */
@@ -282,14 +284,14 @@ export declare type Revision = Message<"tessera.v1.Revision"> & {
   files: number;
 
   /**
-   * How large these are together, in bytes.
+   * Their total size in bytes.
    *
    * @generated from field: int64 size_bytes = 7;
    */
   sizeBytes: bigint;
 
   /**
-   * What it can be called for, in the order of the service.
+   * Its endpoints, in the order of the service.
    *
    * @generated from field: repeated tessera.v1.DeploymentEndpoint endpoints = 8;
    */
@@ -446,10 +448,10 @@ export declare type UpdateDeploymentRequest = Message<"tessera.v1.UpdateDeployme
   deployment?: Deployment | undefined;
 
   /**
-   * Which fields to change: `authorization`, `settings`, or of the settings
+   * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
-   * `settings.cpu`, `settings.env` (also to an empty one). Empty: those that
-   * are set.
+   * `settings.cpu`, `settings.env` (which may be set to an empty one). Empty:
+   * those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -483,7 +485,7 @@ export declare type DeleteDeploymentRequest = Message<"tessera.v1.DeleteDeployme
   name: string;
 
   /**
-   * Delete it also while tasks are queued or running. They are lost.
+   * Delete it even if tasks are queued or running. They are lost.
    *
    * @generated from field: bool force = 3;
    */
@@ -530,8 +532,8 @@ export declare const FindMissingFilesRequestSchema: GenMessage<FindMissingFilesR
  */
 export declare type FindMissingFilesResponse = Message<"tessera.v1.FindMissingFilesResponse"> & {
   /**
-   * The digests of those that are not there, in the order of the request, each
-   * once. The others are kept for an hour, for CreateRevision to find them.
+   * The digests of the missing files, in the order of the request, each once.
+   * The others are kept for an hour, for CreateRevision to find them.
    *
    * @generated from field: repeated string sha256 = 1;
    */
@@ -545,7 +547,7 @@ export declare type FindMissingFilesResponse = Message<"tessera.v1.FindMissingFi
 export declare const FindMissingFilesResponseSchema: GenMessage<FindMissingFilesResponse>;
 
 /**
- * UploadFileRequest brings a file. The first message names it and has no
+ * UploadFileRequest carries a file. The first message names it and has no
  * bytes, the others have only bytes.
  *
  * @generated from message tessera.v1.UploadFileRequest
@@ -559,13 +561,13 @@ export declare type UploadFileRequest = Message<"tessera.v1.UploadFileRequest"> 
   organization: string;
 
   /**
-   * What the message is.
+   * The content of the message.
    *
    * @generated from oneof tessera.v1.UploadFileRequest.part
    */
   part: {
     /**
-     * Which file follows.
+     * Names the file that follows.
      *
      * @generated from field: tessera.v1.UploadFileRequest.FileHeader header = 2;
      */
@@ -602,7 +604,7 @@ export declare type UploadFileRequest_FileHeader = Message<"tessera.v1.UploadFil
   sha256: string;
 
   /**
-   * How large it is, in bytes.
+   * Its size in bytes.
    *
    * @generated from field: int64 size_bytes = 2;
    */
@@ -622,7 +624,7 @@ export declare const UploadFileRequest_FileHeaderSchema: GenMessage<UploadFileRe
  */
 export declare type UploadFileResponse = Message<"tessera.v1.UploadFileResponse"> & {
   /**
-   * Until when it is kept, if no revision uses it by then.
+   * When it is deleted, unless a revision uses it by then.
    *
    * @generated from field: google.protobuf.Timestamp kept_until = 1;
    */
@@ -663,31 +665,31 @@ export declare type CreateRevisionRequest = Message<"tessera.v1.CreateRevisionRe
   index: Uint8Array;
 
   /**
-   * What of the settings changes with it.
+   * The settings that change with it.
    *
    * @generated from field: tessera.v1.DeploymentSettings settings = 4;
    */
   settings?: DeploymentSettings | undefined;
 
   /**
-   * Secrets to set, by name: the workers find them in their environment. Kept
-   * sealed, and never shown again. Others stay as they are.
+   * Secrets to set, by name: the workers find them in their environment. They
+   * are stored sealed and never shown again. Other secrets stay unchanged.
    *
    * @generated from field: map<string, string> secrets = 5;
    */
   secrets: { [key: string]: string };
 
   /**
-   * Names of secrets to forget; those that are not there are none's loss.
+   * Names of secrets to delete; unknown names are ignored.
    *
    * @generated from field: repeated string remove_secrets = 6;
    */
   removeSecrets: string[];
 
   /**
-   * Whether callers need a token from now on. Not set: as before; in a new
-   * deployment, they do not. False takes protected endpoint access for a
-   * deployment that had it on, if a token asks.
+   * Whether callers need a token from now on. Not set: unchanged; in a new
+   * deployment they need none. A token can turn it off only if it has
+   * protected endpoint access for the deployment.
    *
    * @generated from field: optional bool authorization = 7;
    */
@@ -769,7 +771,7 @@ export declare type ListRevisionsResponse = Message<"tessera.v1.ListRevisionsRes
 export declare const ListRevisionsResponseSchema: GenMessage<ListRevisionsResponse>;
 
 /**
- * RollBackDeploymentRequest says where to go back to.
+ * RollBackDeploymentRequest names the revision to restore.
  *
  * @generated from message tessera.v1.RollBackDeploymentRequest
  */
@@ -789,7 +791,7 @@ export declare type RollBackDeploymentRequest = Message<"tessera.v1.RollBackDepl
   name: string;
 
   /**
-   * The revision to bring back. 0: the one before the target revision.
+   * The revision to restore. 0: the one before the target revision.
    *
    * @generated from field: int32 revision = 3;
    */
@@ -857,7 +859,7 @@ export declare type StartDeploymentRequest = Message<"tessera.v1.StartDeployment
 export declare const StartDeploymentRequestSchema: GenMessage<StartDeploymentRequest>;
 
 /**
- * WatchDeploymentLogsRequest asks for what the workers write.
+ * WatchDeploymentLogsRequest asks for the log lines of the workers.
  *
  * @generated from message tessera.v1.WatchDeploymentLogsRequest
  */
@@ -878,21 +880,22 @@ export declare type WatchDeploymentLogsRequest = Message<"tessera.v1.WatchDeploy
 
   /**
    * How many of the last lines to begin with. Not set: 100. The newest 10,000
-   * are kept.
+   * lines are kept.
    *
    * @generated from field: optional int32 tail = 3;
    */
   tail?: number | undefined;
 
   /**
-   * Go on with those to come, until the caller leaves.
+   * Continue with new lines until the caller leaves.
    *
    * @generated from field: bool follow = 4;
    */
   follow: boolean;
 
   /**
-   * Begin after this line instead of with the last ones: to resume. 0: not.
+   * Resume after this line instead of beginning with the last ones. 0: begin
+   * with the last ones.
    *
    * @generated from field: int64 after_sequence = 5;
    */
@@ -934,7 +937,7 @@ export declare type DeploymentLogLine = Message<"tessera.v1.DeploymentLogLine"> 
   node: string;
 
   /**
-   * The worker on that node; empty for what is about none of them.
+   * The worker on that node; empty for a line that is not about one worker.
    *
    * @generated from field: string worker = 4;
    */
@@ -948,7 +951,7 @@ export declare type DeploymentLogLine = Message<"tessera.v1.DeploymentLogLine"> 
   revision: number;
 
   /**
-   * `stdout`, `stderr`, or `node` for what the node says.
+   * `stdout`, `stderr`, or `node` for a line of the node.
    *
    * @generated from field: string stream = 6;
    */
@@ -969,7 +972,7 @@ export declare type DeploymentLogLine = Message<"tessera.v1.DeploymentLogLine"> 
 export declare const DeploymentLogLineSchema: GenMessage<DeploymentLogLine>;
 
 /**
- * DeploymentStatus says how a deployment fares. REST writes `starting`,
+ * DeploymentStatus is the state of a deployment. REST writes `starting`,
  * `ready`, `degraded`, `failed`, `stopped`.
  *
  * @generated from enum tessera.v1.DeploymentStatus
@@ -983,7 +986,8 @@ export enum DeploymentStatus {
   UNSPECIFIED = 0,
 
   /**
-   * The target revision is being rolled out; what served before still does.
+   * The target revision is being rolled out; the revision before it still
+   * serves.
    *
    * @generated from enum value: DEPLOYMENT_STATUS_STARTING = 1;
    */
@@ -1005,7 +1009,7 @@ export enum DeploymentStatus {
 
   /**
    * The target revision could not start; see `status_reason`. An earlier
-   * revision goes on serving where there is one: `revision` says which.
+   * revision, if any, goes on serving: `revision` names it.
    *
    * @generated from enum value: DEPLOYMENT_STATUS_FAILED = 4;
    */
@@ -1066,10 +1070,10 @@ export declare const DeploymentService: GenService<{
     output: typeof ListDeploymentsResponseSchema;
   },
   /**
-   * UpdateDeployment changes a deployment. Turning authorization on holds at
-   * once on this node and within a second on the others. A token turns it off
-   * only where it may call the deployment itself. Memory, cpu and env are
-   * those of new workers, by which the running ones are replaced.
+   * UpdateDeployment changes a deployment. Turning authorization on takes
+   * effect at once on this node and within a second on the others. A token can
+   * turn it off only if it may call the deployment itself. Changes of memory,
+   * cpu and env replace the running workers by new ones.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID, also for a mask with other fields), ABORTED
@@ -1101,8 +1105,8 @@ export declare const DeploymentService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * FindMissingFiles says which files of an artifact the platform does not
-   * have yet for this organization; the others need not be uploaded.
+   * FindMissingFiles returns the files of an artifact that the platform does
+   * not have yet for this organization; the others need not be uploaded.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID).
    *
@@ -1115,7 +1119,7 @@ export declare const DeploymentService: GenService<{
   },
   /**
    * UploadFile stores one file of an artifact. The first message names it, the
-   * others bring its bytes. It is kept for an hour unless a revision uses it.
+   * others carry its bytes. It is kept for an hour unless a revision uses it.
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID: size or digest differ, too
    * large; REQUEST_INVALID), RESOURCE_EXHAUSTED (LIMIT_REACHED), UNAVAILABLE
@@ -1129,10 +1133,10 @@ export declare const DeploymentService: GenService<{
     output: typeof UploadFileResponseSchema;
   },
   /**
-   * CreateRevision makes an artifact the deployment's next revision, creating
-   * the deployment if there is none. It answers once that is stored; the
-   * roll-out follows: watch `status` and `revision` of the deployment. A
-   * deployment that is stopped stays so.
+   * CreateRevision makes an artifact the deployment's next revision, and
+   * creates the deployment if it does not exist. It answers once the revision
+   * is stored; the roll-out follows: watch `status` and `revision` of the
+   * deployment. A stopped deployment stays stopped.
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID, REQUEST_INVALID),
    * FAILED_PRECONDITION (FILES_MISSING), RESOURCE_EXHAUSTED (LIMIT_REACHED:
@@ -1162,8 +1166,8 @@ export declare const DeploymentService: GenService<{
    * RollBackDeployment makes an earlier revision the target again, as a new
    * revision of the same artifact.
    *
-   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: there never
-   * was such a one, or it is too old to be kept).
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never
+   * existed, or is too old to be kept).
    *
    * @generated from rpc tessera.v1.DeploymentService.RollBackDeployment
    */
@@ -1173,8 +1177,8 @@ export declare const DeploymentService: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * StopDeployment ends the deployment's workers once what runs is finished.
-   * Tasks stay queued; calls are refused until it is started again.
+   * StopDeployment ends the deployment's workers once their running calls have
+   * finished. Tasks stay queued; calls are refused until it is started again.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
    *
@@ -1186,7 +1190,7 @@ export declare const DeploymentService: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * StartDeployment starts a deployment that was stopped.
+   * StartDeployment starts a stopped deployment.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION
    * (NO_REVISION).
@@ -1199,8 +1203,8 @@ export declare const DeploymentService: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * WatchDeploymentLogs streams what the deployment's workers write, from all
-   * nodes: the last lines first, and with `follow` those to come.
+   * WatchDeploymentLogs streams the log lines of the deployment's workers on
+   * all nodes: the last lines first, and with `follow` new ones.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
    *

@@ -183,7 +183,7 @@ export const DeploymentStatusSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_deployment, 0);
 
 /**
- * DeploymentStatus says how a deployment fares. REST writes `starting`,
+ * DeploymentStatus is the state of a deployment. REST writes `starting`,
  * `ready`, `degraded`, `failed`, `stopped`.
  *
  * @generated from enum tessera.v1.DeploymentStatus

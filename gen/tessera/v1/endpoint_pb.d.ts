@@ -152,10 +152,10 @@ export declare type CallEndpointRequest = Message<"tessera.v1.CallEndpointReques
   resultFormat: ResultFormat;
 
   /**
-   * For a task endpoint the same as in SubmitTaskRequest: the task of the first
-   * call is waited for. Calls of an api are not stored, so that nothing could
-   * be given again: with a key they are refused. REST takes it from the header
-   * `Idempotency-Key` too.
+   * For a task endpoint the same as in SubmitTaskRequest: the call waits for
+   * the task of the first call. Calls of an api are not stored, so they cannot
+   * be replayed: with a key they are refused. REST also takes the key from the
+   * header `Idempotency-Key`.
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -220,15 +220,16 @@ export declare const EndpointService: GenService<{
     output: typeof ListEndpointsResponseSchema;
   },
   /**
-   * CallEndpoint calls an endpoint and answers with what it returned. A task
-   * endpoint called this way runs as a task and is waited for. The response
-   * header `idempotent-replayed: true` says that the result is that of an
-   * earlier task with the same idempotency key.
+   * CallEndpoint calls an endpoint and answers with its result. A task
+   * endpoint called this way runs as a task, and the call waits for its end.
+   * The response header `idempotent-replayed: true` says that the result is
+   * that of an earlier task with the same idempotency key.
    *
    * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, REQUEST_INVALID), NOT_FOUND
    * (ENDPOINT_NOT_FOUND), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),
    * RESOURCE_EXHAUSTED (QUEUE_FULL), DEADLINE_EXCEEDED
-   * (CALL_TIMEOUT), UNAVAILABLE, and what the function threw (CALL_FAILED).
+   * (CALL_TIMEOUT), UNAVAILABLE, and the error that the function threw
+   * (CALL_FAILED).
    *
    * @generated from rpc tessera.v1.EndpointService.CallEndpoint
    */

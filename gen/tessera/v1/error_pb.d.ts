@@ -47,7 +47,7 @@ export enum ErrorReason {
   BODY_MALFORMED = 3,
 
   /**
-   * The body's content type is not one that this path reads.
+   * This path does not accept the body's content type.
    *
    * @generated from enum value: ERROR_REASON_CONTENT_TYPE_UNSUPPORTED = 4;
    */
@@ -194,15 +194,15 @@ export enum ErrorReason {
   TOO_MANY_WAITING = 24,
 
   /**
-   * No valid token came with the request.
+   * The request has no valid token.
    *
    * @generated from enum value: ERROR_REASON_TOKEN_INVALID = 25;
    */
   TOKEN_INVALID = 25,
 
   /**
-   * The token is valid but lacks the access that this call needs; or no token
-   * is asked for, and a page of another site made a browser send the request.
+   * The token is valid but lacks the access that this call needs; or the
+   * server needs no token, and a page of another site sent the request.
    *
    * @generated from enum value: ERROR_REASON_ACCESS_DENIED = 26;
    */
@@ -244,7 +244,7 @@ export enum ErrorReason {
   CALLER_GONE = 31,
 
   /**
-   * The server holds as many bytes of requests as it may; the same call later succeeds.
+   * The server holds as many bytes of requests as it may; retry the call later.
    *
    * @generated from enum value: ERROR_REASON_SERVER_BUSY = 32;
    */
@@ -293,7 +293,7 @@ export enum ErrorReason {
   INVITATION_NOT_FOUND = 38,
 
   /**
-   * No such token, or none that the caller may see.
+   * No such token, or the caller may not see it.
    *
    * @generated from enum value: ERROR_REASON_TOKEN_NOT_FOUND = 39;
    */
@@ -321,21 +321,21 @@ export enum ErrorReason {
   DEPLOYMENT_EXISTS = 42,
 
   /**
-   * This asks for an admin of the organization.
+   * Only an admin of the organization may do this.
    *
    * @generated from enum value: ERROR_REASON_ADMIN_REQUIRED = 43;
    */
   ADMIN_REQUIRED = 43,
 
   /**
-   * This asks for a person who has signed in, or has done so lately.
+   * Only a signed-in person may do this, or only one who signed in recently.
    *
    * @generated from enum value: ERROR_REASON_SIGN_IN_REQUIRED = 44;
    */
   SIGN_IN_REQUIRED = 44,
 
   /**
-   * E-mail address or password are wrong.
+   * The e-mail address or the password is wrong.
    *
    * @generated from enum value: ERROR_REASON_SIGN_IN_FAILED = 45;
    */
@@ -356,14 +356,14 @@ export enum ErrorReason {
   SETUP_INVALID = 47,
 
   /**
-   * The login's code is unknown, used, expired, or does not fit.
+   * The login's code is unknown, used, expired, or of another program.
    *
    * @generated from enum value: ERROR_REASON_LOGIN_INVALID = 48;
    */
   LOGIN_INVALID = 48,
 
   /**
-   * No login waits under this code.
+   * No pending login has this code.
    *
    * @generated from enum value: ERROR_REASON_LOGIN_NOT_FOUND = 49;
    */
@@ -384,42 +384,42 @@ export enum ErrorReason {
   LOGIN_SLOW_DOWN = 51,
 
   /**
-   * The person said no.
+   * The person denied the login.
    *
    * @generated from enum value: ERROR_REASON_LOGIN_DENIED = 52;
    */
   LOGIN_DENIED = 52,
 
   /**
-   * It was changed by somebody else in the meantime.
+   * The resource was changed by somebody else in the meantime.
    *
    * @generated from enum value: ERROR_REASON_VERSION_CONFLICT = 53;
    */
   VERSION_CONFLICT = 53,
 
   /**
-   * There are as many of these as there may be.
+   * The limit for these resources is reached.
    *
    * @generated from enum value: ERROR_REASON_LIMIT_REACHED = 54;
    */
   LIMIT_REACHED = 54,
 
   /**
-   * The artifact is no artifact, is damaged, too large, or for another version.
+   * The artifact is invalid, damaged, too large, or for another version.
    *
    * @generated from enum value: ERROR_REASON_ARTIFACT_INVALID = 55;
    */
   ARTIFACT_INVALID = 55,
 
   /**
-   * Files of the artifact were not uploaded, or too long ago.
+   * Files of the artifact were never uploaded, or too long ago.
    *
    * @generated from enum value: ERROR_REASON_FILES_MISSING = 56;
    */
   FILES_MISSING = 56,
 
   /**
-   * The deployment has no such revision, or keeps it no longer.
+   * The deployment has no such revision, or no longer keeps it.
    *
    * @generated from enum value: ERROR_REASON_REVISION_NOT_FOUND = 57;
    */

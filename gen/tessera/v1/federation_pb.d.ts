@@ -19,7 +19,8 @@ export declare const file_tessera_v1_federation: GenFile;
 export declare type FederateRequest = Message<"tessera.v1.FederateRequest"> & {
   /**
    * Instant vector selectors of PromQL, such as
-   * `{__name__=~"tessera_.*",deployment="digits"}`. None selects nothing.
+   * `{__name__=~"tessera_.*",deployment="digits"}`. An empty list selects
+   * nothing.
    *
    * @generated from field: repeated string match = 1;
    */
@@ -33,22 +34,22 @@ export declare type FederateRequest = Message<"tessera.v1.FederateRequest"> & {
 export declare const FederateRequestSchema: GenMessage<FederateRequest>;
 
 /**
- * FederationService hands an organization its metrics, for a Prometheus of
- * its own. Prometheus itself asks `GET /federate` with a monitoring token;
- * this is the same for programs.
+ * FederationService gives an organization its metrics, for a Prometheus of its
+ * own. Prometheus itself uses `GET /federate` with a monitoring token; this is
+ * the same for programs.
  *
  * @generated from service tessera.v1.FederationService
  */
 export declare const FederationService: GenService<{
   /**
-   * Federate answers the newest sample of every series of the organization
+   * Federate returns the newest sample of every series of the organization
    * that one of the selectors selects, if it is not older than five minutes.
-   * The text format of Prometheus comes in pieces: joined, their data is the
-   * document.
+   * The answer is a document in the text format of Prometheus, sent in chunks:
+   * concatenate their data.
    *
-   * Errors: INVALID_ARGUMENT (REQUEST_INVALID) for a selector that is none,
-   * with the place and the reason, UNAVAILABLE (STORAGE_UNAVAILABLE) while
-   * what other nodes have counted cannot be read.
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID) for an invalid selector, with
+   * the position and the reason, UNAVAILABLE (STORAGE_UNAVAILABLE) while the
+   * samples of other nodes cannot be read.
    *
    * @generated from rpc tessera.v1.FederationService.Federate
    */

@@ -22,9 +22,9 @@ export const FederateRequestSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_federation, 0);
 
 /**
- * FederationService hands an organization its metrics, for a Prometheus of
- * its own. Prometheus itself asks `GET /federate` with a monitoring token;
- * this is the same for programs.
+ * FederationService gives an organization its metrics, for a Prometheus of its
+ * own. Prometheus itself uses `GET /federate` with a monitoring token; this is
+ * the same for programs.
  *
  * @generated from service tessera.v1.FederationService
  */

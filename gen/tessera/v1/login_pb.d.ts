@@ -13,7 +13,7 @@ import type { Duration, EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_tessera_v1_login: GenFile;
 
 /**
- * AuthorizeLoginRequest is what the program put into the page's address.
+ * AuthorizeLoginRequest holds the parameters from the page's address.
  *
  * @generated from message tessera.v1.AuthorizeLoginRequest
  */
@@ -47,7 +47,7 @@ export declare type AuthorizeLoginRequest = Message<"tessera.v1.AuthorizeLoginRe
   codeChallengeMethod: string;
 
   /**
-   * Given back with the code.
+   * Returned with the code.
    *
    * @generated from field: string state = 5;
    */
@@ -68,7 +68,7 @@ export declare type AuthorizeLoginRequest = Message<"tessera.v1.AuthorizeLoginRe
 export declare const AuthorizeLoginRequestSchema: GenMessage<AuthorizeLoginRequest>;
 
 /**
- * AuthorizeLoginResponse says where the browser goes next.
+ * AuthorizeLoginResponse is the browser's redirect.
  *
  * @generated from message tessera.v1.AuthorizeLoginResponse
  */
@@ -88,7 +88,7 @@ export declare type AuthorizeLoginResponse = Message<"tessera.v1.AuthorizeLoginR
 export declare const AuthorizeLoginResponseSchema: GenMessage<AuthorizeLoginResponse>;
 
 /**
- * RedeemLoginRequest trades a code for a token.
+ * RedeemLoginRequest exchanges a code for a token.
  *
  * @generated from message tessera.v1.RedeemLoginRequest
  */
@@ -108,7 +108,7 @@ export declare type RedeemLoginRequest = Message<"tessera.v1.RedeemLoginRequest"
   codeVerifier: string;
 
   /**
-   * The same as before.
+   * The same as in AuthorizeLoginRequest.
    *
    * @generated from field: string redirect_uri = 3;
    */
@@ -149,7 +149,7 @@ export declare type LoginResponse = Message<"tessera.v1.LoginResponse"> & {
   organization: string;
 
   /**
-   * The person.
+   * The person's e-mail address.
    *
    * @generated from field: string email = 4;
    */
@@ -163,7 +163,7 @@ export declare type LoginResponse = Message<"tessera.v1.LoginResponse"> & {
 export declare const LoginResponseSchema: GenMessage<LoginResponse>;
 
 /**
- * StartDeviceLoginRequest says who asks.
+ * StartDeviceLoginRequest names the program's machine.
  *
  * @generated from message tessera.v1.StartDeviceLoginRequest
  */
@@ -183,7 +183,7 @@ export declare type StartDeviceLoginRequest = Message<"tessera.v1.StartDeviceLog
 export declare const StartDeviceLoginRequestSchema: GenMessage<StartDeviceLoginRequest>;
 
 /**
- * StartDeviceLoginResponse is what the program shows and keeps.
+ * StartDeviceLoginResponse holds the codes of the login.
  *
  * @generated from message tessera.v1.StartDeviceLoginResponse
  */
@@ -196,14 +196,14 @@ export declare type StartDeviceLoginResponse = Message<"tessera.v1.StartDeviceLo
   deviceCode: string;
 
   /**
-   * What the person types: `BCDF-GHJK`.
+   * The code that the person types: `BCDF-GHJK`.
    *
    * @generated from field: string user_code = 2;
    */
   userCode: string;
 
   /**
-   * Where they type it.
+   * The page where they type it.
    *
    * @generated from field: string verification_url = 3;
    */
@@ -217,7 +217,7 @@ export declare type StartDeviceLoginResponse = Message<"tessera.v1.StartDeviceLo
   verificationUrlComplete: string;
 
   /**
-   * When both codes end: in 10 minutes.
+   * When both codes expire: in 10 minutes.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 5;
    */
@@ -258,7 +258,7 @@ export declare type GetDeviceLoginRequest = Message<"tessera.v1.GetDeviceLoginRe
 export declare const GetDeviceLoginRequestSchema: GenMessage<GetDeviceLoginRequest>;
 
 /**
- * DeviceLogin is who asks for a login.
+ * DeviceLogin describes a pending login.
  *
  * @generated from message tessera.v1.DeviceLogin
  */
@@ -271,28 +271,28 @@ export declare type DeviceLogin = Message<"tessera.v1.DeviceLogin"> & {
   userCode: string;
 
   /**
-   * What the program calls its machine.
+   * The name of the program's machine, as the program gave it.
    *
    * @generated from field: string host_name = 2;
    */
   hostName: string;
 
   /**
-   * The address that it asked from.
+   * The address of the program.
    *
    * @generated from field: string address = 3;
    */
   address: string;
 
   /**
-   * When it asked.
+   * When the program started the login.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 4;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the code ends.
+   * When the code expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 5;
    */
@@ -319,7 +319,7 @@ export declare type AnswerDeviceLoginRequest = Message<"tessera.v1.AnswerDeviceL
   userCode: string;
 
   /**
-   * Yes or no.
+   * True to approve, false to deny.
    *
    * @generated from field: bool approve = 2;
    */
@@ -360,24 +360,24 @@ export declare type RedeemDeviceLoginRequest = Message<"tessera.v1.RedeemDeviceL
 export declare const RedeemDeviceLoginRequestSchema: GenMessage<RedeemDeviceLoginRequest>;
 
 /**
- * LoginService is the server's side of `tessera cloud login`: a person at a
- * browser lets a program have a personal token with developer operations
- * access, valid for 90 days and named after the program's host.
+ * LoginService is the server's side of `tessera cloud login`: in a browser, a
+ * person grants a program a personal token with developer operations access,
+ * valid for 90 days and named after the program's host.
  *
  * There are two ways. A program on the person's own machine opens the browser
  * and waits on a loopback address (RFC 8252, with PKCE, RFC 7636). A program
- * elsewhere shows a short code that the person types into a browser anywhere
+ * on another machine shows a short code that the person types into any browser
  * (RFC 8628).
  *
  * @generated from service tessera.v1.LoginService
  */
 export declare const LoginService: GenService<{
   /**
-   * AuthorizeLogin is called by the page that asks the person. It makes a
-   * code, good once and for a minute, which the browser carries to the
-   * program.
+   * AuthorizeLogin is called by the page that asks the person for consent. It
+   * creates a code, valid once and for a minute, which the browser passes to
+   * the program.
    *
-   * Errors: INVALID_ARGUMENT (a redirect that is no loopback address, a
+   * Errors: INVALID_ARGUMENT (a redirect to another than a loopback address, a
    * challenge that is not S256), NOT_FOUND (ORGANIZATION_NOT_FOUND).
    *
    * @generated from rpc tessera.v1.LoginService.AuthorizeLogin
@@ -388,7 +388,7 @@ export declare const LoginService: GenService<{
     output: typeof AuthorizeLoginResponseSchema;
   },
   /**
-   * RedeemLogin gives the program its token for the code.
+   * RedeemLogin exchanges the program's code for its token.
    *
    * Errors: FAILED_PRECONDITION (LOGIN_INVALID: unknown, used, expired, or
    * not of this verifier or redirect), RESOURCE_EXHAUSTED (LIMIT_REACHED: as
@@ -402,7 +402,7 @@ export declare const LoginService: GenService<{
     output: typeof LoginResponseSchema;
   },
   /**
-   * StartDeviceLogin begins a login with a code to type.
+   * StartDeviceLogin starts a login with a code to type.
    *
    * Errors: RESOURCE_EXHAUSTED (RATE_LIMITED).
    *
@@ -414,7 +414,7 @@ export declare const LoginService: GenService<{
     output: typeof StartDeviceLoginResponseSchema;
   },
   /**
-   * GetDeviceLogin tells the person who asks, before they say yes.
+   * GetDeviceLogin shows the person which program asks, before they approve.
    *
    * Errors: NOT_FOUND (LOGIN_NOT_FOUND), RESOURCE_EXHAUSTED (RATE_LIMITED).
    *
@@ -426,7 +426,7 @@ export declare const LoginService: GenService<{
     output: typeof DeviceLoginSchema;
   },
   /**
-   * AnswerDeviceLogin is the person's yes or no.
+   * AnswerDeviceLogin approves or denies a login.
    *
    * Errors: NOT_FOUND (LOGIN_NOT_FOUND, ORGANIZATION_NOT_FOUND).
    *
@@ -438,11 +438,11 @@ export declare const LoginService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * RedeemDeviceLogin gives the program its token once the person said yes.
+   * RedeemDeviceLogin gives the program its token once the person has approved.
    *
-   * Errors: FAILED_PRECONDITION (LOGIN_PENDING: ask again after the interval;
+   * Errors: FAILED_PRECONDITION (LOGIN_PENDING: call again after the interval;
    * LOGIN_INVALID: unknown, redeemed or expired), RESOURCE_EXHAUSTED
-   * (LOGIN_SLOW_DOWN: asked too soon, the interval is 5 s longer now;
+   * (LOGIN_SLOW_DOWN: called too soon, the interval is now 5 s longer;
    * LIMIT_REACHED: as for CreateToken, and the code is used up),
    * PERMISSION_DENIED (LOGIN_DENIED).
    *

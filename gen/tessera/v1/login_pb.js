@@ -86,13 +86,13 @@ export const RedeemDeviceLoginRequestSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_login, 9);
 
 /**
- * LoginService is the server's side of `tessera cloud login`: a person at a
- * browser lets a program have a personal token with developer operations
- * access, valid for 90 days and named after the program's host.
+ * LoginService is the server's side of `tessera cloud login`: in a browser, a
+ * person grants a program a personal token with developer operations access,
+ * valid for 90 days and named after the program's host.
  *
  * There are two ways. A program on the person's own machine opens the browser
  * and waits on a loopback address (RFC 8252, with PKCE, RFC 7636). A program
- * elsewhere shows a short code that the person types into a browser anywhere
+ * on another machine shows a short code that the person types into any browser
  * (RFC 8628).
  *
  * @generated from service tessera.v1.LoginService

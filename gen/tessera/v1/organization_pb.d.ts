@@ -28,7 +28,7 @@ export declare type Organization = Message<"tessera.v1.Organization"> & {
   name: string;
 
   /**
-   * Its name for people, up to 100 characters; may be empty.
+   * Its display name, up to 100 characters; may be empty.
    *
    * @generated from field: string display_name = 2;
    */
@@ -50,8 +50,8 @@ export declare type Organization = Message<"tessera.v1.Organization"> & {
   monitoringEnabled: boolean;
 
   /**
-   * Whether admins can see the values of organization tokens again. Switching
-   * it off erases the values that are kept.
+   * Whether admins can reveal the values of organization tokens. Turning it
+   * off deletes the stored values.
    *
    * @generated from field: bool reveal_enabled = 5;
    */
@@ -85,7 +85,7 @@ export declare type Member = Message<"tessera.v1.Member"> & {
   userId: string;
 
   /**
-   * The address they sign in with.
+   * The e-mail address that they sign in with.
    *
    * @generated from field: string email = 2;
    */
@@ -99,7 +99,7 @@ export declare type Member = Message<"tessera.v1.Member"> & {
   displayName: string;
 
   /**
-   * What they may do.
+   * Their role.
    *
    * @generated from field: tessera.v1.Role role = 4;
    */
@@ -133,14 +133,14 @@ export declare type Invitation = Message<"tessera.v1.Invitation"> & {
   invitationId: string;
 
   /**
-   * Whom it is for.
+   * The e-mail address of the invited person.
    *
    * @generated from field: string email = 2;
    */
   email: string;
 
   /**
-   * The role they will have.
+   * The role that they will have.
    *
    * @generated from field: tessera.v1.Role role = 3;
    */
@@ -154,14 +154,14 @@ export declare type Invitation = Message<"tessera.v1.Invitation"> & {
   createdBy: string;
 
   /**
-   * When.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 5;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it ends: 7 days after it was made.
+   * When it expires: 7 days after it was created.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
@@ -182,62 +182,62 @@ export declare type Invitation = Message<"tessera.v1.Invitation"> & {
 export declare const InvitationSchema: GenMessage<Invitation>;
 
 /**
- * AuditEvent is one thing that happened.
+ * AuditEvent is one event of the audit log.
  *
  * @generated from message tessera.v1.AuditEvent
  */
 export declare type AuditEvent = Message<"tessera.v1.AuditEvent"> & {
   /**
-   * Its id; ids are in the order of time.
+   * Its id; ids are ordered by time.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * When.
+   * When it happened.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
   time?: Timestamp | undefined;
 
   /**
-   * What, such as `token.create`, `member.remove`, `sign_in.failed`.
+   * What happened, such as `token.create`, `member.remove`, `sign_in.failed`.
    *
    * @generated from field: string action = 3;
    */
   action: string;
 
   /**
-   * Who: an e-mail address, `token <name>`, or `operator`.
+   * Who did it: an e-mail address, `token <name>`, or `operator`.
    *
    * @generated from field: string actor = 4;
    */
   actor: string;
 
   /**
-   * The address the request came from; empty for the operator.
+   * The address that the request came from; empty for the operator.
    *
    * @generated from field: string address = 5;
    */
   address: string;
 
   /**
-   * What it was about, such as a token's or a member's id.
+   * The id of its subject, such as a token or a member.
    *
    * @generated from field: string subject_id = 6;
    */
   subjectId: string;
 
   /**
-   * The same for people: a name or e-mail address.
+   * The subject for people: a name or e-mail address.
    *
    * @generated from field: string subject = 7;
    */
   subject: string;
 
   /**
-   * Particulars, such as the fields that changed. Never a secret.
+   * Details, such as the fields that changed. Never a secret.
    *
    * @generated from field: map<string, string> details = 8;
    */
@@ -264,7 +264,7 @@ export declare type CreateOrganizationRequest = Message<"tessera.v1.CreateOrgani
   name: string;
 
   /**
-   * Its name for people.
+   * Its display name.
    *
    * @generated from field: string display_name = 2;
    */
@@ -345,8 +345,8 @@ export declare type UpdateOrganizationRequest = Message<"tessera.v1.UpdateOrgani
   organization?: Organization | undefined;
 
   /**
-   * Which fields to change: `display_name`, `reveal_enabled`. Empty: those
-   * that are set.
+   * The fields to change: `display_name`, `reveal_enabled`. Empty: those that
+   * are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -441,7 +441,7 @@ export declare type InviteMemberRequest = Message<"tessera.v1.InviteMemberReques
   email: string;
 
   /**
-   * The role they will have. Absent: member.
+   * The role that they will have. Absent: member.
    *
    * @generated from field: tessera.v1.Role role = 3;
    */
@@ -727,10 +727,10 @@ export declare const RoleSchema: GenEnum<Role>;
  * OrganizationService manages organizations, their members and invitations,
  * and reads their audit log.
  *
- * Requests name the organization in `organization`. Left empty, it is the
+ * Requests name the organization in `organization`. If it is empty, it is the
  * token's own, the one of the organization's host, or the only one that the
- * person belongs to. An organization that the caller does not belong to is
- * not found.
+ * person belongs to. An organization that the caller does not belong to is not
+ * found.
  *
  * @generated from service tessera.v1.OrganizationService
  */
@@ -739,8 +739,8 @@ export declare const OrganizationService: GenService<{
    * CreateOrganization creates an organization; the caller becomes its admin.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), ALREADY_EXISTS
-   * (ORGANIZATION_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED: a person
-   * belongs to 100 at most, where they create them).
+   * (ORGANIZATION_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED: the person belongs
+   * to 100 or more).
    *
    * @generated from rpc tessera.v1.OrganizationService.CreateOrganization
    */
@@ -774,7 +774,7 @@ export declare const OrganizationService: GenService<{
   },
   /**
    * UpdateOrganization changes the display name, and whether the values of
-   * organization tokens can be seen again.
+   * organization tokens can be revealed.
    *
    * Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID for a mask with other fields).
@@ -787,7 +787,7 @@ export declare const OrganizationService: GenService<{
     output: typeof OrganizationSchema;
   },
   /**
-   * ListMembers lists the people of an organization, by e-mail address.
+   * ListMembers lists the members of an organization, by e-mail address.
    *
    * @generated from rpc tessera.v1.OrganizationService.ListMembers
    */
@@ -797,10 +797,10 @@ export declare const OrganizationService: GenService<{
     output: typeof ListMembersResponseSchema;
   },
   /**
-   * InviteMember invites a person by e-mail address. The link of the answer
-   * is shown once; whoever has it can join, so send it to that person only.
+   * InviteMember invites a person by e-mail address. The link in the answer is
+   * shown once; anyone who has it can join, so send it to that person only.
    * Inviting the same address again replaces the earlier invitation. Tokens
-   * let nobody in, because they are bound and end, and people are not.
+   * cannot invite: a token is restricted and expires, a member does not.
    *
    * Errors: ALREADY_EXISTS (MEMBER_EXISTS), INVALID_ARGUMENT,
    * PERMISSION_DENIED (ACCESS_DENIED for a token).
@@ -813,7 +813,7 @@ export declare const OrganizationService: GenService<{
     output: typeof InviteMemberResponseSchema;
   },
   /**
-   * ListInvitations lists the invitations that are open, by e-mail address.
+   * ListInvitations lists the open invitations, by e-mail address.
    *
    * @generated from rpc tessera.v1.OrganizationService.ListInvitations
    */
@@ -835,7 +835,8 @@ export declare const OrganizationService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * UpdateMember changes the role of a member. Tokens make nobody an admin.
+   * UpdateMember changes the role of a member. Tokens cannot make a member an
+   * admin.
    *
    * Errors: NOT_FOUND (MEMBER_NOT_FOUND), FAILED_PRECONDITION (LAST_ADMIN),
    * PERMISSION_DENIED (ACCESS_DENIED for a token).
@@ -873,9 +874,9 @@ export declare const OrganizationService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * ListAuditEvents lists what happened in an organization, newest first:
-   * changes of tokens, members and deployments, values that were revealed,
-   * and sign-ins that failed. The log is only ever appended to.
+   * ListAuditEvents lists the events of an organization, newest first: changes
+   * of tokens, members and deployments, revealed values, and failed sign-ins.
+   * The log is append-only.
    *
    * @generated from rpc tessera.v1.OrganizationService.ListAuditEvents
    */

@@ -181,10 +181,10 @@ export const Role = /*@__PURE__*/
  * OrganizationService manages organizations, their members and invitations,
  * and reads their audit log.
  *
- * Requests name the organization in `organization`. Left empty, it is the
+ * Requests name the organization in `organization`. If it is empty, it is the
  * token's own, the one of the organization's host, or the only one that the
- * person belongs to. An organization that the caller does not belong to is
- * not found.
+ * person belongs to. An organization that the caller does not belong to is not
+ * found.
  *
  * @generated from service tessera.v1.OrganizationService
  */

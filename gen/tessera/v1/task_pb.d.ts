@@ -30,21 +30,21 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   taskId: string;
 
   /**
-   * The deployment it belongs to, `organization/name`.
+   * The deployment that it belongs to, `organization/name`.
    *
    * @generated from field: string deployment = 2;
    */
   deployment: string;
 
   /**
-   * The task endpoint it calls.
+   * The task endpoint that it calls.
    *
    * @generated from field: string endpoint = 3;
    */
   endpoint: string;
 
   /**
-   * The state it is in.
+   * Its state.
    *
    * @generated from field: tessera.v1.TaskStatus status = 4;
    */
@@ -86,14 +86,14 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   attempt: number;
 
   /**
-   * What the function last reported through `ctx.progress`.
+   * The progress that the function last reported through `ctx.progress`.
    *
    * @generated from field: tessera.v1.TaskProgress progress = 10;
    */
   progress?: TaskProgress | undefined;
 
   /**
-   * The task this one retries, if it was made by RetryTask.
+   * The task that this one retries, if RetryTask created it.
    *
    * @generated from field: string retry_of = 11;
    */
@@ -107,21 +107,20 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   failure?: TaskFailure | undefined;
 
   /**
-   * How many tasks would be started before this one, as it stands now: 0 is
-   * the next. Counted up to 1,000, which means that or more. Answers of
-   * SubmitTask, RetryTask and GetTask have it while the task waits for a
-   * worker; absent before its `run_at`, and when a node is asked for more
-   * positions than it counts in a second (100).
+   * How many tasks would currently start before this one: 0 is the next.
+   * Counted up to 1,000, which means that or more. Answers of SubmitTask,
+   * RetryTask and GetTask have it while the task waits for a worker; absent
+   * before its `run_at`, and when a node is asked for more positions than it
+   * counts in a second (100).
    *
    * @generated from field: optional int32 queue_position = 13;
    */
   queuePosition?: number | undefined;
 
   /**
-   * When it can be expected to start, from the position, the run times
-   * measured lately, and how many tasks run at a time. An estimate, no
-   * promise; absent without a position below 1,000 or before any run was
-   * measured.
+   * When it is expected to start, from its position, recent run times, and how
+   * many tasks run at a time. It is an estimate; absent without a position
+   * below 1,000 or before any run was measured.
    *
    * @generated from field: google.protobuf.Timestamp estimated_start = 14;
    */
@@ -135,17 +134,16 @@ export declare type Task = Message<"tessera.v1.Task"> & {
   priority: number;
 
   /**
-   * When it may be started first: as it was submitted, or, after a failed
-   * attempt, the time of the next one. Absent for a task that could start at
-   * once.
+   * The earliest time of its start: as submitted or, after a failed attempt,
+   * the time of the next one. Absent for a task that could start at once.
    *
    * @generated from field: google.protobuf.Timestamp run_at = 16;
    */
   runAt?: Timestamp | undefined;
 
   /**
-   * It fails when it has not been started by then; absent: it waits for as
-   * long as it takes.
+   * The task fails if it has not started by then; absent: it waits
+   * indefinitely.
    *
    * @generated from field: google.protobuf.Timestamp start_by = 17;
    */
@@ -159,7 +157,7 @@ export declare type Task = Message<"tessera.v1.Task"> & {
 export declare const TaskSchema: GenMessage<Task>;
 
 /**
- * TaskProgress is how far a running function says it has come.
+ * TaskProgress is the progress that a running function reports.
  *
  * @generated from message tessera.v1.TaskProgress
  */
@@ -186,7 +184,7 @@ export declare type TaskProgress = Message<"tessera.v1.TaskProgress"> & {
 export declare const TaskProgressSchema: GenMessage<TaskProgress>;
 
 /**
- * TaskFailure is why a task failed.
+ * TaskFailure is the reason why a task failed.
  *
  * @generated from message tessera.v1.TaskFailure
  */
@@ -199,14 +197,15 @@ export declare type TaskFailure = Message<"tessera.v1.TaskFailure"> & {
   reason: FailureReason;
 
   /**
-   * The Connect code GetTaskResult answers with, such as `internal`.
+   * The Connect code of GetTaskResult's answer, such as `internal`.
    *
    * @generated from field: string code = 2;
    */
   code: string;
 
   /**
-   * What the function threw, without its stack trace, or what happened to it.
+   * The message of the error that the function threw, without its stack trace,
+   * or what happened to the function.
    *
    * @generated from field: string message = 3;
    */
@@ -266,9 +265,10 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
 
   /**
    * The same key with the same arguments and the same schedule (`priority` and
-   * the times from `run_at` on, as they were written) gives the first task
-   * again; with others it is an error. Keys live as long as the task. REST
-   * takes it from the header `Idempotency-Key` too; both must say the same.
+   * the times from `run_at` on, as written) returns the first task; with
+   * others it is an error. Keys live as long as the task. REST also takes the
+   * key from the header `Idempotency-Key`; if both are given, they must be
+   * equal.
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -283,7 +283,7 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
   wait?: Duration | undefined;
 
   /**
-   * How `result` is written when the task ended within `wait`.
+   * The form of `result`, if the task ends within `wait`.
    *
    * @generated from field: tessera.v1.ResultFormat result_format = 7;
    */
@@ -307,25 +307,25 @@ export declare type SubmitTaskRequest = Message<"tessera.v1.SubmitTaskRequest"> 
 
   /**
    * Do not start it after this time (no attempt begins then): a task that has
-   * not been started fails with the reason `expired`. It must be in the
-   * future, after `run_at`, and at most 365 days ahead. Absent: it waits
-   * for as long as it takes.
+   * not started fails with the reason `expired`. The time must be in the
+   * future, after `run_at`, and at most 365 days ahead. Absent: the task waits
+   * indefinitely.
    *
    * @generated from field: google.protobuf.Timestamp start_by = 10;
    */
   startBy?: Timestamp | undefined;
 
   /**
-   * The same as `run_at`, from the time at which the task is accepted; not
-   * both.
+   * The same as `run_at`, relative to the time at which the task is accepted.
+   * Give only one of the two.
    *
    * @generated from field: google.protobuf.Duration delay = 11;
    */
   delay?: Duration | undefined;
 
   /**
-   * The same as `start_by`, from the time at which the task is accepted; not
-   * both.
+   * The same as `start_by`, relative to the time at which the task is
+   * accepted. Give only one of the two.
    *
    * @generated from field: google.protobuf.Duration start_within = 12;
    */
@@ -352,14 +352,14 @@ export declare type SubmitTaskResponse = Message<"tessera.v1.SubmitTaskResponse"
   task?: Task | undefined;
 
   /**
-   * True when an earlier task with the same idempotency key is given again.
+   * True if the task is an earlier one with the same idempotency key.
    *
    * @generated from field: bool replayed = 2;
    */
   replayed: boolean;
 
   /**
-   * The result, when `wait` was given and the task succeeded within it.
+   * The result, if `wait` was given and the task succeeded within it.
    *
    * @generated from field: tessera.v1.TaskResult result = 3;
    */
@@ -400,9 +400,8 @@ export declare type SubmitTasksRequest = Message<"tessera.v1.SubmitTasksRequest"
 export declare const SubmitTasksRequestSchema: GenMessage<SubmitTasksRequest>;
 
 /**
- * TaskCall is one of several calls to queue. Its fields mean the same as
- * those of SubmitTaskRequest; a value that cannot be is an error of this call
- * only.
+ * TaskCall is one of several calls to queue. Its fields mean the same as those
+ * of SubmitTaskRequest; an invalid value is an error of this call only.
  *
  * @generated from message tessera.v1.TaskCall
  */
@@ -487,7 +486,7 @@ export declare type TaskCall = Message<"tessera.v1.TaskCall"> & {
 export declare const TaskCallSchema: GenMessage<TaskCall>;
 
 /**
- * SubmitTasksResponse says what became of each call.
+ * SubmitTasksResponse holds the outcome of each call.
  *
  * @generated from message tessera.v1.SubmitTasksResponse
  */
@@ -500,7 +499,7 @@ export declare type SubmitTasksResponse = Message<"tessera.v1.SubmitTasksRespons
   results: SubmittedTask[];
 
   /**
-   * How many are stored now, those given again among them.
+   * How many are stored now, replayed ones included.
    *
    * @generated from field: int32 accepted = 2;
    */
@@ -521,7 +520,7 @@ export declare type SubmitTasksResponse = Message<"tessera.v1.SubmitTasksRespons
 export declare const SubmitTasksResponseSchema: GenMessage<SubmitTasksResponse>;
 
 /**
- * SubmittedTask is what became of one of several calls.
+ * SubmittedTask is the outcome of one of several calls.
  *
  * @generated from message tessera.v1.SubmittedTask
  */
@@ -533,7 +532,7 @@ export declare type SubmittedTask = Message<"tessera.v1.SubmittedTask"> & {
    */
   outcome: {
     /**
-     * The accepted task. Its place in the queue is not counted here.
+     * The accepted task, without its position in the queue.
      *
      * @generated from field: tessera.v1.Task task = 1;
      */
@@ -541,7 +540,7 @@ export declare type SubmittedTask = Message<"tessera.v1.SubmittedTask"> & {
     case: "task";
   } | {
     /**
-     * Why it was refused.
+     * The reason why it was refused.
      *
      * @generated from field: tessera.v1.SubmitError error = 2;
      */
@@ -550,7 +549,7 @@ export declare type SubmittedTask = Message<"tessera.v1.SubmittedTask"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * True when an earlier task with the same idempotency key is given again.
+   * True if the task is an earlier one with the same idempotency key.
    *
    * @generated from field: bool replayed = 3;
    */
@@ -564,8 +563,8 @@ export declare type SubmittedTask = Message<"tessera.v1.SubmittedTask"> & {
 export declare const SubmittedTaskSchema: GenMessage<SubmittedTask>;
 
 /**
- * SubmitError is why one of several calls was refused: what SubmitTask would
- * have answered.
+ * SubmitError is the reason why one of several calls was refused: the error
+ * that SubmitTask would have answered.
  *
  * @generated from message tessera.v1.SubmitError
  */
@@ -593,14 +592,14 @@ export declare type SubmitError = Message<"tessera.v1.SubmitError"> & {
   message: string;
 
   /**
-   * Which fields or arguments were wrong, if any were.
+   * The fields or arguments that were wrong, if any.
    *
    * @generated from field: repeated google.rpc.BadRequest.FieldViolation field_violations = 4;
    */
   fieldViolations: BadRequest_FieldViolation[];
 
   /**
-   * How long to wait before trying again, where that can help.
+   * How long to wait before trying again, if that can help.
    *
    * @generated from field: google.protobuf.Duration retry_after = 5;
    */
@@ -614,8 +613,8 @@ export declare type SubmitError = Message<"tessera.v1.SubmitError"> & {
 export declare const SubmitErrorSchema: GenMessage<SubmitError>;
 
 /**
- * ListTasksRequest says which tasks to list. What is left out does not
- * restrict the list.
+ * ListTasksRequest is the filter of a list of tasks. A field that is not set
+ * does not restrict the list.
  *
  * @generated from message tessera.v1.ListTasksRequest
  */
@@ -796,7 +795,7 @@ export declare type GetTaskResultRequest = Message<"tessera.v1.GetTaskResultRequ
 export declare const GetTaskResultRequestSchema: GenMessage<GetTaskResultRequest>;
 
 /**
- * TaskResult is what a function returned.
+ * TaskResult is the result of a function.
  *
  * @generated from message tessera.v1.TaskResult
  */
@@ -816,7 +815,7 @@ export declare type TaskResult = Message<"tessera.v1.TaskResult"> & {
     case: "value";
   } | {
     /**
-     * A file, or any result when RESULT_FORMAT_BODY was asked for.
+     * A file, or any result if RESULT_FORMAT_BODY was requested.
      *
      * @generated from field: google.api.HttpBody body = 2;
      */
@@ -866,8 +865,8 @@ export declare type CancelTaskRequest = Message<"tessera.v1.CancelTaskRequest"> 
   endpoint: string;
 
   /**
-   * Also cancel a task that is running: its `ctx.signal` aborts, and after a
-   * grace its worker is killed. The call answers when the task has ended.
+   * Also cancel a running task: its `ctx.signal` aborts, and after a grace
+   * period its worker is killed. The call answers when the task has ended.
    *
    * @generated from field: bool abort = 4;
    */
@@ -908,9 +907,9 @@ export declare type RetryTaskRequest = Message<"tessera.v1.RetryTaskRequest"> & 
   endpoint: string;
 
   /**
-   * The same key for the same task gives the first retry again; for another
-   * task, or used by a submit before, it is an error. Keys live as long as the
-   * new task. REST takes it from the header `Idempotency-Key` too.
+   * The same key for the same task returns the first retry; for another task,
+   * or for a key that a submit has used, it is an error. Keys live as long as
+   * the new task. REST also takes the key from the header `Idempotency-Key`.
    *
    * @generated from field: string idempotency_key = 4;
    */
@@ -971,7 +970,7 @@ export declare const WatchTaskRequestSchema: GenMessage<WatchTaskRequest>;
  */
 export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
   /**
-   * Its number in the log, from 1, without gaps being promised.
+   * Its number in the log, from 1; there may be gaps.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -985,7 +984,7 @@ export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
   time?: Timestamp | undefined;
 
   /**
-   * The attempt it belongs to; 0 before the first.
+   * The attempt that it belongs to; 0 before the first.
    *
    * @generated from field: int32 attempt = 3;
    */
@@ -998,7 +997,7 @@ export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
    */
   event: {
     /**
-     * The task came into another state.
+     * The task changed its state.
      *
      * @generated from field: tessera.v1.TaskStateChange state = 4;
      */
@@ -1030,13 +1029,13 @@ export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
 export declare const TaskEventSchema: GenMessage<TaskEvent>;
 
 /**
- * TaskStateChange is a task coming into a state.
+ * TaskStateChange is a change of a task's state.
  *
  * @generated from message tessera.v1.TaskStateChange
  */
 export declare type TaskStateChange = Message<"tessera.v1.TaskStateChange"> & {
   /**
-   * The state it is in now.
+   * The new state.
    *
    * @generated from field: tessera.v1.TaskStatus status = 1;
    */
@@ -1181,7 +1180,7 @@ export enum FailureReason {
   EXPIRED = 3,
 
   /**
-   * The worker died while running it, more often than is tolerated.
+   * The worker died while running it, more often than allowed.
    *
    * @generated from enum value: FAILURE_REASON_WORKER_LOST = 4;
    */
@@ -1194,7 +1193,7 @@ export enum FailureReason {
 export declare const FailureReasonSchema: GenEnum<FailureReason>;
 
 /**
- * ResultFormat chooses how a result is put into the answer.
+ * ResultFormat is the form of a result in the answer.
  *
  * @generated from enum tessera.v1.ResultFormat
  */
@@ -1228,11 +1227,11 @@ export enum ResultFormat {
 export declare const ResultFormatSchema: GenEnum<ResultFormat>;
 
 /**
- * TaskService queues calls of task endpoints and gives their results later.
+ * TaskService queues calls of task endpoints and returns their results later.
  *
- * A task that was accepted is on disk: it is never lost, and reaches exactly
- * one of the states success, failure and cancelled. The same calls exist on
- * the deployment's own paths (`POST /{endpoint}/submit` and so on).
+ * An accepted task is on disk: it is never lost, and reaches exactly one of
+ * the states success, failure and cancelled. The same calls exist on the
+ * deployment's own paths (`POST /{endpoint}/submit` and so on).
  *
  * @generated from service tessera.v1.TaskService
  */
@@ -1241,10 +1240,10 @@ export declare const TaskService: GenService<{
    * SubmitTask queues one call of a task endpoint and answers once the task
    * is stored. Arguments are checked first: nothing invalid is ever queued.
    * The response header `idempotent-replayed: true` says, as `replayed` does,
-   * that an earlier task with the same idempotency key is given again.
+   * that the task is an earlier one with the same idempotency key.
    *
    * Errors: INVALID_ARGUMENT (ARGUMENTS_INVALID, one field violation each;
-   * REQUEST_INVALID for a priority or time that cannot be),
+   * REQUEST_INVALID for an invalid priority or time),
    * NOT_FOUND (ENDPOINT_NOT_FOUND), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),
    * RESOURCE_EXHAUSTED (QUEUE_FULL), UNAVAILABLE.
    *
@@ -1257,16 +1256,16 @@ export declare const TaskService: GenService<{
   },
   /**
    * SubmitTasks queues up to 1,000 calls at once, in one transaction, and
-   * answers for each of them in their order, which is also the order in which
+   * answers each of them in their order, which is also the order in which
    * those of one endpoint and priority start.
    *
-   * Each call stands for itself: one that is refused (arguments that do not
-   * fit, an unknown endpoint, a full queue, a key that was used before) has
-   * an error in its place, and the others are stored. `accepted` and `refused`
-   * say how many there were of each. The call as a whole fails only when none
-   * of them was stored: a malformed request, no access, or UNAVAILABLE, after
-   * which it can be repeated safely where each call has an `idempotency_key`.
-   * The header `Idempotency-Key`, which is for one call, is refused by REST.
+   * Calls are independent: the result of a refused call (invalid arguments, an
+   * unknown endpoint, a full queue, a key that was used before) is an error,
+   * and the others are stored. `accepted` and `refused` count both. The
+   * request as a whole fails only if no call was stored: a malformed request,
+   * no access, or UNAVAILABLE, after which it can be repeated safely if each
+   * call has an `idempotency_key`. REST refuses the header `Idempotency-Key`,
+   * which is for one call.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), UNAVAILABLE.
    *
@@ -1278,9 +1277,9 @@ export declare const TaskService: GenService<{
     output: typeof SubmitTasksResponseSchema;
   },
   /**
-   * ListTasks lists the tasks of a deployment, newest first, those that fit
-   * every part of the filter. Tasks that were deleted after their retention
-   * are not in it.
+   * ListTasks lists the tasks of a deployment that match every part of the
+   * filter, newest first. It leaves out tasks that were deleted after their
+   * retention.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID, also for a page token that
    * came from another filter).
@@ -1305,7 +1304,7 @@ export declare const TaskService: GenService<{
     output: typeof TaskSchema;
   },
   /**
-   * GetTaskResult reads what the function returned. Reading does not consume
+   * GetTaskResult reads the result of the function. Reading does not consume
    * it: the result stays until the task expires.
    *
    * Errors: NOT_FOUND (TASK_NOT_FOUND), FAILED_PRECONDITION
@@ -1335,9 +1334,9 @@ export declare const TaskService: GenService<{
   },
   /**
    * RetryTask queues a new task with the arguments of a finished one. The
-   * original stays as it is; the new one names it in `retry_of`. The response
-   * header `idempotent-replayed: true` says that an earlier task with the same
-   * idempotency key is given again.
+   * original stays unchanged; the new one names it in `retry_of`. The response
+   * header `idempotent-replayed: true` says that the task is an earlier one
+   * with the same idempotency key.
    *
    * Errors: NOT_FOUND (TASK_NOT_FOUND), FAILED_PRECONDITION
    * (TASK_NOT_FINISHED), ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED),

@@ -203,7 +203,7 @@ export const ResultFormatSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_task, 2);
 
 /**
- * ResultFormat chooses how a result is put into the answer.
+ * ResultFormat is the form of a result in the answer.
  *
  * @generated from enum tessera.v1.ResultFormat
  */
@@ -211,11 +211,11 @@ export const ResultFormat = /*@__PURE__*/
   tsEnum(ResultFormatSchema);
 
 /**
- * TaskService queues calls of task endpoints and gives their results later.
+ * TaskService queues calls of task endpoints and returns their results later.
  *
- * A task that was accepted is on disk: it is never lost, and reaches exactly
- * one of the states success, failure and cancelled. The same calls exist on
- * the deployment's own paths (`POST /{endpoint}/submit` and so on).
+ * An accepted task is on disk: it is never lost, and reaches exactly one of
+ * the states success, failure and cancelled. The same calls exist on the
+ * deployment's own paths (`POST /{endpoint}/submit` and so on).
  *
  * @generated from service tessera.v1.TaskService
  */

@@ -18,28 +18,28 @@ export declare const file_tessera_v1_token: GenFile;
  */
 export declare type Token = Message<"tessera.v1.Token"> & {
   /**
-   * Its id, which stays over rotations.
+   * Its id, which rotations keep.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * The organization it is valid in.
+   * The organization that it is valid in.
    *
    * @generated from field: string organization = 2;
    */
   organization: string;
 
   /**
-   * Whose it is.
+   * Its kind.
    *
    * @generated from field: tessera.v1.TokenKind kind = 3;
    */
   kind: TokenKind;
 
   /**
-   * Its name, 1 to 100 characters; names need not differ.
+   * Its name, 1 to 100 characters; names need not be unique.
    *
    * @generated from field: string name = 4;
    */
@@ -53,36 +53,36 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   description: string;
 
   /**
-   * What it is good for, at least one.
+   * Its access, at least one.
    *
    * @generated from field: repeated tessera.v1.TokenAccess access = 6;
    */
   access: TokenAccess[];
 
   /**
-   * With protected endpoint access: valid for every deployment, also future
-   * ones. Otherwise `deployments` says which.
+   * With protected endpoint access: valid for every deployment, future ones
+   * included. Otherwise `deployments` names them.
    *
    * @generated from field: bool all_deployments = 7;
    */
   allDeployments: boolean;
 
   /**
-   * The names of the deployments it is valid for.
+   * The names of the deployments that it is valid for.
    *
    * @generated from field: repeated string deployments = 8;
    */
   deployments: string[];
 
   /**
-   * Until when it can be used.
+   * When it expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 9;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * From when on it can be used; absent: at once.
+   * When it becomes valid; absent: at once.
    *
    * @generated from field: google.protobuf.Timestamp not_before = 10;
    */
@@ -97,14 +97,14 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   allowedNetworks: string[];
 
   /**
-   * When it was made.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 12;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Who made it: an e-mail address, or `token <name>`.
+   * Who created it: an e-mail address, or `token <name>`.
    *
    * @generated from field: string created_by = 13;
    */
@@ -125,7 +125,7 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   lastUsedAt?: Timestamp | undefined;
 
   /**
-   * The address it was used from last.
+   * The address that it was last used from.
    *
    * @generated from field: string last_used_address = 16;
    */
@@ -146,8 +146,8 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   hint: string;
 
   /**
-   * Until when the value before the last rotation stays valid; absent: it
-   * is not.
+   * When the value before the last rotation expires; absent: it is not valid
+   * any more.
    *
    * @generated from field: google.protobuf.Timestamp previous_valid_until = 19;
    */
@@ -181,7 +181,7 @@ export declare type CreateTokenRequest = Message<"tessera.v1.CreateTokenRequest"
   organization: string;
 
   /**
-   * Whose it is. Absent: personal.
+   * Its kind. Absent: personal.
    *
    * @generated from field: tessera.v1.TokenKind kind = 2;
    */
@@ -223,8 +223,8 @@ export declare type CreateTokenRequest = Message<"tessera.v1.CreateTokenRequest"
   deployments: string[];
 
   /**
-   * See Token. Required of a person; a token's own end is the default for what
-   * it makes, and the latest that it can choose.
+   * See Token. Required for people; for a caller with a token, its own expiry
+   * is the default and the maximum.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 8;
    */
@@ -272,7 +272,7 @@ export declare type CreateTokenResponse = Message<"tessera.v1.CreateTokenRespons
   value: string;
 
   /**
-   * The command that logs in with it, for tokens with developer operations
+   * The command that logs in with the token, if it has developer operations
    * access; otherwise empty.
    *
    * @generated from field: string login_command = 3;
@@ -403,7 +403,7 @@ export declare type UpdateTokenRequest = Message<"tessera.v1.UpdateTokenRequest"
   token?: Token | undefined;
 
   /**
-   * Which fields to change. Empty: those that are set.
+   * The fields to change. Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -552,7 +552,8 @@ export declare type RevealTokenResponse = Message<"tessera.v1.RevealTokenRespons
 export declare const RevealTokenResponseSchema: GenMessage<RevealTokenResponse>;
 
 /**
- * TokenKind says whose token it is. REST writes `personal`, `organization`.
+ * TokenKind is the kind of a token's owner. REST writes `personal`,
+ * `organization`.
  *
  * @generated from enum tessera.v1.TokenKind
  */
@@ -565,14 +566,14 @@ export enum TokenKind {
   UNSPECIFIED = 0,
 
   /**
-   * One person's, in one organization; it ends when they leave.
+   * A token of one person in one organization; it ends when they leave.
    *
    * @generated from enum value: TOKEN_KIND_PERSONAL = 1;
    */
   PERSONAL = 1,
 
   /**
-   * The organization's.
+   * A token of the organization.
    *
    * @generated from enum value: TOKEN_KIND_ORGANIZATION = 2;
    */
@@ -585,7 +586,7 @@ export enum TokenKind {
 export declare const TokenKindSchema: GenEnum<TokenKind>;
 
 /**
- * TokenAccess is what a token is good for. REST writes
+ * TokenAccess is what a token allows. REST writes
  * `developer_operations`, `protected_endpoint`, `monitoring`.
  *
  * @generated from enum tessera.v1.TokenAccess
@@ -613,7 +614,8 @@ export enum TokenAccess {
   PROTECTED_ENDPOINT = 2,
 
   /**
-   * Read the organization's metrics. It stands alone, on organization tokens.
+   * Read the organization's metrics. Only for organization tokens, and not
+   * together with other access.
    *
    * @generated from enum value: TOKEN_ACCESS_MONITORING = 3;
    */
@@ -628,25 +630,25 @@ export declare const TokenAccessSchema: GenEnum<TokenAccess>;
 /**
  * TokenService manages API tokens.
  *
- * A personal token is seen, changed and deleted by its creator only. An
- * organization token is seen by every member, and changed, rotated, revealed
- * and deleted by admins. Whatever the caller may not see is not found. A
- * token cannot make one that is worth more than itself: with other access,
- * other deployments, other networks or a later end.
+ * Only its creator can see, change and delete a personal token. Every member
+ * can see an organization token; admins can change, rotate, reveal and delete
+ * it. Tokens that the caller may not see are not found. A token cannot create
+ * one with more rights than its own: with other access, other deployments,
+ * other networks or a later expiry.
  *
  * @generated from service tessera.v1.TokenService
  */
 export declare const TokenService: GenService<{
   /**
-   * CreateToken creates a token. Its value is in the answer, and for personal
-   * tokens nowhere else ever again.
+   * CreateToken creates a token. The answer holds its value, which for a
+   * personal token is never shown again.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID, with the field),
    * NOT_FOUND (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION
-   * (MONITORING_DISABLED), PERMISSION_DENIED (ACCESS_DENIED for one that is
-   * worth more than the caller's, ADMIN_REQUIRED for organization tokens),
+   * (MONITORING_DISABLED), PERMISSION_DENIED (ACCESS_DENIED for a token with
+   * more rights than the caller's, ADMIN_REQUIRED for organization tokens),
    * RESOURCE_EXHAUSTED (LIMIT_REACHED: an organization has at most 10,000
-   * tokens, and of these each person at most 1,000 personal ones; expired ones
+   * tokens, of which each person has at most 1,000 personal ones; expired ones
    * count until they are deleted).
    *
    * @generated from rpc tessera.v1.TokenService.CreateToken
@@ -680,8 +682,8 @@ export declare const TokenService: GenService<{
   },
   /**
    * UpdateToken changes a token: name, description, access, deployments,
-   * expiry, not_before, allowed networks. The change holds at once on this
-   * node and within a second on the others.
+   * expiry, not_before, allowed networks. The change takes effect at once on
+   * this node and within a second on the others.
    *
    * Errors: as CreateToken; NOT_FOUND (TOKEN_NOT_FOUND), ABORTED
    * (VERSION_CONFLICT when `version` is given and is not the current one).
@@ -694,7 +696,7 @@ export declare const TokenService: GenService<{
     output: typeof TokenSchema;
   },
   /**
-   * DeleteToken deletes a token; its value stops at once.
+   * DeleteToken deletes a token; its value becomes invalid at once.
    *
    * Errors: NOT_FOUND (TOKEN_NOT_FOUND).
    *
@@ -706,12 +708,12 @@ export declare const TokenService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * RotateToken gives a token a new value. The old one stays valid for the
-   * grace; one that was still in an earlier grace ends now, so that there are
-   * never more than two.
+   * RotateToken gives a token a new value. The old value stays valid for the
+   * grace period; a value in an earlier grace period ends now, so that there
+   * are never more than two.
    *
    * Errors: NOT_FOUND (TOKEN_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED for
-   * one that is worth more than the caller's).
+   * a token with more rights than the caller's).
    *
    * @generated from rpc tessera.v1.TokenService.RotateToken
    */
@@ -721,10 +723,10 @@ export declare const TokenService: GenService<{
     output: typeof RotateTokenResponseSchema;
   },
   /**
-   * RevealToken shows the value of an organization token again. It asks for
-   * an admin who signed in, or proved to be there (ConfirmPassword, or
-   * `/auth/oidc/start?confirm=true` where people sign in by OpenID Connect),
-   * within the last 10 minutes, and is recorded.
+   * RevealToken shows the value of an organization token again. It needs an
+   * admin who signed in or confirmed their presence (ConfirmPassword, or
+   * `/auth/oidc/start?confirm=true` for sign-ins by OpenID Connect) within the
+   * last 10 minutes, and is recorded.
    *
    * Errors: NOT_FOUND (TOKEN_NOT_FOUND), FAILED_PRECONDITION
    * (REVEAL_DISABLED: switched off for the organization, or a personal

@@ -105,7 +105,8 @@ export const TokenKindSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_token, 0);
 
 /**
- * TokenKind says whose token it is. REST writes `personal`, `organization`.
+ * TokenKind is the kind of a token's owner. REST writes `personal`,
+ * `organization`.
  *
  * @generated from enum tessera.v1.TokenKind
  */
@@ -119,7 +120,7 @@ export const TokenAccessSchema = /*@__PURE__*/
   enumDesc(file_tessera_v1_token, 1);
 
 /**
- * TokenAccess is what a token is good for. REST writes
+ * TokenAccess is what a token allows. REST writes
  * `developer_operations`, `protected_endpoint`, `monitoring`.
  *
  * @generated from enum tessera.v1.TokenAccess
@@ -130,11 +131,11 @@ export const TokenAccess = /*@__PURE__*/
 /**
  * TokenService manages API tokens.
  *
- * A personal token is seen, changed and deleted by its creator only. An
- * organization token is seen by every member, and changed, rotated, revealed
- * and deleted by admins. Whatever the caller may not see is not found. A
- * token cannot make one that is worth more than itself: with other access,
- * other deployments, other networks or a later end.
+ * Only its creator can see, change and delete a personal token. Every member
+ * can see an organization token; admins can change, rotate, reveal and delete
+ * it. Tokens that the caller may not see are not found. A token cannot create
+ * one with more rights than its own: with other access, other deployments,
+ * other networks or a later expiry.
  *
  * @generated from service tessera.v1.TokenService
  */

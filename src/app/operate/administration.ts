@@ -13,10 +13,14 @@ import type { OrganizationRecord } from "../../storage/accounts/organizations.ts
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { type KeyRotation, type Rotated, type RotationRequest, rotate } from "./rotation.ts";
 
-/** 119 bits, and still a password that can be typed. */
-const GENERATED_LENGTH = 20;
+/**
+ * Characters of a password that the platform makes up: 119 bits, and still short enough to
+ * type.
+ */
+const GENERATED_PASSWORD_CHARACTERS = 20;
 
-const PAGE = 500;
+/** Organizations read in one query when the operator lists them all. */
+const MAX_LISTED_ORGANIZATIONS = 500;
 
 export interface AdministrationOptions {
   /** Ended with it: the storage. */
@@ -110,7 +114,10 @@ export class Administration implements AsyncDisposable {
     const listed: ListedOrganization[] = [];
     let after: string | undefined;
     do {
-      const page = await accounts.listOrganizations({ limit: PAGE, ...(after && { after }) });
+      const page = await accounts.listOrganizations({
+        limit: MAX_LISTED_ORGANIZATIONS,
+        ...(after && { after }),
+      });
       listed.push(...page.items);
       after = page.next;
     } while (after !== undefined);
@@ -175,6 +182,6 @@ function choose(given: string | undefined): {
     checkPassword(given);
     return { password: given, generated: undefined };
   }
-  const generated = randomBase62(GENERATED_LENGTH);
+  const generated = randomBase62(GENERATED_PASSWORD_CHARACTERS);
   return { password: generated, generated };
 }

@@ -1,7 +1,7 @@
 /**
- * `tessera deploy`: a service becomes the next revision of a deployment. It is
- * built, of its files those are uploaded that the platform does not have, and
- * then one call stores the revision; until that call, nothing has changed.
+ * `tessera deploy`: creates the next revision of a deployment. It builds the
+ * service, uploads the files that the platform does not have, and then stores
+ * the revision with one call; until that call nothing has changed.
  */
 import type { Command } from "commander";
 import { callCommand, option, repeatable } from "../command.ts";

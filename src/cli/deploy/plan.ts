@@ -1,4 +1,4 @@
-/** What `tessera deploy` was asked for, by flags and `tessera.yaml` together. */
+/** The plan of a deploy, merged from flags and `tessera.yaml`. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -22,26 +22,26 @@ export interface DeployFlags extends SettingsFlags {
 }
 
 export interface DeployPlan {
-  /** A service's module, or the file of an artifact. */
+  /** A service's module, or an artifact file. */
   readonly source: { readonly kind: "service" | "artifact"; readonly path: string };
-  /** Undefined: the service's own. */
+  /** Undefined: the service's own name. */
   readonly name: string | undefined;
   readonly authorization: boolean | undefined;
   readonly settings: GivenSettings;
   readonly include: readonly string[];
-  /** Given now. */
+  /** Secrets that are set by this deploy. */
   readonly secrets: readonly SecretSource[];
-  /** Which the service needs, given now or before. */
+  /** Secrets that the service needs, set now or earlier. */
   readonly neededSecrets: readonly string[];
   readonly removedSecrets: readonly string[];
-  /** A file of settings that lies beside the service and was not asked for. */
+  /** A `tessera.yaml` beside the service that is not used. */
   readonly unread: string | undefined;
 }
 
-/** RFC 1123, section 2.1, in lower case: names stand in hosts. */
+/** RFC 1123, section 2.1, in lower case, because names are part of hosts. */
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Throws a usage error for what cannot be meant. Flags come before the file. */
+/** Makes the plan. Flags override the file. Throws a usage error for contradictions. */
 export async function deployPlan(
   path: string | undefined,
   flags: DeployFlags,
@@ -76,7 +76,7 @@ export async function deployPlan(
   };
 }
 
-/** A deployment's name, checked before anything is built or uploaded. */
+/** Checks a deployment's name before anything is built or uploaded. */
 export function checkedName(name: string): string {
   if (!DNS_LABEL.test(name)) {
     throw usageError(
@@ -89,7 +89,7 @@ export function checkedName(name: string): string {
 
 interface Settings {
   readonly file: TesseraFile;
-  /** Undefined: there is none. */
+  /** Undefined when no file is used. */
   readonly from: string | undefined;
 }
 
@@ -134,12 +134,12 @@ async function kindOfPlace(path: string): Promise<"file" | "folder" | undefined>
   try {
     return (await stat(path)).isDirectory() ? "folder" : "file";
   } catch {
-    // Whoever opens it says what is wrong.
+    // Opening it later reports the error.
     return undefined;
   }
 }
 
-/** An artifact is known by what it begins with, whatever it is called: it is compressed by gzip. */
+/** Recognizes an artifact by its first bytes (gzip), under any name. */
 async function kindOf(path: string): Promise<"service" | "artifact"> {
   if (path.endsWith(".tessera")) {
     return "artifact";
@@ -149,7 +149,7 @@ async function kindOf(path: string): Promise<"service" | "artifact"> {
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
     return buffer.readUInt16BE() === 0x1f8b ? "artifact" : "service";
   } catch {
-    // The build says what is wrong.
+    // The build reports the error.
     return "service";
   }
 }

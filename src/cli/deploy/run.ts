@@ -1,4 +1,4 @@
-/** One run of `tessera deploy`. */
+/** The steps of `tessera deploy`: build, upload, create the revision, wait for the roll-out. */
 import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build.ts";
 import type { IndexedFile } from "../../artifacts/index-file.ts";
@@ -22,13 +22,13 @@ import { uploadMissing } from "../upload.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
 import { readSecrets } from "./secrets.ts";
 
-/** What the command needs; the process edge brings it. */
+/** The dependencies of the command, which `main.ts` provides. */
 export interface DeployActions extends CloudActions {
   build(path: string, options: BuildOptions): Promise<BuiltArtifact>;
-  /** Reads an artifact from its file. */
+  /** Loads an artifact from its file. */
   load(path: string): Promise<LoadedArtifact>;
   openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array>;
-  /** The text of an index. */
+  /** Serializes an index. */
   writeIndex(index: BuiltArtifact["index"]): string;
   readonly exampleOf: ExampleOf;
 }
@@ -57,7 +57,7 @@ export class Deploying {
     using interruption = terminal.streams.interruption();
     const { signal } = interruption;
     try {
-      // Before the work of a build: whoever is not logged in learns it at once.
+      // Checks the login before the work of a build.
       await this.#call.principal();
       const given = await this.#givenSecrets();
       await using resources = new AsyncDisposableStack();
@@ -71,7 +71,10 @@ export class Deploying {
     }
   }
 
-  /** What is known before the build; all of it where the deployment's name is. */
+  /**
+   * Reads the secrets that are known before the build: all of them if the
+   * deployment's name is known.
+   */
   async #givenSecrets(): Promise<Record<string, string>> {
     const { name, secrets } = this.#plan;
     const given = await readSecrets(secrets, this.#call.terminal);
@@ -94,7 +97,7 @@ export class Deploying {
     }
     const built = await this.#actions.build(source.path, {
       include,
-      // What the workers will find, as far as it is known here.
+      // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
       onStep: (step) => this.#progress.step(`${STEPS[step]} …`),
       signal,
@@ -106,7 +109,7 @@ export class Deploying {
     return built;
   }
 
-  /** Those that the file names and the deployment does not have yet. */
+  /** Reads the secrets that the file names and the deployment does not have yet. */
   async #neededSecrets(
     name: string,
     given: Readonly<Record<string, string>>,
@@ -183,9 +186,9 @@ export class Deploying {
   }
 
   /**
-   * Not broken off by Ctrl-C, which would leave it open whether it is stored.
-   * Uploads again what was swept meanwhile: an upload can take longer than
-   * files are kept.
+   * Creates the revision. Ctrl-C does not interrupt the call, because that
+   * would leave open whether the revision is stored. Uploads files again that
+   * were swept meanwhile: an upload can take longer than files are kept.
    */
   async #createRevision(
     request: MessageShape<typeof CreateRevisionRequestSchema>,

@@ -1,27 +1,27 @@
 /**
- * Secrets of a deployment on their way to it. Their values come from a prompt,
- * a file or standard input, never from the command line, which every other
- * process of the machine can see, and are never shown.
+ * Reads secrets for a deployment from a prompt, a file or standard input.
+ * Values are never taken from the command line, which every other process of
+ * the machine can see, and are never shown.
  */
 import { readFile, stat } from "node:fs/promises";
-import { MAX_VALUE_BYTES, NAME_PATTERN } from "../deployment/settings.ts";
+import { MAX_VARIABLE_BYTES, NAME_PATTERN } from "../deployment/settings.ts";
 import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** Where the value of a secret comes from. */
+/** The source of a secret's value. */
 export interface SecretSource {
   readonly name: string;
-  /** Undefined: it is asked for, or read from standard input. */
+  /** Undefined: prompt, or standard input. */
   readonly file: string | undefined;
 }
 
-/** Reads the flags: `NAME` or `NAME=@file`. */
+/** Parses the flags: `NAME` or `NAME=@file`. */
 export function secretSources(given: readonly string[]): SecretSource[] {
   return given.map((text) => {
     const [, name, file] = /^(\w+)(?:=@(.+))?$/s.exec(text) ?? [];
     if (name === undefined || !NAME_PATTERN.test(name)) {
-      // Not quoted: what stands here may be the secret itself.
+      // Not quoted, because it may be the secret itself.
       throw usageError(
         "--secret takes a NAME, whose value is asked for, or NAME=@file",
         "its value does not belong on the command line, where others can see it",
@@ -31,7 +31,7 @@ export function secretSources(given: readonly string[]): SecretSource[] {
   });
 }
 
-/** Gets the values, by name. At most one can come from standard input. */
+/** Reads the values, by name. At most one can come from standard input. */
 export async function readSecrets(
   sources: readonly SecretSource[],
   terminal: Terminal,
@@ -69,9 +69,11 @@ async function readSecret({ name, file }: SecretSource, terminal: Terminal): Pro
 
 async function readSmallFile(name: string, file: string): Promise<Buffer> {
   try {
-    // Not read before it is known to be small.
+    // The size is checked before reading.
     const { size } = await stat(file);
-    return size > MAX_VALUE_BYTES + 2 ? Buffer.alloc(MAX_VALUE_BYTES + 3) : await readFile(file);
+    return size > MAX_VARIABLE_BYTES + 2
+      ? Buffer.alloc(MAX_VARIABLE_BYTES + 3)
+      : await readFile(file);
   } catch (err) {
     const { code = "unknown reason" } = err as NodeJS.ErrnoException;
     throw new CliError(`the file ${plain(file)} of secret ${name} cannot be read: ${code}`, {
@@ -86,14 +88,14 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<Buffer> {
   for await (const chunk of stdin) {
     chunks.push(Buffer.from(chunk));
     size += chunk.length;
-    if (size > MAX_VALUE_BYTES + 2) {
+    if (size > MAX_VARIABLE_BYTES + 2) {
       break;
     }
   }
   return Buffer.concat(chunks);
 }
 
-/** The text without one line end, which editors and `echo` put there. */
+/** Decodes the text without a final line break, which editors and `echo` add. */
 function withoutLineEnd(what: string, bytes: Buffer): string {
   let text: string;
   try {
@@ -107,8 +109,8 @@ function withoutLineEnd(what: string, bytes: Buffer): string {
   if (text.includes("\0")) {
     throw usageError(`${what} has a NUL character, which no environment can hold`);
   }
-  if (Buffer.byteLength(text) > MAX_VALUE_BYTES) {
-    throw usageError(`${what} is longer than ${MAX_VALUE_BYTES} bytes`);
+  if (Buffer.byteLength(text) > MAX_VARIABLE_BYTES) {
+    throw usageError(`${what} is longer than ${MAX_VARIABLE_BYTES} bytes`);
   }
   return text;
 }

@@ -1,14 +1,14 @@
 /**
- * `tessera.yaml`: what a service is deployed with, kept beside it. Everything
- * in it is checked before anything is done, and each fault is told with its
- * line: a key that is misspelt would otherwise be a setting that is missing.
+ * The parser of `tessera.yaml`, the deployment settings beside a service. The
+ * whole file is validated first, and every error names its line: otherwise a
+ * misspelt key would be a missing setting.
  */
 import { readFile, stat } from "node:fs/promises";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
 import {
   type GivenSettings,
-  MAX_VALUE_BYTES,
-  MAX_WORKERS,
+  MAX_CLI_WORKERS,
+  MAX_VARIABLE_BYTES,
   NAME_PATTERN,
   type Parsed,
   parseCpu,
@@ -19,7 +19,7 @@ import { plain } from "../plain.ts";
 
 export const FILE_NAME = "tessera.yaml";
 
-/** What the file says; paths as they stand in it. */
+/** The parsed file; paths are relative to it. */
 export interface TesseraFile {
   readonly service?: string;
   readonly name?: string;
@@ -32,9 +32,10 @@ export interface TesseraFile {
 
 const KEYS = ["service", "name", "authorization", "workers", "memory", "cpu", "env"] as const;
 const LISTS = ["secrets", "include"] as const;
-const MAX_FILE_BYTES = 1024 * 1024;
+/** File `tessera.yaml` of a service. */
+const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
 
-/** Reads the file. Throws a usage error that names the line. */
+/** Reads the file. Throws a usage error that names the faulty line. */
 export async function readTesseraFile(path: string): Promise<TesseraFile> {
   return parseTesseraFile(await readText(path), path);
 }
@@ -42,8 +43,8 @@ export async function readTesseraFile(path: string): Promise<TesseraFile> {
 async function readText(path: string): Promise<string> {
   try {
     const { size } = await stat(path);
-    if (size > MAX_FILE_BYTES) {
-      throw usageError(`${path} is larger than ${MAX_FILE_BYTES} bytes`);
+    if (size > MAX_TESSERA_YAML_BYTES) {
+      throw usageError(`${path} is larger than ${MAX_TESSERA_YAML_BYTES} bytes`);
     }
     return await readFile(path, "utf8");
   } catch (err) {
@@ -58,7 +59,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** The same for a text; `path` is what messages call it. */
+/** Parses the text of a file; messages name `path`. */
 export function parseTesseraFile(text: string, path: string): TesseraFile {
   const lines = new LineCounter();
   const document = parseDocument(text, {
@@ -96,7 +97,7 @@ export function parseTesseraFile(text: string, path: string): TesseraFile {
   };
 }
 
-/** Throws; a place is a node, or an offset. */
+/** Throws a usage error at a node or an offset. */
 type Fail = (at: Node | number, message: string) => never;
 
 type Read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T) => T | undefined;
@@ -113,7 +114,7 @@ function settings(read: Read): GivenSettings {
   };
 }
 
-/** The members of a map, of which none is unknown. */
+/** Returns the members of a map; fails for unknown keys. */
 function entries(map: YAMLMap, known: readonly string[] | undefined, fail: Fail) {
   const found = new Map<string, Node>();
   for (const { key, value } of map.items) {
@@ -161,9 +162,9 @@ function workers(node: Node, key: string, fail: Fail): GivenSettings {
       return undefined;
     }
     const value = isScalar(at) ? at.value : undefined;
-    return Number.isInteger(value) && Number(value) >= lowest && Number(value) <= MAX_WORKERS
+    return Number.isInteger(value) && Number(value) >= lowest && Number(value) <= MAX_CLI_WORKERS
       ? Number(value)
-      : fail(at, `${key}.${name} must be a whole number from ${lowest} to ${MAX_WORKERS}`);
+      : fail(at, `${key}.${name} must be a whole number from ${lowest} to ${MAX_CLI_WORKERS}`);
   };
   const [minWorkers, maxWorkers] = [count("min", 0), count("max", 1)];
   if (minWorkers !== undefined && maxWorkers !== undefined && minWorkers > maxWorkers) {
@@ -187,10 +188,10 @@ function variables(node: Node, key: string, fail: Fail): Record<string, string> 
     if (!isScalar(value) || typeof value.value === "boolean") {
       return fail(value, `${key}.${name} must be text: put it in quotes`);
     }
-    // A number as it is written: 010 is not 8.
+    // A number keeps its notation: 010 is not 8.
     const text = typeof value.value === "string" ? value.value : (value.source ?? "");
-    if (Buffer.byteLength(text) > MAX_VALUE_BYTES || text.includes("\0")) {
-      fail(value, `${key}.${name} must be at most ${MAX_VALUE_BYTES} bytes without NUL`);
+    if (Buffer.byteLength(text) > MAX_VARIABLE_BYTES || text.includes("\0")) {
+      fail(value, `${key}.${name} must be at most ${MAX_VARIABLE_BYTES} bytes without NUL`);
     }
     given[name] = text;
   }

@@ -1,4 +1,4 @@
-/** `tessera deployment`: deployments by name, how they fare and how they run. */
+/** `tessera deployment`: lists, shows, changes and deletes deployments. */
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListDeploymentsResponseSchema } from "../../client/index.ts";

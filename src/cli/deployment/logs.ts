@@ -1,7 +1,7 @@
 /**
- * `tessera deployment logs`: what a deployment's workers write. To follow goes
- * on over broken connections: every line has a number, and the next request
- * begins after the last one that was shown.
+ * `tessera deployment logs`: the output of a deployment's workers. Following
+ * survives broken connections: lines are numbered, and the next request resumes
+ * after the last one shown.
  */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError } from "commander";
@@ -23,8 +23,10 @@ interface LogsFlags extends CallFlags {
   readonly tail: number;
 }
 
-const MAX_TAIL = 10_000;
-const PAUSE_MS = { first: 500, longest: 10_000 };
+/** Largest value of `logs --tail`. */
+const MAX_TAIL_LINES = 10_000;
+/** Pause before `logs --follow` connects again: from the first it doubles up to the longest. */
+const LOGS_RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };
 
 export function logsCommand(actions: CloudActions): Command {
   return callCommand<LogsFlags>("logs", actions, {
@@ -48,8 +50,8 @@ export function logsCommand(actions: CloudActions): Command {
 
 function tailOf(text: string): number {
   const count = Number(text);
-  if (!/^\d+$/.test(text) || count > MAX_TAIL) {
-    throw new InvalidArgumentError(`Give a whole number from 0 to ${MAX_TAIL}.`);
+  if (!/^\d+$/.test(text) || count > MAX_TAIL_LINES) {
+    throw new InvalidArgumentError(`Give a whole number from 0 to ${MAX_TAIL_LINES}.`);
   }
   return count;
 }
@@ -58,10 +60,10 @@ class Reading {
   readonly #call: CommandRun;
   readonly #name: string;
   readonly #signal: AbortSignal;
-  /** The number of the last line that was shown. */
+  /** The number of the last line shown. */
   #last = 0n;
-  #pauseMs = PAUSE_MS.first;
-  /** Whether the server has begun an answer: one that never did is the wrong one. */
+  #pauseMs = LOGS_RECONNECT_PAUSE_MS.first;
+  /** Whether the server has ever responded; otherwise an error is final. */
   #hasAnswered = false;
   #isLost = false;
 
@@ -85,9 +87,9 @@ class Reading {
         }
         this.#sayLost();
       }
-      // A server that stops ends its streams, and another one takes over.
+      // A stopping server ends its streams; another one takes over.
       await this.#call.clock.wait(this.#pauseMs, this.#signal);
-      this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS.longest);
+      this.#pauseMs = Math.min(this.#pauseMs * 2, LOGS_RECONNECT_PAUSE_MS.longest);
     }
   }
 
@@ -96,7 +98,7 @@ class Reading {
     const from = this.#last === 0n ? { tail } : { afterSequence: this.#last };
     const lines = client.deployments.watchDeploymentLogs(
       { organization, name: this.#name, follow, ...from },
-      // As long as it is followed, without the time limit of other calls.
+      // No timeout while following.
       {
         signal: this.#signal,
         ...(follow && { timeoutMs: 0 }),
@@ -106,14 +108,14 @@ class Reading {
       },
     );
     for await (const line of lines) {
-      this.#pauseMs = PAUSE_MS.first;
+      this.#pauseMs = LOGS_RECONNECT_PAUSE_MS.first;
       this.#isLost = false;
       this.#last = line.sequence;
       this.#show(line);
     }
   }
 
-  /** Once until lines come again: it may last. */
+  /** Reports the loss once, until lines arrive again. */
   #sayLost(): void {
     if (!this.#isLost) {
       this.#isLost = true;
@@ -124,7 +126,7 @@ class Reading {
   #show(line: DeploymentLogLine): void {
     const { terminal, output } = this.#call;
     if (output === "json") {
-      // One line each, so that they can be read as they come.
+      // One line of JSON per log line, so that they can be processed as a stream.
       terminal.answer(JSON.stringify(JSON.parse(jsonText(DeploymentLogLineSchema, line))));
       return;
     }
@@ -132,7 +134,7 @@ class Reading {
   }
 }
 
-/** `08:30:12.345 r3 1a2b/0 text`: when, which revision, which worker of which node, what. */
+/** `08:30:12.345 r3 1a2b/0 text`: time, revision, node and worker, text. */
 export function logText({ time, revision, node, worker, stream, text }: DeploymentLogLine): string {
   const at = time === undefined ? "" : new Date(timestampMs(time)).toISOString().slice(0, 23);
   const where = worker === "" ? node : `${node}/${worker}`;

@@ -1,10 +1,10 @@
-/** How a deployment runs, as people type it: for `deploy`, `deployment update` and `tessera.yaml`. */
+/** Parses deployment settings for `deploy`, `deployment update` and `tessera.yaml`. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DeploymentSettingsSchema } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
 
-/** What is given; the rest stays as it is. */
+/** The given settings; others stay as they are. */
 export type GivenSettings = Pick<
   MessageInitShape<typeof DeploymentSettingsSchema> & object,
   "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env"
@@ -27,15 +27,18 @@ export const SETTINGS_OPTIONS = [
   repeatable("--env <NAME=value>", "a variable for the workers; they replace all there were"),
 ];
 
-export const MAX_WORKERS = 100;
-const MEMORY_MIB = { min: 64, max: 65_536 };
-const CPU = { min: 0.1, max: 64 };
+/** Workers that the command line takes for a deployment; the operator's ceiling may be lower. */
+export const MAX_CLI_WORKERS = 100;
+/** Memory that the command line takes for each worker. */
+const WORKER_MEMORY_MIB = { min: 64, max: 65_536 };
+/** Processors that the command line takes for each worker. */
+const WORKER_CPU_COUNT = { min: 0.1, max: 64 };
 
 export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-/** Of a variable or secret. */
-export const MAX_VALUE_BYTES = 16_384;
+/** Value of a variable or secret. */
+export const MAX_VARIABLE_BYTES = 16_384;
 
-/** Reads the flags. Throws a usage error for what cannot be. */
+/** Parses the flags. Throws a usage error for invalid values. */
 export function settingsOf({ workers, memory, cpu, env }: SettingsFlags): GivenSettings {
   return {
     ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
@@ -45,7 +48,7 @@ export function settingsOf({ workers, memory, cpu, env }: SettingsFlags): GivenS
   };
 }
 
-/** A value, or in words what it must be. */
+/** A value, or a description of what it must be. */
 export type Parsed<T> = { readonly value: T } | { readonly fault: string };
 
 function parsed<T>(flag: string, text: string, parse: (text: string) => Parsed<T>): T {
@@ -64,30 +67,32 @@ function parseWorkers(
   return min !== undefined &&
     minWorkers <= maxWorkers &&
     maxWorkers >= 1 &&
-    maxWorkers <= MAX_WORKERS
+    maxWorkers <= MAX_CLI_WORKERS
     ? { value: { minWorkers, maxWorkers } }
     : {
-        fault: `must be a number from 1 to ${MAX_WORKERS}, or two such as 0..4: 0 starts one when it is called`,
+        fault: `must be a number from 1 to ${MAX_CLI_WORKERS}, or two such as 0..4: 0 starts one when it is called`,
       };
 }
 
-/** Mebibytes of a size with unit. */
+/** Parses a size with a unit into mebibytes. */
 export function parseMemory(text: string): Parsed<number> {
   const [, count, unit] = /^(\d{1,6})(Mi|Gi)B?$/.exec(text) ?? [];
   const mib = Number(count) * (unit === "Gi" ? 1024 : 1);
-  return mib >= MEMORY_MIB.min && mib <= MEMORY_MIB.max
+  return mib >= WORKER_MEMORY_MIB.min && mib <= WORKER_MEMORY_MIB.max
     ? { value: mib }
     : { fault: "must be from 64Mi to 64Gi, such as 512Mi" };
 }
 
 export function parseCpu(text: string): Parsed<number> {
   const count = /^\d{1,3}(?:\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
-  return count >= CPU.min && count <= CPU.max
+  return count >= WORKER_CPU_COUNT.min && count <= WORKER_CPU_COUNT.max
     ? { value: count }
-    : { fault: `must be a number from ${CPU.min} to ${CPU.max}, such as 0.5` };
+    : {
+        fault: `must be a number from ${WORKER_CPU_COUNT.min} to ${WORKER_CPU_COUNT.max}, such as 0.5`,
+      };
 }
 
-/** Variables as they are typed. What stands there is often a secret, and is not quoted. */
+/** Parses variables. Errors do not quote them, because they are often secrets. */
 function parseVariables(variables: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     variables.map((variable) => {
@@ -101,8 +106,8 @@ function parseVariables(variables: readonly string[]): Record<string, string> {
 }
 
 function checkedValue(what: string, value: string): string {
-  if (Buffer.byteLength(value) > MAX_VALUE_BYTES) {
-    throw usageError(`${what} is longer than ${MAX_VALUE_BYTES} bytes`);
+  if (Buffer.byteLength(value) > MAX_VARIABLE_BYTES) {
+    throw usageError(`${what} is longer than ${MAX_VARIABLE_BYTES} bytes`);
   }
   return value;
 }

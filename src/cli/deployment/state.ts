@@ -1,4 +1,4 @@
-/** `tessera deployment stop` and `start`, and waiting for what they begin. */
+/** `tessera deployment stop` and `start`, with waiting for the roll-out. */
 import type { Command } from "commander";
 import type { Deployment } from "../../client/index.ts";
 import {

@@ -1,4 +1,4 @@
-/** `tessera deployment update`: how a deployment runs, and who may call it. */
+/** `tessera deployment update`: changes a deployment's settings and authorization. */
 import type { Command } from "commander";
 import { type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
@@ -15,7 +15,7 @@ interface UpdateFlags extends SettingsFlags, SessionFlags {
   readonly clearEnv?: boolean;
 }
 
-/** The fields of the settings, as masks name them. */
+/** Field mask paths of the settings. */
 const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
   minWorkers: "settings.min_workers",
   maxWorkers: "settings.max_workers",

@@ -1,4 +1,4 @@
-/** Deployments as people see them. */
+/** Formats deployments for people. */
 import {
   type Deployment,
   DeploymentSchema,
@@ -10,7 +10,7 @@ import type { CommandRun } from "../command.ts";
 import { fields, moment, table } from "../output.ts";
 import { plain } from "../plain.ts";
 
-/** What commands call the deployment that they are given. */
+/** The name argument of deployment commands. */
 export const NAME = ["<name>", "the deployment's name"] as const;
 
 export function statusText(status: DeploymentStatus): string {
@@ -50,7 +50,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["workers", `${workersText(shown)}${shown.nodes > 1 ? ` on ${shown.nodes} nodes` : ""}`],
       ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
-      // Their values may be secrets of those who know no better.
+      // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
       ["endpoints", endpoints.map(({ name, kind }) => `${name} (${kindText(kind)})`).join(", ")],
@@ -62,7 +62,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
   });
 }
 
-/** The status with its reason, which may have what the worker wrote below it. */
+/** The status with its reason, which may include the worker's output. */
 function statusLines({ status, statusReason }: Deployment): string[] {
   const [why = "", ...more] = statusReason.split("\n").map(plain);
   return [why === "" ? statusText(status) : `${statusText(status)}: ${why}`, ...more];

@@ -1,7 +1,7 @@
 /**
- * Logging in with the browser on this machine (RFC 8252): the person says yes
- * on a page of the platform, which sends the browser back here with a code.
- * PKCE (RFC 7636) makes the code worthless to whoever else sees it.
+ * Browser login on this machine (RFC 8252): the user approves on a page of the
+ * platform, which redirects the browser back with a code. PKCE (RFC 7636) makes
+ * the code worthless to anybody else.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { LoginResponse, TesseraClient } from "../../client/index.ts";
@@ -10,20 +10,21 @@ import { CliError } from "../failure.ts";
 import { Loopback } from "../loopback.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** What both ways of logging in without a token need. */
+/** Options of both kinds of login without a token. */
 export interface LoginOptions {
   readonly endpoint: string;
-  /** Empty: the person chooses. */
+  /** Empty: the user chooses. */
   readonly organization: string;
-  /** Of this machine, for the token's name. */
+  /** The machine's name, for the name of the token. */
   readonly hostName: string;
   readonly client: TesseraClient;
   readonly terminal: Terminal;
 }
 
-const LIMIT_MS = 5 * 60_000;
+/** How long `login` waits for the person in the browser. */
+const BROWSER_LOGIN_TIMEOUT_MS = 5 * 60_000;
 
-/** Opens the page and waits for the answer, 5 minutes at most. */
+/** Opens the page and waits at most 5 minutes for the answer. */
 export async function logInByBrowser(options: LoginOptions): Promise<LoginResponse> {
   const { client, terminal } = options;
   const verifier = randomBytes(32).toString("base64url");
@@ -36,7 +37,7 @@ export async function logInByBrowser(options: LoginOptions): Promise<LoginRespon
   terminal.say(
     `${opened ? "Your browser opens. If it does not, go to:" : "Go to this page in a browser on this machine:"}\n\n  ${url}\n\nWaiting for your answer there (Ctrl-C gives up; --device takes a browser elsewhere) …`,
   );
-  const limit = AbortSignal.timeout(LIMIT_MS);
+  const limit = AbortSignal.timeout(BROWSER_LOGIN_TIMEOUT_MS);
   const { code, answer } = await loopback
     .redirected(AbortSignal.any([interruption.signal, limit]))
     .catch((err: unknown) => {
@@ -56,7 +57,7 @@ export async function logInByBrowser(options: LoginOptions): Promise<LoginRespon
   }
 }
 
-/** The digest that goes ahead of the verifier (RFC 7636, section 4.2). */
+/** The code challenge of a verifier (RFC 7636, section 4.2). */
 export function challengeOf(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }

@@ -1,7 +1,6 @@
 /**
- * Logging in from a machine without a browser (RFC 8628): it shows a code,
- * the person types it into a browser anywhere, and meanwhile it asks again
- * and again whether they have said yes.
+ * Device login for a machine without a browser (RFC 8628): it shows a code, the
+ * user enters it in a browser anywhere, and the command polls for the approval.
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFacts, type LoginResponse } from "../../client/index.ts";
@@ -10,12 +9,18 @@ import { CliError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import type { LoginOptions } from "./browser.ts";
 
-/** What RFC 8628 says to use where the server says nothing. */
-const DEFAULT_INTERVAL_MS = 5_000;
-/** How much longer to wait from now on when the server says so (section 3.5). */
-const SLOW_DOWN_MS = 5_000;
-/** The server ends the code after 10 minutes; this is for one that never says so. */
-const LIMIT_MS = 15 * 60_000;
+/** Interval of a device login's polls where the server names none, as RFC 8628 says. */
+const DEFAULT_DEVICE_POLL_INTERVAL_MS = 5_000;
+/**
+ * How much the interval of a device login's polls grows when the server says `slow_down` (RFC
+ * 8628, section 3.5).
+ */
+const DEVICE_POLL_SLOW_DOWN_MS = 5_000;
+/**
+ * How long `login` polls for a device code: the server ends the code after 10 minutes; this is
+ * for one that never says so.
+ */
+const DEVICE_LOGIN_TIMEOUT_MS = 15 * 60_000;
 
 /** Shows the code and waits for the answer. */
 export async function logInByDevice(options: LoginOptions, clock: Clock): Promise<LoginResponse> {
@@ -29,9 +34,9 @@ export async function logInByDevice(options: LoginOptions, clock: Clock): Promis
   const { interval } = started;
   let waitMs =
     interval === undefined
-      ? DEFAULT_INTERVAL_MS
+      ? DEFAULT_DEVICE_POLL_INTERVAL_MS
       : Number(interval.seconds) * 1000 + interval.nanos / 1_000_000;
-  const endMs = clock.now() + LIMIT_MS;
+  const endMs = clock.now() + DEVICE_LOGIN_TIMEOUT_MS;
   while (clock.now() < endMs) {
     await clock.wait(waitMs, signal);
     try {
@@ -44,19 +49,19 @@ export async function logInByDevice(options: LoginOptions, clock: Clock): Promis
   throw expired();
 }
 
-/** How long to wait after an answer that was no yes; throws when waiting is no use. */
+/** Returns the delay before the next poll; throws when polling is pointless. */
 function nextWait(err: unknown, waitMs: number): number {
   switch (errorFacts(err).reason) {
     case "LOGIN_PENDING":
       return waitMs;
     case "LOGIN_SLOW_DOWN":
-      return waitMs + SLOW_DOWN_MS;
+      return waitMs + DEVICE_POLL_SLOW_DOWN_MS;
     case "LOGIN_DENIED":
       throw new CliError("the login was refused in the browser");
     case "LOGIN_INVALID":
       throw expired();
     default:
-      // A server that restarts, or a network that is away for a moment.
+      // The server restarts, or the network is briefly unreachable.
       if (
         err instanceof ConnectError &&
         [Code.Unavailable, Code.Aborted, Code.DeadlineExceeded].includes(err.code)

@@ -1,7 +1,7 @@
 /**
- * `tessera cloud login`: gets a token in one of three ways (pasted, by the
- * browser on this machine, by one elsewhere), checks it, and only then keeps
- * it. A token that was made for this login and cannot be kept is deleted.
+ * `tessera cloud login`: gets a token in one of three ways (pasted, through the
+ * browser on this machine, or by device code), checks it, and only then stores
+ * it. A token that was created for this login but cannot be stored is deleted.
  */
 import { hostname } from "node:os";
 import {
@@ -11,7 +11,7 @@ import {
   type TesseraClient,
   TokenAccess,
 } from "../../client/index.ts";
-import { CALL_TIMEOUT_MS, type CloudActions } from "../command.ts";
+import { CLI_CALL_TIMEOUT_MS, type CloudActions } from "../command.ts";
 import { contextPath, readContext, writeContext } from "../context.ts";
 import { parseEndpoint, parseToken } from "../endpoint.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
@@ -30,7 +30,7 @@ export interface LoginFlags {
 
 type Way = "paste" | "browser" | "device";
 
-/** A token, and whether it was made for this login. */
+/** A token, and whether it was created for this login. */
 interface Obtained {
   readonly apiToken: string;
   readonly tokenId: string | undefined;
@@ -53,7 +53,7 @@ export async function logIn(actions: CloudActions, flags: LoginFlags): Promise<v
   const client = createTesseraClient({
     url: endpoint,
     token: apiToken,
-    timeoutMs: CALL_TIMEOUT_MS,
+    timeoutMs: CLI_CALL_TIMEOUT_MS,
   });
   let principal: Principal;
   try {
@@ -95,7 +95,7 @@ function givenWay({ apiToken, browser, device }: LoginFlags): Way | undefined {
   return ways[0];
 }
 
-/** Without a person to answer, everything has to be given. */
+/** Without a terminal, all values have to be given as flags. */
 function refuseQuestions({ endpoint }: LoginFlags, way: Way | undefined): void {
   if (endpoint === undefined) {
     throw usageError("--endpoint is missing, and there is no terminal to ask for it");
@@ -108,7 +108,8 @@ function refuseQuestions({ endpoint }: LoginFlags, way: Way | undefined): void {
 }
 
 async function askEndpoint(terminal: Terminal, path: string): Promise<string> {
-  // A login that cannot be read is about to be replaced; it only is no default.
+  // An unreadable login is about to be replaced, so it only provides no
+  // default.
   const earlier = await readContext(path).catch(() => undefined);
   return parseEndpoint(
     "the endpoint",
@@ -150,7 +151,7 @@ async function obtain(way: Way, obtaining: Obtaining): Promise<Obtained> {
     endpoint,
     organization: flags.organization ?? "",
     hostName: hostname().slice(0, 100),
-    client: createTesseraClient({ url: endpoint, timeoutMs: CALL_TIMEOUT_MS }),
+    client: createTesseraClient({ url: endpoint, timeoutMs: CLI_CALL_TIMEOUT_MS }),
     terminal,
   };
   const { value, token } =
@@ -169,7 +170,7 @@ async function pasted(terminal: Terminal, given: string | undefined): Promise<st
   }
 }
 
-/** Asks the server who the token stands for; throws unless it can log in. */
+/** Checks the token with the server. Throws unless it can be used for a login. */
 async function check(
   client: TesseraClient,
   endpoint: string,

@@ -1,4 +1,4 @@
-/** `tessera task list`: tasks of a deployment, newest first. */
+/** `tessera task list`: lists tasks of a deployment, newest first. */
 
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
@@ -9,7 +9,7 @@ import {
   TaskStatus,
 } from "../../client/index.ts";
 import {
-  CALL_TIMEOUT_MS,
+  CLI_CALL_TIMEOUT_MS,
   type CloudActions,
   LIST_OPTIONS,
   type ListFlags,
@@ -62,7 +62,7 @@ async function read(
   const { url, deployment = "", token } = options;
   const { tasks } = createTesseraClient({
     url,
-    timeoutMs: CALL_TIMEOUT_MS,
+    timeoutMs: CLI_CALL_TIMEOUT_MS,
     ...(typeof token === "string" && { token }),
   });
   const answer = await tasks.listTasks(

@@ -1,4 +1,4 @@
-/** `tessera task`: tasks of a deployment, one by one. */
+/** `tessera task`: commands about single tasks of a deployment. */
 import type { Command } from "commander";
 import { createEndpoint, type RemoteTask } from "../../client/index.ts";
 import { ENDPOINT } from "../call.ts";

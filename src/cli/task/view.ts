@@ -1,9 +1,9 @@
-/** Tasks and their events as people read them, and as programs do. */
+/** Formats tasks and their events for people and for programs. */
 import type { TaskLogEvent, TaskState } from "../../client/index.ts";
 import { fields } from "../output.ts";
 import { plain } from "../plain.ts";
 
-/** In the words of the HTTP interface. */
+/** A state as JSON, with the names of the HTTP interface. */
 export function stateJson(state: TaskState): object {
   return {
     task_id: state.id,
@@ -44,7 +44,7 @@ export function stateText(state: TaskState): string {
   ]);
 }
 
-/** One line. */
+/** An event as one line. */
 export function eventText(event: TaskLogEvent): string {
   return `${event.time.toISOString()}  ${plain(whatHappened(event))}`;
 }

@@ -16,7 +16,7 @@ import { findToken, TOKEN } from "./find.ts";
 import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./flags.ts";
 import { showToken, showValue } from "./view.ts";
 
-/** Long enough not to be in the way, short enough to be noticed. */
+/** The default lifetime of a new token. */
 const USUAL_LIFE = "90d";
 
 interface CreateFlags extends TokenFlags, SessionFlags {
@@ -58,7 +58,7 @@ async function createToken(
   flags: CreateFlags,
   [name = ""]: readonly string[],
 ): Promise<void> {
-  // To name deployments is to ask for access to them.
+  // Naming deployments implies access to them.
   const named = flags.deployment !== undefined || flags.allDeployments === true;
   const meant = named ? { ...flags, protectedEndpoint: true } : flags;
   if (accessOf(meant).length === 0) {
@@ -92,7 +92,10 @@ async function createToken(
   }
 }
 
-/** Undefined: with the token that makes it, which ends sooner than is usual. */
+/**
+ * The default end; undefined when the creating token ends earlier, which then
+ * also ends the new one.
+ */
 async function usualEnd(
   call: CommandRun,
   { byToken }: { readonly byToken: boolean },

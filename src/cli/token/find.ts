@@ -1,4 +1,4 @@
-/** Finding tokens: all of them in pages, or the one that is meant. */
+/** Finds tokens: lists them in pages, or resolves one by id or name. */
 import { type Token, TokenKind } from "../../client/index.ts";
 import { type CommandRun, type ListFlags, type ListPage, readPages } from "../command.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
@@ -27,16 +27,16 @@ export async function readTokens(
 }
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Whoever has more tokens names one by its id. */
-const MAX_SEARCHED = 10_000;
+/** Tokens that a command searches for a name; in larger organizations a token is named by id. */
+const MAX_SEARCHED_TOKENS = 10_000;
 
-/** The token of an id, or the only one of a name. */
+/** Resolves a token by id, or by a name that only one token has. */
 export async function findToken(call: CommandRun, text: string): Promise<Token> {
   const { client, organization } = call;
   if (ID.test(text)) {
     return await client.tokens.getToken({ organization, tokenId: text });
   }
-  const { items } = await readTokens(call, { limit: MAX_SEARCHED });
+  const { items } = await readTokens(call, { limit: MAX_SEARCHED_TOKENS });
   const [found, ...others] = items.filter(({ name }) => name === text);
   if (found === undefined) {
     throw new CliError(`no token has the id or name ${JSON.stringify(text)}`, {

@@ -1,10 +1,10 @@
-/** What tokens are made of, on the command line. */
+/** Flags for the fields of tokens. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { TokenAccess, TokenKind } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { parseMoment } from "../times.ts";
 
-/** What `token create` and `token update` have in common. */
+/** The common flags of `token create` and `token update`. */
 export interface TokenFlags extends CallFlags {
   readonly description?: string;
   readonly developerOperations?: boolean;
@@ -27,7 +27,7 @@ export const TOKEN_OPTIONS = [
   repeatable("--allow-network <cidr>", "usable from this network only, such as 10.0.0.0/8"),
 ];
 
-/** The kinds of token, as they are typed. */
+/** Kinds of tokens by the word that users type. */
 export const KINDS: Readonly<Record<string, TokenKind>> = {
   personal: TokenKind.PERSONAL,
   organization: TokenKind.ORGANIZATION,
@@ -49,7 +49,7 @@ export function kindText(kind: TokenKind): string {
   return TokenKind[kind]?.toLowerCase() ?? "";
 }
 
-/** The access that the flags name. */
+/** The access that the flags request. */
 export function accessOf(flags: TokenFlags): TokenAccess[] {
   const access: TokenAccess[] = [];
   if (flags.developerOperations === true) {
@@ -75,11 +75,11 @@ export interface TokenChange {
     notBefore?: Timestamp;
     allowedNetworks?: string[];
   };
-  /** The fields that change, by their proto names. */
+  /** Field mask paths of the changed fields. */
   readonly paths: string[];
 }
 
-/** The fields of a token that flags change; a list is replaced as a whole. */
+/** Builds an update from flags; a list is replaced as a whole. */
 export function tokenChange(
   flags: TokenFlags & { readonly name?: string },
   nowMs: number,
@@ -109,7 +109,7 @@ export function tokenChange(
     paths.push("expires_at");
   }
   if (flags.notBefore !== undefined) {
-    // Left out of the message, the field is cleared.
+    // An absent field in the message is cleared.
     if (flags.notBefore !== "now") {
       token.notBefore = parseMoment("--not-before", flags.notBefore, nowMs);
     }

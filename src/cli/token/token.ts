@@ -1,4 +1,4 @@
-/** `tessera token`: API tokens. */
+/** `tessera token`: manages API tokens. */
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListTokensResponseSchema } from "../../client/index.ts";

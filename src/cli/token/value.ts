@@ -55,7 +55,7 @@ export function rotateCommand(actions: CloudActions): Command {
   });
 }
 
-/** A login goes on with the new value of its own token. */
+/** Stores the new value when the rotated token is the login's own. */
 async function keepOwn(call: CommandRun, apiToken: string): Promise<void> {
   if (environmentContext(call.environment) !== undefined) {
     call.terminal.say("SERVICE_CLOUD_API_KEY is this token: give it the new value");

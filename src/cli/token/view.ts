@@ -1,4 +1,4 @@
-/** Tokens as people read them. */
+/** Formats tokens for people. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Token, TokenSchema } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
@@ -59,8 +59,8 @@ function oldValue({ previousValidUntil: until }: Token, nowMs: number): string {
 }
 
 /**
- * Shows a new value: alone on standard output, so that `$(…)` gets it and
- * nothing else, and what there is to say about it on standard error.
+ * Shows a new value: only the value goes to standard output, so that `$(…)`
+ * captures exactly that; the explanation goes to standard error.
  */
 export function showValue(
   { terminal, context }: CommandRun,
@@ -73,7 +73,7 @@ export function showValue(
     readonly token: Token | undefined;
     readonly value: string;
     readonly intro: string;
-    /** The command that logs in with it; empty for tokens that cannot. */
+    /** The command that logs in with it; empty for tokens that cannot log in. */
     readonly login: string;
   },
 ): void {
@@ -85,7 +85,8 @@ export function showValue(
       : "Keep it now: it cannot be shown again.";
   terminal.say(`\n${again}`);
   if (login !== "") {
-    // The server's command has the value in it, which logs must not get a second time.
+    // The server's command contains the value, which logs must not get a second
+    // time.
     const command = terminal.interactive
       ? login
       : `tessera cloud login --api-token - --endpoint ${context.endpoint}`;

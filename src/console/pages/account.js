@@ -1,4 +1,5 @@
 // @ts-check
+/** The account page: change the password, sign out. */
 import { element } from "../playground/dom.js";
 import { call } from "./api.js";
 import { form } from "./form.js";

@@ -1,4 +1,5 @@
 // @ts-check
+/** A client of the REST API with this browser's session. */
 
 /** @typedef {{field: string, description: string}} Violation */
 
@@ -6,7 +7,7 @@
 
 /** @typedef {{user_id: string, email: string, organizations?: Organization[]}} Person */
 
-/** What the server answered instead of a result. */
+/** An error response of the server. */
 export class CallError extends Error {
   /**
    * @param {string} message
@@ -63,13 +64,13 @@ function readError({ status, statusText }, text) {
     const violations = detail("google.rpc.BadRequest").fieldViolations;
     return new CallError(message, { status, reason, violations });
   } catch {
-    // A proxy in between answered in words of its own.
+    // A proxy responded in its own format.
     return new CallError(statusText || `HTTP ${status}`, { status });
   }
 }
 
 /**
- * Who is signed in in this browser, if anyone is.
+ * Returns the signed-in person, if any.
  * @returns {Promise<Person | undefined>}
  */
 export async function currentPerson() {

@@ -1,9 +1,10 @@
 // @ts-check
+/** The page that approves a command-line login by browser redirect. */
 import { call } from "./api.js";
 import { allowOrDeny, facts, organizationChoice } from "./form.js";
 import { card, intro, notice, show } from "./frame.js";
 
-/** A program on this machine that waits for the answer; the server checks it again. */
+/** The loopback address of a waiting program; the server checks it again. */
 const LOOPBACK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}(?:\/[^#\s]*)?$/;
 
 /** @param {import("./api.js").Person} person */

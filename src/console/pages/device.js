@@ -1,4 +1,5 @@
 // @ts-check
+/** The page that approves a command-line login by device code. */
 import { call } from "./api.js";
 import { allowOrDeny, facts, form, organizationChoice } from "./form.js";
 import { card, codeOfLink, intro, notice, show } from "./frame.js";

@@ -1,4 +1,5 @@
 // @ts-check
+/** Forms and other shared components of the pages. */
 import { element, fill } from "../playground/dom.js";
 import { CallError } from "./api.js";
 
@@ -129,8 +130,8 @@ function sentence(text) {
 }
 
 /**
- * Which of the person's organizations it is about: a fact when there is one,
- * a choice when there are more.
+ * Selects one of the person's organizations: shown as a fact if they have one,
+ * as a choice if they have several.
  * @param {import("./api.js").Organization[]} organizations
  * @returns {{facts: Record<string, string>, choice: Node | undefined, chosen: () => string}}
  */
@@ -172,7 +173,7 @@ export function facts(entries) {
 }
 
 /**
- * Two buttons side by side, and a place for what went wrong.
+ * Two buttons side by side, with a place for errors.
  * @param {{allow: () => Promise<unknown>, deny: () => Promise<unknown>}} answers
  */
 export function allowOrDeny({ allow, deny }) {

@@ -1,4 +1,5 @@
 // @ts-check
+/** The frame of all pages: title, cards, notices and navigation. */
 import { byId, element, fill } from "../playground/dom.js";
 import { call } from "./api.js";
 
@@ -51,14 +52,15 @@ export function showPerson({ email }) {
   );
 }
 
-/** The person signs in first, and comes back to this page. */
+/** Sends the person to the sign-in page, which returns here. */
 export function signInFirst() {
   const here = `${location.pathname}${location.search}${location.hash}`;
   location.replace(`/sign-in?${new URLSearchParams({ next: here })}`);
 }
 
 /**
- * Where to go after the sign-in: a path of this server, whatever the address says.
+ * The path to open after the sign-in. Always on this server, whatever the query
+ * says.
  * @param {URLSearchParams} query
  */
 export function nextPath(query) {
@@ -69,7 +71,7 @@ export function nextPath(query) {
     : "/";
 }
 
-/** The code behind the `#` of a link, which browsers send to no server. */
+/** The code in a link's fragment, which browsers send to no server. */
 export function codeOfLink() {
   return new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
 }

@@ -1,4 +1,5 @@
 // @ts-check
+/** The home page: the person's organizations, and the first steps on the command line. */
 import { byId, copyButton, element } from "../playground/dom.js";
 import { card, intro, show } from "./frame.js";
 
@@ -20,12 +21,12 @@ export function homePage({ email, organizations = [] }) {
       element(
         "ol",
         { class: "steps" },
-        step("Log in on the command line", `npx tessera cloud login --endpoint ${origin}`),
+        step("Log in on the command line", `npx tessera-platform cloud login --endpoint ${origin}`),
         step(
           "Make a token for another machine",
-          "npx tessera token create build-server --developer-operations",
+          "npx tessera-platform token create build-server --developer-operations",
         ),
-        step("Invite a colleague", "npx tessera member invite colleague@example.com"),
+        step("Invite a colleague", "npx tessera-platform member invite colleague@example.com"),
       ),
     ),
   );

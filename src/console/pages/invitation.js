@@ -1,4 +1,5 @@
 // @ts-check
+/** The page that accepts an invitation. */
 import { CallError, call } from "./api.js";
 import { facts, form } from "./form.js";
 import { card, codeOfLink, intro, show } from "./frame.js";

@@ -1,4 +1,5 @@
 // @ts-check
+/** The router of the pages. */
 import { accountPage } from "./account.js";
 import { currentPerson } from "./api.js";
 import { authorizePage } from "./authorize.js";
@@ -41,7 +42,7 @@ async function start() {
 start().catch((err) => {
   show("That did not work", intro(messageOf(err)), card(reload()));
 });
-// A link with another code after the `#` loads no new page.
+// A link that differs only in its fragment loads no new page.
 addEventListener("hashchange", () => location.reload());
 
 function reload() {

@@ -1,4 +1,5 @@
 // @ts-check
+/** The page that sets up a platform. */
 import { call } from "./api.js";
 import { form } from "./form.js";
 import { card, codeOfLink, intro, show } from "./frame.js";

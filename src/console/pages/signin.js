@@ -1,4 +1,5 @@
 // @ts-check
+/** The sign-in page. */
 import { element } from "../playground/dom.js";
 import { call } from "./api.js";
 import { form } from "./form.js";

@@ -1,9 +1,10 @@
 // @ts-check
+/** A client of the deployment's API with the token of this session. */
 import { askForToken, currentToken } from "./token.js";
 
 /** @typedef {{field: string, description: string}} Violation */
 
-/** What the server answered instead of a result. */
+/** An error response of the server. */
 export class CallError extends Error {
   /**
    * @param {string} message
@@ -20,8 +21,8 @@ export class CallError extends Error {
 }
 
 /**
- * Sends a request with the token of this session. Asked for a token by the
- * server, it asks the person for one and tries again.
+ * Sends a request with the token of this session. When the server requires a
+ * token, asks the person for one and retries.
  * @param {string} path
  * @param {RequestInit} [init]
  * @returns {Promise<Response>} only successful ones
@@ -40,7 +41,7 @@ export async function send(path, init = {}) {
 }
 
 /**
- * Sends a request and reads the answer as JSON.
+ * Sends a request and reads the response as JSON.
  * @param {string} path
  * @param {RequestInit} [init]
  * @returns {Promise<any>}

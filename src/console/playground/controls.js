@@ -1,4 +1,5 @@
 // @ts-check
+/** Form controls for JSON Schema types. */
 import { element } from "./dom.js";
 
 /** @typedef {import("./service.js").Schema} Schema */
@@ -11,7 +12,8 @@ import { element } from "./dom.js";
  */
 
 /**
- * What fits a schema: a choice, a number, a text, or JSON for everything else.
+ * Creates the control for a schema: a choice, a switch, a number, a text, or
+ * JSON for everything else.
  * @param {Schema} schema
  * @param {boolean} required
  * @returns {Control}

@@ -1,4 +1,5 @@
 // @ts-check
+/** DOM helpers. */
 
 /** @typedef {string | boolean | number | undefined | ((event: any) => unknown)} Attribute */
 /** @typedef {Node | string | undefined | null | false} Child */

@@ -1,4 +1,5 @@
 // @ts-check
+/** The view of one endpoint. */
 import { CallError, send } from "./api.js";
 import { element } from "./dom.js";
 import { argumentsForm } from "./form.js";
@@ -9,7 +10,7 @@ import { snippetsPanel } from "./snippets.js";
 /** @typedef {import("./service.js").Endpoint} Endpoint */
 
 /**
- * The page of one endpoint: its form, and what comes of it.
+ * Creates the view of one endpoint: its form and its output.
  * @param {Endpoint} endpoint
  * @returns {{root: HTMLElement, enter: (taskId?: string) => void, leave: () => void}}
  */
@@ -117,7 +118,7 @@ function heading({ name, isTask, description }) {
 }
 
 /**
- * Says how an endpoint answers.
+ * A badge with the endpoint's kind.
  * @param {boolean} isTask
  */
 export function kindBadge(isTask) {
@@ -126,7 +127,7 @@ export function kindBadge(isTask) {
 }
 
 /**
- * Scrolls to an element whose beginning cannot be seen, as on a phone.
+ * Scrolls to an element whose start is not visible, as on a phone.
  * @param {Element} target
  */
 function reveal(target) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Server-Sent Events over `fetch`: EventSource cannot send a token. A stream
- * that breaks is taken up again after the last event that arrived.
+ * A client of Server-Sent Events over `fetch`, because EventSource cannot send
+ * a token. A broken stream resumes after the last received event.
  */
 import { CallError, send } from "./api.js";
 
@@ -50,7 +50,8 @@ export async function followEvents(path, { signal, onEvent, onConnection }) {
 }
 
 /**
- * The events of one answer, by the format of the HTML standard (section 9.2.6).
+ * Parses the events of one response, in the format of the HTML standard
+ * (section 9.2.6).
  * @param {Response} res
  * @returns {AsyncGenerator<ServerEvent>}
  */

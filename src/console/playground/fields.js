@@ -1,4 +1,5 @@
 // @ts-check
+/** The fields of the arguments form. */
 import { controlFor } from "./controls.js";
 import { element } from "./dom.js";
 import { fileControl } from "./files.js";

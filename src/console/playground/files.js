@@ -1,4 +1,5 @@
 // @ts-check
+/** The control for files. */
 import { element, fill } from "./dom.js";
 
 /**

@@ -1,4 +1,5 @@
 // @ts-check
+/** The arguments form of an endpoint. */
 import { element } from "./dom.js";
 import { argumentField } from "./fields.js";
 import { modeBar, rawEditor } from "./rawjson.js";

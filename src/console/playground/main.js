@@ -1,4 +1,5 @@
 // @ts-check
+/** The playground: loads the service and shows its endpoints. */
 import { byId, element, fill } from "./dom.js";
 import { endpointView, kindBadge } from "./endpoint.js";
 import { showRecent } from "./recent.js";

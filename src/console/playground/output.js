@@ -1,4 +1,5 @@
 // @ts-check
+/** The output panel of an endpoint. */
 import { element, fill } from "./dom.js";
 import { taskHash } from "./recent.js";
 import { errorView, resultView } from "./result.js";
@@ -6,7 +7,7 @@ import { taskPanel } from "./task.js";
 import { duration } from "./taskparts.js";
 
 /**
- * Where an endpoint's answers appear: a result, an error, or a task.
+ * Creates the panel that shows a result, an error, or a task.
  * @param {import("./service.js").Endpoint} endpoint
  */
 export function outputPanel(endpoint) {
@@ -25,7 +26,7 @@ export function outputPanel(endpoint) {
   let shown = "";
   let startedMs = 0;
 
-  /** A browser has six connections to a server, so a hidden task keeps none. */
+  /** A browser opens six connections per server, so a hidden task must not hold one. */
   const leave = () => {
     task?.close();
     task = undefined;

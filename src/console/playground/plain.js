@@ -1,11 +1,12 @@
 // @ts-check
+/** Simplifies JSON Schemas for forms, and validates values against them. */
 
 /** @typedef {import("./service.js").Schema} Schema */
 
 const MAX_STEPS = 50;
 
 /**
- * A schema as a form can read it: references followed, `null` left out of a
+ * Simplifies a schema for a form: resolves references, and drops `null` from a
  * choice between it and one other schema.
  * @param {any} docs the document that references point into
  * @param {Schema | boolean} schema
@@ -26,7 +27,8 @@ export function plainSchema(docs, schema) {
 }
 
 /**
- * What a value does not fulfil, as far as a form can tell; the server checks the rest.
+ * Describes the first violation that a form can detect; the server checks the
+ * rest.
  * @param {(schema: Schema) => Schema} follow
  * @param {Schema} unfollowed
  * @param {any} value

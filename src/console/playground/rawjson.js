@@ -1,4 +1,5 @@
 // @ts-check
+/** The JSON editor for arguments. */
 import { parseJson } from "./controls.js";
 import { element } from "./dom.js";
 

@@ -1,4 +1,5 @@
 // @ts-check
+/** The list of recent tasks, kept in session storage. */
 import { byId, element, fill } from "./dom.js";
 
 /** @typedef {{endpoint: string, id: string, status: string, createdAt: string}} RecentTask */
@@ -16,7 +17,7 @@ function recentTasks() {
 }
 
 /**
- * Remembers a task, or the state that a remembered one is in now.
+ * Adds a task, or updates its state.
  * @param {RecentTask} task
  */
 export function rememberTask(task) {
@@ -32,7 +33,7 @@ export function rememberTask(task) {
 }
 
 /**
- * Forgets a task that is no longer there.
+ * Removes a task that no longer exists.
  * @param {string} taskId
  */
 export function forgetTask(taskId) {
@@ -40,7 +41,7 @@ export function forgetTask(taskId) {
   showRecent();
 }
 
-/** Shows the list, with the task of the address marked. */
+/** Shows the list and marks the task in the address. */
 export function showRecent() {
   const tasks = recentTasks();
   const list = byId("recent");

@@ -1,4 +1,5 @@
 // @ts-check
+/** Views of results and errors. */
 import { CallError } from "./api.js";
 import { copyButton, element } from "./dom.js";
 import { sizeOf } from "./files.js";
@@ -31,7 +32,7 @@ export async function resultView(res) {
   );
 }
 
-/** Addresses of results in memory; the oldest are given up, or a long session would fill it. */
+/** Object URLs of results; the oldest are revoked, because a long session would fill the memory. */
 const MAX_KEPT = 12;
 /** @type {string[]} */
 const kept = [];
@@ -47,7 +48,7 @@ function keepUrl(blob) {
 }
 
 /**
- * Shows why there is no result.
+ * Shows an error.
  * @param {unknown} err
  * @param {string[]} [violations] those that stand beside no field
  */
@@ -121,7 +122,7 @@ function prettyJson(text) {
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g;
 
 /**
- * JSON text as nodes, its parts marked by what they are.
+ * Highlights JSON: splits it into nodes by token type.
  * @param {string} json
  * @returns {(Node | string)[]}
  */

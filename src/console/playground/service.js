@@ -1,4 +1,5 @@
 // @ts-check
+/** Reads the deployment's description. */
 import { sendForJson } from "./api.js";
 import { plainSchema } from "./plain.js";
 
@@ -17,7 +18,7 @@ import { plainSchema } from "./plain.js";
 /** @typedef {{name: string, description: string, endpoints: Endpoint[]}} Service */
 
 /**
- * Reads what the deployment says of itself.
+ * Loads the deployment's description.
  * @returns {Promise<Service>}
  */
 export async function loadService() {

@@ -1,5 +1,5 @@
 // @ts-check
-
+/** Shell commands (curl, grpcurl) for the call in the form. */
 import { copyButton, element, fill } from "./dom.js";
 import { currentToken } from "./token.js";
 

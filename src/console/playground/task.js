@@ -1,4 +1,5 @@
 // @ts-check
+/** The live panel of a task. */
 import { CallError, send, sendForJson, taskPath } from "./api.js";
 import { copyButton, element, fill } from "./dom.js";
 import { followEvents } from "./events.js";
@@ -8,7 +9,7 @@ import { isFinal, taskActions } from "./taskactions.js";
 import { logView, progressView, timelineView } from "./taskparts.js";
 
 /**
- * One task, live until it has ended.
+ * Creates the panel of a task, which follows the task until it has ended.
  * @param {string} endpoint
  * @param {string} taskId
  * @param {(taskId: string) => void} onRetried told the id of the new task

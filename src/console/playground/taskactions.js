@@ -1,11 +1,12 @@
 // @ts-check
+/** The buttons of a task: cancel, abort, retry. */
 import { send, sendForJson, taskPath } from "./api.js";
 import { element, fill } from "./dom.js";
 
 const FINAL = new Set(["success", "failure", "cancelled"]);
 
 /**
- * Whether a task stays in this state.
+ * Whether a state is final.
  * @param {string} status
  */
 export function isFinal(status) {
@@ -13,7 +14,7 @@ export function isFinal(status) {
 }
 
 /**
- * What can be done with a task in the state it is in: cancel, abort, retry.
+ * Creates the buttons for the task's current state.
  * @param {object} options
  * @param {string} options.endpoint
  * @param {string} options.taskId
@@ -29,7 +30,7 @@ export function taskActions({ endpoint, taskId, onRetried, complain }) {
     await send(taskPath(endpoint, "cancel", taskId, more), { method: "POST" });
   };
   const retry = async () => {
-    // A browser may send it again by itself when a connection breaks.
+    // A browser may repeat the request by itself when a connection breaks.
     const headers = { "idempotency-key": String(crypto.getRandomValues(new BigUint64Array(2))) };
     const task = await sendForJson(taskPath(endpoint, "retry", taskId), { method: "PUT", headers });
     onRetried(task.task_id);

@@ -4,7 +4,7 @@ import { element, fill } from "./dom.js";
 
 const MAX_LINES = 1000;
 
-/** The states that a task went through, with how long it stayed in each. */
+/** The timeline of a task's states, with the duration of each. */
 export function timelineView() {
   /** @type {{status: string, time: string, attempt: number}[]} */
   const states = [];
@@ -47,7 +47,7 @@ function stateItem({ status, time, attempt }, next) {
   );
 }
 
-/** How far the function says it has come. */
+/** The progress that the function reports. */
 export function progressView() {
   const bar = element("progress", { max: 1, value: 0, "aria-label": "Progress" });
   const percent = element("span", { class: "percent" });
@@ -75,7 +75,7 @@ export function progressView() {
   };
 }
 
-/** What the function logged. */
+/** The log lines of the function. */
 export function logView() {
   const lines = element("ol", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
   const root = element("section", { hidden: true }, element("h3", {}, "Log"), lines);

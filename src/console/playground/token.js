@@ -1,4 +1,5 @@
 // @ts-check
+/** The token of this session, and the dialog that asks for it. */
 import { byId } from "./dom.js";
 
 const KEY = "tessera.token";

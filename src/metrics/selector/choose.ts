@@ -1,18 +1,18 @@
-/** Decides which series a list of selectors selects: those that any of them does. */
+/** Matches series against a list of selectors; a series is selected when any of them matches. */
 import { type Labels, labelOf } from "../labels.ts";
 import { type Matcher, NAME_LABEL, type Selector } from "./parse.ts";
 
-/** What is left to decide for the series of one name. */
+/** The remaining decision for the series of one name. */
 export interface Choice {
   /** Whether a series with these labels is selected. */
   readonly has: (labels: Labels) => boolean;
-  /** About what a decision costs, in comparisons. */
+  /** Approximate cost of a decision, in comparisons. */
   readonly cost: number;
 }
 
 /**
- * The part of the selectors that is about names is decided here, once for all
- * series of a name. Undefined: no series of that name can be selected.
+ * Evaluates the conditions on the name once for all series of that name.
+ * Undefined: no series of that name can be selected.
  */
 export function choose(selectors: readonly Selector[], name: string): Choice | undefined {
   const left: (readonly Matcher[])[] = [];

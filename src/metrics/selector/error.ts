@@ -1,7 +1,9 @@
-/** What was asked for cannot be answered; the message says why. */
+/** Errors of federation queries. */
+
+/** A query that cannot be answered; the message says why. */
 export class MatchError extends Error {}
 
-/** One selector is wrong; the message says where and why, as Prometheus words it. */
+/** An invalid selector; the message says where and why, in Prometheus' wording. */
 export class SelectorError extends MatchError {
   constructor(text: string, at: number, reason: string) {
     const before = text.slice(0, at);

@@ -1,17 +1,17 @@
-/** The words of an instant vector selector, as promql/parser/lex.go of Prometheus cuts them. */
+/** The lexer of instant vector selectors, like promql/parser/lex.go of Prometheus. */
 import { SelectorError } from "./error.ts";
 import { readQuoted } from "./quoted.ts";
 
 export interface Token {
   readonly kind: "identifier" | "string" | "{" | "}" | "," | "operator" | "end" | "other";
-  /** As it is written; of a string, what it says. */
+  /** The source text; for a string, its value. */
   readonly text: string;
-  /** How an error calls it. */
+  /** How errors show it. */
   readonly shown: string;
   readonly at: number;
 }
 
-/** Answers one word after the other, and at last `end`, again and again. Throws a SelectorError. */
+/** Returns the next token; after the last one, `end` on every call. Throws a SelectorError. */
 export type Lexer = () => Token;
 
 const BLANK = /(?:[ \t\r\n]|#[^\r\n]*)*/y;
@@ -20,7 +20,7 @@ const LABEL = /[a-zA-Z_][a-zA-Z0-9_]*/y;
 const OPERATOR = /=~|!~|!=|=/y;
 const NUMBER = /[0-9][0-9a-zA-Z_.]*/y;
 
-/** Not names of metrics to Prometheus, in whatever case, though they look like it. */
+/** Keywords of PromQL, in any case, which cannot be names of metrics. */
 const RESERVED = /^(?:atan2|bool|group_left|group_right|ignoring|on)$/i;
 const NUMBER_WORD = /^(?:inf|nan)$/i;
 
@@ -94,7 +94,7 @@ export function lex(text: string): Lexer {
     throw new SelectorError(text, at, `unexpected ${what} ${quoteCharacter(character)}`);
   };
 
-  /** Whatever follows here is an error: what it is called is all that matters. */
+  /** Any further token here is an error; only its description matters. */
   const outsideBraces = (character: string): Token => {
     const number = match(NUMBER);
     if (number !== "") {
@@ -109,7 +109,7 @@ export function lex(text: string): Lexer {
   return next;
 }
 
-/** As Go's `%q` of a character, for those that can be printed. */
+/** Like Go's `%q` for printable characters. */
 function quoteCharacter(character: string): string {
   return `'${JSON.stringify(character).slice(1, -1).replace('\\"', '"')}'`;
 }

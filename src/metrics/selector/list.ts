@@ -1,20 +1,20 @@
-/** Lists of selectors, as `match[]` gives them. */
+/** Parses the list of selectors of `match[]`, within limits. */
 import { setImmediate } from "node:timers/promises";
 import { MatchError } from "./error.ts";
 import { parseSelector, type Selector } from "./parse.ts";
 
-/** More selectors are refused: each is looked at for many series. */
+/** Selectors in one request: each is evaluated for many series. */
 export const MAX_SELECTORS = 1_000;
 
-/** What the regexes of a list may cost together, in steps of their programs. */
-const MAX_COST = 20_000;
+/** What the regexes of all selectors of a request may cost together, in steps of their programs. */
+const MAX_LIST_COST_STEPS = 20_000;
 
-/** How long selectors are read before others get their turn. */
-const PIECE_MS = 10;
+/** How long selectors are parsed before other requests get their turn. */
+const SELECTOR_PIECE_MS = 10;
 
 /**
- * Reads a list of selectors; the same text twice is one. Throws a
- * SelectorError for the first that is wrong, a MatchError for too many.
+ * Parses a list of selectors, without duplicates. Throws a SelectorError for
+ * the first invalid one, a MatchError for too many.
  */
 export async function parseSelectors(texts: readonly string[]): Promise<Selector[]> {
   if (texts.length > MAX_SELECTORS) {
@@ -28,13 +28,13 @@ export async function parseSelectors(texts: readonly string[]): Promise<Selector
   for (const text of new Set(texts)) {
     const selector = parseSelector(text);
     cost += selector.matchers.reduce((sum, matcher) => sum + matcher.cost, 0);
-    if (cost > MAX_COST) {
+    if (cost > MAX_LIST_COST_STEPS) {
       throw new MatchError(
         "the regexps of all selectors together are too large: ask for less at a time",
       );
     }
     selectors.push(selector);
-    if (performance.now() - begunMs > PIECE_MS) {
+    if (performance.now() - begunMs > SELECTOR_PIECE_MS) {
       await setImmediate();
       begunMs = performance.now();
     }

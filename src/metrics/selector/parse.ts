@@ -1,19 +1,18 @@
 /**
- * Instant vector selectors: `name{label="value", other=~"pattern"}` and
- * nothing else of PromQL. What is accepted is what Prometheus accepts for
- * `match[]`; a table of more than 500 selectors, good and bad, is compared
- * with Prometheus itself and with its grammar for editors.
+ * The parser of instant vector selectors: `name{label="value",
+ * other=~"pattern"}` and nothing else of PromQL. It accepts what Prometheus
+ * accepts for `match[]`; a test compares more than 500 valid and invalid
+ * selectors with Prometheus itself and with its grammar for editors.
  *
- * That grammar (`@prometheus-io/lezer-promql`) would be an alternative to
- * these lines: it recovers from errors, which an editor wants, and so neither
- * says what was wrong, nor looks into strings; it takes expressions that are
- * no selectors, and refuses some that are (`offset{a="b"}`). The grammar of a
- * selector is one line:
+ * That grammar (`@prometheus-io/lezer-promql`) would be an alternative. But it
+ * recovers from errors, as an editor needs, so it neither explains them nor
+ * looks into strings; it accepts expressions that are not selectors and refuses
+ * some that are (`offset{a="b"}`). The grammar of a selector is one line:
  *
  *     [name] [ "{" [ matcher { "," matcher } [","] ] "}" ]   and one of both
  *     matcher = (label | string) operator string | string
  *
- * A string alone is the name of the metric, as Prometheus has it since 3.0.
+ * A string alone is the name of the metric, as in Prometheus since 3.0.
  */
 import { SelectorError } from "./error.ts";
 import { type Lexer, lex, type Token } from "./lexer.ts";
@@ -21,18 +20,18 @@ import { compilePattern, type Pattern } from "./pattern.ts";
 
 export type Operator = "=" | "!=" | "=~" | "!~";
 
-/** One condition on a label. A series without the label has the empty string there. */
+/** One condition on a label. An absent label counts as the empty string. */
 export interface Matcher {
   readonly label: string;
   readonly operator: Operator;
   readonly value: string;
   /** Whether a value of the label fulfils the condition. */
   readonly matches: Pattern;
-  /** How much deciding may cost: the size of the regex's program, 0 for a comparison. */
+  /** The cost of an evaluation: the size of the regex's program, 0 for a comparison. */
   readonly cost: number;
 }
 
-/** All of its matchers have to hold; without any it selects nothing. */
+/** A conjunction of matchers; without a matcher it selects nothing. */
 export interface Selector {
   readonly matchers: readonly Matcher[];
 }
@@ -40,16 +39,16 @@ export interface Selector {
 /** The label that holds the name of the metric. */
 export const NAME_LABEL = "__name__";
 
-/** A selector longer than this is refused. */
-export const MAX_SELECTOR_LENGTH = 10_000;
+/** One selector. */
+export const MAX_SELECTOR_CHARACTERS = 10_000;
 
-/** What the regexes of one selector may cost together. */
-const MAX_COST = 4_000;
+/** What the regexes of one selector may cost together, in steps of their programs. */
+const MAX_SELECTOR_COST_STEPS = 4_000;
 
-/** Throws a SelectorError that says where the text is no selector, and why. */
+/** Parses a selector. Throws a SelectorError that says where it is invalid, and why. */
 export function parseSelector(text: string): Selector {
-  if (text.length > MAX_SELECTOR_LENGTH) {
-    const reason = `a selector may have ${MAX_SELECTOR_LENGTH} characters, this one has ${text.length}`;
+  if (text.length > MAX_SELECTOR_CHARACTERS) {
+    const reason = `a selector may have ${MAX_SELECTOR_CHARACTERS} characters, this one has ${text.length}`;
     throw new SelectorError(text, 0, reason);
   }
   const next = lex(text);
@@ -72,7 +71,7 @@ export function parseSelector(text: string): Selector {
   return { matchers: named ? [named, ...matchers] : matchers };
 }
 
-/** What follows the left brace, up to the right one. */
+/** Parses the matchers after the left brace, up to the right one. */
 function labelMatchers(text: string, next: Lexer): Matcher[] {
   const matchers: Matcher[] = [];
   let cost = 0;
@@ -91,7 +90,7 @@ function labelMatchers(text: string, next: Lexer): Matcher[] {
       }
       const made = matcher(text, label, { operator, value: value.text });
       cost += made.cost;
-      if (cost > MAX_COST) {
+      if (cost > MAX_SELECTOR_COST_STEPS) {
         throw new SelectorError(
           text,
           label.at,
@@ -135,7 +134,7 @@ function matcher(
   }
 }
 
-/** The matcher that asks for one value. */
+/** Returns an equality matcher. */
 export function equals(label: string, value: string): Matcher {
   return { label, operator: "=", value, matches: (actual) => actual === value, cost: 0 };
 }

@@ -1,11 +1,10 @@
 /**
  * Regexes of selectors: RE2, anchored on both sides, dot matches newline.
  *
- * They come from callers, so the time they take has to be linear in the value
- * and bounded by the pattern: the engine is RE2's, and a pattern whose program
- * would be large is refused before it is made. Most patterns are no more than
- * texts with `|` between them, or a text before or after `.*`; those do
- * without the engine.
+ * They come from callers, so their time must be linear in the value and bounded
+ * by the pattern. The engine is RE2's, and a pattern with a large program is
+ * refused before it is compiled. Most patterns are only literals separated by
+ * `|`, or a literal before or after `.*`; those need no engine.
  */
 import { RE2JS } from "re2js";
 
@@ -13,39 +12,44 @@ export type Pattern = (value: string) => boolean;
 
 export interface CompiledPattern {
   readonly matches: Pattern;
-  /** Instructions of its program; 0 where none is needed. */
+  /** Instructions of its program; 0 without one. */
   readonly cost: number;
 }
 
-/** Longer patterns are refused. */
-const MAX_LENGTH = 1_000;
+/** One regex of a selector. */
+const MAX_REGEX_CHARACTERS = 1_000;
 
-/** Larger programs are refused: one of this size is made, and run on a label, in a few milliseconds. */
-const MAX_SIZE = 2_000;
+/**
+ * Program of one regex: one of this size is compiled, and run on a label, in a few
+ * milliseconds.
+ */
+const MAX_REGEX_STEPS = 2_000;
 
-/** Values whose answer is remembered: labels have few values, and series many. */
-const MAX_REMEMBERED = 10_000;
+/** Label values whose match a regex remembers: labels have few values, and series many. */
+const MAX_REMEMBERED_LABELS = 10_000;
 
-/** No character with a meaning of its own. */
+/** A pattern without special characters. */
 const LITERAL = /^[^\\^$.|?*+()[\]{}]*$/;
 const LITERALS = /^(?:[^\\^$.?*+()[\]{}]*|\((?:\?:)?[^\\^$.?*+()[\]{}]*\))$/;
 
-/** Throws an Error with the reason when it is no regex, or too large a one. */
+/** Compiles a pattern. Throws an Error with the reason when it is invalid or too large. */
 export function compilePattern(source: string): CompiledPattern {
   const simple = withoutEngine(source);
   if (simple) {
     return { matches: simple, cost: 0 };
   }
-  if (source.length > MAX_LENGTH) {
-    throw new Error(`a regexp may have ${MAX_LENGTH} characters, this one has ${source.length}`);
+  if (source.length > MAX_REGEX_CHARACTERS) {
+    throw new Error(
+      `a regexp may have ${MAX_REGEX_CHARACTERS} characters, this one has ${source.length}`,
+    );
   }
   if (!source.isWellFormed()) {
     throw new Error("error parsing regexp: invalid UTF-8");
   }
   const size = sizeOf(source);
-  if (size > MAX_SIZE) {
+  if (size > MAX_REGEX_STEPS) {
     throw new Error(
-      `a regexp may become ${MAX_SIZE} steps long, this one would have about ${size}: repeat less in it`,
+      `a regexp may become ${MAX_REGEX_STEPS} steps long, this one would have about ${size}: repeat less in it`,
     );
   }
   const program = compile(source);
@@ -56,7 +60,7 @@ export function compilePattern(source: string): CompiledPattern {
       return known;
     }
     const answer = program.matches(value);
-    if (remembered.size < MAX_REMEMBERED) {
+    if (remembered.size < MAX_REMEMBERED_LABELS) {
       remembered.set(value, answer);
     }
     return answer;
@@ -64,7 +68,7 @@ export function compilePattern(source: string): CompiledPattern {
   return { matches, cost: size };
 }
 
-/** The same answers for patterns that need no engine. */
+/** Returns an equivalent matcher for patterns that need no engine. */
 function withoutEngine(source: string): Pattern | undefined {
   if (LITERAL.test(source)) {
     return (value) => value === source;
@@ -89,9 +93,9 @@ function withoutEngine(source: string): Pattern | undefined {
 }
 
 /**
- * About how many instructions a pattern becomes, counted without making any:
- * each atom is one, and a repetition has its atom as many times as it may
- * repeat. What is no regex is counted too; the engine refuses it.
+ * Estimates the number of instructions without compiling: each atom is one, and
+ * a repetition counts its atom as often as it may repeat. An invalid regex is
+ * counted too; the engine then refuses it.
  */
 function sizeOf(source: string): number {
   const folds = /\(\?[a-zA-Z]*i/.test(source);
@@ -118,11 +122,11 @@ function sizeOf(source: string): number {
       add(atomSize(part, folds));
     }
   }
-  // What was opened and never closed counts as well.
+  // Unclosed groups count as well.
   return outer.reduce((sum, { total }) => sum + total, level.total);
 }
 
-/** Classes of Unicode are long lists, and ignoring case goes through a range character by character. */
+/** Unicode classes are long lists, and case folding expands a range character by character. */
 const PROPERTY_SIZE = 10;
 const FOLDED_RANGE_SIZE = 400;
 
@@ -135,7 +139,7 @@ function atomSize(part: string, folds: boolean): number {
   return 1 + properties * PROPERTY_SIZE + ranges * FOLDED_RANGE_SIZE;
 }
 
-/** Names of groups may be given twice in Prometheus, and not in this engine; they mean nothing here. */
+/** Prometheus allows duplicate group names, this engine does not; they have no meaning here. */
 function compile(source: string): RE2JS {
   try {
     return RE2JS.compile(source, RE2JS.DOTALL);

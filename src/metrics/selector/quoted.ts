@@ -1,14 +1,14 @@
 /**
- * String literals of PromQL: `"…"` and `'…'` with the escapes of Go, and
- * `` `…` `` without any. Source: promql/parser/lex.go and util/strutil/quote.go
- * of Prometheus.
+ * The parser of PromQL string literals: `"…"` and `'…'` with Go's escapes, and
+ * `` `…` `` without escapes. Source: promql/parser/lex.go and
+ * util/strutil/quote.go of Prometheus.
  */
 import { SelectorError } from "./error.ts";
 
 export interface Quoted {
-  /** What the literal says. */
+  /** The literal's value. */
   readonly value: string;
-  /** Where it ends, after the closing quote. */
+  /** The index after the closing quote. */
   readonly end: number;
 }
 
@@ -32,9 +32,9 @@ const NUMERIC = {
 } as const;
 
 /**
- * Reads the literal whose opening quote stands at `start`. Escapes may write
- * bytes that are no UTF-8; no label has such a value, and here each becomes a
- * lone surrogate, which no label has either. Throws a SelectorError.
+ * Parses the literal whose opening quote is at `start`. Escapes can write bytes
+ * that are not UTF-8. No label has such a value, so each becomes a lone
+ * surrogate, which no label has either. Throws a SelectorError.
  */
 export function readQuoted(text: string, start: number): Quoted {
   const quote = text[start];
@@ -47,7 +47,7 @@ export function readQuoted(text: string, start: number): Quoted {
   return { value, end: end + 1 };
 }
 
-/** Where the closing quote stands. */
+/** The index of the closing quote. */
 function endOfLiteral(text: string, start: number): number {
   const quote = text[start];
   for (let at = start + 1; at < text.length; at += 1) {
@@ -91,7 +91,7 @@ function readEscapes(text: string, start: number, end: number): string {
   return decode(Buffer.concat(bytes));
 }
 
-/** An escape by number; `letterAt` is where its letter stands, or its first octal digit. */
+/** Parses a numeric escape; `letterAt` is the index of its letter, or of its first octal digit. */
 function numericEscape(
   text: string,
   start: number,
@@ -122,7 +122,7 @@ function numericEscape(
   return { bytes, end: first + digits };
 }
 
-/** As Go's `%#U`. */
+/** Like Go's `%#U`. */
 function unicodeName(character: string): string {
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
   return `U+${code} '${character}'`;

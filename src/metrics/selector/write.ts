@@ -1,8 +1,11 @@
-/** Selectors as text, written from what was parsed: nothing of the text they came from is left in it. */
+/**
+ * The serializer of selectors. It writes from the parsed form only, so no
+ * unparsed text of a caller gets through.
+ */
 import { LABEL_NAME } from "../labels.ts";
 import type { Matcher, Selector } from "./parse.ts";
 
-/** `{__name__="up",job=~"a|b"}`, which every version of Prometheus reads. */
+/** Writes `{__name__="up",job=~"a|b"}`, which every version of Prometheus reads. */
 export function writeSelector({ matchers }: Selector): string {
   return `{${matchers.map(writeMatcher).join(",")}}`;
 }
@@ -11,10 +14,10 @@ function writeMatcher({ label, operator, value }: Matcher): string {
   return `${LABEL_NAME.test(label) ? label : quote(label)}${operator}${quote(value)}`;
 }
 
-/** What a byte is that stands alone: see `readQuoted`. */
+/** The surrogate of a lone byte: see `readQuoted`. */
 const LONE_BYTE = 0xdc00;
 
-/** A literal in ASCII. */
+/** Writes an ASCII literal. */
 function quote(text: string): string {
   let quoted = "";
   for (const character of text) {

@@ -1,7 +1,11 @@
 /**
- * Sends a result's bytes, whole or in part: validators, conditions and ranges
- * of RFC 9110, sections 8.8, 13 and 14. A request for several ranges gets the
- * whole, which the RFC allows.
+ * Conditional and range requests for results: validators, preconditions and
+ * ranges of RFC 9110, sections 8.8, 13 and 14. A request for several ranges
+ * gets the whole result, which the RFC allows.
+ *
+ * The `ETag` of a short result is its task and its length: a result never
+ * changes, and a digest of it costs more than sending it. Large ones have the
+ * digest that the blob store asks for.
  */
 import { Readable } from "node:stream";
 import { Code } from "@connectrpc/connect";
@@ -10,13 +14,13 @@ import { problem } from "../../errors.ts";
 import { sendProblem } from "../http/problem.ts";
 import type { StreamedResponse } from "../http/streamed.ts";
 
-/** In memory, or to be streamed. Of text, head and body leave in one write. */
+/** Content in memory, or a stream. Head and body of a text leave in one write. */
 export type Content = string | Buffer | StreamedResponse;
 
-/** A promise where the answer has to wait for the first of its bytes. */
+/** A promise if the answer has to wait for its first bytes. */
 type Sent = void | Promise<void>;
 
-/** Sends all of it. The reply has its content type already. */
+/** Sends the whole content. The reply has its content type already. */
 export function sendWhole(reply: FastifyReply, content: Content): Sent {
   if (isStreamed(content)) {
     reply.header("content-length", content.size);
@@ -29,21 +33,21 @@ function isStreamed(content: Content): content is StreamedResponse {
   return typeof content !== "string" && !Buffer.isBuffer(content);
 }
 
-/** Who asks, and for what. */
+/** A request for a task's result. */
 export interface ResultQuery {
   readonly req: FastifyRequest;
-  /** Whose result it is. */
+  /** The task that the result is of. */
   readonly taskId: string;
 }
 
-/** Sends what a GET or HEAD of it asks for. */
+/** Answers a GET or HEAD request, by its conditions and its range. */
 export function sendAsked(
   { req, taskId }: ResultQuery,
   reply: FastifyReply,
   content: Content,
 ): Sent {
   const size = isStreamed(content) ? content.size : Buffer.byteLength(content);
-  // A result never changes. As text and as JSON, whichever a revision makes of it, its length differs.
+  // A result never changes. If a revision sends it as text and another as JSON, its length differs.
   const etag = `"${isStreamed(content) ? content.sha256 : `${taskId}-${size}`}"`;
   const { headers } = req;
   reply.header("etag", etag);
@@ -92,7 +96,7 @@ interface AskedRange {
   readonly end: number;
 }
 
-/** The one range that is asked for; undefined for what is none, or several, which is as if it were not there. */
+/** The single requested range; undefined for an invalid header or several ranges, which are ignored. */
 function readRange(text: string, size: number): AskedRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(text) ?? [];
   if (first === "" && last === "") {
@@ -110,7 +114,7 @@ function readRange(text: string, size: number): AskedRange | "unsatisfiable" | u
   return start < size ? { start, end } : "unsatisfiable";
 }
 
-/** Weak comparison, as `If-None-Match` has it. */
+/** Weak comparison, which `If-None-Match` uses. */
 function lists(text: string, etag: string): boolean {
   return text
     .split(",")
@@ -118,7 +122,7 @@ function lists(text: string, etag: string): boolean {
     .some((each) => each === "*" || each === etag);
 }
 
-/** What an error is not sent with. */
+/** Headers that an error must not have. */
 const CONTENT_HEADERS = [
   "etag",
   "accept-ranges",
@@ -127,7 +131,7 @@ const CONTENT_HEADERS = [
   "content-disposition",
 ];
 
-/** Rejects when there is not even a first byte, so that this can still be answered. */
+/** Sends a stream; rejects if its first read fails, so that an error can still be answered. */
 async function sendStream(
   reply: FastifyReply,
   content: StreamedResponse,
@@ -146,7 +150,7 @@ async function sendStream(
   }
 }
 
-/** Chunks of which the first was taken already. Leaving it closes their source, also before the first. */
+/** An iterator whose first chunk was read already. Leaving it closes the source, even before the first chunk. */
 class Resumed implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
   readonly #rest: AsyncIterator<Uint8Array>;
   #first: IteratorResult<Uint8Array> | undefined;
@@ -172,7 +176,7 @@ class Resumed implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array> {
   }
 }
 
-/** Tells the source when the answer is out, or its caller gone. */
+/** Closes the source when the answer is sent or the caller has gone. */
 function finish({ raw }: FastifyReply, content: Content): void {
   if (!isStreamed(content)) {
     return;

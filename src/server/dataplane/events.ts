@@ -1,8 +1,8 @@
 /**
  * The event log of a task as Server-Sent Events
  * (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each
- * event carries its sequence number as id, so that a reader who lost the
- * connection goes on where it was (`Last-Event-ID`).
+ * event carries its sequence number as id, so that a reader that lost its
+ * connection can resume after the last event (`Last-Event-ID`).
  */
 import { Readable } from "node:stream";
 import type { JsonObject, JsonValue, Message } from "@bufbuild/protobuf";
@@ -10,12 +10,13 @@ import type { FastifyReply } from "fastify";
 import type { TaskEvent } from "../../../gen/tessera/v1/task_pb.js";
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, reportProblem } from "../http/problem.ts";
-import { frames, openStream, type StreamFormat } from "../http/stream.ts";
-import { failureJson } from "./answer.ts";
-import { time } from "./time.ts";
-import type { wordsFor } from "./words.ts";
-
-const KEEP_ALIVE_MS = 15_000;
+import {
+  frames,
+  openStream,
+  STREAM_HEARTBEAT_INTERVAL_MS,
+  type StreamFormat,
+} from "../http/stream.ts";
+import { failureJson, time, type wordsFor } from "./answer.ts";
 
 const EVENTS: StreamFormat = {
   contentType: "text/event-stream; charset=utf-8",
@@ -29,16 +30,17 @@ const EVENTS: StreamFormat = {
   keepAlive: ": keep-alive\n\n",
 };
 
+/** Streams the events of a task. Rejects if the first cannot be read, such as for an unknown task. */
 export async function sendEvents(
   reply: FastifyReply,
   answers: StreamAnswer,
   words: ReturnType<typeof wordsFor>,
 ): Promise<void> {
-  // Its first event is there at once, or the task does not exist.
+  // Every task has a first event, which comes at once unless the task does not exist.
   const opened = await openStream(answers);
   const text = frames(opened, {
     format: EVENTS,
-    keepAliveMs: KEEP_ALIVE_MS,
+    keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
     json: (message) => eventJson(message, words),
     flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),

@@ -2,9 +2,9 @@
  * The data plane: the paths that callers of a deployment use, one set per
  * endpoint (`/{endpoint}`, `/{endpoint}/submit` and so on).
  *
- * Each route writes one request message, calls the RPC that gRPC callers
- * reach too, and writes the answer in the words that existing HTTP clients
- * know. Checks and decisions are the RPC's; here are only spellings.
+ * Each route writes one request message, calls the same RPC as gRPC callers,
+ * and writes the answer in the words that existing HTTP clients know. The RPC
+ * makes all checks and decisions; this plugin only translates.
  */
 import { create } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -24,15 +24,14 @@ import {
   WatchTaskRequestSchema,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { type Problem, problem, toProblem } from "../../errors.ts";
-import { cut, readBody } from "../http/body.ts";
-import { bodyMessage, NO_BYTES } from "../http/body-message.ts";
-import { BodyStream, isForm } from "../http/body-stream.ts";
+import { bodyMessage, cut, isForm, NO_BYTES, readBody } from "../http/body.ts";
+import { BodyStream } from "../http/body-stream.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
 import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
-import { sendCancelled, sendResult, sendStatus, sendSubmitted } from "./answer.ts";
+import { sendCancelled, sendResult, sendStatus, sendSubmitted, wordsFor } from "./answer.ts";
 import { sendEvents } from "./events.ts";
 import {
   controlRequest,
@@ -41,31 +40,30 @@ import {
   preferredWait,
   queryTaskId,
   queryWait,
+  readSchedule,
 } from "./request.ts";
-import { readSchedule } from "./schedule.ts";
-import { wordsFor } from "./words.ts";
 
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
-  /** Refuses a request before its body is read; answers what the interceptors should know of it. */
+  /** Refuses a request before its body is read, or returns its context for the interceptors. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
-  /** Largest body of a call of this endpoint, as `contextValues` has found it. */
+  /** Largest body of a call of this endpoint; `values` are those of `contextValues`. */
   readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
-  /** What of a body with files may be held in memory; the files themselves are not. */
+  /** How much of a body with files may be held in memory; the files themselves are not. */
   readonly maxHeldBytes: number;
 }
 
-/** Of a request whose sender is known. */
+/** The origin of a request whose sender is known. */
 type Origin = CallOrigin & { readonly contextValues: ContextValues };
 
 interface Route {
   readonly path: string;
   readonly methods: readonly string[];
-  /** Sends an answer, which nobody else does, and resolves when it is on its way. */
+  /** Sends the answer itself and resolves once that has begun. */
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
 
-/** Fastify plugin, for a server that leaves bodies to handlers. */
+/** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
@@ -73,7 +71,7 @@ export async function dataPlanePlugin(
   for (const { path, methods, handle } of routes(options)) {
     const answer = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
       if (!methods.includes(req.method)) {
-        // Throws for an endpoint that is not there: nothing there takes another method.
+        // Throws for an unknown endpoint, which is 404 rather than 405.
         options.maxBodyBytes(endpointOf(req), req, values);
         reply.header("allow", methods.join(", "));
         const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
@@ -81,10 +79,10 @@ export async function dataPlanePlugin(
       }
       return handle(req, reply, origin(req, reply, values));
     };
-    // Answers nothing: for a promise of a reply, which is a promise itself, Fastify waits twice.
+    // Returns nothing: a reply is a promise itself, and Fastify would wait twice for a promise of one.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
       const failed = (thrown: unknown) => sendOrCut(req, reply, toProblem(thrown));
-      // No endpoint's name has a dot, but that of a package has: this is an RPC that is not served.
+      // A name with a dot is that of a package, never of an endpoint: this is an RPC that is not served.
       if (req.method === "POST" && endpointOf(req).includes(".")) {
         reply.callNotFound();
         return;
@@ -104,7 +102,7 @@ export async function dataPlanePlugin(
   }
 }
 
-/** Nobody is behind a handler that answers nothing: what is thrown here would end the process. */
+/** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */
 function sendOrCut(req: FastifyRequest, reply: FastifyReply, found: Problem): void {
   try {
     sendProblem(reply, found);
@@ -131,7 +129,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
     TaskService.method;
 
-  /** Forms are read as they arrive, beside the message; other bodies stand in it. */
+  /** Forms are streamed beside the message; other bodies are part of it. */
   const bytesOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
     refuseEncoding(req);
     const maxBytes = maxBodyBytes(endpointOf(req), req, values);
@@ -254,7 +252,7 @@ function inputOf({ headers }: FastifyRequest, bytes: Uint8Array) {
   return { case: "body" as const, value: bodyMessage(headers["content-type"] ?? "", bytes) };
 }
 
-/** Whether an earlier task is given again, which the answer then says. */
+/** Returns whether the answer repeats an earlier task, and sets its header if so. */
 function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
   const replayed = header.has("idempotent-replayed");
   if (replayed) {
@@ -263,7 +261,7 @@ function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
   return replayed;
 }
 
-/** Where this call's bodies go that do not stand in its messages. */
+/** The bodies of this call that travel outside its messages. */
 function bodiesOf({ contextValues }: Origin): StreamedBodies {
   const bodies: StreamedBodies = {};
   contextValues.set(streamedBodies, bodies);
@@ -295,7 +293,7 @@ function endpointOf(req: FastifyRequest): string {
   return (req.params as { readonly endpoint: string }).endpoint.slice(0, 64);
 }
 
-/** Which task is asked for, and how long to wait for it. */
+/** The requested task, and how long to wait for it. */
 function asked(req: FastifyRequest) {
   return { endpoint: endpointOf(req), taskId: queryTaskId(req), wait: queryWait(req) };
 }

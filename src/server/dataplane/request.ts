@@ -1,17 +1,24 @@
-/** Reads what requests of the data plane ask for: task, wait, preferences. */
-import { type Duration, durationFromMs } from "@bufbuild/protobuf/wkt";
+/** Parsers for requests of the data plane: task, wait, preferences, schedule. */
+import {
+  type Duration,
+  durationFromMs,
+  type Timestamp,
+  timestampFromMs,
+} from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
+import type { SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../errors.ts";
 import { readBody } from "../http/body.ts";
 
-const MAX_WAIT_S = 60;
+/** Longest time that a request may wait for a result. */
+const MAX_WAIT_SECONDS = 60;
 
-/** Bodies of cancel and retry hold a task's id and no more. */
+/** Body of a cancel or retry, which holds a task's id and no more. */
 const MAX_CONTROL_BODY_BYTES = 16_384;
 
 type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** One query parameter, which may be there once. */
+/** A query parameter, which may occur once. Errors: REQUEST_INVALID. */
 export function queryParameter(req: FastifyRequest, name: string): string | undefined {
   const value = (req.query as Query)[name];
   if (Array.isArray(value)) {
@@ -36,29 +43,29 @@ export function queryWait(req: FastifyRequest): Duration | undefined {
     return undefined;
   }
   const seconds = /^\d+(?:\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
-  if (!(seconds >= 0 && seconds <= MAX_WAIT_S)) {
-    throw invalid("wait", `must be a number of seconds from 0 to ${MAX_WAIT_S}`);
+  if (!(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) {
+    throw invalid("wait", `must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}`);
   }
   return durationFromMs(Math.round(seconds * 1000));
 }
 
-/** `Prefer: wait=20` (RFC 7240, section 4.3). A preference, so what cannot be is not an error. */
+/** `Prefer: wait=20` (RFC 7240, section 4.3). It is a preference, so an invalid one is no error. */
 export function preferredWait(req: FastifyRequest): Duration | undefined {
   const { prefer } = req.headers;
   if (prefer === undefined) {
     return undefined;
   }
   const match = /(?:^|[,;])\s*wait\s*=\s*"?(\d+)"?/i.exec(String(prefer));
-  const seconds = Math.min(Number(match?.[1] ?? 0), MAX_WAIT_S);
+  const seconds = Math.min(Number(match?.[1] ?? 0), MAX_WAIT_SECONDS);
   return seconds > 0 ? durationFromMs(seconds * 1000) : undefined;
 }
 
-/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); empty when there is none. */
+/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header); empty if absent. */
 export function idempotencyKey({ headers }: FastifyRequest): string {
   return String(headers["idempotency-key"] ?? "");
 }
 
-/** What cancel and retry are about: from the query, or from a JSON body. */
+/** The parameters of cancel and retry, from the query or a JSON body. */
 export async function controlRequest(
   req: FastifyRequest,
 ): Promise<{ readonly taskId: string; readonly abort: boolean }> {
@@ -102,7 +109,7 @@ async function controlBody(req: FastifyRequest): Promise<{ task_id?: unknown; ab
   return body;
 }
 
-/** Where a reader of the event log left off. */
+/** The last event that a reader of the event log has seen. */
 export function lastEventId(req: FastifyRequest): bigint {
   const text = String(req.headers["last-event-id"] ?? queryParameter(req, "last_event_id") ?? "0");
   if (!/^\d{1,15}$/.test(text)) {
@@ -111,8 +118,80 @@ export function lastEventId(req: FastifyRequest): bigint {
   return BigInt(text);
 }
 
+/** A REQUEST_INVALID error about one field. */
 export function invalid(field: string, description: string): Error {
   return problem("REQUEST_INVALID", `${field} ${description}`, {
     violations: [{ field, description }],
   });
+}
+
+/*
+ * The schedule of a submitted task, from the query: `priority=5`; `run_at=` a
+ * time, or `delay=30` in seconds from now; `start_by=` a time, or
+ * `start_within=60` in seconds from now. Times are RFC 3339. The RPC checks
+ * their range and converts seconds to times.
+ */
+
+/** RFC 3339, whose offset is required. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
+
+/**
+ * Longest delay in the headers and fields that schedule a task: above what tasks may ask for,
+ * and read without loss.
+ */
+const MAX_DELAY_SECONDS = 366 * 86_400;
+
+/** Sets the fields that the query gives; throws REQUEST_INVALID, which names the parameter. */
+export function readSchedule(req: FastifyRequest, message: SubmitTaskRequest): void {
+  if (!req.url.includes("?")) {
+    return;
+  }
+  const priority = queryParameter(req, "priority");
+  if (priority !== undefined) {
+    if (!/^-?\d{1,9}$/.test(priority)) {
+      throw invalid("priority", "must be a whole number");
+    }
+    message.priority = Number(priority);
+  }
+  const runAt = readTime(req, "run_at");
+  if (runAt) {
+    message.runAt = runAt;
+  }
+  const delay = readSeconds(req, "delay");
+  if (delay) {
+    message.delay = delay;
+  }
+  const startBy = readTime(req, "start_by");
+  if (startBy) {
+    message.startBy = startBy;
+  }
+  const startWithin = readSeconds(req, "start_within");
+  if (startWithin) {
+    message.startWithin = startWithin;
+  }
+}
+
+function readTime(req: FastifyRequest, name: string): Timestamp | undefined {
+  // An unescaped plus in a query is read as a space.
+  const text = queryParameter(req, name)?.replace(" ", "+");
+  if (text === undefined) {
+    return undefined;
+  }
+  const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(timeMs)) {
+    throw invalid(name, "must be a time such as 2026-01-31T12:00:00Z");
+  }
+  return timestampFromMs(timeMs);
+}
+
+function readSeconds(req: FastifyRequest, name: string): Duration | undefined {
+  const text = queryParameter(req, name);
+  if (text === undefined) {
+    return undefined;
+  }
+  const seconds = Number(/^(\d+(?:\.\d+)?)s?$/.exec(text)?.[1] ?? Number.NaN);
+  if (!(seconds >= 0 && seconds <= MAX_DELAY_SECONDS)) {
+    throw invalid(name, `must be a number of seconds from 0 to ${MAX_DELAY_SECONDS}`);
+  }
+  return durationFromMs(Math.round(seconds * 1000));
 }

@@ -1,15 +1,15 @@
-/** One line in the log for each call, when its answer is out or its caller gone. */
+/** The access log: one line for each call, written when its answer is sent or its caller has gone. */
 import type { FastifyInstance } from "fastify";
 import type { CallNote } from "./note.ts";
 import { logOf } from "./request-log.ts";
 
-/** Paths longer than this are cut in the log. */
-const MAX_PATH_LENGTH = 200;
+/** Path in the access log, cut beyond. */
+const MAX_LOGGED_PATH_CHARACTERS = 200;
 
 /**
- * Logs calls at this level: method, path, status, milliseconds, the request's
- * id, and those of the task and the trace that it is about. Never a query, a
- * header or a body, which may hold secrets.
+ * Logs calls at this level: method, path, status, milliseconds, and the ids of
+ * the request, its task and its trace. Never a query, a header or a body,
+ * which may hold secrets.
  */
 export function logAccess(app: FastifyInstance, level: "debug" | "info"): void {
   app.decorateRequest("note");
@@ -18,7 +18,7 @@ export function logAccess(app: FastifyInstance, level: "debug" | "info"): void {
     req.note = note;
     const startMs = performance.now();
     const { method, id, url } = req;
-    // However it is answered, or not: by Fastify or, for RPCs, past it.
+    // Covers every call: those that Fastify answers, RPCs, which bypass it, and unanswered ones.
     reply.raw.once("close", () => {
       const { statusCode: status, writableEnded } = reply.raw;
       const path = pathOf(url);
@@ -33,8 +33,10 @@ export function logAccess(app: FastifyInstance, level: "debug" | "info"): void {
   });
 }
 
-/** Without the query, and without the authority that a URL to a proxy has. */
+/** The path without the query, and without the authority of a URL sent to a proxy. */
 function pathOf(url: string): string {
   const [path = ""] = url.replace(/^[a-z]+:\/\/[^/]*/i, "").split("?", 1);
-  return path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH)}…` : path;
+  return path.length > MAX_LOGGED_PATH_CHARACTERS
+    ? `${path.slice(0, MAX_LOGGED_PATH_CHARACTERS)}…`
+    : path;
 }

@@ -1,23 +1,25 @@
+/** Streaming of request bodies, bounded in size and time. */
 import type { FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
-import { ANSWER_MS, BODY_DEADLINE_MS, bodyTooLarge, cut, DISCARD_BYTES } from "./body.ts";
-
-/** True for a body of multipart/form-data. */
-export function isForm({ headers }: FastifyRequest): boolean {
-  return /^multipart\/form-data\b/i.test(headers["content-type"] ?? "");
-}
+import {
+  BODY_DEADLINE_MS,
+  bodyTooLarge,
+  cut,
+  LATE_BODY_ANSWER_MS,
+  MAX_DISCARDED_BYTES,
+} from "./body.ts";
 
 export interface BodyStreamOptions {
   readonly maxBytes: number;
-  /** From the first byte that is asked for to the last that has come. */
+  /** From the first read to the arrival of the last byte. */
   readonly deadlineMs?: number;
 }
 
 /**
- * A request's body as it arrives, for one reader, bounded in size and time. Errors:
- * BODY_TOO_LARGE as soon as that is known; BODY_MALFORMED when the sender
- * stops in the middle, or has not sent all in time. Of the budget for bodies
- * it takes nothing: its reader holds what it keeps.
+ * A request's body as a stream, for one reader. Errors: BODY_TOO_LARGE as soon
+ * as that is known; BODY_MALFORMED when the sender stops before the end or
+ * exceeds the deadline. It takes nothing from the budget for bodies: the
+ * reader holds what it keeps.
  */
 export class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #req: FastifyRequest;
@@ -51,7 +53,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     } finally {
       clearTimeout(deadline);
       if (tooLate.signal.aborted) {
-        setTimeout(() => cut(raw), ANSWER_MS).unref();
+        setTimeout(() => cut(raw), LATE_BODY_ANSWER_MS).unref();
       } else {
         await chunks.return?.();
         this.#discardRest(deadlineMs);
@@ -59,7 +61,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Throws away what is left, so that the sender gets to read the answer; cuts it off when that is much or late. */
+  /** Discards the rest, so that the sender can read the answer; cuts the request if the rest is large or late. */
   #discardRest(withinMs: number): void {
     const { raw } = this.#req;
     if (raw.readableEnded || raw.destroyed) {
@@ -68,7 +70,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     let size = this.#size;
     raw.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > this.#size + DISCARD_BYTES) {
+      if (size > this.#size + MAX_DISCARDED_BYTES) {
         cut(raw);
       }
     });
@@ -76,7 +78,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     raw.once("close", () => clearTimeout(deadline));
     raw.once("end", () => clearTimeout(deadline));
     raw.on("error", () => {
-      // The sender is gone, and had its answer or did not want it.
+      // The sender has gone, and has its answer or did not want it.
     });
     raw.resume();
   }
@@ -93,7 +95,7 @@ function late(deadlineMs: number): Error {
   return problem("BODY_MALFORMED", message);
 }
 
-/** The next chunk; a sender that is too late is not waited for. */
+/** The next chunk; rejects when `tooLate` aborts. */
 function next(
   chunks: AsyncIterator<Buffer>,
   tooLate: AbortSignal,

@@ -1,22 +1,29 @@
-/** Reads request bodies, bounded in size and time. */
+/** Reading of request bodies, bounded in size and time. */
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
 import { problem } from "../../errors.ts";
 import type { BodyShare } from "./budget.ts";
 
 /**
- * How much of a body that is refused is thrown away so that its sender gets
- * to read the answer, before its connection is cut.
+ * Rest of a refused body that is thrown away, so that its sender gets to read the answer,
+ * before its connection is cut.
  */
-export const DISCARD_BYTES = 256 * 1024 * 1024;
+export const MAX_DISCARDED_BYTES = 256 * 1024 * 1024;
 
-/** How long a request may take to arrive. Over HTTP/1.1 Node sees to that itself (`listener.ts`). */
+/**
+ * How long a request may take to arrive. Over HTTP/1.1 Node sees to that itself
+ * (`listener.ts`).
+ */
 export const BODY_DEADLINE_MS = 300_000;
 
-/** For the answer to one that came too late, before its connection or stream is cut. */
-export const ANSWER_MS = 1_000;
+/**
+ * How long the answer to a request that came too late has, before its connection or stream is
+ * cut.
+ */
+export const LATE_BODY_ANSWER_MS = 1_000;
 
-/** Leaves the bodies of all requests of a server to its handlers, which know their limits. */
+/** Leaves the bodies of all requests to the handlers, which know their limits. */
 export function leaveBodies(app: FastifyInstance): void {
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
@@ -24,10 +31,10 @@ export function leaveBodies(app: FastifyInstance): void {
 }
 
 /**
- * The whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that is
- * known; the rest of the body is then discarded as it arrives. BODY_MALFORMED
- * when the sender stops in the middle, or has not sent all after `deadlineMs`,
- * for which Node has a time of its own over HTTP/1.1.
+ * Reads the whole body. Errors: BODY_TOO_LARGE and SERVER_BUSY as soon as that
+ * is known; the rest of the body is then discarded as it arrives.
+ * BODY_MALFORMED when the sender stops before the end, or has not sent all
+ * after `deadlineMs`, for which Node has its own timeout over HTTP/1.1.
  */
 export function readBody(
   { raw, headers, bodyShare }: FastifyRequest,
@@ -35,7 +42,7 @@ export function readBody(
   deadlineMs = raw.httpVersionMajor === 1 ? undefined : BODY_DEADLINE_MS,
 ): Promise<Buffer> {
   if (raw.readableEnded && !announcesBody(headers)) {
-    // Nothing will tell of its end (`listener.ts`).
+    // There will be no event for its end (`listener.ts`).
     return Promise.resolve(Buffer.alloc(0));
   }
   const announcedBytes = Number(headers["content-length"] ?? 0);
@@ -45,7 +52,7 @@ export function readBody(
   });
 }
 
-/** Of a request of HTTP/1.1, by RFC 9112, section 6.3. */
+/** Whether an HTTP/1.1 request has a body, by RFC 9112, section 6.3. */
 function announcesBody(headers: FastifyRequest["headers"]): boolean {
   return headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
 }
@@ -60,7 +67,7 @@ interface BodyReadingOptions {
   readonly reject: (err: unknown) => void;
 }
 
-/** The reading of one body: one object, because every call with a body has one. */
+/** The reading of one body: a single object instead of closures, because every call with a body has one. */
 class BodyReading {
   readonly #options: BodyReadingOptions;
   readonly #chunks: Buffer[] = [];
@@ -79,7 +86,7 @@ class BodyReading {
     if (deadlineMs !== undefined) {
       this.#deadline = setTimeout(() => this.#late(deadlineMs), deadlineMs);
     }
-    // What is told once needs no listener that takes itself away, which costs twice as much.
+    // `on`, not `once`: a listener that removes itself costs twice as much, and these events come once.
     raw.on("data", (chunk: Buffer) => this.#take(chunk));
     raw.on("end", () => this.#end());
     const broken = () => this.#break();
@@ -92,7 +99,7 @@ class BodyReading {
 
   #take(chunk: Buffer): void {
     this.#size += chunk.length;
-    if (this.#size > DISCARD_BYTES) {
+    if (this.#size > MAX_DISCARDED_BYTES) {
       cut(this.#options.raw);
     } else if (!this.#refused) {
       this.#chunks.push(chunk);
@@ -107,7 +114,7 @@ class BodyReading {
   }
 
   #break(): void {
-    // Every request is closed after its end, and an error is costly to make.
+    // Every request closes after its end, and an error is costly to create.
     if (!this.#ended) {
       clearTimeout(this.#deadline);
       this.#options.reject(problem("BODY_MALFORMED", "the body ended before its end"));
@@ -117,10 +124,10 @@ class BodyReading {
   #late(limitMs: number): void {
     const message = `the body did not arrive in time: it may take ${limitMs / 1000} s`;
     this.#refuse(problem("BODY_MALFORMED", message));
-    setTimeout(() => cut(this.#options.raw), ANSWER_MS).unref();
+    setTimeout(() => cut(this.#options.raw), LATE_BODY_ANSWER_MS).unref();
   }
 
-  /** Counts what is held from now on, or refuses it. */
+  /** Takes these bytes from the budget, or refuses the body. */
   #hold(bytes: number): void {
     const { share, maxBytes } = this.#options;
     if (bytes > maxBytes) {
@@ -142,9 +149,9 @@ class BodyReading {
 }
 
 /**
- * The chunks of a body that someone else puts together, with the same bounds:
- * SERVER_BUSY where it is too much for the server, and the end of the
- * connection or stream where it takes longer than `deadlineMs`.
+ * Passes on the chunks of a body that a library assembles, with the same
+ * bounds: SERVER_BUSY if the body is too much for the server, and the end of
+ * the connection or stream if it takes longer than `deadlineMs`.
  */
 export async function* boundedChunks(
   { raw, headers, bodyShare }: FastifyRequest,
@@ -152,7 +159,7 @@ export async function* boundedChunks(
   deadlineMs = BODY_DEADLINE_MS,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const deadline = setTimeout(() => cut(raw), deadlineMs);
-  // Whoever reads may stop without a word.
+  // A reader may stop without closing the generator.
   raw.once("close", () => clearTimeout(deadline));
   try {
     bodyShare?.hold(Number(headers["content-length"] ?? 0));
@@ -167,15 +174,16 @@ export async function* boundedChunks(
   }
 }
 
+/** The error for a body above its limit. */
 export function bodyTooLarge(maxBytes: number): Error {
   return problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less`);
 }
 
-/** Ends the connection in HTTP/1.1, and in HTTP/2 only the stream. */
+/** Ends the connection over HTTP/1.1, and only the stream over HTTP/2. */
 export function cut(raw: FastifyRequest["raw"]): void {
   const { stream } = raw as { readonly stream?: ServerHttp2Stream };
   if (stream === undefined) {
-    // A request without a body is destroyed already, and its connection is not.
+    // A request without a body is destroyed already, but its connection is not.
     raw.socket.destroy();
   } else {
     stream.close(constants.NGHTTP2_CANCEL);
@@ -184,4 +192,17 @@ export function cut(raw: FastifyRequest["raw"]): void {
 
 function only(chunks: readonly Buffer[]): Buffer | undefined {
   return chunks.length === 1 ? chunks[0] : undefined;
+}
+
+/** The data of an empty body. */
+export const NO_BYTES: Uint8Array = new Uint8Array(0);
+
+/** A body as a `google.api.HttpBody`. */
+export function bodyMessage(contentType: string, data: Uint8Array): HttpBody {
+  return { $typeName: "google.api.HttpBody", contentType, data, extensions: [] };
+}
+
+/** True for a body of multipart/form-data. */
+export function isForm({ headers }: FastifyRequest): boolean {
+  return /^multipart\/form-data\b/i.test(headers["content-type"] ?? "");
 }

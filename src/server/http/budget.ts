@@ -1,17 +1,19 @@
 /**
- * How many bytes of request bodies a server holds at a time. Each body has a
- * limit of its own, but many that are allowed each are too many together. A
- * body counts from the beginning of its reading until its response is out:
- * with the length that its request announces, or with what has come so far.
+ * Back-pressure on request bodies: a budget of bytes that a server holds at a
+ * time. Each body has its own limit, but many bodies within it can be too much
+ * together. A body counts from the start of its reading until its response is
+ * sent, with the length that its request announces or with what has arrived,
+ * whichever is larger.
  */
 import type { FastifyInstance } from "fastify";
 import { problem } from "../../errors.ts";
 
-const RETRY_AFTER_MS = 1_000;
+/** The `retry-after` of requests that are refused because bodies under way fill their memory. */
+const BODY_BUDGET_RETRY_AFTER_MS = 1_000;
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** What the request's body takes of the server's budget; absent where it has none. */
+    /** The body's share of the server's budget; absent for GET and HEAD, and on a server without a budget. */
     bodyShare?: BodyShare;
   }
 }
@@ -25,26 +27,27 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** What is held now. */
+  /** Bytes held now. */
   get takenBytes(): number {
     return this.#takenBytes;
   }
 
-  /** Takes bytes; throws SERVER_BUSY when so many are not left. */
+  /** Takes bytes; throws SERVER_BUSY if fewer are left. */
   take(bytes: number): void {
     if (this.#takenBytes + bytes > this.#maxBytes) {
       const message = `the server holds ${this.#takenBytes} bytes of request bodies, of ${this.#maxBytes} that it may: try again`;
-      throw problem("SERVER_BUSY", message, { retryAfterMs: RETRY_AFTER_MS });
+      throw problem("SERVER_BUSY", message, { retryAfterMs: BODY_BUDGET_RETRY_AFTER_MS });
     }
     this.#takenBytes += bytes;
   }
 
+  /** Gives bytes back. */
   give(bytes: number): void {
     this.#takenBytes -= bytes;
   }
 }
 
-/** The part of a budget that one request has. */
+/** One request's share of a budget. */
 export class BodyShare {
   readonly #budget: BodyBudget;
   #heldBytes = 0;
@@ -54,7 +57,7 @@ export class BodyShare {
     this.#budget = budget;
   }
 
-  /** Holds so many bytes in all, or more if it does already. Errors: SERVER_BUSY. */
+  /** Raises the share to `bytes` in total; never lowers it. Errors: SERVER_BUSY. */
   hold(bytes: number): void {
     if (bytes > this.#heldBytes && !this.#released) {
       this.#budget.take(bytes - this.#heldBytes);
@@ -62,7 +65,7 @@ export class BodyShare {
     }
   }
 
-  /** Gives everything back; the share takes nothing any more. */
+  /** Gives everything back; from then on the share takes nothing. */
   release(): void {
     if (!this.#released) {
       this.#released = true;
@@ -71,7 +74,7 @@ export class BodyShare {
   }
 }
 
-/** Gives each request with a body a share of the budget, until its response is out. */
+/** Gives each request that may have a body a share of the budget until its response is sent. */
 export function shareBudget(app: FastifyInstance, budget: BodyBudget): void {
   app.decorateRequest("bodyShare");
   app.addHook("onRequest", (req, reply, done) => {

@@ -1,16 +1,16 @@
-/** Tells a call that its client is gone. */
+/** Abort signals for calls whose client disconnects. */
 import type { Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { FastifyReply } from "fastify";
 
-/** Of connections of HTTP/1.1. Making one for each call costs as much as finding its route. */
+/** Signals of HTTP/1.1 connections. Creating one for each call costs as much as finding its route. */
 const ofConnections = new WeakMap<Socket, AbortSignal>();
 
 /**
  * Aborts when the connection (HTTP/1.1) or the stream (HTTP/2) closes before
- * the answer is out. All calls on a connection of HTTP/1.1 share one signal,
- * which aborts whenever that closes: whoever listens to it has to stop when
- * the call ends.
+ * the answer is sent. All calls on an HTTP/1.1 connection share one signal,
+ * which aborts whenever the connection closes, so listeners have to be removed
+ * when their call ends.
  */
 export function disconnectSignal({ raw, request }: FastifyReply): AbortSignal {
   if ("stream" in raw) {
@@ -22,7 +22,7 @@ export function disconnectSignal({ raw, request }: FastifyReply): AbortSignal {
     });
     return controller.signal;
   }
-  // Not the response's: one that waits for others on its connection has none yet.
+  // Not the response's socket: a pipelined response has none until those before it are sent.
   const { socket } = request.raw;
   if (socket.destroyed) {
     return AbortSignal.abort(gone());

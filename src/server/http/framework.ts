@@ -1,4 +1,4 @@
-/** Errors that Fastify raises before a handler runs, as problems. */
+/** Conversion of errors that Fastify raises before a handler runs. */
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { type Problem, problem, type Reason, toProblem } from "../../errors.ts";
 import { sendProblem } from "./problem.ts";
@@ -8,7 +8,7 @@ const REASON_BY_CODE: { readonly [code: string]: Reason } = {
   FST_ERR_MAX_PARAM_LENGTH: "ROUTE_NOT_FOUND",
 };
 
-/** Any error as a problem, those of Fastify by their codes. */
+/** Converts any error to a problem, Fastify's errors by their codes. */
 export function fromFastify(thrown: unknown): Problem {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const reason = REASON_BY_CODE[code];
@@ -17,7 +17,7 @@ export function fromFastify(thrown: unknown): Problem {
     : problem(reason, (thrown as Error).message, { cause: thrown });
 }
 
-/** For Fastify's `setErrorHandler` and its option `frameworkErrors`. */
+/** The handler for Fastify's `setErrorHandler` and its option `frameworkErrors`. */
 export function sendFrameworkError(
   err: FastifyError,
   _req: FastifyRequest,

@@ -1,4 +1,4 @@
-/** What REST and the data plane need of whatever executes the calls. */
+/** The port through which REST and the data plane execute calls. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethodServerStreaming, DescMethodUnary, Message } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -6,7 +6,7 @@ import type { ContextValues } from "@connectrpc/connect";
 /** The HTTP request behind a call. */
 export interface CallOrigin {
   readonly header: IncomingHttpHeaders;
-  /** Aborts when the client is gone. */
+  /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly requestMethod: string;
   readonly url: string;
@@ -19,11 +19,11 @@ export interface UnaryAnswer {
 }
 
 export interface StreamAnswer extends AsyncIterable<Message> {
-  /** Complete once the first message has come. */
+  /** Complete once the first message has arrived. */
   readonly header: Headers;
 }
 
-/** Executes calls. Errors: a `Problem`, always. */
+/** Executes calls. Every error is a `Problem`. */
 export interface Invoke {
   unary(method: DescMethodUnary, message: Message, origin: CallOrigin): Promise<UnaryAnswer>;
   stream(method: DescMethodServerStreaming, message: Message, origin: CallOrigin): StreamAnswer;

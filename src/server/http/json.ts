@@ -1,10 +1,10 @@
-/** Reads bodies that are JSON. */
+/** Parsing of JSON bodies. */
 import type { JsonValue } from "@bufbuild/protobuf";
 import { problem } from "../../errors.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Errors: BODY_MALFORMED, with the parser's own words. */
+/** Parses a body as JSON. Errors: BODY_MALFORMED, with the parser's message. */
 export function parseJson(body: Uint8Array): JsonValue {
   try {
     return JSON.parse(utf8.decode(body)) as JsonValue;

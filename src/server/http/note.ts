@@ -1,7 +1,7 @@
-/** What a request turned out to be about, for its line in the log. */
+/** Facts about a call that are found while it runs, for its line in the access log. */
 
 export interface CallNote {
-  /** The task that was submitted or asked for. */
+  /** The task that was submitted or requested. */
   taskId?: string;
   traceId?: string;
 }

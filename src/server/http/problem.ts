@@ -1,4 +1,4 @@
-/** Writes errors as JSON, in the shape of the Connect protocol. */
+/** Writes errors as JSON, in the format of the Connect protocol. */
 import { create, type DescMessage, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { Code, type ConnectError } from "@connectrpc/connect";
@@ -22,7 +22,7 @@ export interface ErrorJson {
   }[];
 }
 
-/** @param requestId of the request that it is an answer to. */
+/** The JSON of an error. `requestId`, if given, is added to its details. */
 export function errorJson(err: ConnectError, requestId?: string): ErrorJson {
   const details = requestId === undefined ? err.details : [...err.details, requestInfo(requestId)];
   return {
@@ -43,21 +43,21 @@ export function errorJson(err: ConnectError, requestId?: string): ErrorJson {
   };
 }
 
-/** How an error says which request it is an answer to. */
+/** The error detail that names the request. */
 export function requestInfo(requestId: string) {
   return { desc: RequestInfoSchema, value: { requestId } };
 }
 
 export interface SendOptions {
-  /** Default: that of the error on plain HTTP. */
+  /** Default: the error's status on plain HTTP. */
   readonly status?: number;
   /** Content type; default `application/json; charset=utf-8`. */
   readonly type?: string;
 }
 
 /**
- * Answers with an error: status, `Retry-After` and the like, JSON. Defects of
- * the server go to the request's log with what caused them.
+ * Answers with an error: status, headers such as `Retry-After`, and JSON.
+ * Defects of the server are logged with their cause.
  */
 export function sendProblem(
   reply: FastifyReply,
@@ -74,12 +74,12 @@ export function sendProblem(
     .send(Buffer.from(JSON.stringify(errorJson(found, reply.request.id))));
 }
 
-/** True for a defect of the server, which its log should have in full; a caller that went away is none. */
+/** True for a defect of the server, which is logged in full; a caller that went away is not a defect. */
 export function isDefect(found: Problem): boolean {
   return found.reason === "INTERNAL" && found.code === Code.Internal;
 }
 
-/** Logs what callers are not told of a defect. */
+/** Logs the cause of a defect, which callers do not get. */
 export function reportProblem(reply: FastifyReply, found: Problem): void {
   if (isDefect(found)) {
     requestLog(reply.request).error({ err: found.cause ?? found }, found.rawMessage);

@@ -1,6 +1,6 @@
 /**
- * The id of a request, by which callers, logs and traces speak of it: the
- * caller's own `X-Request-Id` where that can stand in a log, else a new one.
+ * Request ids, which correlate callers, logs and traces. A request has the
+ * caller's own `X-Request-Id` if that is safe in a log, otherwise a new id.
  * Every answer carries it.
  */
 import type { IncomingHttpHeaders } from "node:http";
@@ -9,13 +9,13 @@ import { createDigitSource } from "../../collections/random-digits.ts";
 
 const HEADER = "x-request-id";
 
-/** What ids of others look like: UUIDs, hex, base64url, with a path or a prefix. */
+/** Covers the ids of other programs: UUIDs, hex, base64url, with a path or a prefix. */
 const WELL_FORMED = /^[\w.:/+=@~-]{1,128}$/;
 
-/** Of 128 random bits: no two requests have the same, and none tells of those before it. */
+/** 128 random bits: ids are unique, and none reveals an earlier one. */
 const newId = createDigitSource(32);
 
-/** For Fastify's `genReqId`. */
+/** The id of a request, for Fastify's `genReqId`. */
 export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders }): string {
   const given = headers[HEADER];
   if (typeof given === "string" && WELL_FORMED.test(given)) {
@@ -24,7 +24,7 @@ export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders
   return newId();
 }
 
-/** Every answer says which request it is to, whichever face gives it. */
+/** Sets the request id on every answer, over every protocol. */
 export function answerRequestIds(app: FastifyInstance): void {
   app.addHook("onRequest", (req, reply, done) => {
     reply.header(HEADER, req.id);

@@ -1,4 +1,4 @@
-/** Which HTTP status an error answers with. */
+/** The HTTP statuses of errors. */
 import { Code } from "@connectrpc/connect";
 import type { Problem, Reason } from "../../errors.ts";
 
@@ -22,7 +22,7 @@ const STATUS: { readonly [code in Code]: number } = {
   [Code.Unauthenticated]: 401,
 };
 
-/** Where plain HTTP has a better word than the table. */
+/** Statuses where plain HTTP has a better one than the table. */
 const HTTP_STATUS: { readonly [reason in Reason]?: number } = {
   BODY_TOO_LARGE: 413,
   CONTENT_TYPE_UNSUPPORTED: 415,

@@ -1,26 +1,31 @@
 /**
- * Streams of answers over HTTP, in one of two formats by `Accept`:
+ * Streaming of answers over HTTP, in one of two formats by `Accept`:
  *
- * - `text/event-stream`: one event each, its data the JSON. The stream ends
- *   with the event `end`, or `error` with the error's JSON, so that a browser
- *   knows it is over rather than broken. Comments keep idle connections alive.
- * - anything else: NDJSON, one line of JSON each; an error is a last line
- *   `{"error": …}`.
+ * - `text/event-stream`: each answer is an event with the JSON as its data.
+ *   The stream ends with the event `end`, or `error` with the error's JSON, so
+ *   that a browser knows that it is over rather than broken. Comments keep
+ *   idle connections alive.
+ * - anything else: NDJSON, one line of JSON for each answer; an error is a
+ *   last line `{"error": …}`.
  *
- * An error before the first answer is an ordinary error response. The wait for
- * it is bounded, so that a client of a quiet stream sees that it is connected.
+ * An error before the first answer becomes an ordinary error response. The
+ * wait for that answer is bounded, so that a client of a quiet stream sees
+ * that it is connected.
  */
 import type { JsonValue, Message } from "@bufbuild/protobuf";
 import { type Problem, toProblem } from "../../errors.ts";
 import { errorJson } from "./problem.ts";
 
+/** Silence after which an event stream gets a comment: below the 30 s and 60 s of common proxies. */
+export const STREAM_HEARTBEAT_INTERVAL_MS = 15_000;
+
 export interface StreamFormat {
   readonly contentType: string;
   item(json: JsonValue): string;
-  /** What ends the stream. */
+  /** The text that ends the stream. */
   end(): string;
   error(found: Problem): string;
-  /** Sent when nothing else is; empty for none. */
+  /** Sent while there are no answers; empty to send nothing. */
   readonly keepAlive: string;
 }
 
@@ -52,17 +57,17 @@ export function chooseFormat(accept: string | undefined): StreamFormat {
   return quality("text/event-stream") > lines ? EVENTS : LINES;
 }
 
-/** The first answer, if it came in time, and those after it. */
+/** A stream that has been started, with its first answer. */
 export interface OpenedStream {
   readonly first: Promise<IteratorResult<Message>>;
   readonly rest: AsyncIterator<Message>;
-  /** True when the first answer did not come in time. */
+  /** True if the first answer did not come in time. */
   readonly late: boolean;
 }
 
 /**
  * Starts a stream and waits for its first answer, at most `maxWaitMs` if given.
- * Errors: whatever the stream throws in that time.
+ * Errors: those that the stream throws in that time.
  */
 export async function openStream(
   stream: AsyncIterable<Message>,
@@ -80,11 +85,11 @@ export interface FramesOptions {
   json(message: Message): JsonValue;
   /** Sends status and headers before there is anything else to send. */
   flush?(): void;
-  /** Told of an error in the middle of the stream. */
+  /** Called with an error in the middle of the stream. */
   onError(found: Problem): void;
 }
 
-/** The text of a stream. Leaving the iteration ends the call. */
+/** The text of a stream. Leaving the iterator ends the call. */
 export async function* frames(
   { first, rest, late }: OpenedStream,
   { format, keepAliveMs, json, flush, onError }: FramesOptions,
@@ -117,7 +122,7 @@ export async function* frames(
   }
 }
 
-/** The raw bytes of a stream of `google.api.HttpBody`; an error cuts the response off. */
+/** The raw bytes of a stream of `google.api.HttpBody`; an error truncates the response. */
 export async function* rawChunks(
   { first, rest }: OpenedStream,
   data: (message: Message) => Uint8Array,
@@ -131,7 +136,7 @@ export async function* rawChunks(
   }
 }
 
-/** The promise's value, or undefined when it takes longer. */
+/** The promise's value, or undefined after a timeout. */
 async function within<T>(promise: Promise<T>, maxWaitMs: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<undefined>((resolve) => {

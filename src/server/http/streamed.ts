@@ -1,42 +1,43 @@
 /**
- * Bodies that are too large to stand in a message, or that need not: they go
- * beside it, in the context of the call. Only faces over HTTP that can stream
- * offer this; for the others a message is all there is, and bounded.
+ * Out-of-band bodies: request and response bodies that travel in the context
+ * of a call, beside its message, because they are too large for it or need no
+ * copy in it. Only protocols that can stream offer this; the others have the
+ * message alone, which is bounded.
  */
 import { createContextKey } from "@connectrpc/connect";
 
-/** The body of a request, read as it arrives; of multipart/form-data. */
+/** The streamed body of a request, in multipart/form-data. */
 export interface StreamedRequest {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** What of it may be held in memory. */
+  /** How much of it may be held in memory. */
   readonly maxHeldBytes: number;
-  /** Told how much is held so far. Errors: SERVER_BUSY. */
+  /** Takes the bytes held so far from the server's budget. Errors: SERVER_BUSY. */
   hold(bytes: number): void;
 }
 
-/** The body of an answer, read as it is sent. */
+/** The streamed body of an answer. */
 export interface StreamedResponse {
   /** In bytes. */
   readonly size: number;
   /** Digest of the bytes, in base64url. */
   readonly sha256: string;
-  /** The bytes from `start` to before `end`. */
+  /** The bytes from `start` up to, but not including, `end`. */
   read(range: { readonly start: number; readonly end: number }): AsyncIterable<Uint8Array>;
-  /** They are not needed any more. */
+  /** Releases the body. */
   done(): void;
 }
 
-/** Both sides of one call. */
+/** The bodies of one call. */
 export interface StreamedBodies {
   request?: StreamedRequest;
-  /** Set by the implementation, where the body of its message is then empty. */
+  /** Set by the implementation, which then leaves the body in the message empty. */
   response?: StreamedResponse;
-  /** The same for a body that is at hand as text: as bytes it would only be made text again. */
+  /** The same for a body that exists as text, to avoid its conversion to bytes and back. */
   text?: string;
 }
 
-/** Present where the face can stream. */
+/** Present if the protocol can stream. */
 export const streamedBodies = createContextKey<StreamedBodies | undefined>(undefined, {
   description: "bodies beside the message",
 });

@@ -1,15 +1,16 @@
 /**
- * Answers what Node's HTTP/1.1 parser refuses before there is a request: too
- * large headers, a request that takes too long to arrive, bytes that are no
- * HTTP. Node alone would answer with a bare status line.
+ * Answers to malformed HTTP/1.1, which Node's parser refuses before there is a
+ * request: headers that are too large, a request that takes too long to
+ * arrive, bytes that are not HTTP. Node itself would answer with a bare status
+ * line.
  */
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type Problem, problem } from "../../errors.ts";
-import { ANSWER_MS } from "./body.ts";
+import { LATE_BODY_ANSWER_MS } from "./body.ts";
 import { errorJson, JSON_TYPE } from "./problem.ts";
 
-/** For the event `clientError` of `node:http`: answers, if nothing was answered yet, and closes. */
+/** Handles the event `clientError` of `node:http`: answers, unless an answer has begun, and closes. */
 export function answerUnreadable(err: NodeJS.ErrnoException, socket: Duplex): void {
   // `_httpMessage` is the answer under way, if there is one: https://nodejs.org/api/http.html#event-clienterror
   const answering = (socket as { readonly _httpMessage?: { readonly headersSent: boolean } })
@@ -25,10 +26,10 @@ export function answerUnreadable(err: NodeJS.ErrnoException, socket: Duplex): vo
       `Content-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   );
-  // What was answered so must not run after all, should the rest of it come.
+  // A request answered like this must not run if the rest of it arrives after all.
   socket.pause();
-  // A sender that does not close its side would keep the connection for ever.
-  setTimeout(() => socket.destroy(), ANSWER_MS).unref();
+  // A sender that does not close its side would hold the connection open for ever.
+  setTimeout(() => socket.destroy(), LATE_BODY_ANSWER_MS).unref();
 }
 
 function whatWasWrong(code: string | undefined): { status: number; found: Problem } {

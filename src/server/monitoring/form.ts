@@ -1,16 +1,18 @@
 /**
- * The query of `/federate`, read as Prometheus reads it: `+` is a space,
- * escapes have to be right, and `;` separates nothing. Source: url.ParseQuery
- * of Go.
+ * The query parser of `/federate`, with Prometheus' rules: `+` is a space,
+ * escapes have to be valid, and `;` is no separator. Source: url.ParseQuery of
+ * Go.
  */
 
-/** More characters than this are refused: what comes after would be more selectors than are allowed. */
-const MAX_LENGTH = 2_000_000;
+/** Query of `/federate`: what comes after would be more selectors than are allowed. */
+const MAX_QUERY_CHARACTERS = 2_000_000;
 
-/** All values of a parameter. Throws an Error with the reason. */
+/** All values of a parameter. Throws an Error that gives the reason. */
 export function valuesOf(query: string, name: string): string[] {
-  if (query.length > MAX_LENGTH) {
-    throw new Error(`the query has ${query.length} characters, and ${MAX_LENGTH} are allowed`);
+  if (query.length > MAX_QUERY_CHARACTERS) {
+    throw new Error(
+      `the query has ${query.length} characters, and ${MAX_QUERY_CHARACTERS} are allowed`,
+    );
   }
   return query
     .split("&")

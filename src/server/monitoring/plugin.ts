@@ -1,14 +1,13 @@
 /**
- * `GET /federate` for an organization's Prometheus, and `GET /metrics` for the
- * operator's.
+ * The Prometheus endpoints: `GET /federate` for an organization's Prometheus,
+ * and `GET /metrics` for the operator's.
  *
- * `/federate` is Prometheus' own, to the letter: it parses before it looks
- * whether it is ready, and says in plain text what is wrong with a selector.
- * Who asks is found out before that, as everywhere.
+ * `/federate` behaves exactly like Prometheus' own: it parses the selectors
+ * before it checks whether it is ready, and describes an invalid selector in
+ * plain text. Authentication comes first, as everywhere.
  *
- * `/metrics` shows every organization's numbers. With a token it asks for it;
- * without, it answers programs on the same machine and nobody else. What came
- * through a proxy has come from elsewhere, whatever the connection says.
+ * `/metrics` shows every organization's numbers, so it needs the operator's
+ * token. On a node without that token it answers nobody.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { ContextValues } from "@connectrpc/connect";
@@ -28,20 +27,21 @@ import { sendText } from "./send.ts";
 export interface MonitoringOptions {
   readonly metrics: Metrics;
   readonly federation: Federation;
-  /** Finds out who sends a request. Errors: TOKEN_INVALID. */
+  /** Authenticates a request. Errors: TOKEN_INVALID. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
-  /** Whose metrics the caller may have. Errors: ACCESS_DENIED, ORGANIZATION_NOT_FOUND. */
+  /** The metrics that the caller may read. Errors: ACCESS_DENIED, ORGANIZATION_NOT_FOUND. */
   readonly monitored: (values: ContextValues) => Monitored;
   /** False while the node starts or stops. */
   readonly isReady: () => boolean;
   /**
-   * What `/metrics` asks for; undefined: it answers nobody. That a caller is on
-   * this machine says nothing, because the code of deployments is so too.
+   * The token that `/metrics` asks for; undefined: it answers nobody. A caller
+   * on this machine is not trusted either, because the code of deployments
+   * runs here too.
    */
   readonly operatorToken?: string;
 }
 
-/** Fastify plugin. */
+/** The Fastify plugin with both endpoints. */
 export async function monitoringPlugin(
   app: FastifyInstance,
   options: MonitoringOptions,

@@ -1,10 +1,10 @@
-/** Sends a text that is made while it is sent. */
+/** Streaming of metrics pages. */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { TEXT_FORMAT } from "../../metrics/federate.ts";
 
-/** In the text format of Prometheus, compressed where that is wished for. */
+/** Streams a page in the text format of Prometheus, compressed if the client accepts gzip. */
 export function sendText(
   req: FastifyRequest,
   reply: FastifyReply,
@@ -15,7 +15,7 @@ export function sendText(
   if (!acceptsGzip(req.headers["accept-encoding"])) {
     return reply.send(text);
   }
-  // Numbers that hardly differ: the fastest level makes them nearly as small.
+  // The lines are so alike that the fastest level compresses them nearly as well.
   const gzip = createGzip({ level: 1 });
   text.once("error", (err) => gzip.destroy(err));
   gzip.once("close", () => text.destroy());

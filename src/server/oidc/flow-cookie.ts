@@ -1,8 +1,8 @@
 /**
- * What a browser keeps while its person is at the provider: sealed, so that
- * nobody can make a browser go on with a sign-in that it did not begin, and
- * for ten minutes. Under https no other host can plant one either: see
- * auth/sessions.ts.
+ * The sealed cookie that carries a sign-in while the person is at the provider.
+ * The seal prevents that a browser continues a sign-in that it did not begin.
+ * The cookie lives for ten minutes. Over https no other host can plant one
+ * either: see auth/sessions.ts.
  */
 import { cookieValues } from "../../auth/cookies.ts";
 import type { KeyRing } from "../../auth/keys.ts";
@@ -10,13 +10,14 @@ import type { Flow } from "./provider.ts";
 
 const NAME = "tessera_oidc";
 const CONTEXT = "oidc sign-in";
-const LIFETIME_MS = 10 * 60_000;
+/** How long a sign-in by a provider may take, from its begin to the return. */
+const OIDC_SIGN_IN_LIFETIME_MS = 10 * 60_000;
 
-/** A sign-in that is under way. */
+/** A sign-in in progress. */
 export interface PendingSignIn extends Flow {
-  /** Where the person wanted to go: a path. */
+  /** The path that the person wanted to open. */
   readonly next: string;
-  /** The session whose person is to prove once more that they are there; absent: somebody signs in. */
+  /** The session whose person is to confirm their presence; absent for a new sign-in. */
   readonly confirms?: string;
 }
 
@@ -26,21 +27,21 @@ export interface FlowCookieOptions {
   readonly nowMs: number;
 }
 
-/** The `Set-Cookie` header that keeps a sign-in. */
+/** The `Set-Cookie` header that stores a sign-in. */
 export function writeFlowCookie(
   pending: PendingSignIn,
   { keys, secure, nowMs }: FlowCookieOptions,
 ): string {
-  const text = JSON.stringify({ ...pending, expiresAtMs: nowMs + LIFETIME_MS });
-  return setCookie(keys.seal(text, CONTEXT), LIFETIME_MS / 1000, secure);
+  const text = JSON.stringify({ ...pending, expiresAtMs: nowMs + OIDC_SIGN_IN_LIFETIME_MS });
+  return setCookie(keys.seal(text, CONTEXT), OIDC_SIGN_IN_LIFETIME_MS / 1000, secure);
 }
 
-/** The `Set-Cookie` header that forgets it. */
+/** The `Set-Cookie` header that deletes it. */
 export function clearFlowCookie(secure: boolean): string {
   return setCookie("", 0, secure);
 }
 
-/** The sign-in of a `Cookie` header; undefined when there is none, or it took too long. */
+/** The sign-in of a `Cookie` header; undefined if absent or expired. */
 export function readFlowCookie(
   header: string | undefined,
   { keys, secure, nowMs }: FlowCookieOptions,
@@ -53,17 +54,17 @@ export function readFlowCookie(
   try {
     text = keys.unseal(sealed, CONTEXT);
   } catch {
-    // Not of this platform, or of keys that are gone: as if there were none.
+    // Not sealed by this platform, or by keys that are gone: treated as absent.
     return undefined;
   }
-  // What opens was sealed by `writeFlowCookie`.
+  // Only `writeFlowCookie` seals values in this context.
   const pending = JSON.parse(text) as PendingSignIn & { readonly expiresAtMs: number };
   return pending.expiresAtMs > nowMs ? pending : undefined;
 }
 
 function setCookie(value: string, maxAgeSeconds: number, secure: boolean): string {
   const attributes = `Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax`;
-  // The prefix asks for the path of everything.
+  // The prefix `__Host-` requires the path `/`.
   const path = secure ? "/" : "/auth/oidc";
   return `${nameOf(secure)}=${value}; Path=${path}; ${attributes}${secure ? "; Secure" : ""}`;
 }

@@ -1,9 +1,9 @@
 /**
- * The browser's way through a provider: `/auth/oidc/start` sends it there,
- * `/auth/oidc/callback` takes it back and signs the person in. With
- * `?confirm=true`, who is signed in proves once more to be there, for what asks
- * for a recent sign-in. What goes wrong is said by the sign-in page, which gets
- * a word for it and no detail.
+ * The browser's side of OpenID Connect: `/auth/oidc/start` redirects to the
+ * provider, `/auth/oidc/callback` receives its answer and signs the person in.
+ * With `?confirm=true`, a signed-in person confirms their presence, for actions
+ * that need a recent sign-in. The sign-in page reports failures; it gets one
+ * word for the reason and no detail.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
@@ -24,31 +24,31 @@ import { confirmBy, type Refusal, type SignInOptions, signInAs } from "./sign-in
 
 export interface OidcOptions extends SignInOptions {
   readonly provider: OidcProvider;
-  /** What people call it. */
+  /** The provider's name, as people see it. */
   readonly name: string;
   readonly keys: KeyRing;
-  /** Whether browsers reach the platform over TLS, whatever a request says. */
+  /** True if browsers always reach the platform over TLS, whatever protocol a request has. */
   readonly secure: boolean;
   readonly sessionLifetimeMs: number;
 }
 
-/** Why the sign-in page is shown once more. */
+/** The reason for which the sign-in page is shown again. */
 type Word = Refusal | "denied" | "expired" | "failed";
 
 export interface SignInPageOptions {
   readonly accounts: Pick<Accounts, "needsSetup">;
-  /** Undefined: by password only. */
+  /** Undefined: sign-in by password only. */
   readonly oidc: OidcOptions | undefined;
-  /** Tells whose session a browser has. */
+  /** Finds the session of a browser. */
   readonly contextValues: PluginContext["contextValues"];
 }
 
-/** What both ways need: the options, and the session that a browser has. */
+/** What both routes need: the options, and the session of a browser. */
 interface Way extends OidcOptions {
   readonly sessionOf: (req: FastifyRequest) => Promise<SessionPrincipal | undefined>;
 }
 
-/** What the sign-in page asks: the ways there are, and whether anyone has an account yet. */
+/** The routes of the sign-in page: the available methods, whether the platform is set up, and OpenID Connect. */
 export async function signInMethods(
   app: FastifyInstance,
   { accounts, oidc, contextValues }: SignInPageOptions,
@@ -63,7 +63,7 @@ export async function signInMethods(
   });
   if (oidc !== undefined) {
     const sessionOf: Way["sessionOf"] = async (req) => {
-      // A public method is told of a session, and refuses nobody.
+      // A public method finds the session, but refuses nobody.
       const principal = principalOf(await contextValues(req, AuthService.method.signIn));
       return principal?.kind === "session" ? principal : undefined;
     };
@@ -106,7 +106,7 @@ async function callback(
 ): Promise<FastifyReply> {
   const { provider, keys, secure, now, sessionLifetimeMs } = options;
   const pending = readFlowCookie(req.headers.cookie, { keys, secure, nowMs: now() });
-  // Good for one answer, whichever it is.
+  // The cookie is good for one answer, whether it succeeds or not.
   reply.header("set-cookie", clearFlowCookie(secure));
   if (pending === undefined) {
     return refuse(reply, "expired", "/");
@@ -133,7 +133,7 @@ async function callback(
   }
 }
 
-/** Errors of the provider have been dealt with; the session may have ended meanwhile, or be another. */
+/** Confirms the presence of a session's person; the session may have ended or changed in the meantime. */
 async function confirm(
   req: FastifyRequest,
   { identity, confirms, beganAtMs }: PendingSignIn & { readonly identity: Identity },
@@ -155,7 +155,7 @@ function go(reply: FastifyReply, url: string): FastifyReply {
   return reply.redirect(url, 302);
 }
 
-/** A path of this server: anything else could send people to another one. */
+/** A path of this server; anything else could redirect people to another site. */
 function localPath(next: unknown): string {
   const base = "http://here.invalid";
   const isPath = typeof next === "string" && next.length < 2_000 && next.startsWith("/");

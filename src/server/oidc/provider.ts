@@ -1,13 +1,13 @@
 /**
- * An OpenID Connect provider with which people sign in: the authorization
- * code flow (OpenID Connect Core 1.0, section 3.1) with PKCE (RFC 7636),
- * state and nonce. The provider is asked for its metadata at the first
- * sign-in, so that a node starts without it.
+ * The OpenID Connect client: the authorization code flow (OpenID Connect Core
+ * 1.0, section 3.1) with PKCE (RFC 7636), state and nonce. It fetches the
+ * provider's metadata at the first sign-in, so that a node starts without the
+ * provider.
  */
 import * as client from "openid-client";
 
-/** A provider that does not answer must not hold up a browser for longer. */
-const TIMEOUT_SECONDS = 10;
+/** How long a provider may take to answer, because it must not hold up a browser for longer. */
+const OIDC_TIMEOUT_SECONDS = 10;
 
 const SCOPE = "openid email profile";
 
@@ -16,16 +16,17 @@ export interface ProviderOptions {
   readonly clientId: string;
   /** Undefined for a public client. */
   readonly clientSecret: string | undefined;
-  /** Where the provider sends the browser back to. */
+  /** The address to which the provider returns the browser. */
   readonly redirectUri: string;
 }
 
 export interface Beginning {
   readonly nowMs: number;
+  /** True to have the provider authenticate the person even if it knows them already. */
   readonly afresh: boolean;
 }
 
-/** What has to be kept in the browser between its leaving and its coming back. */
+/** State that the browser keeps while it is at the provider. */
 export interface Flow {
   readonly state: string;
   readonly nonce: string;
@@ -33,25 +34,26 @@ export interface Flow {
   readonly beganAtMs: number;
 }
 
-/** Who the provider says it is. */
+/** The identity that the provider asserts. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
-  /** In lower case; undefined when the provider does not vouch for it. */
+  /** In lower case; undefined if the provider has not verified it. */
   readonly verifiedEmail: string | undefined;
-  /** The same, whether it vouches for it or not: good for a record of a refusal, and nothing else. */
+  /** The same, verified or not: only for the record of a refusal. */
   readonly claimedEmail: string | undefined;
-  /** When it had the person prove to be there; undefined when it does not say. */
+  /** When the provider last authenticated the person (`auth_time`); undefined if it does not say. */
   readonly authenticatedAtMs: number | undefined;
   /** May be empty. */
   readonly displayName: string;
 }
 
-/** The provider answered that it, or the person, does not want to. */
+/** The provider or the person refused the sign-in. */
 export class SignInDenied extends Error {
   override readonly name = "SignInDenied";
 }
 
+/** One OpenID Connect provider. */
 export class OidcProvider {
   readonly #options: ProviderOptions;
   #found: Promise<client.Configuration> | undefined;
@@ -61,9 +63,10 @@ export class OidcProvider {
   }
 
   /**
-   * Where to send the browser, and what to compare its answer with. With
-   * `afresh`, the provider is to ask for the person even if it knows them
-   * already, and to say when it did. Rejects when it cannot be asked.
+   * Returns the address for the browser, and the state to compare its answer
+   * with. With `afresh`, the provider authenticates the person even if it knows
+   * them already, and states when it did. Rejects if the provider cannot be
+   * reached.
    */
   async begin({
     nowMs,
@@ -90,8 +93,8 @@ export class OidcProvider {
   }
 
   /**
-   * Who came back with `query`. Rejects with a `SignInDenied`, or with an
-   * error for the log when the answer is not valid.
+   * Returns the identity of the person who came back with `query`. Rejects with
+   * a `SignInDenied`, or with an error for the log if the answer is invalid.
    */
   async finish(query: string, { state, nonce, codeVerifier }: Flow): Promise<Identity> {
     const config = await this.#configuration();
@@ -119,7 +122,7 @@ export class OidcProvider {
     }
   }
 
-  /** Asked again after a failure. */
+  /** The provider's metadata, fetched once; after a failure it is fetched again. */
   #configuration(): Promise<client.Configuration> {
     this.#found ??= discover(this.#options).catch((err: unknown) => {
       this.#found = undefined;
@@ -135,13 +138,16 @@ function discover({
   clientSecret,
 }: ProviderOptions): Promise<client.Configuration> {
   const url = new URL(issuer);
-  // The configuration lets only a provider on this machine be asked in the clear.
+  // The configuration allows plain HTTP only for a provider on this machine.
   const execute = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
   const auth = clientSecret === undefined ? client.None() : authenticateBy(clientSecret);
-  return client.discovery(url, clientId, undefined, auth, { execute, timeout: TIMEOUT_SECONDS });
+  return client.discovery(url, clientId, undefined, auth, {
+    execute,
+    timeout: OIDC_TIMEOUT_SECONDS,
+  });
 }
 
-/** As providers expect it unless they say otherwise: OpenID Connect Core 1.0, section 9. */
+/** `client_secret_basic`, the default of OpenID Connect Core 1.0, section 9, or `client_secret_post` if the provider lacks it. */
 function authenticateBy(clientSecret: string): client.ClientAuth {
   const basic = client.ClientSecretBasic(clientSecret);
   const post = client.ClientSecretPost(clientSecret);
@@ -153,14 +159,14 @@ function authenticateBy(clientSecret: string): client.ClientAuth {
 
 type Claims = client.IDToken | client.UserInfoResponse;
 
-/** Many providers tell the e-mail address only when they are asked for it. */
+/** The identity from the ID token, or from the userinfo endpoint: many providers give the e-mail address only there. */
 async function identityOf(
   idToken: client.IDToken,
   userInfo: () => Promise<client.UserInfoResponse>,
 ): Promise<Identity> {
   const claims: Claims = idToken.email === undefined ? await userInfo() : idToken;
   const { email, email_verified: isVerified, name } = claims;
-  // Some write it as text.
+  // Some providers write it as a string.
   const vouched = isVerified === true || String(isVerified) === "true";
   const claimedEmail = typeof email === "string" ? email.trim().toLowerCase() : undefined;
   const { auth_time: authTime } = idToken;

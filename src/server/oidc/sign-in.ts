@@ -1,13 +1,13 @@
 /**
- * Which person a provider's identity is: the one it was linked to; else,
- * where the provider vouches for the e-mail address, the person of that
- * address, or the one whom an open invitation is for. Nobody else gets in:
- * that an address exists somewhere is no reason to.
+ * Account linking: finds the person of a provider's identity. It is the person
+ * linked to the identity or else, if the provider has verified the e-mail
+ * address, the person with that address or with an open invitation to it. All
+ * others are refused.
  *
- * A provider that knows the browser answers without asking anybody. So a
- * person counts as having been there when the provider says that they were,
- * and if it does not say, long ago. What asks for a recent sign-in has them
- * prove it (`confirmBy`).
+ * A provider that knows the browser answers without asking the person. So the
+ * time of a sign-in is the time that the provider states (`auth_time`), and if
+ * it states none, a sign-in does not count as recent. Actions that need a
+ * recent sign-in make the person confirm their presence (`confirmBy`).
  */
 import type { SessionPrincipal } from "../../auth/principal.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
@@ -21,20 +21,20 @@ export interface SignInOptions {
   readonly newId: () => string;
 }
 
-/** Why nobody was signed in, or why a person has not proved to be there. */
+/** The reason for which a sign-in or a confirmation was refused. */
 export type Refusal = "no_account" | "unverified" | "stale" | "other_person";
 
-/** By how much the clocks of provider and platform may differ. */
-const SKEW_MS = 60_000;
+/** How much the clocks of provider and platform may differ. */
+const OIDC_CLOCK_SKEW_MS = 60_000;
 
-/** Where a browser comes from. */
+/** The origin of a browser's request. */
 interface From {
   readonly address: string;
 }
 
 /**
- * Opens `session` for the person of an identity; answers why not, or undefined
- * when it is open. A refusal is recorded where it is about somebody here.
+ * Opens `session` for the person of an identity; returns undefined on success,
+ * otherwise the reason. A refusal is recorded if it concerns a known person.
  */
 export async function signInAs(
   identity: Identity,
@@ -71,7 +71,7 @@ export async function signInAs(
     session: opened,
   });
   if (outcome !== "joined") {
-    // Withdrawn, or used by the same person elsewhere, a moment ago: the next attempt finds how it is.
+    // The invitation was revoked, or used in another browser, a moment ago: the next attempt finds out.
     return "no_account";
   }
   await link(identity, { person, address }, options);
@@ -79,9 +79,9 @@ export async function signInAs(
 }
 
 /**
- * Notes that the person of a session has proved to be there, if an identity is
- * theirs and the provider has asked them since `beganAtMs`; answers why not.
- * A refusal is recorded.
+ * Records that the person of a session has confirmed their presence, if the
+ * identity is theirs and the provider has authenticated them since
+ * `beganAtMs`; otherwise returns the reason. A refusal is recorded.
  */
 export async function confirmBy(
   identity: Identity,
@@ -94,7 +94,7 @@ export async function confirmBy(
 ): Promise<Refusal | undefined> {
   const { sessionId, userId, email } = session;
   const isOther = (await personOf(identity, { address }, options))?.userId !== userId;
-  const isStale = (identity.authenticatedAtMs ?? 0) < beganAtMs - SKEW_MS;
+  const isStale = (identity.authenticatedAtMs ?? 0) < beganAtMs - OIDC_CLOCK_SKEW_MS;
   if (isOther || isStale) {
     const reason = isOther ? "other_person" : "stale";
     await recordRefusal({ email, reason }, { address }, options);
@@ -104,7 +104,7 @@ export async function confirmBy(
   return undefined;
 }
 
-/** The person whom an identity is linked to, now or since before. */
+/** The person of an identity, which is linked to them if it was not yet. */
 async function personOf(
   identity: Identity,
   { address }: From,
@@ -132,7 +132,7 @@ function link(
   return options.accounts.linkIdentity({ ...deed, issuer, subject, userId: person.userId });
 }
 
-/** As with a wrong password: in every organization of the person, if there is one. */
+/** Records a refusal like a wrong password: in every organization of the person, if there is one. */
 async function recordRefusal(
   { email, reason }: { readonly email: string | undefined; readonly reason: Refusal },
   from: From,

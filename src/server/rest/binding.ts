@@ -1,7 +1,6 @@
 /**
- * Bindings of RPCs to HTTP, compiled from `google.api.http` at start:
- * everything that can be wrong with an annotation is an error then, not when
- * a request comes.
+ * HTTP bindings of RPCs, compiled from `google.api.http` at start, so that a
+ * wrong annotation is an error at start rather than at a request.
  */
 import {
   type DescField,
@@ -21,28 +20,29 @@ import { type KeyPlace, keyPlaceOf } from "./idempotency-key.ts";
 import type { RestRoute } from "./routes.ts";
 import { parseTemplate, type Variable } from "./template.ts";
 
-/** Where the body of a request goes. */
+/** The binding of a request's body. */
 export interface BodyBinding {
-  /** `raw`: bytes into `google.api.HttpBody`. */
+  /** `raw`: bytes of a `google.api.HttpBody`. */
   readonly kind: "none" | "json" | "raw";
-  /** The field it is the value of; undefined: it is the whole message. */
+  /** The field that takes the body; undefined: the whole message. */
   readonly field: DescField | undefined;
 }
 
+/** One binding of an RPC. */
 export interface Binding {
   readonly method: DescMethodUnary | DescMethodServerStreaming;
   /** The fields that each variable of the template names. */
   readonly fields: ReadonlyMap<Variable, readonly DescField[]>;
   readonly body: BodyBinding;
-  /** Where the header `Idempotency-Key` goes. */
+  /** The field for the header `Idempotency-Key`. */
   readonly key: KeyPlace;
-  /** The field of the answer that is written; undefined: all of it. */
+  /** The field of the answer that is sent; undefined: the whole answer. */
   readonly responseField: DescField | undefined;
-  /** True when what is written is `google.api.HttpBody`, as raw bytes. */
+  /** True if that is a `google.api.HttpBody`, which is sent as raw bytes. */
   readonly rawResponse: boolean;
 }
 
-/** All routes of the services. Errors: one that names the RPC and what is wrong with its binding. */
+/** Compiles all routes of the services. Throws an error that names the RPC and what is wrong with its binding. */
 export function compileBindings(services: readonly DescService[]): RestRoute<Binding>[] {
   return services
     .flatMap((service) => service.methods)
@@ -90,7 +90,7 @@ function compileRule(method: DescMethod, rule: HttpRule, outer: HttpRule): RestR
   }
 }
 
-/** A field inside the body's field may be in the path: `/v1/{book.name}` with `body: "book"`. */
+/** True for the body's field itself; a field inside it may be in the path: `/v1/{book.name}` with `body: "book"`. */
 function isExactly(path: readonly DescField[], field: DescField | undefined): boolean {
   return path.length === 1 && path[0] === field;
 }

@@ -1,4 +1,4 @@
-/** JSON to a message, with errors that say which field is wrong. */
+/** Decoding of JSON to messages, with errors that name the invalid field. */
 import {
   type DescField,
   type DescMessage,
@@ -12,8 +12,8 @@ import { dotted, expectation } from "./fields.ts";
 import { isObject, spellingOf } from "./spelling.ts";
 
 /**
- * Reads a message from JSON in the spelling of REST; edits the JSON on the way.
- * Errors: REQUEST_INVALID naming the first field that is wrong or unknown.
+ * Reads a message from JSON in the spelling of REST; modifies the JSON.
+ * Errors: REQUEST_INVALID, which names the first invalid or unknown field.
  */
 export function decode(desc: DescMessage, json: JsonObject): Message {
   spellingOf(desc).read(json);
@@ -35,8 +35,8 @@ export function invalidField(field: string, description: string, cause?: unknown
 }
 
 /**
- * Finds what is wrong by reading one key at a time: the library's errors name
- * a field only in some cases. Runs for refused requests only.
+ * Finds the invalid field by reading one key at a time, because the library's
+ * errors name a field only in some cases. Runs for refused requests only.
  */
 function locate(
   desc: DescMessage,
@@ -64,7 +64,7 @@ function locate(
   return conflict(desc, json, parents);
 }
 
-/** Two members of a oneof, or one field under both of its names. */
+/** Finds two members of a oneof, or one field under both of its names. */
 function conflict(
   desc: DescMessage,
   json: JsonObject,
@@ -110,7 +110,7 @@ function shortened(value: JsonValue): string {
   return text.length > 64 ? `${text.slice(0, 64)}…` : text;
 }
 
-/** The library's sentence without its first half, which names internals. */
+/** The library's message without its first half, which names internals. */
 function reason(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return message.replace(/^cannot decode .*? from JSON: /, "");

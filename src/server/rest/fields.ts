@@ -1,4 +1,4 @@
-/** Fields as paths and queries name and write them: by dotted names, as text. */
+/** Fields in paths and queries: dotted names, and values as text. */
 import {
   type DescField,
   type DescMessage,
@@ -12,8 +12,8 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { enumWord, isObject, spellingOf } from "./spelling.ts";
 
 /**
- * The fields that a path such as `["task", "taskId"]` leads through, each by
- * its proto or its JSON name; undefined when there is no such field.
+ * The fields on a path such as `["task", "taskId"]`, each by its proto name or
+ * its JSON name; undefined if there is no such field.
  */
 export function resolveFields(
   desc: DescMessage,
@@ -34,12 +34,12 @@ export function resolveFields(
   return fields;
 }
 
-/** The name of a path of fields, in dots. */
+/** The dotted name of a path of fields. */
 export function dotted(fields: readonly DescField[]): string {
   return fields.map((field) => field.name).join(".");
 }
 
-/** True for fields whose values (or items) can be written as text. */
+/** True for fields whose value (or items) can be written as text. */
 export function hasTextForm(field: DescField): boolean {
   if (field.fieldKind === "map") {
     return false;
@@ -54,7 +54,7 @@ const TEXT_MESSAGES: ReadonlySet<string> = new Set([
   "google.protobuf.FieldMask",
 ]);
 
-/** The JSON for a field's value (or one item of it) written as text. */
+/** Converts the text of a field's value (or of one item) to JSON. */
 export function textToJson(field: DescField, text: string): JsonValue {
   const { message } = field;
   if (message !== undefined) {
@@ -81,7 +81,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ["false", false],
 ]);
 
-/** Whether two JSON values mean the same value of a field; false also when one means nothing. */
+/** True if two JSON values stand for the same value of a field; false if either is invalid. */
 export function sameValue(field: DescField, one: JsonValue, other: JsonValue): boolean {
   const desc = field.parent as DescMessage;
   const read = (value: JsonValue) => {
@@ -96,7 +96,7 @@ export function sameValue(field: DescField, one: JsonValue, other: JsonValue): b
   }
 }
 
-/** The value at a path of fields, under either name of each; undefined when there is none. */
+/** The value at a path of fields, under either name of each; undefined if absent. */
 export function valueAt(json: JsonObject, fields: readonly DescField[]): JsonValue | undefined {
   let value: JsonValue | undefined = json;
   for (const field of fields) {
@@ -108,7 +108,7 @@ export function valueAt(json: JsonObject, fields: readonly DescField[]): JsonVal
   return value ?? undefined;
 }
 
-/** Sets the value at a path of fields, making the messages on the way. */
+/** Sets the value at a path of fields, creating the messages on the way. */
 export function setAt(json: JsonObject, fields: readonly DescField[], value: JsonValue): void {
   let inside = json;
   for (const [index, field] of fields.entries()) {
@@ -119,7 +119,7 @@ export function setAt(json: JsonObject, fields: readonly DescField[], value: Jso
       const next = inside[key] ?? {};
       inside[key] = next;
       if (!isObject(next)) {
-        return; // Not a message: reading the whole will say so.
+        return; // Not a message: decoding the request reports it.
       }
       inside = next;
     }
@@ -130,7 +130,7 @@ function keyOf(json: JsonObject, field: DescField): string {
   return Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
 }
 
-/** What a field takes, for people. */
+/** Describes the values that a field takes, for messages. */
 export function expectation(field: DescField): string {
   const { message } = field;
   if (message?.typeName === "google.protobuf.Duration") {

@@ -1,13 +1,13 @@
 /**
  * The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header),
- * which many HTTP clients can send by themselves. Here it is another way to
- * give the field `idempotency_key` of a request; its value is taken as it is,
- * as on the deployment's own paths, so that one key is one key everywhere.
+ * which many HTTP clients send by themselves. In REST it is another way to set
+ * the field `idempotency_key` of a request. Its value is used unchanged, as on
+ * the deployment's own paths, so that a key is the same on both.
  *
- * A request of several calls has a key in each of them. There the header is
- * refused: none of the calls would have it, and who sends it takes it for a
- * promise. Where a request has no keys at all, the header is one like any
- * other that the method does not know.
+ * A request of several calls has a key in each call. There the header is
+ * refused, because it would apply to none of them although its sender relies
+ * on it. In a request without any keys the header is ignored, like any other
+ * header that the method does not know.
  */
 import { type DescField, type DescMessage, type JsonObject, ScalarType } from "@bufbuild/protobuf";
 import { invalidField } from "./decode.ts";
@@ -15,7 +15,7 @@ import { setAt, valueAt } from "./fields.ts";
 
 const NAME = "idempotency_key";
 
-/** Where a request has keys. */
+/** The place of keys in a request. */
 export type KeyPlace =
   | { readonly kind: "none" }
   /** In this field. */
@@ -23,6 +23,7 @@ export type KeyPlace =
   /** In each message of this list. */
   | { readonly kind: "each"; readonly list: DescField };
 
+/** Finds the place of keys in a request message. */
 export function keyPlaceOf(input: DescMessage): KeyPlace {
   const field = keyFieldOf(input);
   if (field !== undefined) {
@@ -46,8 +47,8 @@ function keyFieldOf(desc: DescMessage): DescField | undefined {
 
 /**
  * Puts the header's key into the JSON of a request.
- * Errors: REQUEST_INVALID where the request gives another key itself, and
- * where it has one for each of its calls.
+ * Errors: REQUEST_INVALID if the request itself gives another key, or if each
+ * of its calls has its own.
  */
 export function bindKey(json: JsonObject, key: string, place: KeyPlace): void {
   if (place.kind === "each") {
@@ -63,7 +64,7 @@ export function bindKey(json: JsonObject, key: string, place: KeyPlace): void {
   if (given === "") {
     setAt(json, [place.field], key);
   } else if (typeof given === "string" && given !== key) {
-    // What is no string is refused when the message is read.
+    // Decoding refuses a value that is no string.
     throw invalidField(
       NAME,
       "contradicts the header Idempotency-Key: give the key in one of the two places, or the same in both",

@@ -1,11 +1,11 @@
-/** Which paths are those of some services, on the faces that all services have. */
+/** The paths of services, over the protocols that all services have. */
 import type { DescService } from "@bufbuild/protobuf";
 import { type Binding, compileBindings } from "./binding.ts";
 import { RouteTable } from "./routes.ts";
 
 /**
- * Whether a path is that of a method of these services, over RPC or REST,
- * whatever the HTTP method. A path that cannot be read is as good as theirs.
+ * Returns a test for paths of these services, over RPC or REST and for any
+ * HTTP method. A path that cannot be decoded counts as one of theirs.
  */
 export function pathsOf(services: readonly DescService[]): (path: string) => boolean {
   const names = new Set(services.map(({ typeName }) => typeName));

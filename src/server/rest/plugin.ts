@@ -1,11 +1,11 @@
 /**
- * The REST face: every RPC with a `google.api.http` annotation, served from
- * the descriptors through an in-process call. There are no handlers of its
- * own here.
+ * REST transcoding: serves every RPC with a `google.api.http` annotation from
+ * its descriptor, through an in-process call. There are no handlers for single
+ * methods here.
  *
- * Paths under the first segment of any template (`/api` for ours) belong to
- * this plugin: what no template fits is answered there with ROUTE_NOT_FOUND or
- * METHOD_NOT_ALLOWED.
+ * Paths below the first segment of any template (`/api` for ours) belong to
+ * this plugin, which answers requests that fit no template with
+ * ROUTE_NOT_FOUND or METHOD_NOT_ALLOWED.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -25,25 +25,26 @@ import type { Template } from "./template.ts";
 export interface RestOptions {
   readonly services: readonly DescService[];
   readonly invoke: Invoke;
-  /** Largest body that is read for a method. Default 4 MiB, the usual limit of an RPC message. */
+  /** Largest body of a request to a method. Default 4 MiB, the usual limit for an RPC message. */
   readonly maxBodyBytes?: (method: DescMethod) => number;
   /** Silence after which a Server-Sent Events stream gets a comment. Default 15 s, below the 30 s and 60 s of common proxies. */
   readonly keepAliveMs?: number;
   /**
-   * Longest wait for a stream's first answer before its status is sent, after
-   * which an error can only come inside the stream. Default 1 s.
+   * Longest wait for a stream's first answer before the status is sent. After
+   * that, an error can only be sent inside the stream. Default 1 s.
    */
   readonly firstAnswerMs?: number;
-  /** What the interceptors should know of the request; throws to refuse it before its body is read. */
+  /** The request's context for the interceptors; throws to refuse it before its body is read. */
   readonly contextValues?: (
     req: FastifyRequest,
     method: DescMethod,
   ) => ContextValues | Promise<ContextValues>;
 }
 
-const DEFAULT_BODY_BYTES = 4 * 1024 * 1024;
+/** REST body, unless its method says otherwise. */
+const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** Fastify plugin, for a server that leaves bodies to handlers. Errors at start: a binding that is wrong, or two that match the same paths. */
+/** The Fastify plugin, for a server that leaves bodies to handlers. Throws at start if a binding is wrong, or two match the same paths. */
 export async function restPlugin(app: FastifyInstance, options: RestOptions): Promise<void> {
   const routes = new RouteTable<Binding>();
   const paths = new Set<string>();
@@ -63,7 +64,7 @@ export async function restPlugin(app: FastifyInstance, options: RestOptions): Pr
   }
 }
 
-/** Fastify's paths for everything below the first segment of a template. */
+/** The Fastify paths for everything below the first segment of a template. */
 function mounts({ segments, verb }: Template): string[] {
   const [first] = segments;
   if (first?.kind !== "literal") {
@@ -74,11 +75,11 @@ function mounts({ segments, verb }: Template): string[] {
 }
 
 function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
-  const { maxBodyBytes = () => DEFAULT_BODY_BYTES } = options;
+  const { maxBodyBytes = () => DEFAULT_MAX_BODY_BYTES } = options;
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     try {
       const { binding, values, query } = findRoute(routes, req, reply);
-      // Before the body: who may not call need not send it.
+      // Before the body is read, so that a refused caller need not send it.
       const identified = options.contextValues?.(req, binding.method);
       const contextValues = identified instanceof Promise ? await identified : identified;
       const bodyless = req.method === "GET" || req.method === "HEAD";

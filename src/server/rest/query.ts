@@ -1,9 +1,9 @@
-/** The query of a URL, put into the JSON of a request. */
+/** Binding of a URL's query to the JSON of a request. */
 import type { DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { invalidField } from "./decode.ts";
 import { dotted, hasTextForm, resolveFields, sameValue, setAt, textToJson } from "./fields.ts";
 
-/** A field whose value the path has already given. */
+/** A field whose value comes from the path. */
 export interface BoundField {
   readonly fields: readonly DescField[];
   readonly value: JsonValue;
@@ -11,13 +11,13 @@ export interface BoundField {
 
 export interface QueryRules {
   readonly input: DescMessage;
-  /** Names of top-level fields that come from the body; `*`: all of them. */
+  /** Name of the top-level field that comes from the body; `*`: all fields. */
   readonly body: string;
 }
 
 /**
- * Errors: REQUEST_INVALID naming the parameter: unknown, a singular field given
- * twice, a value other than that in the path.
+ * Binds the query. Errors: REQUEST_INVALID, which names the parameter, if it
+ * is unknown, gives a singular field twice, or contradicts the path.
  */
 export function bindQuery(
   json: JsonObject,

@@ -1,11 +1,11 @@
 /**
- * Path, query and body of an HTTP request, bound to one request message, with
- * the one header that stands for a field.
+ * Request transcoding: binds path, query and body of an HTTP request to one
+ * request message, and `Idempotency-Key`, the one header that sets a field.
  *
- * All are put into one JSON object, which is then read like any other, so
- * every rule of the proto JSON mapping holds for all of them. A variable of
- * the path always wins; a query or body that says otherwise is refused, and a
- * body that says the same is not.
+ * All of them are put into one JSON object, which is then decoded, so every
+ * rule of the proto JSON mapping holds for all of them. Path variables take
+ * precedence: a query or body that contradicts them is refused, one that
+ * agrees is accepted.
  */
 import { create, type DescField, type JsonObject, type Message } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
@@ -19,14 +19,14 @@ import { type BoundField, bindQuery } from "./query.ts";
 import type { PathValue } from "./routes.ts";
 import { isObject } from "./spelling.ts";
 
-/** A request, taken apart. */
+/** The parts of a request. */
 export interface RequestParts {
   readonly values: readonly PathValue[];
   /** Without the question mark. */
   readonly query: string;
   readonly body: Uint8Array;
   readonly contentType: string | undefined;
-  /** The header's; empty when there is none. */
+  /** From the header; empty if absent. */
   readonly idempotencyKey: string;
 }
 

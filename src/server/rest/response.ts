@@ -1,11 +1,17 @@
-/** Answers of calls, as JSON or as the raw bytes of `google.api.HttpBody`. */
+/** Response transcoding: answers as JSON, or as the raw bytes of a `google.api.HttpBody`. */
 import { Readable } from "node:stream";
 import { type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
 import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
 import { JSON_TYPE, reportProblem } from "../http/problem.ts";
-import { chooseFormat, frames, openStream, rawChunks } from "../http/stream.ts";
+import {
+  chooseFormat,
+  frames,
+  openStream,
+  rawChunks,
+  STREAM_HEARTBEAT_INTERVAL_MS,
+} from "../http/stream.ts";
 import type { Binding } from "./binding.ts";
 import { spellingOf } from "./spelling.ts";
 
@@ -15,7 +21,7 @@ export function answerJson(binding: Binding, message: Message): JsonValue {
   const field = binding.responseField;
   const json = toJson(output, message, {
     useProtoFieldName: true,
-    // A field on its own has no object to be left out of.
+    // A single field cannot be omitted the way a default value is omitted from an object.
     alwaysEmitImplicit: field !== undefined,
   });
   if (typeof json === "object" && json !== null && !Array.isArray(json)) {
@@ -25,7 +31,7 @@ export function answerJson(binding: Binding, message: Message): JsonValue {
   return json;
 }
 
-/** The raw body of an answer; undefined when the field that holds it is not set. */
+/** The raw body of an answer; undefined if the field that holds it is not set. */
 export function answerBody(binding: Binding, message: Message): HttpBody | undefined {
   const field = binding.responseField;
   if (field === undefined) {
@@ -54,6 +60,9 @@ export function sendAnswer(
   return reply.send(Buffer.from(body?.data ?? []));
 }
 
+/** How long a stream waits for its first answer before it sends its headers. */
+const STREAM_FIRST_ANSWER_MS = 1_000;
+
 export interface StreamedAnswer {
   readonly binding: Binding;
   readonly answers: StreamAnswer;
@@ -62,11 +71,16 @@ export interface StreamedAnswer {
   readonly firstAnswerMs?: number;
 }
 
-/** Sends the answers of a stream. Errors: what the stream throws before its first answer. */
+/** Sends the answers of a stream. Errors: those of the stream before its first answer. */
 export async function sendStream(
   req: FastifyRequest,
   reply: FastifyReply,
-  { binding, answers, keepAliveMs = 15_000, firstAnswerMs = 1_000 }: StreamedAnswer,
+  {
+    binding,
+    answers,
+    keepAliveMs = STREAM_HEARTBEAT_INTERVAL_MS,
+    firstAnswerMs = STREAM_FIRST_ANSWER_MS,
+  }: StreamedAnswer,
 ): Promise<FastifyReply> {
   if (binding.rawResponse) {
     const opened = await openStream(answers);
@@ -82,7 +96,7 @@ export async function sendStream(
   reply
     .type(format.contentType)
     .header("cache-control", "no-store")
-    // nginx would otherwise collect the stream before passing it on.
+    // Without it, nginx would buffer the stream.
     .header("x-accel-buffering", "no");
   const text = frames(opened, {
     format,
@@ -97,8 +111,8 @@ export async function sendStream(
 const EMPTY = new Uint8Array();
 
 /**
- * Headers for bytes whose type somebody else chose: never guessed at, and
- * never run as a page of this origin.
+ * Headers for bytes of a foreign type: browsers must not guess their type, nor
+ * run them as a page of this origin.
  */
 function rawHeaders(reply: FastifyReply, contentType: string | undefined): void {
   reply

@@ -1,13 +1,13 @@
 /**
- * The table that finds the binding for a method and a path. A tree of path
- * segments; of several templates that fit, the most literal from left to
- * right wins: a literal before `*`, `*` before `**`.
+ * The router of REST: a prefix tree of path segments that finds the binding
+ * for a method and a path. If several templates match, the most literal one
+ * from left to right wins: a literal before `*`, `*` before `**`.
  *
- * A verb counts only where a template registers it: `/tasks/a:cancel` is the
- * verb `cancel` on `a`, `/tasks/a:b` is the task `a:b`. Where a verb fits the
- * path, templates without it do not, whatever the method.
+ * A verb counts only if a template registers it: `/tasks/a:cancel` is the verb
+ * `cancel` on `a`, `/tasks/a:b` is the task `a:b`. If a verb matches the path,
+ * templates without it do not, whatever the method.
  *
- * Segments are decoded once, after splitting, so `%2F` never splits one.
+ * Segments are decoded once, after splitting, so `%2F` never splits a segment.
  */
 import type { Template, Variable } from "./template.ts";
 
@@ -16,17 +16,18 @@ export interface RestRoute<T> {
   /** HTTP method; `*` for any. */
   readonly method: string;
   readonly template: Template;
-  /** The template as written, and what it is bound to, for messages. */
+  /** The template as written and its RPC, for messages. */
   readonly text: string;
   readonly target: T;
 }
 
+/** The outcome of a search. */
 export type Found<T> =
   | { readonly route: RestRoute<T>; readonly values: readonly PathValue[] }
-  /** The path exists, with these methods. Empty: it does not exist. */
+  /** The path exists for these methods. Empty: it does not exist. */
   | { readonly allow: readonly string[] };
 
-/** What a variable of the template stands for in a path. */
+/** The value of a template's variable in a path. */
 export interface PathValue {
   readonly variable: Variable;
   readonly text: string;
@@ -39,14 +40,15 @@ interface Node<T> {
   readonly end: Leaf<T>;
 }
 
-/** Verb (empty for none) to HTTP method to route. */
+/** Routes by verb (empty for no verb) and HTTP method. */
 type Leaf<T> = Map<string, Map<string, RestRoute<T>>>;
 
+/** The routes of all bindings. */
 export class RouteTable<T> {
   readonly #root: Node<T> = createNode();
   readonly #verbs = new Set<string>();
 
-  /** Adds a route. Errors: one that names both, when another has the same method and shape. */
+  /** Adds a route. Throws an error that names both routes if another has the same method and shape. */
   add(route: RestRoute<T>): void {
     const { segments, verb = "" } = route.template;
     let node = this.#root;
@@ -77,7 +79,7 @@ export class RouteTable<T> {
 
   /**
    * Finds the route for a raw path, without its query.
-   * Errors: URIError for a path that is not valid percent-encoding.
+   * Errors: URIError if the path is not valid percent-encoding.
    */
   find(method: string, path: string): Found<T> {
     const raw = path.slice(1).split("/");
@@ -110,7 +112,7 @@ export class RouteTable<T> {
   }
 }
 
-/** Every end of a template that fits the segments, the most literal first. */
+/** The leaves of all templates that match the segments, the most literal first. */
 function* leaves<T>(node: Node<T>, segments: readonly string[], at: number): Generator<Leaf<T>> {
   const segment = segments[at];
   if (segment === undefined) {
@@ -141,7 +143,7 @@ function capture(
   return { variable, text };
 }
 
-/** In a variable of several segments an encoded slash must stay apart from a real one. */
+/** Decodes a segment of a variable with several segments, where an encoded slash must stay distinct from a real one. */
 function decodeExceptSlash(segment: string): string {
   return segment
     .split(/(%2f)/i)

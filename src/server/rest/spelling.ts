@@ -1,10 +1,10 @@
 /**
- * How REST spells enum values: in lower case, without the prefix that the
- * values of an enum share (`TASK_STATUS_QUEUED` is `queued`). Values are read
- * in this spelling and in that of the proto file.
+ * The spelling of enum values in REST: lower case, without the prefix that the
+ * values of an enum share (`TASK_STATUS_QUEUED` is `queued`). Requests may use
+ * this spelling or that of the proto file.
  *
- * Compiled per type of message: only the fields that can hold an enum are
- * looked at, and a type without any costs nothing.
+ * It is compiled per message type: only fields that can hold an enum are
+ * visited, so a type without any costs nothing.
  */
 import type { DescEnum, DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 
@@ -97,7 +97,7 @@ export function enumWord(desc: DescEnum, name: string): string {
   return name.slice(prefix).toLowerCase();
 }
 
-/** Well-known types have a JSON of their own, without enums. */
+/** False for well-known types, whose own JSON has no enums. */
 function canHoldEnum(field: DescField, seen: Set<DescMessage>): boolean {
   if (field.enum !== undefined) {
     return field.enum.typeName !== "google.protobuf.NullValue";
@@ -113,6 +113,7 @@ function canHoldEnum(field: DescField, seen: Set<DescMessage>): boolean {
   );
 }
 
+/** True for a JSON object. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
 /**
- * Path templates of `google.api.http`, after the grammar in
+ * The parser of `google.api.http` path templates, by the grammar in
  * `google/api/http.proto`:
  *
  *     Template = "/" Segments [ Verb ] ;
@@ -10,23 +10,23 @@
  *     Verb     = ":" LITERAL ;
  */
 
-/** What one segment of a path has to be. */
+/** One segment of a template. */
 export type Segment =
   | { readonly kind: "literal"; readonly text: string }
-  /** `*`: any one segment that is not empty. */
+  /** `*`: one segment that is not empty. */
   | { readonly kind: "one" }
-  /** `**`: all that is left, also nothing. */
+  /** `**`: all remaining segments, or none. */
   | { readonly kind: "rest" };
 
-/** A part of the path that goes into a field of the request. */
+/** A part of the path that sets a field of the request. */
 export interface Variable {
   /** Names of the fields, from the request message inwards. */
   readonly path: readonly string[];
-  /** The first of its segments. */
+  /** Index of its first segment. */
   readonly start: number;
-  /** After its last segment; undefined when it goes to the end of the path. */
+  /** Index after its last segment; undefined if it extends to the end of the path. */
   readonly end: number | undefined;
-  /** True for a variable of several segments, in which `%2F` stays as it is. */
+  /** True for a variable of several segments, in which `%2F` stays encoded. */
   readonly multiple: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface Template {
   readonly verb: string | undefined;
 }
 
-/** Reads a template. Errors: one that names the template, the place and what belongs there. */
+/** Parses a template. Throws an error that names the template, the position and what is expected there. */
 export function parseTemplate(text: string): Template {
   return new Parser(text).template();
 }

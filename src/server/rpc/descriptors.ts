@@ -1,13 +1,14 @@
-/** Proto files and what they import, by everything that is declared in them. */
+/** An index of proto files and their imports, by name, symbol and extension. */
 import { type DescExtension, type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 
+/** Finds descriptors for server reflection. */
 export class Descriptors {
   readonly #files = new Map<string, DescFile>();
   readonly #symbols = new Map<string, DescFile>();
   readonly #messages = new Map<string, DescMessage>();
-  /** By the type they extend. */
+  /** By the type that they extend. */
   readonly #extensions = new Map<string, DescExtension[]>();
   readonly #bytes = new Map<DescFile, Uint8Array>();
 
@@ -17,7 +18,7 @@ export class Descriptors {
     }
   }
 
-  /** @param name as in an import, such as `google/protobuf/struct.proto`. */
+  /** The file with this name, as in an import, such as `google/protobuf/struct.proto`. */
   file(name: string): DescFile | undefined {
     return this.#files.get(name);
   }
@@ -27,7 +28,7 @@ export class Descriptors {
     return this.#symbols.get(symbol);
   }
 
-  /** The extensions of a message; undefined when there is no such message. */
+  /** The extensions of a message; undefined if there is no such message. */
   extensionsOf(typeName: string): readonly DescExtension[] | undefined {
     return this.#messages.has(typeName) ? (this.#extensions.get(typeName) ?? []) : undefined;
   }

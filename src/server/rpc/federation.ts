@@ -1,3 +1,4 @@
+/** FederationService: metrics for an organization's Prometheus. */
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
 import type { FederationService } from "../../../gen/tessera/v1/federation_pb.js";
@@ -9,7 +10,7 @@ import { MatchError } from "../../metrics/selector/error.ts";
 import { UpstreamError } from "../../metrics/upstream.ts";
 import { callerOf, memberIn } from "./engine/caller.ts";
 
-/** Whose metrics a call is about. */
+/** The organization whose metrics a call reads. */
 export interface Monitored {
   readonly organizationId: string;
   readonly organization: string;
@@ -23,7 +24,7 @@ export function monitoredBy(values: ContextValues): Monitored {
   return { organizationId, organization };
 }
 
-/** FederationService; `monitored` says whose metrics the caller may have. */
+/** FederationService; `monitored` returns the organization whose metrics the caller may read. */
 export function federationService(
   federation: Federation,
   monitored: (values: ContextValues) => Monitored = monitoredBy,

@@ -1,4 +1,4 @@
-/** `grpc.health.v1`: whether the server and each of its services take calls. */
+/** The health checks of `grpc.health.v1`: whether the server and each of its services take calls. */
 import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
@@ -6,15 +6,15 @@ import {
 import { problem } from "../../errors.ts";
 import { register, type ServiceRegistration } from "./engine/invoker.ts";
 
-/** What knows the health of the server. */
+/** The source of the server's health. */
 export interface HealthSource {
-  /** Status of a service by its full name; empty: of the server. Undefined: no such service. */
+  /** Status of a service by its full name, or of the server for an empty name; undefined if there is no such service. */
   status(service: string): "SERVING" | "NOT_SERVING" | undefined;
-  /** Calls back after every change of any status, until the function it gives is called. */
+  /** Calls back after every change of any status, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }
 
-/** @param services full names of the services that List gives besides the server itself. */
+/** @param services full names of the services that List returns in addition to the server itself. */
 export function createHealthService(
   health: HealthSource,
   services: readonly string[],
@@ -50,7 +50,7 @@ export function createHealthService(
   });
 }
 
-/** Yields at once and then after every change, until the signal aborts. Changes that pile up are one. */
+/** Yields at once and then after every change, until the signal aborts. Coalesces changes that pile up. */
 async function* changes(health: HealthSource, signal: AbortSignal): AsyncGenerator<void> {
   let changed = Promise.withResolvers<void>();
   const wake = () => changed.resolve();

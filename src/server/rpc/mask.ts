@@ -1,14 +1,15 @@
+/** Field masks of updates. */
 import { type DescMessage, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { invalidField } from "./violations.ts";
 
 /**
- * The fields that an update changes (https://google.aip.dev/134): those that
- * the mask names, all for `*`, and without a mask those that are set.
+ * The fields that an update changes (https://google.aip.dev/134): those in the
+ * mask, all for `*`, and without a mask those that are set.
  *
  * Throws REQUEST_INVALID for a path that is no field, for one that cannot be
- * changed, and for an update that changes nothing: whoever sends
- * `authorization: false` without a mask should know that it says nothing.
+ * changed, and for an update that changes nothing: `authorization: false`
+ * without a mask has no effect, and its sender should know that.
  */
 export function changedFields<Desc extends DescMessage, Name extends string>(
   desc: Desc,

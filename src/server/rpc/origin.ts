@@ -1,4 +1,4 @@
-/** Which request a call came with, and what the log and the trace say of it. */
+/** The origin of a call: its request and its trace, and what the log says of them. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Deployment } from "../../deployments/deployment.ts";
@@ -10,6 +10,7 @@ import { arrivalOf } from "./engine/caller.ts";
 
 type Context = Pick<HandlerContext, "requestHeader" | "values">;
 
+/** The trace and the request id that a call came with. */
 export function originOf({ requestHeader, values }: Context): Origin {
   const { requestId, note } = arrivalOf(values);
   const trace = readTrace(requestHeader);
@@ -19,7 +20,7 @@ export function originOf({ requestHeader, values }: Context): Origin {
   return { trace, requestId };
 }
 
-/** The call is about this task, which its line in the log says. */
+/** Adds a task to the call's line in the access log. */
 export function noteTask(
   { values }: Pick<HandlerContext, "values">,
   { taskId, trace }: { readonly taskId: string; readonly trace?: string | undefined },
@@ -31,8 +32,8 @@ export function noteTask(
 }
 
 /**
- * Runs a call that is answered in the call, and tells its trace of it. `run`
- * gets the origin of what happens within: below the call's own span.
+ * Runs a synchronous call in a span of its own. `run` gets the origin of what
+ * happens within, below that span.
  */
 export function tracedCall<Result>(
   ctx: HandlerContext,

@@ -1,13 +1,15 @@
 /**
- * Pages of lists. A page token is where its page ended, behind a digest of
- * what was listed. It is not a secret and gives no access: it only has to tell
- * a token of another list from one of this.
+ * Pagination of lists. A page token holds a digest of the list and the end of
+ * the previous page. It is no secret and gives no access: the digest only
+ * detects a token of another list.
  */
 import { createHash } from "node:crypto";
 import { problem } from "../../errors.ts";
 import type { PageQuery } from "../../storage/accounts/page.ts";
 
+/** Items on a page unless the request names another number. */
 const DEFAULT_PAGE_SIZE = 50;
+/** Items on a page. */
 const MAX_PAGE_SIZE = 1_000;
 
 const SIGNATURE_BYTES = 12;
@@ -17,20 +19,21 @@ interface PageRequest {
   readonly pageToken: string;
 }
 
+/** The number of items on a page: the requested one, its default, or the maximum. */
 export function pageSizeOf({ pageSize }: Pick<PageRequest, "pageSize">): number {
   return Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
 
 export interface PageOptions {
-  /** The method, for its message. */
+  /** Name of the method, for messages. */
   readonly method: string;
-  /** What is listed: all that a token has to be of. */
+  /** The filter of the list, which a token has to match. */
   readonly filter: readonly (string | number | undefined)[];
-  /** True for text that a page of this list can end at. Default: any. */
+  /** True for a text at which a page of this list can end. Default: any. */
   readonly isEnd?: (text: string) => boolean;
 }
 
-/** One list, as one request asks for it. */
+/** The page tokens of one list with one filter. */
 export class PageTokens {
   readonly #signature: Buffer;
   readonly #options: PageOptions;
@@ -41,7 +44,7 @@ export class PageTokens {
     this.#options = options;
   }
 
-  /** Where the page before ended. Throws REQUEST_INVALID for a token that is not of this list. */
+  /** The end of the previous page. Throws REQUEST_INVALID for a token of another list. */
   open(pageToken: string): string {
     const { method, isEnd = (text) => text !== "" } = this.#options;
     const bytes = Buffer.from(pageToken, "base64url");
@@ -55,14 +58,14 @@ export class PageTokens {
     return end;
   }
 
-  /** The token of the page after `end`; empty when there is none. */
+  /** The token of the page after `end`; empty if there is none. */
   after(end: string | undefined): string {
     return end === undefined
       ? ""
       : Buffer.concat([this.#signature, Buffer.from(end)]).toString("base64url");
   }
 
-  /** What to ask the storage for. */
+  /** The query for the storage. */
   query(req: PageRequest): PageQuery {
     const limit = pageSizeOf(req);
     return req.pageToken === "" ? { limit } : { limit, after: this.open(req.pageToken) };

@@ -1,4 +1,4 @@
-/** Who is calling, as a message. */
+/** Conversion of principals to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { PrincipalKind, type PrincipalSchema } from "../../../gen/tessera/v1/auth_pb.js";
@@ -9,9 +9,9 @@ import { toAccessWords } from "./token/messages.ts";
 
 type PrincipalInit = MessageInitShape<typeof PrincipalSchema>;
 
-/** Where organizations are looked up. */
 type Lookup = Pick<Organizations, "findOrganization">;
 
+/** The caller as a message; a promise if its organizations have to be looked up. */
 export function toPrincipalMessage(
   principal: Principal,
   accounts: Lookup,

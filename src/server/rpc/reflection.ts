@@ -1,7 +1,7 @@
 /**
- * Server reflection, `grpc.reflection.v1` and `v1alpha`: how `buf curl` and
- * `grpcurl` learn what there is to call. The two versions differ in their
- * package only, so one function answers for both.
+ * Server reflection, `grpc.reflection.v1` and `v1alpha`, by which `buf curl`
+ * and `grpcurl` discover services. The two versions differ only in their
+ * package, so one function answers both.
  * https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
  */
 import type { DescFile, DescService } from "@bufbuild/protobuf";
@@ -19,10 +19,11 @@ import { file_tessera_v1_error } from "../../../gen/tessera/v1/error_pb.js";
 import { Descriptors } from "./descriptors.ts";
 import { register, type ServiceRegistration } from "./engine/invoker.ts";
 
-/** No service imports the details of errors, but clients want to read them. */
+/** The details of errors, which no service imports but clients need to decode. */
 const ERROR_FILES = [file_google_rpc_error_details, file_tessera_v1_error];
 
 type AnyRequest = ServerReflectionRequest | ServerReflectionRequestAlpha;
+
 /** Both versions of reflection over the services, which should include these two and health. */
 export function createReflectionServices(services: readonly DescService[]): ServiceRegistration[] {
   const all = [...new Set([...services, ServerReflection, ServerReflectionAlpha])];
@@ -49,7 +50,7 @@ export function createReflectionServices(services: readonly DescService[]): Serv
 interface Known {
   readonly descriptors: Descriptors;
   readonly names: readonly string[];
-  /** Files this stream has sent already; they are not sent again as dependencies. */
+  /** Files that this stream has sent; they are not sent again as dependencies. */
   readonly sent: Set<DescFile>;
 }
 
@@ -101,7 +102,7 @@ function errorAnswer(errorCode: Code, errorMessage: string) {
   return { case: "errorResponse", value: { errorCode, errorMessage } } as const;
 }
 
-/** The file, always, and those of its dependencies that were not sent yet; marks them as sent. */
+/** The file and those of its dependencies that were not sent yet; marks all of them as sent. */
 function withDependencies(file: DescFile, sent: Set<DescFile>): DescFile[] {
   sent.add(file);
   const found = [file];

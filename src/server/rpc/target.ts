@@ -1,7 +1,7 @@
 /**
- * Which deployment a call is for, and whether its caller may call it. The
- * interceptors find out, or a face that has to know before it reads the body;
- * methods take what was found from the context of the call.
+ * The target of a call: finds its deployment and checks that the caller may
+ * call it. An interceptor does so, or a plugin that has to know before it
+ * reads the body; methods take the deployment from the context of the call.
  */
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { Access } from "../../../gen/tessera/v1/access_pb.js";
@@ -10,7 +10,7 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import type { CallTarget, Directory, Located } from "../../deployments/directory.ts";
 import { callerOf, hostOf } from "./engine/caller.ts";
 
-/** Names the deployment on hosts that do not: `organization/name`. */
+/** Names the deployment as `organization/name` on hosts that do not. */
 export const DEPLOYMENT_HEADER = "tessera-deployment";
 
 const locatedKey = createContextKey<Located | undefined>(undefined, {
@@ -18,16 +18,16 @@ const locatedKey = createContextKey<Located | undefined>(undefined, {
 });
 
 /**
- * Finds the deployment of a call and leaves it in the call's context values,
- * which know its caller; a promise only where that is not known at once.
- * Errors: those of `Directory.find` and `authorize`.
+ * Finds the deployment of a call and puts it into the call's context values,
+ * which hold its caller already. Returns a promise only if the deployment is
+ * not known at once. Errors: those of `Directory.find` and `authorize`.
  */
 export type Locate = (
   values: ContextValues,
   target: Pick<CallTarget, "named" | "header">,
 ) => Promise<void> | undefined;
 
-/** @param standalone see `Situation`. */
+/** Creates the function that finds deployments; `standalone` as in `Situation`. */
 export function createLocate(
   directory: Directory,
   { standalone }: { readonly standalone: boolean },
@@ -47,17 +47,17 @@ export function createLocate(
   };
 }
 
-/** Whether the deployment of a call has been found already. */
+/** True if the deployment of a call has been found already. */
 export function isLocated(values: ContextValues): boolean {
   return values.get(locatedKey) !== undefined;
 }
 
-/** The deployment that a call is for. Throws what `Located.hosted` throws. */
+/** The running deployment that a call is for. Throws the errors of `Located.deployment`. */
 export function deploymentOf(ctx: Pick<HandlerContext, "values">): Deployment {
   return locatedOf(ctx).deployment();
 }
 
-/** The same, whether it runs or not. */
+/** The deployment that a call is for, whether it runs or not. */
 export function locatedOf({ values }: Pick<HandlerContext, "values">): Located {
   const located = values.get(locatedKey);
   if (located === undefined) {

@@ -1,6 +1,6 @@
 /**
- * UploadFile: one file of an artifact, digested while it goes into the blob
- * store. What does not become what was announced is swept.
+ * UploadFile: streams one file of an artifact into the blob store and verifies
+ * its digest on the way. A file that does not match its header is swept.
  */
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -16,20 +16,23 @@ import type { ArtifactFiles } from "../../storage/hosting/files.ts";
 import { memberOf, type Sources } from "./engine/caller.ts";
 import { invalidField } from "./violations.ts";
 
-/** From a file's upload until a revision has it: a deploy over a slow line, twice over. */
-export const KEPT_MS = 60 * 60_000;
+/** How long an uploaded file may belong to no revision: a deploy over a slow line, twice over. */
+export const UPLOADED_FILE_TTL_MS = 60 * 60_000;
 
-/** All files of an organization: twenty of the largest artifacts. */
-const MAX_ORGANIZATION_BYTES = 20 * 1024 ** 3;
+/** Limit for all files of an organization: twenty of the largest artifacts. */
+const MAX_ORGANIZATION_FILES_BYTES = 20 * 1024 ** 3;
 
-/** Uploads under way on this node; each holds a few chunks. */
+/** Concurrent uploads on this node; each holds a few chunks. */
 const MAX_UPLOADS = 200;
 
-/** Those of one organization: several deploys at once, and room for others. */
+/**
+ * Uploads of one organization under way on this node: several deploys at once, and room for
+ * others.
+ */
 const MAX_ORGANIZATION_UPLOADS = 50;
 
-/** Whoever sends nothing for so long has gone. */
-const IDLE_MS = 60_000;
+/** How long an upload may send nothing before it is ended. */
+const UPLOAD_IDLE_TIMEOUT_MS = 60_000;
 
 export interface UploadFileOptions extends Sources {
   readonly hosting: Pick<ArtifactFiles, "registerFile" | "finishFile" | "abandonFile">;
@@ -38,6 +41,7 @@ export interface UploadFileOptions extends Sources {
 
 type UploadFile = ServiceImpl<typeof DeploymentService>["uploadFile"];
 
+/** The implementation of UploadFile. */
 export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): UploadFile {
   let underWay = 0;
   const underWayOf = new Map<string, number>();
@@ -47,7 +51,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
     const { sha256, sizeBytes } = await chunks.header();
     const size = Number(sizeBytes);
     const file = { path: sha256, size, sha256, executable: false };
-    const keptUntilMs = now() + KEPT_MS;
+    const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
     const kept = { keptUntil: timestampFromMs(keptUntilMs) };
     const key = { organizationId, blobId: newId() };
     const own = underWayOf.get(organizationId) ?? 0;
@@ -64,18 +68,18 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
         sha256,
         sizeBytes: size,
         keptUntilMs,
-        maxBytes: MAX_ORGANIZATION_BYTES,
+        maxBytes: MAX_ORGANIZATION_FILES_BYTES,
       });
       switch (outcome) {
         case "there":
-          // It is read all the same: a caller that is answered while it sends takes that for an error.
+          // The body is read all the same: a caller that gets the answer while it sends takes it for an error.
           for await (const _ of verified(chunks, file)) {
           }
           return kept;
         case "limit":
           throw problem(
             "LIMIT_REACHED",
-            `the files of organization ${organization} would be larger than ${MAX_ORGANIZATION_BYTES} bytes together: delete deployments that are not needed`,
+            `the files of organization ${organization} would be larger than ${MAX_ORGANIZATION_FILES_BYTES} bytes together: delete deployments that are not needed`,
           );
         case "registered":
       }
@@ -86,7 +90,7 @@ export function uploadFile({ hosting, blobs, now, newId }: UploadFileOptions): U
           throw problem("FILES_MISSING", "the upload took too long: deploy again");
         }
       } catch (err) {
-        // What cannot be told now is swept when its time is over.
+        // If this fails too, the file is swept when its time is over.
         await hosting.abandonFile({ ...key, nowMs: now() }).catch(() => undefined);
         throw err;
       }
@@ -141,8 +145,13 @@ class Chunks implements AsyncIterable<Uint8Array> {
 function inTime<Value>(next: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      reject(problem("CALL_TIMEOUT", `the upload stood still for ${IDLE_MS / 1_000} s: try again`));
-    }, IDLE_MS);
+      reject(
+        problem(
+          "CALL_TIMEOUT",
+          `the upload stood still for ${UPLOAD_IDLE_TIMEOUT_MS / 1_000} s: try again`,
+        ),
+      );
+    }, UPLOAD_IDLE_TIMEOUT_MS);
     next.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
@@ -151,7 +160,7 @@ function explained(err: unknown): unknown {
   return err instanceof ArtifactError ? artifactInvalid(err) : err;
 }
 
-/** What a caller hears of an artifact that cannot be taken. */
+/** The caller's error for an invalid artifact. */
 export function artifactInvalid(err: ArtifactError): Problem {
   return problem("ARTIFACT_INVALID", err.message, { cause: err });
 }

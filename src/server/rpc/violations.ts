@@ -1,3 +1,4 @@
+/** Field violations of requests. */
 import { type FieldViolation, type Problem, problem } from "../../errors.ts";
 
 /** REQUEST_INVALID for one field. */
@@ -7,7 +8,7 @@ export function invalidField(field: string, description: string): Problem {
   });
 }
 
-/** Throws REQUEST_INVALID with all that is wrong, unless nothing is. */
+/** Throws REQUEST_INVALID with all violations, if there are any. */
 export function refuse(violations: readonly FieldViolation[]): void {
   const [first] = violations;
   if (first !== undefined) {
@@ -17,7 +18,7 @@ export function refuse(violations: readonly FieldViolation[]): void {
   }
 }
 
-/** Faults by field, those that are none left out. */
+/** The violations among `faults`, in which undefined stands for a valid field. */
 export function violationsOf(faults: {
   readonly [field: string]: string | undefined;
 }): FieldViolation[] {

@@ -1,24 +1,24 @@
 /**
- * From what a caller sent to the payload that is queued and executed. All
- * that the service's JSON Schema says is checked here, before anything is
- * stored; what only the service's own code can tell (refinements,
- * transformations) it tells when the call runs.
+ * The reader of arguments: turns a request into the payload that is queued and
+ * executed. It validates everything that JSON Schema can express, before anything is
+ * stored. The service's own code (refinements, transformations) validates the rest
+ * when the call runs.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type FieldViolation, problem } from "../../errors.ts";
 import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import { type FileValue, INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
 import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
 import { readMultipart } from "./multipart.ts";
-import { createSchemaCheck, MAX_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
+import { createSchemaCheck, MAX_DESCRIBED_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
 import { storedViolation } from "./stored.ts";
 
 const JSON_TYPE = "application/json";
 
-/** What a caller sent: values, or the body of an HTTP request. */
+/** The input of a call: values, or the body of an HTTP request. */
 export type CallInput =
   | { readonly case: "arguments"; readonly value: JsonObject }
   | {
@@ -45,10 +45,10 @@ export class ArgumentsReader {
   }
 
   /**
-   * Large files are kept by the keeper, and are the caller's then. Throws, or
-   * rejects where there are files, with ARGUMENTS_INVALID, BODY_MALFORMED,
-   * BODY_TOO_LARGE, CONTENT_TYPE_UNSUPPORTED or STORAGE_UNAVAILABLE, and has
-   * kept nothing then.
+   * Reads and validates arguments. The keeper keeps large files; the caller of this
+   * function must attach or release them. Throws, or rejects where there are files,
+   * with ARGUMENTS_INVALID, BODY_MALFORMED, BODY_TOO_LARGE, CONTENT_TYPE_UNSUPPORTED
+   * or STORAGE_UNAVAILABLE, and then has kept nothing.
    */
   read(input: CallInput, keeper: FileKeeper): Payload | Promise<Payload> {
     if (input.case === "arguments") {
@@ -82,12 +82,12 @@ export class ArgumentsReader {
     );
   }
 
-  /** What is wrong with arguments that were read for another revision; undefined when nothing is. */
+  /** What is wrong with arguments that were read for another revision; undefined when they fit. */
   faultOf(stored: Payload): FieldViolation | undefined {
     return storedViolation(this.#endpoint, this.#check, stored);
   }
 
-  /** `text` is the JSON that the object came from: passed on as it is when no file was in it. */
+  /** `text` is the object's original JSON, which is reused when it contains no file. */
   #fromObject(
     values: JsonObject,
     text: string | undefined,
@@ -165,22 +165,22 @@ export class ArgumentsReader {
     throw problem(
       "ARGUMENTS_INVALID",
       `endpoint ${this.#endpoint.name}: ${place} ${first.description}${others}`,
-      { violations: violations.slice(0, MAX_VIOLATIONS) },
+      { violations: violations.slice(0, MAX_DESCRIBED_VIOLATIONS) },
     );
   }
 }
 
-/** What comes before the parameters of a content type. */
+/** The media type of a content type, without parameters. */
 function mediaTypeOf(contentType: string): string {
   return contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Files that came as text are in memory whole; the large ones among them go where large ones are kept. */
+/** Moves large files that came as text, and so are in memory, to the keeper. */
 async function keepLarge(payload: Payload, keeper: FileKeeper): Promise<Payload> {
   const files: GivenFile[] = [];
   try {
     for (const file of payload.files) {
-      const large = "data" in file && file.data.byteLength > INLINE_FILE_BYTES;
+      const large = "data" in file && file.data.byteLength > MAX_INLINE_FILE_BYTES;
       files.push(large ? await keepData(file, keeper) : file);
     }
     return { ...payload, files };

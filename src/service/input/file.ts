@@ -1,12 +1,13 @@
+/** File arguments: reads `data:` URLs, and checks files against their argument's limits. */
 import type { FileArgument } from "../../protocol/manifest.ts";
 import type { FileFacts, FileValue, StoredFile } from "../../protocol/messages.ts";
 
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),(.*)$/s;
 
 /**
- * Reads a file that was given as text: a `data:` URL (RFC 2397). Answers the
- * file, or what is wrong. Other URLs are not fetched: whoever may call the
- * service could then make it look into the network that it runs in.
+ * Reads a file given as a `data:` URL (RFC 2397). Returns the file, or what is
+ * wrong. Other URLs are not fetched, because callers could use that to reach the
+ * service's internal network (SSRF).
  */
 export function fileFromDataUrl(value: unknown): FileValue | string {
   if (typeof value !== "string") {
@@ -30,7 +31,7 @@ export function fileFromDataUrl(value: unknown): FileValue | string {
   }
 }
 
-/** What is wrong with the files given for an argument; undefined when nothing is. */
+/** What is wrong with the files given for an argument; undefined when they fit. */
 export function fileViolation(
   argument: FileArgument,
   files: readonly (FileValue | StoredFile)[] | undefined,
@@ -60,7 +61,7 @@ export function fileViolation(
   return undefined;
 }
 
-/** What is wrong with a file of so many bytes. */
+/** The message for a file that is too large. */
 export function tooLarge(maxBytes: number, file: FileFacts & { readonly bytes: number }): string {
   return `takes files of at most ${maxBytes} bytes, ${nameOf(file)} has ${file.bytes}`;
 }
@@ -69,7 +70,7 @@ function nameOf({ filename }: FileFacts): string {
   return filename === undefined ? "a file" : JSON.stringify(filename);
 }
 
-/** Media types and ranges (RFC 9110, section 12.5.1). Bytes of unknown type are let through. */
+/** Matches media types and ranges (RFC 9110, section 12.5.1). Bytes of unknown type pass. */
 function accepts(range: string, contentType: string): boolean {
   const given = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (given === "application/octet-stream" || given === "") {

@@ -1,4 +1,4 @@
-/** What the parts of a form are: values by name, and files, which are kept as they come. */
+/** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
@@ -6,24 +6,24 @@ import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts"
 import {
   type FileFacts,
   type FileValue,
-  INLINE_FILE_BYTES,
+  MAX_INLINE_FILE_BYTES,
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
 import type { PartsTaker } from "./multipart.ts";
 
-/** A file that was sent. */
+/** A file that the caller sent. */
 export type GivenFile = FileValue | StoredFile;
 
 export interface FormOptions {
   readonly keeper: FileKeeper;
-  /** Texts and small files of one form together, which are held in memory. */
+  /** Limit of the texts and small files of one form, which are held in memory. */
   readonly maxHeldBytes: number;
-  /** Told how much is held so far; throws when that is too much for the server. */
+  /** Reports how much is held so far; throws when that is too much for the server. */
   hold?(bytes: number): void;
 }
 
-/** Takes the parts of one form for an endpoint. */
+/** Collects the parts of one form for an endpoint. */
 export class FormTaker implements PartsTaker {
   readonly fields: JsonObject = {};
   readonly files = new Map<string, GivenFile[]>();
@@ -37,7 +37,7 @@ export class FormTaker implements PartsTaker {
     this.#options = options;
   }
 
-  /** Every file that was kept, also of a form that is refused. */
+  /** Every kept file, also of a refused form. */
   get kept(): GivenFile[] {
     return [...this.files.values()].flat();
   }
@@ -69,7 +69,10 @@ export class FormTaker implements PartsTaker {
     const limit = wanted ? (argument.maxBytes ?? Number.POSITIVE_INFINITY) : 0;
     const taken = new UpTo(limit, chunks);
     const { keeper, maxHeldBytes } = this.#options;
-    const inlineBytes = Math.max(0, Math.min(INLINE_FILE_BYTES, maxHeldBytes - this.#heldBytes));
+    const inlineBytes = Math.max(
+      0,
+      Math.min(MAX_INLINE_FILE_BYTES, maxHeldBytes - this.#heldBytes),
+    );
     this.#options.hold?.(this.#heldBytes + inlineBytes);
     const file = await keeper.keep(facts, taken, inlineBytes);
     list[place] = file;
@@ -106,12 +109,12 @@ export class FormTaker implements PartsTaker {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** How many files are worth keeping: with more, the call is refused. */
+/** The number of files to keep: with more, the call is refused. */
 function maxFiles({ array, maxItems }: FileArgument): number {
   return array ? (maxItems ?? Number.POSITIVE_INFINITY) : 1;
 }
 
-/** The first bytes of a source; the others are read, counted and thrown away. */
+/** Passes on the first bytes of a source; counts and discards the rest. */
 class UpTo implements AsyncIterable<Uint8Array> {
   readonly #limit: number;
   readonly #chunks: AsyncIterable<Uint8Array>;
@@ -140,9 +143,8 @@ function propertyOf({ input }: EndpointManifest, name: string): Property {
 }
 
 /**
- * A text part is JSON, as clients of the field send it, or bare text, as
- * people type it; the argument's type decides where it could be both. Parts
- * of one name make a list.
+ * A text part is JSON, as client libraries send it, or bare text, as people type it;
+ * the argument's type decides if it could be both. Parts of one name make a list.
  */
 function addField(
   fields: JsonObject,
@@ -166,7 +168,7 @@ function addField(
   }
 }
 
-/** Also for names such as `__proto__`. */
+/** Sets a member, also for names such as `__proto__`. */
 function setField(fields: JsonObject, name: string, value: unknown): void {
   Object.defineProperty(fields, name, {
     value,

@@ -1,7 +1,7 @@
 /**
- * Reads a multipart/form-data body (RFC 7578) as it arrives. Files are handed
- * on as streams, one after the other as they stand in the body, and the body
- * is read no faster than they are.
+ * A streaming parser for multipart/form-data (RFC 7578). Files are passed on as
+ * streams in the order of the body, with back-pressure: the body is read no faster
+ * than they are.
  */
 import { basename } from "node:path";
 import type { Readable } from "node:stream";
@@ -9,20 +9,20 @@ import { Busboy } from "@fastify/busboy";
 import { problem } from "../../errors.ts";
 import type { FileFacts } from "../../protocol/messages.ts";
 
-/** A body has at most this many parts; its size is bounded where it is read. */
-const MAX_PARTS = 2_000;
+/** Parts of a multipart body; its size is bounded where it is read. */
+const MAX_FORM_PARTS = 2_000;
 
-/** Who takes the parts of a body. What it throws ends the reading. */
+/** Receives the parts of a body. An error that it throws ends the reading. */
 export interface PartsTaker {
   takeText(name: string, text: string): void;
-  /** Reads `chunks` to their end, and resolves then. */
+  /** Reads `chunks` to the end; resolves when that is done. */
   takeFile(name: string, facts: FileFacts, chunks: AsyncIterable<Uint8Array>): Promise<void>;
 }
 
 /**
- * Resolves when all parts are taken. Rejects with BODY_MALFORMED, with
- * BODY_TOO_LARGE for a text of more than `maxTextBytes`, or with what `chunks` or
- * the taker threw, and not before the taker has finished with every file.
+ * Resolves when all parts were taken. Rejects with BODY_MALFORMED, with
+ * BODY_TOO_LARGE for a text of more than `maxTextBytes`, or with an error of `chunks`
+ * or of the taker, but not before the taker has finished with every file.
  */
 export async function readMultipart(
   contentType: string,
@@ -38,7 +38,7 @@ class MultipartReading {
   readonly #files: Promise<void>[] = [];
   readonly #open = new Set<Readable>();
   #failure: { readonly err: unknown } | undefined;
-  /** Rejects what the reading waits for. */
+  /** Rejects the promise that the reader awaits. */
   #interrupt: ((err: unknown) => void) | undefined;
 
   constructor(contentType: string, taker: PartsTaker, maxTextBytes: number) {
@@ -62,7 +62,9 @@ class MultipartReading {
       const named = filename ? { filename: basename(filename) } : {};
       this.#takeFile(name, { contentType: mimeType, ...named }, stream);
     });
-    parser.on("partsLimit", () => this.#fail(malformed(`it has more than ${MAX_PARTS} parts`)));
+    parser.on("partsLimit", () =>
+      this.#fail(malformed(`it has more than ${MAX_FORM_PARTS} parts`)),
+    );
     parser.on("error", (err) =>
       this.#fail(malformed(err instanceof Error ? err.message : String(err))),
     );
@@ -104,7 +106,7 @@ class MultipartReading {
     );
   }
 
-  /** Waits, or rejects as soon as something has failed. */
+  /** Awaits a promise, but rejects as soon as the reading has failed. */
   #unlessFailed<Result>(awaited: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#interrupt = reject;
@@ -134,7 +136,7 @@ function createParser(contentType: string, maxTextBytes: number): InstanceType<t
     return new Busboy({
       headers: { "content-type": contentType },
       limits: {
-        parts: MAX_PARTS,
+        parts: MAX_FORM_PARTS,
         fieldNameSize: 256,
         fieldSize: maxTextBytes,
         headerPairs: 20,

@@ -1,13 +1,13 @@
 /**
- * Checks arguments against an endpoint's input schema. The check stops at the
- * first fault, because a body of megabytes can have millions, and describing
- * them all would hold up every other call of the node. Only small arguments
- * are then checked again for everything that is wrong with them.
+ * Validates arguments against an endpoint's input schema. Validation stops at the
+ * first fault, because a body of megabytes can have millions, and describing them
+ * all would block every other call of the node. Only small arguments are then
+ * validated again for all faults.
  *
- * Schemas come from whoever deploys, and some take longer than any node has:
- * a pattern that goes back and forth, references that multiply. What may, is
- * checked within a limit of time. An endpoint that has exceeded it once is
- * checked by its worker alone, which asks the same of the arguments.
+ * Schemas come from users and can take arbitrarily long: a pattern that backtracks,
+ * references that multiply. Such schemas are checked within a time limit. An
+ * endpoint that has exceeded it once is validated by its worker alone, which applies
+ * the same schema.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
@@ -16,46 +16,54 @@ import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import { withinTime } from "./time-limit.ts";
 
 /** Violations described in one answer. */
-export const MAX_VIOLATIONS = 20;
+export const MAX_DESCRIBED_VIOLATIONS = 20;
 
-/** Arguments whose JSON is longer are told their first fault only. */
-const MAX_EXPLAINED_LENGTH = 65_536;
+/**
+ * JSON of arguments whose faults are all described; for longer ones the answer names the first
+ * fault only.
+ */
+const MAX_EXPLAINED_CHARACTERS = 65_536;
 
-/** Of one check, and of compiling one schema. */
-const CHECK_LIMIT_MS = 100;
-const COMPILE_LIMIT_MS = 5_000;
+/** How long one check of arguments against a schema may take. */
+const SCHEMA_CHECK_TIMEOUT_MS = 100;
+/** How long compiling one schema may take. */
+const SCHEMA_COMPILE_TIMEOUT_MS = 5_000;
 
-/** Keywords of which the values do not tell how long they take. */
+/** Keywords whose cost does not follow from the size of the values. */
 const UNBOUNDED =
   /"(?:pattern|patternProperties|uniqueItems|\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+)":/;
 
-/** A schema of fewer objects is checked without a limit, against values whose JSON is shorter. */
-const SIMPLE_OBJECTS = 64;
-const SIMPLE_VALUES_LENGTH = 1024 ** 2;
+/**
+ * Objects of a schema that is checked without a limit of time, against values that are short
+ * enough.
+ */
+const MAX_SIMPLE_SCHEMA_OBJECTS = 64;
+/** JSON of values that a simple schema checks without a limit of time. */
+const SIMPLE_VALUES_CHARACTERS = 1024 ** 2;
 
-/** What is wrong with arguments. */
+/** The faults of arguments. */
 export interface Faults {
-  /** All that were found. */
+  /** The number of faults found. */
   readonly count: number;
-  /** The first of them, at most `MAX_VIOLATIONS`. */
+  /** The first faults, at most `MAX_DESCRIBED_VIOLATIONS`. */
   readonly violations: readonly FieldViolation[];
 }
 
-/** Checks the arguments that are not files; `text` is their JSON, where it is there already. */
+/** Validates the arguments that are not files. `text` is their JSON if it is at hand. */
 export type SchemaCheck = (values: object, text?: string) => Faults;
 
 const NONE: Faults = { count: 0, violations: [] };
 
 /**
- * Compiles the endpoint's input schema; file arguments are checked elsewhere.
- * Throws when that cannot be done, or not in time.
+ * Compiles the endpoint's input schema without its file arguments (see `file.ts`).
+ * Throws when that fails or takes too long.
  */
 export function createSchemaCheck(endpoint: EndpointManifest): SchemaCheck {
   const schema = withoutFiles(endpoint);
-  const compiled = withinTime(COMPILE_LIMIT_MS, () => compile(schema, false));
+  const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, false));
   if (compiled === undefined) {
     throw new Error(
-      `the input schema of endpoint ${endpoint.name} takes longer than ${COMPILE_LIMIT_MS / 1_000} s to be compiled`,
+      `the input schema of endpoint ${endpoint.name} takes longer than ${SCHEMA_COMPILE_TIMEOUT_MS / 1_000} s to be compiled`,
     );
   }
   const { result: check } = compiled;
@@ -63,15 +71,15 @@ export function createSchemaCheck(endpoint: EndpointManifest): SchemaCheck {
   let explain: ValidateFunction | undefined;
   let isTooSlow = false;
   const fits = (values: object, text: string | undefined): boolean => {
-    if (isSimple && (text === undefined || text.length < SIMPLE_VALUES_LENGTH)) {
+    if (isSimple && (text === undefined || text.length < SIMPLE_VALUES_CHARACTERS)) {
       return check(values);
     }
     const { user: beforeUs } = process.threadCpuUsage();
-    const checked = withinTime(CHECK_LIMIT_MS, () => check(values));
-    // A machine that had no time for it says nothing of the schema.
+    const checked = withinTime(SCHEMA_CHECK_TIMEOUT_MS, () => check(values));
+    // Only processor time counts: on a busy machine, a timeout says nothing about the schema.
     isTooSlow =
       checked === undefined &&
-      process.threadCpuUsage().user - beforeUs > (CHECK_LIMIT_MS * 1_000) / 4;
+      process.threadCpuUsage().user - beforeUs > (SCHEMA_CHECK_TIMEOUT_MS * 1_000) / 4;
     return checked?.result ?? true;
   };
   const explained = (values: object): ErrorObject[] | undefined => {
@@ -84,19 +92,19 @@ export function createSchemaCheck(endpoint: EndpointManifest): SchemaCheck {
       return NONE;
     }
     let errors = check.errors ?? [];
-    if ((text ?? JSON.stringify(values)).length <= MAX_EXPLAINED_LENGTH) {
-      errors = withinTime(CHECK_LIMIT_MS, () => explained(values))?.result ?? errors;
+    if ((text ?? JSON.stringify(values)).length <= MAX_EXPLAINED_CHARACTERS) {
+      errors = withinTime(SCHEMA_CHECK_TIMEOUT_MS, () => explained(values))?.result ?? errors;
     }
     return {
       count: errors.length,
-      violations: errors.slice(0, MAX_VIOLATIONS).map(toViolation),
+      violations: errors.slice(0, MAX_DESCRIBED_VIOLATIONS).map(toViolation),
     };
   };
 }
 
 function isSimpleSchema(schema: JsonSchema): boolean {
   const text = JSON.stringify(schema);
-  return !UNBOUNDED.test(text) && text.split("{").length <= SIMPLE_OBJECTS;
+  return !UNBOUNDED.test(text) && text.split("{").length <= MAX_SIMPLE_SCHEMA_OBJECTS;
 }
 
 function compile(schema: JsonSchema, allErrors: boolean): ValidateFunction {

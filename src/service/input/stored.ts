@@ -1,11 +1,11 @@
-/** Whether arguments that were stored under one revision of a service fit the next. */
+/** Validates arguments stored under one revision of a service against another revision. */
 import type { FieldViolation } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import { fileViolation } from "./file.ts";
 import type { SchemaCheck } from "./schema-check.ts";
 
-/** What is wrong with stored arguments; undefined when nothing is. */
+/** What is wrong with stored arguments; undefined when they fit. */
 export function storedViolation(
   { files: arguments_ }: EndpointManifest,
   check: SchemaCheck,

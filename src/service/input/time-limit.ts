@@ -1,7 +1,7 @@
 /**
- * Runs work of which nobody knows how long it takes, such as matching text
- * against a pattern that somebody else wrote, and ends it when its time is up:
- * it holds up all that the node does. A regular expression is ended, too.
+ * A time limit for synchronous work of unknown cost, such as matching a user's
+ * regular expression, which would block the whole node. Work that exceeds it is
+ * terminated, even inside a regular expression.
  *
  * A limit costs some 70 µs, because a thread watches the time
  * (https://nodejs.org/api/vm.html, `timeout`).
@@ -12,7 +12,7 @@ const pending: { work: () => void } = { work: () => {} };
 const context = createContext(pending);
 const script = new Script("work()");
 
-/** What came of it in time; undefined when it was ended. Rethrows what the work throws. */
+/** The result of the work; undefined when it was terminated. Rethrows what the work throws. */
 export function withinTime<Result>(
   limitMs: number,
   work: () => Result,

@@ -1,4 +1,4 @@
-/** What all operations of the data plane share: schemas, parameters, error responses. */
+/** The OpenAPI components that all operations of the data plane share: schemas, parameters, errors. */
 import { CATALOGUE } from "../../errors.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
 

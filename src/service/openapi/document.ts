@@ -1,8 +1,7 @@
 /**
- * `/docs.json`: the OpenAPI 3.1 description of a deployment's own paths,
- * derived from what its service says of itself. JSON Schemas of the service
- * are taken over as they are (3.1 speaks the same dialect); only their
- * references are moved.
+ * `/docs.json`: generates the OpenAPI 3.1 description of a deployment's own paths
+ * from the manifest of its service. The JSON Schemas of the service are copied (3.1
+ * uses the same dialect), with adjusted references.
  */
 import type { JsonSchema, ServiceManifest } from "../../protocol/manifest.ts";
 import { SCHEMAS } from "./components.ts";
@@ -13,7 +12,7 @@ import { endpointPaths } from "./paths.ts";
 import { serverPaths } from "./server.ts";
 
 export interface OpenApiOptions {
-  /** The address of the deployment; absent: that of the document. */
+  /** The address of the deployment. Default: that of the document. */
   readonly serverUrl?: string;
   /** Version of the described API. */
   readonly version: string;

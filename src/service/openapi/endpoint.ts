@@ -1,4 +1,4 @@
-/** What one endpoint takes and answers: its schemas, request body and result. */
+/** The OpenAPI parts of one endpoint: its schemas, request body and result. */
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import { resultIsText } from "../schema.ts";
 import { exampleOf } from "./example.ts";
@@ -19,7 +19,7 @@ export function endpointSchemas(endpoint: EndpointManifest): { [component: strin
   };
 }
 
-/** The request body: JSON, and with files a form. */
+/** The request body: JSON, and also a form if the endpoint takes files. */
 export function requestBody(endpoint: EndpointManifest): JsonSchema {
   const { name, input } = endpoint;
   const required = Array.isArray(input.required) && input.required.length > 0;
@@ -37,7 +37,7 @@ export function requestBody(endpoint: EndpointManifest): JsonSchema {
   return { required, content: { "multipart/form-data": form, "application/json": json } };
 }
 
-/** The answer that carries what the function returned. */
+/** The response with the result of the function. */
 export function resultResponse(endpoint: EndpointManifest): JsonSchema {
   const { name, outputFile, output } = endpoint;
   if (outputFile) {
@@ -76,7 +76,7 @@ function partEncodings(endpoint: EndpointManifest): { [argument: string]: JsonSc
   return Object.fromEntries(encodings);
 }
 
-/** The arguments as JSON can carry them: each file as a `data:` URL. */
+/** The schema of the arguments in JSON, with each file as a `data:` URL. */
 function withDataUrls(endpoint: EndpointManifest): JsonSchema {
   const properties: Record<string, unknown> = { ...(endpoint.input.properties as JsonSchema) };
   for (const [name, file] of Object.entries(endpoint.files)) {

@@ -1,3 +1,4 @@
+/** Generates example values for JSON Schemas. */
 import type { JsonSchema } from "../../protocol/manifest.ts";
 import { flattenSchema } from "../flatten.ts";
 
@@ -16,13 +17,14 @@ const TEXTS: { readonly [format: string]: string } = {
   uuid: "123e4567-e89b-42d3-a456-426614174000",
 };
 
-const MAX_ITEMS = 3;
-const MAX_TEXT = 200;
+/** Items of an array in a made-up example. */
+const MAX_EXAMPLE_ITEMS = 3;
+/** Text in a made-up example. */
+const MAX_EXAMPLE_TEXT_CHARACTERS = 200;
 
 /**
- * A value that shows what a schema asks for: its own example, default or first
- * alternative where it has one, otherwise the smallest value within its bounds.
- * Patterns are not looked at.
+ * An example value for a schema: its own example, default or first alternative where
+ * it has one, otherwise the smallest value within its bounds. Patterns are ignored.
  */
 export function exampleOf(schema: JsonSchema): unknown {
   return exampleOfFlat(flattenSchema(schema).schema);
@@ -39,7 +41,7 @@ function exampleOfFlat(schema: JsonSchema): unknown {
       return exampleOfObject(schema);
     case "array": {
       const item = exampleOfFlat((schema.items ?? {}) as JsonSchema);
-      const length = Math.min(Math.max(number(schema.minItems) ?? 1, 1), MAX_ITEMS);
+      const length = Math.min(Math.max(number(schema.minItems) ?? 1, 1), MAX_EXAMPLE_ITEMS);
       return Array.from({ length: number(schema.maxItems) === 0 ? 0 : length }, () => item);
     }
     case "string":
@@ -64,8 +66,10 @@ function exampleOfObject(schema: JsonSchema): JsonSchema {
 
 function exampleOfText(schema: JsonSchema): string {
   const text = TEXTS[String(schema.format)] ?? "text";
-  const least = Math.min(number(schema.minLength) ?? 0, MAX_TEXT);
-  return text.padEnd(least, " text").slice(0, number(schema.maxLength) ?? MAX_TEXT);
+  const least = Math.min(number(schema.minLength) ?? 0, MAX_EXAMPLE_TEXT_CHARACTERS);
+  return text
+    .padEnd(least, " text")
+    .slice(0, number(schema.maxLength) ?? MAX_EXAMPLE_TEXT_CHARACTERS);
 }
 
 function exampleOfNumber(schema: JsonSchema, step: number): number {

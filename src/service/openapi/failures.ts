@@ -1,4 +1,4 @@
-/** The error responses of the data plane, as components and as references to them. */
+/** The OpenAPI error responses of the data plane, as components and as references to them. */
 import type { Reason } from "../../errors.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
 import { componentReference } from "./hoist.ts";
@@ -6,9 +6,9 @@ import { componentReference } from "./hoist.ts";
 interface Failure {
   readonly description: string;
   readonly code: string;
-  /** Of the example. */
+  /** The reason in the example. */
   readonly reason: Reason;
-  /** All that answer with this status. */
+  /** All reasons with this status. */
   readonly reasons: readonly Reason[];
   readonly message: string;
   readonly violations?: readonly { readonly field: string; readonly description: string }[];
@@ -122,12 +122,12 @@ const FAILURES: { readonly [status: string]: Failure } = {
 /** Reasons that any operation may answer with when tokens are required. */
 const AUTHORIZATION: readonly Reason[] = ["TOKEN_INVALID", "ACCESS_DENIED", "RATE_LIMITED"];
 
-/** Reasons that any operation but those about health may answer with. */
+/** Reasons that any operation except health may answer with. */
 const ALWAYS: readonly Reason[] = [
   ...(["SERVER_BUSY", "STORAGE_UNAVAILABLE", "SHUTTING_DOWN", "INTERNAL"] as const),
 ];
 
-/** Statuses that are there only when tokens are required. */
+/** Statuses that occur only when tokens are required. */
 const OF_TOKENS = new Set(["401", "403"]);
 
 /** The components; those about tokens only when tokens are required. */
@@ -141,7 +141,7 @@ export function failureComponents(authorization: boolean): { [name: string]: Jso
 /**
  * References to shared error responses for these reasons and those that any
  * operation may have, each with the reasons that this operation has, and
- * `default` for whatever code a function throws.
+ * `default` for the code of any error that a function throws.
  */
 export function failures(reasons: readonly Reason[], authorization: boolean): JsonSchema {
   const all = new Set([...reasons, ...ALWAYS, ...(authorization ? AUTHORIZATION : [])]);

@@ -1,8 +1,9 @@
+/** Moves JSON Schemas into the components of an OpenAPI document. */
 import type { JsonSchema } from "../../protocol/manifest.ts";
 
 /**
- * A schema as a component of an OpenAPI document: references within the schema
- * (`#/$defs/Item`) become references from the document's root
+ * Turns a schema into a component of an OpenAPI document: references within the
+ * schema (`#/$defs/Item`) become references from the document's root
  * (`#/components/schemas/{component}/$defs/Item`). Anchors and foreign
  * references stay as they are.
  */
@@ -11,7 +12,7 @@ export function hoistSchema(schema: JsonSchema, component: string): JsonSchema {
   return hoisted;
 }
 
-/** What refers to a component, as the value of `$ref`. */
+/** The value of `$ref` that refers to a component. */
 export function componentReference(component: string): string {
   return `#/components/schemas/${component}`;
 }

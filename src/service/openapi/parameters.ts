@@ -1,4 +1,4 @@
-/** The parameters of the data plane, as components and as references to them. */
+/** The OpenAPI parameters of the data plane, as components and as references to them. */
 import type { JsonSchema } from "../../protocol/manifest.ts";
 
 const wait = {

@@ -1,4 +1,4 @@
-/** The paths of one endpoint: the call, and for a task its whole life. */
+/** The OpenAPI paths of one endpoint: the call and, for a task, submit, status, result and more. */
 import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
 import { requestBody, resultResponse } from "./endpoint.ts";
@@ -6,13 +6,13 @@ import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
 import { parameters } from "./parameters.ts";
 
-/** What can be wrong with arguments, wherever they are sent. */
+/** Reasons for refusing arguments, in every operation that takes them. */
 const ARGUMENTS: readonly Reason[] = [
   ...(["ARGUMENTS_INVALID", "REQUEST_INVALID", "BODY_MALFORMED", "ENDPOINT_NOT_FOUND"] as const),
   ...(["BODY_TOO_LARGE", "CONTENT_TYPE_UNSUPPORTED"] as const),
 ];
 
-/** Why there may be nobody to do it now. */
+/** Reasons why no worker can take the call now. */
 const NOT_NOW: readonly Reason[] = [
   ...(["QUEUE_FULL", "DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED"] as const),
 ];
@@ -177,7 +177,7 @@ function acceptedResponse(): JsonSchema {
   });
 }
 
-/** An answer that says whether it is that of an earlier task. */
+/** A response with a header that says whether it repeats that of an earlier task. */
 function replayable(response: JsonSchema): JsonSchema {
   return {
     ...response,

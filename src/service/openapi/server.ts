@@ -1,4 +1,4 @@
-/** The paths of the server itself. */
+/** The OpenAPI paths of the server itself. */
 import type { JsonSchema } from "../../protocol/manifest.ts";
 import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";

@@ -1,14 +1,14 @@
 /**
- * The accounts port: people, organizations, tokens, and what happened to them.
+ * The accounts port: people, organizations, tokens, and their audit log.
  *
- * The promises are those of the storage port: what a promise resolves with is
- * durable, STORAGE_UNAVAILABLE says that the database could not be asked, and
- * anything else thrown is a defect. What can go wrong in the domain is an
- * outcome. Each call is one transaction, with its audit event and with the
- * change events by which every node forgets what it had remembered.
+ * It keeps the promises of the storage port: results are durable,
+ * STORAGE_UNAVAILABLE says that the database could not be reached, and any
+ * other error is a defect. Failures of the domain are outcomes. Each call is
+ * one transaction, which includes its audit event and the change events that
+ * invalidate the caches of all nodes.
  *
- * Secrets (passwords, values of tokens, sessions, codes) never come here as
- * they are: only as digests, hashes or sealed.
+ * Secrets (passwords, values of tokens, sessions, codes) arrive only as
+ * digests, hashes or sealed values, never in plain text.
  */
 import type { Logins } from "./logins.ts";
 import type { Organizations } from "./organizations.ts";
@@ -17,19 +17,22 @@ import type { Tokens } from "./tokens.ts";
 
 export interface Accounts extends People, Organizations, Tokens, Logins {
   /**
-   * The changes after `afterSequence`, oldest first, at most `limit`; with
-   * `latest`, the sequence of the last one there is (0 for none).
+   * Lists at most `limit` changes after `afterSequence`, oldest first. `latest`
+   * is the sequence of the last change of all; 0 when there are no changes.
    */
   listChanges(parameters: {
     readonly afterSequence: number;
     readonly limit: number;
   }): Promise<{ readonly changes: Change[]; readonly latest: number }>;
 
-  /** Deletes at most `limit` each of what ended long ago: sessions, codes, invitations, changes, old secrets. */
+  /**
+   * Deletes what ended long ago, at most `limit` of each kind: sessions, codes,
+   * invitations, changes, old secrets.
+   */
   pruneAccounts(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 }
 
-/** Something that a node may have remembered is no longer so. */
+/** An invalidation event: cached data about this id is stale. */
 export interface Change {
   readonly sequence: number;
   readonly kind:

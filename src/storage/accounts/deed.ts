@@ -1,19 +1,22 @@
-/** Who does something, for the audit log. */
+/** Who makes a change, for the audit log. */
 export interface Actor {
   /** An e-mail address, `token <name>`, or `operator`. */
   readonly name: string;
-  /** Whose id it is: a user's, a token's, or empty for the operator. */
+  /** The id of the user or the token; empty for the operator. */
   readonly id: string;
-  /** Where the request came from; empty for the operator. */
+  /** The address that the request came from; empty for the operator. */
   readonly address: string;
-  /** The personal token that a person used; undefined for a session, and for who acts for themselves. */
+  /**
+   * The personal token that a person used; undefined for a session, an
+   * organization token and the operator.
+   */
   readonly token?: { readonly id: string; readonly name: string };
 }
 
-/** Comes with everything that changes something. */
+/** The audit data that every change carries. */
 export interface Deed {
   readonly by: Actor;
   readonly nowMs: number;
-  /** For the audit event: a UUIDv7. */
+  /** The id of the audit event, a UUIDv7. */
   readonly eventId: string;
 }

@@ -1,7 +1,11 @@
+/**
+ * The part of the accounts port for command-line logins: by browser redirect
+ * and by device code.
+ */
 import type { Deed } from "./deed.ts";
 import type { NewSecret, TokenFields, TokenRecord } from "./tokens.ts";
 
-/** A login by code that is under way (RFC 8628). */
+/** A pending device login (RFC 8628). */
 export interface DeviceLoginRecord {
   readonly hostName: string;
   readonly address: string;
@@ -9,15 +13,15 @@ export interface DeviceLoginRecord {
   readonly expiresAtMs: number;
 }
 
-/** The personal token that ends a login. */
+/** The personal token that a login creates. */
 export interface LoginToken {
   readonly tokenId: string;
   readonly secret: NewSecret;
   /** Developer operations access; the name follows from the login's host name. */
   readonly fields: Omit<TokenFields, "name">;
-  /** Refuse when the organization has so many tokens. Default: no limit. */
+  /** Refused when the organization has this many tokens. Default: no limit. */
   readonly limit?: number;
-  /** Refuse when the person has so many personal ones there. Default: no limit. */
+  /** Refused when the person has this many personal tokens there. Default: no limit. */
   readonly personalLimit?: number;
 }
 
@@ -28,14 +32,14 @@ export type RedeemOutcome =
       readonly organization: string;
       readonly email: string;
     }
-  /** Unknown, expired, used, or the person is no member any more. */
+  /** The code is unknown, expired or used, or the person is no longer a member. */
   | { readonly outcome: "invalid" }
-  /** The organization, or the person there, has as many tokens as the login's limit; the code is used up. */
+  /** The organization, or the person there, has reached the login's limit; the code is used up. */
   | { readonly outcome: "limit" | "personal_limit" };
 
-/** The server's side of logins on the command line. Each code is redeemed once. */
+/** The server's side of command-line logins. Each code can be redeemed once. */
 export interface Logins {
-  /** Keeps the digest of a code that the browser carries to the program. */
+  /** Stores the digest of a code that the browser carries to the program. */
   createLoginCode(
     parameters: Deed & {
       readonly digest: string;
@@ -48,7 +52,7 @@ export interface Logins {
     },
   ): Promise<void>;
 
-  /** A code with a wrong challenge or redirect is used up all the same. */
+  /** Redeems a code for a token. A wrong challenge or redirect uses the code up as well. */
   redeemLoginCode(
     parameters: Deed & {
       readonly digest: string;
@@ -58,7 +62,7 @@ export interface Logins {
     },
   ): Promise<RedeemOutcome>;
 
-  /** False when so many wait already: `limit` of them, from anywhere. */
+  /** Starts a device login; false when `limit` of them are pending already, from anywhere. */
   createDeviceLogin(parameters: {
     readonly deviceDigest: string;
     readonly userCodeDigest: string;
@@ -70,7 +74,7 @@ export interface Logins {
     readonly limit: number;
   }): Promise<boolean>;
 
-  /** One that waits for an answer; undefined for none. */
+  /** Finds a device login that waits for approval; undefined when it does not exist. */
   findDeviceLogin(parameters: {
     readonly userCodeDigest: string;
     readonly nowMs: number;
@@ -85,7 +89,10 @@ export interface Logins {
     },
   ): Promise<boolean>;
 
-  /** Asked before `intervalMs` have passed: `slow_down`, and the interval grows by 5 s. */
+  /**
+   * Redeems an approved device login. A poll before `intervalMs` have passed
+   * gets `slow_down`, and the interval grows by 5 s.
+   */
   redeemDeviceLogin(
     parameters: Deed & { readonly deviceDigest: string; readonly token: LoginToken },
   ): Promise<RedeemOutcome | { readonly outcome: "pending" | "slow_down" | "denied" }>;

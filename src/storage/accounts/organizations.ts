@@ -1,3 +1,7 @@
+/**
+ * The part of the accounts port for organizations: members, invitations,
+ * deployments and the audit log.
+ */
 import type { Deed } from "./deed.ts";
 import type { Page, PageQuery } from "./page.ts";
 import type { NewSession, Role } from "./people.ts";
@@ -32,22 +36,22 @@ export interface InvitationRecord {
 
 /** How a deployment runs. */
 export interface DeploymentSettings {
-  /** On all nodes together, as the next. */
+  /** Workers on all nodes together, like `maxWorkers`. */
   readonly minWorkers: number;
   readonly maxWorkers: number;
-  /** For each worker. */
+  /** Memory of each worker. */
   readonly memoryMib: number;
-  /** Processors for each worker; may be a part of one. */
+  /** Processors of each worker; may be a fraction. */
   readonly cpu: number;
   readonly env: { readonly [name: string]: string };
 }
 
-/** Undefined fields stay; `env` is changed as a whole. */
+/** Undefined fields stay as they are; `env` is replaced as a whole. */
 export type SettingsUpdate = Partial<DeploymentSettings>;
 
 /**
- * Ids of the deployments whose authorization may be switched off; of another
- * one, that is refused as `not_openable`. Undefined: of each.
+ * Ids of the deployments whose authorization may be switched off; any other is
+ * refused as `not_openable`. Undefined: all deployments.
  */
 export type Openable = readonly string[] | undefined;
 
@@ -63,7 +67,7 @@ export interface DeploymentRecord {
   readonly createdBy: string;
   readonly updatedAtMs: number;
   readonly desiredState: DesiredState;
-  /** The newest one, which should serve; undefined before the first. */
+  /** The newest revision, which should serve; undefined before the first one. */
   readonly targetRevision: number | undefined;
   readonly settings: DeploymentSettings;
   /** Counts its changes, from 1. */
@@ -106,7 +110,10 @@ export interface Organizations {
     parameters: PageQuery,
   ): Promise<Page<OrganizationRecord & { readonly members: number }>>;
 
-  /** Undefined values stay. Switching reveal off erases every sealed value of the organization. */
+  /**
+   * Undefined fields stay as they are. Switching reveal off erases every sealed
+   * value of the organization.
+   */
   updateOrganization(
     parameters: Deed &
       OfOrganization & {
@@ -116,10 +123,10 @@ export interface Organizations {
       },
   ): Promise<OrganizationRecord | undefined>;
 
-  /** By e-mail address, which `after` is. */
+  /** Sorted by e-mail address; `after` is an address. */
   listMembers(parameters: PageQuery & OfOrganization): Promise<Page<MemberRecord>>;
 
-  /** The last admin stays one; checked inside the transaction. */
+  /** Changes a member's role. The last admin stays an admin; the transaction checks that. */
   changeRole(
     parameters: Deed & OfOrganization & { readonly userId: string; readonly role: Role },
   ): Promise<
@@ -128,14 +135,14 @@ export interface Organizations {
   >;
 
   /**
-   * Ends a membership, and in the same transaction for good every personal
+   * Ends a membership and, in the same transaction, deletes every personal
    * token that the person has in the organization.
    */
   removeMember(
     parameters: Deed & OfOrganization & { readonly userId: string; readonly left: boolean },
   ): Promise<{ readonly outcome: "removed" | "not_found" | "last_admin" }>;
 
-  /** Replaces an open invitation of the same address. */
+  /** Invites an address; replaces its open invitation. */
   invite(
     parameters: Deed &
       OfOrganization & {
@@ -144,7 +151,7 @@ export interface Organizations {
         readonly email: string;
         readonly role: Role;
         readonly expiresAtMs: number;
-        /** Refuse when so many are open. */
+        /** Refused when this many invitations are open. */
         readonly limit: number;
       },
   ): Promise<
@@ -152,7 +159,7 @@ export interface Organizations {
     | { readonly outcome: "is_member" | "limit" }
   >;
 
-  /** Open ones, by e-mail address. */
+  /** Lists open invitations, sorted by e-mail address. */
   listInvitations(
     parameters: OfOrganization & { readonly nowMs: number; readonly limit: number },
   ): Promise<InvitationRecord[]>;
@@ -161,7 +168,7 @@ export interface Organizations {
     parameters: Deed & OfOrganization & { readonly invitationId: string },
   ): Promise<boolean>;
 
-  /** The open invitation of a link, or the newest one for an address. */
+  /** Finds the open invitation of a link, or the newest one for an address. */
   findInvitation(
     parameters: ({ readonly digest: string } | { readonly email: string }) & {
       readonly nowMs: number;
@@ -169,9 +176,9 @@ export interface Organizations {
   ): Promise<InvitationRecord | undefined>;
 
   /**
-   * Joins the organization of an invitation, and opens a session; the
-   * invitation ends. `newUser` when the person has no account yet; refused as
-   * `user_exists` when they got one in the meantime.
+   * Accepts an invitation: adds the member, opens a session and ends the
+   * invitation. `newUser` is for a person without an account; refused as
+   * `user_exists` when one was created in the meantime.
    */
   acceptInvitation(
     parameters: Deed & {
@@ -192,7 +199,7 @@ export interface Organizations {
         readonly deploymentId: string;
         readonly name: string;
         readonly authorization: boolean;
-        /** Refuse when the organization has so many. */
+        /** Refused when the organization has this many. */
         readonly limit: number;
       },
   ): Promise<
@@ -206,10 +213,10 @@ export interface Organizations {
       | { readonly organization: string; readonly name: string },
   ): Promise<DeploymentRecord | undefined>;
 
-  /** By name, which `after` is. */
+  /** Sorted by name; `after` is a name. */
   listDeployments(parameters: PageQuery & OfOrganization): Promise<Page<DeploymentRecord>>;
 
-  /** Undefined values stay. A `version` other than the current one is a conflict. */
+  /** Undefined fields stay as they are. A `version` other than the current one is a conflict. */
   updateDeployment(
     parameters: Deed &
       OfOrganization & {
@@ -221,11 +228,14 @@ export interface Organizations {
       },
   ): Promise<
     | { readonly outcome: "updated"; readonly deployment: DeploymentRecord }
-    /** `workers_contradict`: there would have to be more workers than there may be. */
+    /** `workers_contradict`: `minWorkers` would exceed `maxWorkers`. */
     | { readonly outcome: "not_found" | "version_conflict" | "workers_contradict" | "not_openable" }
   >;
 
-  /** Refused while the deployment has tasks that are not finished, unless forced: they then are lost. */
+  /**
+   * Deletes a deployment. Refused while it has unfinished tasks, unless `force`
+   * is set: they are then lost.
+   */
   deleteDeployment(
     parameters: Deed & OfOrganization & { readonly name: string; readonly force?: boolean },
   ): Promise<
@@ -234,10 +244,10 @@ export interface Organizations {
     | { readonly outcome: "has_tasks"; readonly queued: number; readonly running: number }
   >;
 
-  /** Newest first; `after` is an event's id. */
+  /** Lists audit events, newest first; `after` is an event's id. */
   listAuditEvents(parameters: PageQuery & OfOrganization): Promise<Page<AuditRecord>>;
 
-  /** Appends an event that belongs to no other change, such as a revealed value. */
+  /** Appends an audit event without another change, such as for a revealed value. */
   recordAuditEvent(
     parameters: Deed &
       OfOrganization & {

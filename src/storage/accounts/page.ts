@@ -1,4 +1,4 @@
-/** A page of a list: `next` gives the page after it, and is undefined for the last. */
+/** One page of a list; `next` is the cursor of the page after it, undefined on the last. */
 export interface Page<Item> {
   readonly items: Item[];
   readonly next: string | undefined;
@@ -6,6 +6,6 @@ export interface Page<Item> {
 
 export interface PageQuery {
   readonly limit: number;
-  /** `next` of the page before. */
+  /** The cursor: `next` of the previous page. */
   readonly after?: string;
 }

@@ -1,3 +1,4 @@
+/** The part of the accounts port for people: setup, users, identities, sessions and passwords. */
 import type { Deed } from "./deed.ts";
 
 export type Role = "admin" | "member";
@@ -7,12 +8,12 @@ export interface User {
   /** In lower case. */
   readonly email: string;
   readonly displayName: string;
-  /** As `@node-rs/argon2` writes it; undefined for who signs in by OpenID Connect only. */
+  /** As `@node-rs/argon2` writes it; undefined for a person who signs in by OpenID Connect only. */
   readonly passwordHash: string | undefined;
   readonly createdAtMs: number;
 }
 
-/** What a session's cookie or a person stands for. */
+/** A person's role in an organization. */
 export interface Membership {
   readonly organizationId: string;
   readonly organization: string;
@@ -26,7 +27,7 @@ export interface SessionRecord {
   readonly email: string;
   readonly memberships: readonly Membership[];
   readonly createdAtMs: number;
-  /** When the person last proved to be there. */
+  /** When the person last authenticated. */
   readonly authenticatedAtMs: number;
   readonly expiresAtMs: number;
 }
@@ -35,28 +36,28 @@ export interface NewSession {
   readonly sessionId: string;
   readonly digest: string;
   readonly expiresAtMs: number;
-  /** When the person has proved to be there. Default: now, as with a password. */
+  /** When the person authenticated. Default: now, as with a password. */
   readonly authenticatedAtMs?: number;
 }
 
-/** What has ended with a password. */
+/** What a change of the password ended. */
 export interface PasswordChange {
   readonly endedSessions: number;
   readonly endedTokens: number;
 }
 
-/** Whether the platform still waits for its first person, and all that people do to sign in. */
+/** Setup of the platform, and everything that people need to sign in. */
 export interface People {
   /** True until the first organization exists. */
   needsSetup(): Promise<boolean>;
 
-  /** Replaces the setup link. False when the platform is set up already. */
+  /** Replaces the setup code. False when the platform is set up already. */
   putSetupCode(parameters: { readonly digest: string; readonly nowMs: number }): Promise<boolean>;
 
   /**
-   * Makes the first user, organization and admin in one transaction. With
-   * `setupDigest` the code has to be the current one; without (the operator
-   * at the machine) only the platform must not be set up.
+   * Creates the first user, organization and admin in one transaction. With
+   * `setupDigest` the code has to be the current one; without it (the operator
+   * at the machine) it is enough that the platform is not set up yet.
    */
   setUp(
     parameters: Deed & {
@@ -75,13 +76,13 @@ export interface People {
     parameters: { readonly email: string } | { readonly userId: string },
   ): Promise<User | undefined>;
 
-  /** The person that an OpenID Connect provider calls `subject`. */
+  /** Finds the person whom an OpenID Connect provider calls `subject`. */
   findIdentity(parameters: {
     readonly issuer: string;
     readonly subject: string;
   }): Promise<User | undefined>;
 
-  /** Remembers the provider's name for a person. */
+  /** Links a provider's identity to a person. */
   linkIdentity(
     parameters: Deed & {
       readonly issuer: string;
@@ -90,27 +91,29 @@ export interface People {
     },
   ): Promise<void>;
 
-  /** Opens a session for a person, who has just signed in. */
+  /** Opens a session for a person who has just signed in. */
   openSession(
     parameters: Deed & { readonly userId: string; readonly session: NewSession },
   ): Promise<void>;
 
-  /** The session of this digest, with the person's memberships; undefined for none, or an expired one. */
+  /**
+   * Finds a session by its digest, with the person's memberships; undefined
+   * when it does not exist or has expired.
+   */
   findSession(parameters: {
     readonly digest: string;
     readonly nowMs: number;
   }): Promise<SessionRecord | undefined>;
 
-  /** Notes that the session's person has proved to be there. */
+  /** Records that the session's person has authenticated again. */
   confirmSession(parameters: { readonly sessionId: string; readonly nowMs: number }): Promise<void>;
 
   closeSession(parameters: Deed & { readonly sessionId: string }): Promise<void>;
 
   /**
-   * Sets a password and ends the person's sessions, but for `exceptSessionId`,
-   * and logins of the command line that are under way; with `revokeTokens`
-   * their personal tokens in every organization, too. Undefined for no such
-   * person.
+   * Sets a password. Ends the person's sessions, except `exceptSessionId`, and
+   * their pending command-line logins; with `revokeTokens` also their personal
+   * tokens in every organization. Undefined when the person does not exist.
    */
   setPassword(
     parameters: Deed & {
@@ -122,11 +125,14 @@ export interface People {
     },
   ): Promise<PasswordChange | undefined>;
 
-  /** Records a failed sign-in, in every organization of the person, if there is one. */
+  /**
+   * Records a failed sign-in in the audit log of each of the person's
+   * organizations; does nothing for an unknown address.
+   */
   recordFailedSignIn(
     parameters: Deed & {
       readonly email: string;
-      /** Such as why, for the audit log. */
+      /** Details for the audit log, such as the reason. */
       readonly details?: { readonly [name: string]: string };
     },
   ): Promise<void>;

@@ -1,3 +1,4 @@
+/** The part of the accounts port for API tokens: their fields, values, verification and uses. */
 import type { Deed } from "./deed.ts";
 import type { Page, PageQuery } from "./page.ts";
 import type { Role } from "./people.ts";
@@ -26,30 +27,30 @@ export interface TokenRecord {
   readonly allowedNetworks: readonly string[];
   readonly createdAtMs: number;
   readonly createdBy: string;
-  /** The creator; for personal tokens the person whose it is. */
+  /** The creator; of a personal token, its owner. */
   readonly userId: string | undefined;
   readonly updatedAtMs: number;
   readonly lastUsedAtMs: number | undefined;
   readonly lastUsedAddress: string | undefined;
   readonly version: number;
   readonly hint: string;
-  /** Until when the value before the current one is valid; may have passed. */
+  /** When the previous value stops being valid; may be in the past. */
   readonly previousValidUntilMs: number | undefined;
-  /** A sealed value is kept. */
+  /** Whether a sealed value is stored. */
   readonly revealable: boolean;
 }
 
-/** A value of a token, as it is kept. */
+/** A token's value, as it is stored. */
 export interface NewSecret {
   /** HMAC of the value, in base64url. */
   readonly digest: string;
   readonly digestKeyId: string;
   readonly hint: string;
-  /** The value, sealed. Ignored for personal tokens, and while the organization has reveal off. */
+  /** The sealed value. Ignored for personal tokens, and while the organization has reveal off. */
   readonly sealed?: string;
 }
 
-/** What verification has to know of a value: one query's answer. */
+/** All that verification needs to know about a value, from one query. */
 export interface TokenCredential {
   readonly kind: "token";
   readonly digest: string;
@@ -62,15 +63,15 @@ export interface TokenCredential {
   readonly access: TokenGrants;
   readonly allDeployments: boolean;
   readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
-  /** Of the token, or of this value when it lives on in a grace, whichever is earlier. */
+  /** When the token ends, or the grace period of this value, whichever is earlier. */
   readonly expiresAtMs: number;
   readonly notBeforeMs: number | undefined;
   readonly allowedNetworks: readonly string[];
-  /** Of a personal token. */
+  /** The owner of a personal token. */
   readonly user:
     | { readonly userId: string; readonly email: string; readonly role: Role }
     | undefined;
-  /** Of the organization: a monitoring token is worth nothing without it. */
+  /** Whether the organization has monitoring on; without it a monitoring token is not valid. */
   readonly monitoringEnabled: boolean;
 }
 
@@ -79,19 +80,19 @@ export interface TokenFields {
   readonly description: string;
   readonly access: TokenGrants;
   readonly allDeployments: boolean;
-  /** Names. */
+  /** By name. */
   readonly deployments: readonly string[];
   readonly expiresAtMs: number;
   readonly notBeforeMs: number | undefined;
   readonly allowedNetworks: readonly string[];
 }
 
-/** What of a token changes: undefined fields stay, and a `notBeforeMs` of null is taken away. */
+/** Changes to a token. Undefined fields stay as they are; a `notBeforeMs` of null removes it. */
 export type TokenUpdate = Partial<Omit<TokenFields, "notBeforeMs">> & {
   readonly notBeforeMs?: number | null | undefined;
 };
 
-/** Names of a token's deployments that the organization does not have. */
+/** The token names deployments that the organization does not have. */
 interface UnknownDeployments {
   readonly outcome: "unknown_deployments";
   readonly names: readonly string[];
@@ -100,7 +101,10 @@ interface UnknownDeployments {
 type TokenKey = { readonly organizationId: string; readonly tokenId: string };
 
 export interface Tokens {
-  /** The person of a personal token must still be a member: else `not_member`. */
+  /**
+   * Creates a token. The owner of a personal token must still be a member,
+   * otherwise `not_member`.
+   */
   createToken(
     parameters: Deed &
       TokenKey & {
@@ -108,9 +112,15 @@ export interface Tokens {
         readonly userId: string | undefined;
         readonly fields: TokenFields;
         readonly secret: NewSecret;
-        /** Refuse when the organization has so many, expired ones included: they can be prolonged. */
+        /**
+         * Refused when the organization has this many, including expired ones: they can
+         * be extended.
+         */
         readonly limit: number;
-        /** Refuse when a personal token's person has so many there; expired ones count too. */
+        /**
+         * Refused when the owner of a personal token has this many there, including
+         * expired ones.
+         */
         readonly personalLimit: number;
       },
   ): Promise<
@@ -121,7 +131,10 @@ export interface Tokens {
 
   getToken(parameters: TokenKey): Promise<TokenRecord | undefined>;
 
-  /** Newest first: organization tokens, and of personal ones those of `viewerId`. `after` is a token's id. */
+  /**
+   * Lists tokens, newest first: organization tokens, and the personal ones of
+   * `viewerId`. `after` is a token's id.
+   */
   listTokens(
     parameters: PageQuery & {
       readonly organizationId: string;
@@ -130,14 +143,17 @@ export interface Tokens {
     },
   ): Promise<Page<TokenRecord>>;
 
-  /** A person's personal tokens in every organization that have not expired: how many, and `limit` of them. */
+  /**
+   * Counts a person's unexpired personal tokens in all organizations, and lists
+   * `limit` of them.
+   */
   listPersonalTokens(parameters: {
     readonly userId: string;
     readonly nowMs: number;
     readonly limit: number;
   }): Promise<{ readonly count: number; readonly tokens: readonly TokenRecord[] }>;
 
-  /** A `version` other than the current one is a conflict. */
+  /** Changes a token. A `version` other than the current one is a conflict. */
   updateToken(
     parameters: Deed & TokenKey & { readonly fields: TokenUpdate; readonly version?: number },
   ): Promise<
@@ -148,36 +164,46 @@ export interface Tokens {
 
   deleteToken(parameters: Deed & TokenKey): Promise<boolean>;
 
-  /** Gives a token another value; the one before stays valid for `graceMs`, any earlier one ends. */
+  /**
+   * Gives a token a new value. The previous value stays valid for `graceMs`;
+   * any earlier one ends.
+   */
   rotateToken(
     parameters: Deed & TokenKey & { readonly secret: NewSecret; readonly graceMs: number },
   ): Promise<TokenRecord | undefined>;
 
-  /** The sealed current value; undefined for no such token, `null` when none is kept. */
+  /**
+   * Returns the sealed current value; undefined when the token does not exist,
+   * `null` when no sealed value is stored.
+   */
   getSealed(parameters: TokenKey): Promise<string | null | undefined>;
 
   /**
-   * The credential of any of these digests: the value's under each key. One
-   * query. A token that has expired, or is not valid yet, is answered too.
+   * Finds the credential by any of these digests (the value's digest under each
+   * key) in one query. It also returns a token that has expired or is not valid
+   * yet.
    */
   findCredential(parameters: {
     readonly digests: readonly string[];
     readonly nowMs: number;
   }): Promise<TokenCredential | undefined>;
 
-  /** Replaces a digest by that of the same value under another key. */
+  /** Replaces a digest with that of the same value under another key. */
   replaceDigest(parameters: {
     readonly digest: string;
     readonly newDigest: string;
     readonly newDigestKeyId: string;
   }): Promise<void>;
 
-  /** Sealed values for resealing after a rotation of keys, with what they were sealed for; `after` is a digest. */
+  /**
+   * Lists sealed values, with the token that each was sealed for, for resealing
+   * after a key rotation; `after` is a digest.
+   */
   listSealed(
     parameters: PageQuery,
   ): Promise<Page<TokenKey & { readonly digest: string; readonly sealed: string }>>;
 
-  /** Replaces a sealed value, if it is still the one read. */
+  /** Replaces a sealed value if it still equals `from` (compare-and-swap). */
   replaceSealed(parameters: {
     readonly digest: string;
     readonly from: string;
@@ -187,7 +213,7 @@ export interface Tokens {
   /** Tells every node that the keys were rotated. */
   announceKeys(parameters: Deed): Promise<void>;
 
-  /** Notes uses in one batch; never moves a time backwards. */
+  /** Records uses in one batch; never moves a time backwards. */
   recordUses(parameters: {
     readonly uses: readonly (TokenKey & { readonly timeMs: number; readonly address: string })[];
   }): Promise<void>;

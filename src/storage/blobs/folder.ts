@@ -1,7 +1,6 @@
 /**
- * Blobs as the files of one folder. A file is written under another name and
- * gets its own when all of it is on disk, so what has the name of a blob is
- * whole.
+ * The blob store on a folder, one file per blob. A file is written under a
+ * temporary name, synced and then renamed, so blobs appear atomically.
  */
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -15,7 +14,8 @@ import {
   WHOLE,
 } from "../blobs.ts";
 
-const CHUNK_BYTES = 256 * 1024;
+/** Chunk in which a blob is read from its folder. */
+const BLOB_READ_CHUNK_BYTES = 256 * 1024;
 
 export class FolderBlobStore implements BlobStore {
   readonly #folder: string;
@@ -45,7 +45,7 @@ export class FolderBlobStore implements BlobStore {
       await syncFolder(this.#folder);
     } catch (err) {
       await rm(partOf(path), { force: true }).catch(() => {
-        // The registry knows the blob, and has it deleted later.
+        // The registry knows the blob and deletes it later.
       });
       throw source.errorFor(err);
     }
@@ -56,7 +56,7 @@ export class FolderBlobStore implements BlobStore {
     try {
       let position = start;
       while (position < end) {
-        const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - position));
+        const buffer = Buffer.allocUnsafe(Math.min(BLOB_READ_CHUNK_BYTES, end - position));
         const { bytesRead } = await readFrom(file, buffer, position);
         if (bytesRead === 0) {
           break;
@@ -106,7 +106,7 @@ async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Pr
   }
 }
 
-/** The name of a file is durable when its folder is. */
+/** Syncs a folder: only that makes the name of a file durable. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -1,12 +1,12 @@
 /**
- * Blobs as rows of Postgres, for nodes that share nothing but the database.
- * A blob is a series of chunks of one size, of which the last is shorter
- * (empty, where the bytes come out even): so a blob that lacks a chunk at its
- * end is known from a whole one. One chunk is in memory at a time.
+ * The blob store on Postgres rows, for nodes that share only the database. A
+ * blob is a series of chunks of equal size with a shorter last one (empty when
+ * the size is an exact multiple), so a truncated blob can be told from a
+ * complete one. One chunk is in memory at a time.
  *
- * Chunks are committed one by one, because no transaction should stay open for
- * as long as a caller takes to send a file. Only the last waits for the disk:
- * the log is written in order, so those before it are there too.
+ * Chunks are committed one by one, because no transaction should stay open
+ * while a caller sends a file. Only the last commit waits for the disk: the
+ * write-ahead log is in order, so the earlier chunks are durable too.
  */
 
 import {
@@ -18,14 +18,17 @@ import {
   Source,
   WHOLE,
 } from "../blobs.ts";
-import { PostgresDatabase } from "../postgres/database.ts";
+import { DEFAULT_STATEMENT_TIMEOUT_MS, PostgresDatabase } from "../postgres/database.ts";
 import { prepared, statement } from "../postgres/session.ts";
 
-/** Changing it makes what was stored before unreadable. */
-const CHUNK_BYTES = 256 * 1024;
+/** Part of a blob in one row of Postgres. Changing it makes what was stored before unreadable. */
+const BLOB_ROW_BYTES = 256 * 1024;
 
-/** Chunks deleted by one statement. */
-const MAX_DELETED = 1_000;
+/** Connections of a node for blobs in Postgres by default. */
+const DEFAULT_BLOB_CONNECTIONS = 4;
+
+/** Rows of a blob deleted by one statement. */
+const MAX_DELETED_CHUNKS = 1_000;
 
 const UNHURRIED = statement("SET LOCAL synchronous_commit = off");
 
@@ -42,14 +45,17 @@ const SELECT = prepared(
 const DELETE = prepared(
   "delete_blob_chunks",
   `DELETE FROM blob_chunks WHERE (blob_id, number) IN (
-     SELECT blob_id, number FROM blob_chunks WHERE blob_id = $1 LIMIT ${MAX_DELETED})
+     SELECT blob_id, number FROM blob_chunks WHERE blob_id = $1 LIMIT ${MAX_DELETED_CHUNKS})
    RETURNING number`,
 );
 
 export interface PostgresBlobOptions {
-  /** Where the tables stand, which the storage has made. Default `tessera`. */
+  /** The schema with the storage's tables. Default `tessera`. */
   readonly schema?: string;
-  /** Connections at most. Default 4: a transfer holds none between two chunks. */
+  /**
+   * Maximum number of connections. Default 4: a transfer holds no connection
+   * between two chunks.
+   */
   readonly connections?: number;
   /** How long the database may take to answer one statement. Default 5,000. */
   readonly timeoutMs?: number;
@@ -58,9 +64,13 @@ export interface PostgresBlobOptions {
 export class PostgresBlobStore implements BlobStore {
   readonly #db: PostgresDatabase;
 
-  /** `url` as for the storage, which has to be started first: its migrations make the table. */
+  /** `url` as for the storage, which has to be started first: its migrations create the table. */
   constructor(url: string, options: PostgresBlobOptions = {}) {
-    const { schema = "tessera", connections = 4, timeoutMs = 5_000 } = options;
+    const {
+      schema = "tessera",
+      connections = DEFAULT_BLOB_CONNECTIONS,
+      timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS,
+    } = options;
     this.#db = new PostgresDatabase({ url, schema, connections, timeoutMs });
   }
 
@@ -72,7 +82,7 @@ export class PostgresBlobStore implements BlobStore {
     try {
       let number = 0;
       for await (const chunk of sameSize(source)) {
-        if (chunk.length === CHUNK_BYTES) {
+        if (chunk.length === BLOB_ROW_BYTES) {
           await this.#db.together([UNHURRIED], [INSERT, blobId, number, chunk]);
         } else {
           await this.#db.query(INSERT, blobId, number, chunk);
@@ -81,7 +91,7 @@ export class PostgresBlobStore implements BlobStore {
       }
     } catch (err) {
       await this.delete([blobId]).catch(() => {
-        // The registry knows the blob, and has it deleted later.
+        // The registry knows the blob and deletes it later.
       });
       throw source.errorFor(err);
     }
@@ -89,8 +99,8 @@ export class PostgresBlobStore implements BlobStore {
 
   async *read(blobId: string, { start, end }: ByteRange = WHOLE): AsyncGenerator<Uint8Array> {
     checkBlobId(blobId);
-    let number = Math.floor(start / CHUNK_BYTES);
-    let position = number * CHUNK_BYTES;
+    let number = Math.floor(start / BLOB_ROW_BYTES);
+    let position = number * BLOB_ROW_BYTES;
     for (;;) {
       const chunk = await this.#chunk(blobId, number);
       const wanted = chunk.subarray(Math.max(0, start - position), end - position);
@@ -102,7 +112,7 @@ export class PostgresBlobStore implements BlobStore {
       if (position >= end) {
         return;
       }
-      if (chunk.length < CHUNK_BYTES) {
+      if (chunk.length < BLOB_ROW_BYTES) {
         if (end !== WHOLE.end) {
           throw new BlobMissing(blobId);
         }
@@ -114,7 +124,7 @@ export class PostgresBlobStore implements BlobStore {
   async delete(blobIds: readonly string[]): Promise<void> {
     try {
       for (const blobId of blobIds) {
-        while ((await this.#db.query(DELETE, checkBlobId(blobId))).length === MAX_DELETED) {}
+        while ((await this.#db.query(DELETE, checkBlobId(blobId))).length === MAX_DELETED_CHUNKS) {}
       }
     } catch (err) {
       throw blobsUnavailable(err);
@@ -136,19 +146,19 @@ export class PostgresBlobStore implements BlobStore {
   }
 }
 
-/** The same bytes in chunks of one size; the last is shorter, and always there. */
+/** Yields the same bytes in chunks of equal size and always a shorter last one. */
 async function* sameSize(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  let buffer = Buffer.allocUnsafe(BLOB_ROW_BYTES);
   let filled = 0;
   for await (const chunk of chunks) {
     for (let taken = 0; taken < chunk.length; ) {
-      const part = chunk.subarray(taken, taken + CHUNK_BYTES - filled);
+      const part = chunk.subarray(taken, taken + BLOB_ROW_BYTES - filled);
       buffer.set(part, filled);
       filled += part.length;
       taken += part.length;
-      if (filled === CHUNK_BYTES) {
+      if (filled === BLOB_ROW_BYTES) {
         yield buffer;
-        buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+        buffer = Buffer.allocUnsafe(BLOB_ROW_BYTES);
         filled = 0;
       }
     }

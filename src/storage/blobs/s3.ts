@@ -1,11 +1,11 @@
 /**
- * Blobs as objects of a bucket, on Amazon S3 and whatever speaks its protocol.
- * An object appears when its upload is complete, so what can be read is whole.
+ * The blob store on a bucket of Amazon S3 or a compatible server. An object
+ * appears when its upload is complete, so blobs appear atomically.
  *
- * Small blobs are one request; larger ones go in parts, of which few are in
- * memory. A process that is killed leaves the parts of its upload in the
- * bucket, where they are no object: a lifecycle rule of the bucket that aborts
- * incomplete uploads removes them.
+ * Small blobs take one request; larger ones are multipart uploads with few
+ * parts in memory. A killed process leaves the parts of its upload in the
+ * bucket; a lifecycle rule of the bucket that aborts incomplete uploads removes
+ * them.
  */
 import { Readable } from "node:stream";
 import {
@@ -26,26 +26,33 @@ import {
   WHOLE,
 } from "../blobs.ts";
 
-/** The smallest that S3 takes; 10,000 of them, the most that an object may have, make 50 GB. */
-const PART_BYTES = 5 * 1024 * 1024;
+/**
+ * Part of an upload to S3: the smallest that it takes; 10,000 of them, the most that an object
+ * may have, make 50 GB.
+ */
+const S3_PART_BYTES = 5 * 1024 * 1024;
 
-/** Parts of one upload in memory and on their way. */
-const PARTS_AT_A_TIME = 2;
+/** Parts of one upload to S3 in memory and on their way. */
+const MAX_PARALLEL_PARTS = 2;
 
-/** Deletions on their way at a time. */
-const DELETES_AT_A_TIME = 20;
+/** Deletions in S3 on their way at a time. */
+const MAX_PARALLEL_DELETES = 20;
 
-const CONNECT_TIMEOUT_MS = 5_000;
-/** Without a byte in either direction. */
-const SILENCE_TIMEOUT_MS = 20_000;
+/** How long a connection to S3 may take to open. */
+const S3_CONNECT_TIMEOUT_MS = 5_000;
+/** How long a connection to S3 may carry no byte in either direction. */
+const S3_SILENCE_TIMEOUT_MS = 20_000;
 
 export interface S3Options {
   readonly bucket: string;
-  /** Before each id in the names of objects: empty, or with a slash at its end. */
+  /** Prefix of object names: empty, or ending with a slash. */
   readonly prefix: string;
-  /** Absent: Amazon's. With another, the bucket stands in the path, as nearly all of them want it. */
+  /**
+   * Default: Amazon's. For any other, the bucket name goes into the path, as
+   * nearly all of them expect.
+   */
   readonly endpoint: string | undefined;
-  /** Where the bucket is; most other servers take any. */
+  /** The bucket's region; most other servers accept any. */
   readonly region: string;
 }
 
@@ -53,7 +60,7 @@ export class S3BlobStore implements BlobStore {
   readonly #client: S3Client;
   readonly #options: S3Options;
 
-  /** Credentials come from where the AWS tools have them: variables, profiles, the machine's role. */
+  /** Credentials come from the usual AWS sources: variables, profiles, the machine's role. */
   constructor(options: S3Options) {
     const { endpoint, region } = options;
     this.#options = options;
@@ -61,12 +68,12 @@ export class S3BlobStore implements BlobStore {
       region,
       ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
       maxAttempts: 3,
-      // Checksums that are not asked for are not understood by every server.
+      // Not every server understands checksums that the protocol does not require.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: {
-        connectionTimeout: CONNECT_TIMEOUT_MS,
-        socketTimeout: SILENCE_TIMEOUT_MS,
+        connectionTimeout: S3_CONNECT_TIMEOUT_MS,
+        socketTimeout: S3_SILENCE_TIMEOUT_MS,
         throwOnRequestTimeout: true,
       },
     });
@@ -88,8 +95,8 @@ export class S3BlobStore implements BlobStore {
     const upload = new Upload({
       client: this.#client,
       params: { ...this.#object(blobId), Body: Readable.from(source, { objectMode: false }) },
-      partSize: PART_BYTES,
-      queueSize: PARTS_AT_A_TIME,
+      partSize: S3_PART_BYTES,
+      queueSize: MAX_PARALLEL_PARTS,
       leavePartsOnError: false,
     });
     try {
@@ -111,7 +118,7 @@ export class S3BlobStore implements BlobStore {
     let read = 0;
     try {
       for await (const chunk of body as AsyncIterable<Buffer>) {
-        // Some servers send more than was asked for.
+        // Some servers send more than requested.
         const wanted = chunk.subarray(0, size - read);
         read += wanted.length;
         yield wanted;
@@ -131,8 +138,8 @@ export class S3BlobStore implements BlobStore {
 
   async delete(blobIds: readonly string[]): Promise<void> {
     try {
-      for (let from = 0; from < blobIds.length; from += DELETES_AT_A_TIME) {
-        const some = blobIds.slice(from, from + DELETES_AT_A_TIME);
+      for (let from = 0; from < blobIds.length; from += MAX_PARALLEL_DELETES) {
+        const some = blobIds.slice(from, from + MAX_PARALLEL_DELETES);
         await Promise.all(
           some.map((blobId) => this.#client.send(new DeleteObjectCommand(this.#object(blobId)))),
         );

@@ -1,4 +1,4 @@
-/** Which deployment. */
+/** Identifies a deployment. */
 export interface DeploymentKey {
   readonly organizationId: string;
   readonly deploymentId: string;

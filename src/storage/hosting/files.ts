@@ -1,21 +1,22 @@
+/** The part of the hosting port for artifact files: a registry of their blobs, per organization. */
 import type { ArtifactFile } from "./revisions.ts";
 
 type OfOrganization = { readonly organizationId: string };
 
-/** The file under its digest in its blob. */
+/** Identifies the blob of a file. */
 type BlobKey = OfOrganization & { readonly blobId: string };
 
 /**
- * Files of artifacts. Each organization has its own, so that nobody learns
- * what others have. A file is kept while an artifact has it, and otherwise
- * until `keptUntilMs`: what a deploy has uploaded or found must be there when
- * it makes the revision. All of it changes under the organization's lock, so a
- * file is either found by a new revision or swept, never both.
+ * Files of artifacts. Each organization has its own, so that nobody learns what
+ * others have. A file is kept while an artifact refers to it, and otherwise
+ * until `keptUntilMs`: what a deploy has uploaded or found must still exist
+ * when it creates the revision. All changes happen under the organization's
+ * lock, so a file is either found by a new revision or swept, never both.
  */
 export interface ArtifactFiles {
   /**
-   * The digests that are not there, each once; those that are will be kept at
-   * least until `keptUntilMs`.
+   * Returns the digests of missing files, each once. Files that exist are kept
+   * at least until `keptUntilMs`.
    */
   findMissingFiles(
     parameters: OfOrganization & {
@@ -25,9 +26,9 @@ export interface ArtifactFiles {
   ): Promise<string[]>;
 
   /**
-   * Notes a file before its bytes are written under the blob's id. `there`:
-   * it need not be. `limit`: the files of the organization, uploads among them,
-   * would be larger than `maxBytes` together.
+   * Registers a file before its bytes are written under the blob's id. `there`:
+   * the file exists already, no upload is needed. `limit`: the organization's
+   * files, including uploads, would exceed `maxBytes` in total.
    */
   registerFile(
     parameters: BlobKey &
@@ -35,28 +36,28 @@ export interface ArtifactFiles {
   ): Promise<{ readonly outcome: "registered" | "there" | "limit" }>;
 
   /**
-   * The bytes are written and are what the digest and the size say. The
-   * same file may have come by another upload first; this blob is then swept.
-   * `gone`: it took so long that it has been swept.
+   * Marks a file as written; the caller has checked its digest and size. When
+   * another upload of the same file finished first, this blob is swept. `gone`:
+   * the upload took so long that the blob was swept.
    */
   finishFile(
     parameters: BlobKey & { readonly keptUntilMs: number },
   ): Promise<{ readonly outcome: "finished" | "gone" }>;
 
-  /** An upload failed: what there is of it will be swept. A file that is finished stays. */
+  /** Marks a failed upload for sweeping. A finished file stays. */
   abandonFile(parameters: BlobKey & { readonly nowMs: number }): Promise<void>;
 
-  /** The files of an artifact and where their bytes are, each file once. */
+  /** Lists an artifact's files with their blobs, each file once. */
   listArtifactFiles(
     parameters: OfOrganization & { readonly digest: string },
   ): Promise<(ArtifactFile & { readonly blobId: string })[]>;
 
   /**
-   * Files of one organization that nothing has and nothing can get any more,
-   * at most `limit`, and none where they were just taken into use; undefined
-   * when there are none anywhere. The caller deletes the blobs, then forgets
-   * them. What is not forgotten until `againMs` is given to the next one who
-   * asks.
+   * Returns at most `limit` files of one organization that are unused and can
+   * no longer be used; the list is empty when all of them were just taken into
+   * use. Undefined when no organization has unused files. The caller deletes
+   * the blobs, then forgets them. Files that are not forgotten by `againMs` are
+   * returned again.
    */
   takeUnusedFiles(parameters: {
     readonly nowMs: number;
@@ -64,6 +65,6 @@ export interface ArtifactFiles {
     readonly limit: number;
   }): Promise<(OfOrganization & { readonly blobIds: string[] }) | undefined>;
 
-  /** The bytes of these are gone. */
+  /** Removes files from the registry after their bytes were deleted. */
   forgetFiles(parameters: OfOrganization & { readonly blobIds: readonly string[] }): Promise<void>;
 }

@@ -1,16 +1,16 @@
 /**
- * The hosting port: which revision of what every deployment should run, the
- * files for it, and what nodes tell each other about it.
+ * The hosting port: the desired revision of every deployment, its files,
+ * secrets and logs, and the reports of the nodes that run it.
  *
- * The promises are those of the accounts port. Deployments themselves are made,
- * changed and deleted there; everything that changes one here comes with its
- * audit event and its change event too.
+ * It keeps the promises of the accounts port. Deployments themselves are
+ * created, changed and deleted there; a change to one here also writes its
+ * audit event and its change event.
  *
- * A deployment that is deleted is gone at once, with its secrets. What else it
- * had is found by a mark that it leaves behind and deleted in small pieces by
- * `pruneHosting`, its tasks by `pruneDeleted` of the storage port. The mark
- * stays for an hour, since a node may not have heard of it yet and go on to
- * write: what it writes goes at the end of that.
+ * Deleting a deployment removes it and its secrets at once and leaves a
+ * tombstone. By the tombstone, `pruneHosting` finds the rest and deletes it in
+ * small pieces, and `pruneDeleted` of the storage port deletes its tasks. The
+ * tombstone stays for an hour, because a node that has not noticed yet may go
+ * on writing: those writes are deleted at the end of the hour.
  */
 import type { ArtifactFiles } from "./files.ts";
 import type { Logs } from "./logs.ts";
@@ -20,9 +20,9 @@ import type { SecretStorage } from "./secrets.ts";
 
 export interface HostingStorage extends Revisions, SecretStorage, ArtifactFiles, NodeStorage, Logs {
   /**
-   * Deletes what deleted deployments have left, and nodes that died long ago:
-   * at most `limit` rows of each kind. Answers how much it did; 0 when nothing
-   * is left to do.
+   * Deletes the remains of deleted deployments, and nodes that died long ago:
+   * at most `limit` rows of each kind. Returns how many it deleted; 0 when
+   * nothing is left.
    */
   pruneHosting(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 }

@@ -1,35 +1,36 @@
+/** The part of the hosting port for the log lines of deployments. */
 import type { DeploymentKey } from "./deployment-key.ts";
 
 /** A line of a deployment's log. */
 export interface NewLogLine {
   readonly timeMs: number;
-  /** Empty for what is about no worker. */
+  /** The worker; empty when the line is not about one. */
   readonly worker: string;
-  /** 0 for what is about none. */
+  /** The revision; 0 when the line is not about one. */
   readonly revision: number;
-  /** `node`: what the node says itself. */
+  /** `node`: a line of the node itself. */
   readonly stream: "stdout" | "stderr" | "node";
-  /** Without its end. Cut off after 8,000 characters. */
+  /** Without the line break. Cut off after 8,000 characters. */
   readonly text: string;
 }
 
 export interface LogLine extends NewLogLine {
-  /** Counts the lines of the deployment, from 1. */
+  /** Numbers the lines of the deployment, from 1. */
   readonly sequence: number;
   readonly nodeId: string;
 }
 
-/** What deployments write. Of each, the newest 10,000 lines are kept. */
+/** Logs of deployments. The newest 10,000 lines of each are kept. */
 export interface Logs {
-  /** Appends lines; those of a deployment that is deleted are dropped. */
+  /** Appends lines; drops those of a deleted deployment. */
   appendLogs(
     parameters: DeploymentKey & { readonly nodeId: string; readonly lines: readonly NewLogLine[] },
   ): Promise<void>;
 
   /**
-   * Lines in their order: the newest `limit`, or the first `limit` after
-   * `afterSequence`. No line appears later with a sequence up to
-   * `lastSequence`, which is that of the newest line there is.
+   * Reads lines in order: the newest `limit`, or the first `limit` after
+   * `afterSequence`. `lastSequence` is the sequence of the newest line; no line
+   * appears later with a sequence up to that.
    */
   readLogs(
     parameters: DeploymentKey & { readonly afterSequence?: number; readonly limit: number },

@@ -1,48 +1,52 @@
+/**
+ * The part of the hosting port for nodes: heartbeats, and what each reports
+ * about its deployments.
+ */
 import type { DeploymentRecord } from "../accounts/organizations.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 import type { EndpointSummary } from "./revisions.ts";
 
 export interface NodeRecord {
   readonly nodeId: string;
-  /** Where other nodes reach it. */
+  /** The URL at which other nodes reach it. */
   readonly url: string | undefined;
   readonly startedAtMs: number;
 }
 
 export type HostingStatus = "starting" | "ready" | "degraded" | "failed" | "stopped";
 
-/** What a node says of its share of a deployment. */
+/** A node's report about its share of a deployment. */
 export interface DeploymentReport extends DeploymentKey {
   readonly status: HostingStatus;
-  /** For people; empty when there is nothing to say. Cut off after 8,000 characters. */
+  /** An explanation for people; may be empty. Cut off after 8,000 characters. */
   readonly reason: string;
-  /** That serves on this node now. */
+  /** The revision that serves on this node now. */
   readonly revision: number | undefined;
-  /** That the report is about. */
+  /** The revision that the report is about. */
   readonly targetRevision: number | undefined;
-  /** Ready ones. */
+  /** Ready workers. */
   readonly workers: number;
 }
 
-/** A deployment on all nodes together. */
+/** The state of a deployment, aggregated over all nodes. */
 export interface DeploymentState {
   readonly status: HostingStatus;
   readonly reason: string;
-  /** That serves now; the oldest, while nodes differ. */
+  /** The revision that serves now; the oldest one while nodes differ. */
   readonly revision: number | undefined;
   readonly workers: number;
   /** Nodes that serve it. */
   readonly nodes: number;
   readonly secretNames: readonly string[];
-  /** Of the target revision. */
+  /** Endpoints of the target revision. */
   readonly endpoints: readonly EndpointSummary[];
 }
 
 export interface NodeStorage {
   /**
-   * A node lives, for `ttlMs` from now. Answers how many live, this one
-   * included. Where nodes share the database, its clock decides, here and in
-   * what follows.
+   * Heartbeat: the node counts as alive for `ttlMs` from now. Returns the
+   * number of living nodes, including this one. Where nodes share the database,
+   * its clock decides, here and below.
    */
   beat(parameters: {
     readonly nodeId: string;
@@ -51,25 +55,28 @@ export interface NodeStorage {
     readonly ttlMs: number;
   }): Promise<number>;
 
-  /** The nodes that live, by id. */
+  /** Lists the living nodes, sorted by id. */
   listNodes(parameters: { readonly nowMs: number }): Promise<NodeRecord[]>;
 
-  /** A node ends in good order: it is gone at once, with what it reported. */
+  /** Removes a node that shuts down, with its reports. */
   endNode(parameters: { readonly nodeId: string }): Promise<void>;
 
-  /** Takes the place of what the node reported of these deployments; of one that is deleted, nothing is kept. */
+  /** Replaces the node's reports about these deployments; drops reports about deleted ones. */
   reportDeployments(parameters: {
     readonly nodeId: string;
     readonly reports: readonly DeploymentReport[];
   }): Promise<void>;
 
-  /** The node no longer has anything to say of these deployments. */
+  /** Removes the node's reports about these deployments. */
   withdrawReports(parameters: {
     readonly nodeId: string;
     readonly deployments: readonly DeploymentKey[];
   }): Promise<void>;
 
-  /** How deployments of one organization fare, by the reports of living nodes; in the order of the parameter. */
+  /**
+   * Returns the states of an organization's deployments by the reports of
+   * living nodes, in the order of the parameter.
+   */
   describeDeployments(parameters: {
     readonly organizationId: string;
     readonly deployments: readonly DeploymentRecord[];

@@ -1,3 +1,7 @@
+/**
+ * The part of the hosting port for revisions: artifacts, roll-back, and the
+ * desired deployments that nodes read.
+ */
 import type { Deed } from "../accounts/deed.ts";
 import type {
   DeploymentRecord,
@@ -19,7 +23,7 @@ export interface NewArtifact {
   /** The text of the index. */
   readonly index: string;
   readonly endpoints: readonly EndpointSummary[];
-  /** What the files should be; a digest may come several times. */
+  /** The files that it consists of; a digest may occur several times. */
   readonly files: readonly ArtifactFile[];
 }
 
@@ -30,7 +34,7 @@ export interface ArtifactFile {
 }
 
 export interface RevisionRecord {
-  /** From 1. */
+  /** Counted from 1. */
   readonly revision: number;
   readonly digest: string;
   readonly rolledBackTo: number | undefined;
@@ -41,9 +45,9 @@ export interface RevisionRecord {
   readonly endpoints: readonly EndpointSummary[];
 }
 
-/** What a node needs to know of a deployment. */
+/** What a node needs to know about a deployment to run it. */
 export interface DesiredDeployment extends DeploymentRecord {
-  /** Of the artifact of the target revision. */
+  /** Digest of the target revision's artifact. */
   readonly digest: string | undefined;
 }
 
@@ -57,54 +61,57 @@ interface NewRevision {
 
 export interface Revisions {
   /**
-   * Makes an artifact the next revision of a deployment and its target, and the
-   * deployment, where there is none of this name. Whether it is running or
-   * stopped does not change.
+   * Creates the next revision of a deployment from an artifact and makes it the
+   * target. Creates the deployment when none has this name. Its desired state
+   * (running or stopped) does not change.
    *
-   * `deploymentId` is what the caller knows the deployment by, or draws for a
-   * new one; secrets are sealed for it. `conflict` says that it is another's:
-   * of the deployment that has been made under this name in the meantime
-   * (`deploymentId`), or of one that has been deleted (undefined).
+   * `deploymentId` is the id that the caller knows, or a fresh one for a new
+   * deployment; secrets are sealed for it. `conflict`: the name now belongs to
+   * another deployment, created in the meantime (`deploymentId`), or the id
+   * belongs to a deleted one (undefined).
    */
   createRevision(
     parameters: Deed &
       NamedDeployment & {
         readonly deploymentId: string;
         readonly artifact: NewArtifact;
-        /** Undefined stays; false in a new deployment. */
+        /** Undefined: stays as it is, and false for a new deployment. */
         readonly authorization?: boolean;
         readonly openable?: Openable;
         readonly settings?: SettingsUpdate;
         /** Sealed values to set, by name. */
         readonly secrets?: { readonly [name: string]: string };
         readonly removeSecrets?: readonly string[];
-        /** Refuse when the organization has so many deployments. */
+        /** Refused when the organization has this many deployments. */
         readonly limit: number;
-        /** Refuse when the deployment would have more. */
+        /** Refused when the deployment would have more secrets. */
         readonly maxSecrets: number;
-        /** The newest revisions that stay; what nodes serve now stays too. */
+        /**
+         * How many of the newest revisions are kept; revisions that nodes serve now are
+         * kept too.
+         */
         readonly keptRevisions: number;
       },
   ): Promise<
     | NewRevision
     | { readonly outcome: "conflict"; readonly deploymentId: string | undefined }
-    /** Their digests, each once. */
+    /** `files` are the digests, each once. */
     | { readonly outcome: "files_missing"; readonly files: readonly string[] }
-    /** Files whose size is another than the index says. */
+    /** Files whose size differs from the index. */
     | { readonly outcome: "sizes_differ"; readonly files: readonly string[] }
     | { readonly outcome: "limit" | "too_many_secrets" | "workers_contradict" | "not_openable" }
   >;
 
   /**
-   * Makes the artifact of an earlier revision the next revision. Without
-   * `revision`: of the one before the target.
+   * Creates the next revision from the artifact of an earlier one. Default: the
+   * one before the target.
    */
   rollBack(
     parameters: Deed &
       NamedDeployment & { readonly revision?: number; readonly keptRevisions: number },
   ): Promise<NewRevision | { readonly outcome: "not_found" | "revision_not_found" }>;
 
-  /** Starts or stops a deployment. One that has no revision cannot be started. */
+  /** Starts or stops a deployment. A deployment without a revision cannot be started. */
   setDesiredState(
     parameters: Deed & NamedDeployment & { readonly desiredState: DesiredState },
   ): Promise<
@@ -112,20 +119,20 @@ export interface Revisions {
     | { readonly outcome: "not_found" | "no_revision" }
   >;
 
-  /** Newest first; `after` is a revision. */
+  /** Lists revisions, newest first; `after` is a revision. */
   listRevisions(
     parameters: PageQuery & { readonly organizationId: string; readonly deploymentId: string },
   ): Promise<Page<RevisionRecord>>;
 
-  /** The text of an artifact's index; undefined when no revision has the artifact. */
+  /** Returns the text of an artifact's index; undefined when no revision uses the artifact. */
   getIndex(parameters: {
     readonly organizationId: string;
     readonly digest: string;
   }): Promise<string | undefined>;
 
-  /** A deployment by its id alone, as changes name it. */
+  /** Finds a deployment by its id alone, as change events name it. */
   getDesired(parameters: { readonly deploymentId: string }): Promise<DesiredDeployment | undefined>;
 
-  /** All deployments of all organizations; `after` is a deployment's id. */
+  /** Lists all deployments of all organizations; `after` is a deployment's id. */
   listDesired(parameters: PageQuery): Promise<Page<DesiredDeployment>>;
 }

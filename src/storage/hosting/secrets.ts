@@ -1,3 +1,4 @@
+/** The part of the hosting port for the secrets of deployments. */
 import type { Page, PageQuery } from "../accounts/page.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 
@@ -6,15 +7,18 @@ export interface SealedSecret extends DeploymentKey {
   readonly sealed: string;
 }
 
-/** Secrets of deployments, which come here sealed only. */
+/** Secrets of deployments; they arrive sealed. */
 export interface SecretStorage {
-  /** For the workers of a deployment, by name. */
+  /** Returns the secrets for a deployment's workers, sorted by name. */
   getSecrets(parameters: DeploymentKey): Promise<SealedSecret[]>;
 
-  /** Of all deployments, for resealing after a rotation of keys; `after` is `next` of the page before. */
+  /**
+   * Lists the secrets of all deployments, for resealing after a key rotation;
+   * `after` is `next` of the previous page.
+   */
   listSealedSecrets(parameters: PageQuery): Promise<Page<SealedSecret>>;
 
-  /** Replaces a sealed value, if it is still the one read. */
+  /** Replaces a sealed value if it still equals `from` (compare-and-swap). */
   replaceSealedSecret(
     parameters: DeploymentKey & {
       readonly name: string;

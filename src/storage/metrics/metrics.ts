@@ -1,19 +1,20 @@
 /**
- * The port by which nodes show each other what they have counted.
+ * The metrics storage port: nodes share their metric samples through it.
  *
  * Each node has one row per organization, which it replaces every few seconds.
- * What a row says about (names and labels) changes seldom and is long: it is
- * the layout, which has an id and is stored and read only when it is new. The
- * values come by themselves. This port knows neither's format.
+ * The names and labels of the samples are long and rarely change. They form the
+ * layout, which has an id and is stored and read only when it is new; the
+ * values travel alone. This port knows the format of neither.
  *
- * The promises are those of the storage port, but for one: where the database
- * breaks down, rows may be lost. A few seconds later they are there again.
+ * It keeps the promises of the storage port except one: a crash of the database
+ * may lose rows. Nodes write them again a few seconds later.
  */
 export interface MetricsStorage {
   /**
-   * Replaces the node's rows for these organizations; without a `layout`, the
-   * stored one has to be the one named. Answers the organizations for which it
-   * was not: their rows are as they were, and have to be sent with it.
+   * Replaces the node's rows for these organizations. Without a `layout`, the
+   * stored layout must be the named one. Returns the organizations where it was
+   * another: their rows are unchanged and have to be sent again with the
+   * layout.
    */
   putSamples(parameters: {
     readonly nodeId: string;
@@ -22,9 +23,8 @@ export interface MetricsStorage {
   }): Promise<string[]>;
 
   /**
-   * What other nodes than this one have counted for an organization, of those
-   * that wrote within `withinMs`. Where nodes share the database, its clock
-   * decides.
+   * Lists the samples of other nodes for an organization, from nodes that wrote
+   * within `withinMs`. Where nodes share the database, its clock decides.
    */
   listSamples(parameters: {
     readonly organizationId: string;
@@ -33,14 +33,14 @@ export interface MetricsStorage {
     readonly withinMs: number;
   }): Promise<ForeignSamples[]>;
 
-  /** A layout; undefined when the node has another one by now. */
+  /** Returns a layout; undefined when the node has replaced it. */
   getLayout(parameters: {
     readonly organizationId: string;
     readonly nodeId: string;
     readonly layoutId: string;
   }): Promise<string | undefined>;
 
-  /** Deletes the node's rows: all, or those of one organization. */
+  /** Deletes all rows of the node, or those of one organization. */
   dropSamples(parameters: {
     readonly nodeId: string;
     readonly organizationId?: string;
@@ -59,7 +59,7 @@ export interface SampleRow {
   readonly samples: string;
 }
 
-/** What another node has counted. */
+/** The samples of another node. */
 export interface ForeignSamples {
   readonly nodeId: string;
   readonly layoutId: string;

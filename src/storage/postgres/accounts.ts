@@ -4,7 +4,7 @@ import { type Operation, portOver } from "../sql/operation.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { run } from "./run.ts";
 
-/** The accounts' port; `open` answers the database, or throws when there is none. */
+/** The accounts port on Postgres; `open` returns the database, or throws when it is not started. */
 export function postgresAccounts(open: () => PostgresDatabase): Accounts {
   return portOver(ACCOUNT_OPERATIONS, (name) => {
     const operation = ACCOUNT_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;

@@ -1,3 +1,4 @@
+/** Reads and marks running attempts by their leases. */
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, TaskKey } from "../storage.ts";
 import { readTask } from "./read.ts";

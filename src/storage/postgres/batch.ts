@@ -1,14 +1,13 @@
 /**
- * Makes batches of calls: while one batch is under way, all calls that arrive
- * form the next one. So the cost of a round trip and of the wait for the disk
- * is shared by as many calls as there are, without a timer, and without a
- * delay when there is only one.
+ * Group commit: while one batch runs, all arriving calls form the next one.
+ * Calls share the cost of a round trip and of the wait for the disk, without a
+ * timer and without a delay for a single call.
  */
 import { unavailable } from "../unavailable.ts";
 import { isSilence, isUnavailable } from "./errors.ts";
 
-/** Calls that may wait; more are refused rather than kept in memory. */
-const MAX_WAITING = 50_000;
+/** Calls that may wait for a batch; more are refused rather than kept in memory. */
+const MAX_WAITING_CALLS = 50_000;
 
 interface Waiting<Call, Answer> {
   readonly call: Call;
@@ -17,9 +16,9 @@ interface Waiting<Call, Answer> {
 }
 
 export interface BatchesOptions<Call, Answer> {
-  /** Carries out a batch; answers each call, in their order. */
+  /** Runs a batch; returns one answer per call, in order. */
   readonly run: (calls: Call[]) => Promise<Answer[]>;
-  /** Calls in one batch: bounds how long a single one can take. */
+  /** Calls per batch: bounds how long one can take. */
   readonly maxCalls: number;
 }
 
@@ -35,8 +34,8 @@ export class CallBatcher<Call, Answer> {
   /** Adds a call to the next batch. */
   add(call: Call): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length >= MAX_WAITING) {
-        reject(unavailable(new Error(`${MAX_WAITING} calls are waiting for the database`)));
+      if (this.#waiting.length >= MAX_WAITING_CALLS) {
+        reject(unavailable(new Error(`${MAX_WAITING_CALLS} calls are waiting for the database`)));
         return;
       }
       this.#waiting.push({ call, resolve, reject });
@@ -44,14 +43,14 @@ export class CallBatcher<Call, Answer> {
     });
   }
 
-  /** Carries out no more than the batch under way; resolves when that is done. */
+  /** Refuses waiting calls; resolves when the running batch is done. */
   async close(): Promise<void> {
     this.#refuseWaiting(new Error("the storage has ended"));
     await this.#underWay;
   }
 
   async #work(): Promise<void> {
-    // At the end of the turn, so that calls of one turn share a batch.
+    // At the end of the event loop's turn, so that calls of one turn share a batch.
     await new Promise(setImmediate);
     while (this.#waiting.length > 0) {
       await this.#carryOut(this.#waiting.splice(0, this.#options.maxCalls));
@@ -60,9 +59,9 @@ export class CallBatcher<Call, Answer> {
   }
 
   /**
-   * When one call of a batch is impossible, all are carried out one by one:
-   * the others must not pay for it. When the database cannot be asked, all
-   * fail at once, and when it is silent, also those that wait: each of them
+   * When one call of a batch fails by its own fault, all run one by one, so
+   * that the others still succeed. When the database cannot be reached, all
+   * fail at once. When it does not respond, the waiting calls fail too: each
    * would only wait as long.
    */
   async #carryOut(batch: readonly Waiting<Call, Answer>[]): Promise<void> {

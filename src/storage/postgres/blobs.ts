@@ -1,12 +1,11 @@
 /**
- * The registry of blobs: which there are, and how many payloads name each. A
- * blob that nothing names dies when its time has come: it is marked, and from
- * then on cannot be attached again, so its bytes can be deleted outside of any
- * transaction.
+ * The blob registry: reference counts of blobs. A blob without references is
+ * marked as dying when its time has come. From then on it cannot be attached
+ * again, so its bytes can be deleted outside any transaction.
  *
- * Payloads are counted in the blob's own row rather than looked up, because
- * the row is what two transactions that attach and detach it wait for each
- * other on: neither could see the parts that the other has not committed.
+ * The count is a column of the blob's own row. Transactions that attach and
+ * detach a blob at the same time serialize on that row; a count of payload
+ * parts would miss the other's uncommitted ones.
  */
 import type { Payload } from "../../protocol/messages.ts";
 import type { Storage } from "../storage.ts";
@@ -70,8 +69,8 @@ const LOCK = prepared(
 );
 
 /**
- * Those of the payloads that name a blob which is gone; the blobs of the
- * others stay until the transaction ends.
+ * Returns the payloads that refer to a missing blob. The blobs of the others
+ * are locked until the transaction ends.
  */
 export async function withoutBlobs(
   session: Session,
@@ -92,7 +91,7 @@ const ATTACH = prepared(
    WHERE blob_id = $1 AND NOT dying RETURNING blob_id`,
 );
 
-/** A part of a payload names the blob. */
+/** Adds a reference from a payload part. */
 export async function attachBlob(session: Session, blobId: string): Promise<void> {
   const attached = await session.query(ATTACH, blobId);
   if (attached.length === 0) {
@@ -100,7 +99,10 @@ export async function attachBlob(session: Session, blobId: string): Promise<void
   }
 }
 
-/** For a statement in which `parts` are rows of payload_parts that go, at the time `nowMs`. */
+/**
+ * SQL that removes the references of `parts`, rows of payload_parts deleted by
+ * the same statement at the time `nowMs`.
+ */
 export function detached(parts: string, nowMs: string): string {
   return `UPDATE blobs SET reference_count = reference_count - named.count,
       delete_after_ms = CASE WHEN reference_count <= named.count THEN ${nowMs} END

@@ -1,13 +1,17 @@
+/**
+ * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
+ * that have become due.
+ */
 import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
-/** Delayed tasks of one endpoint found due at once; the next claim finds more. */
-export const MAX_PROMOTED = 1_000;
+/** Delayed tasks of one endpoint that one claim promotes; the next claim promotes more. */
+export const MAX_PROMOTED_TASKS = 1_000;
 
-/** Leaves out those that can no longer start: they would only use up the bound. */
+/** Skips tasks that can no longer start, because they would use up the bound. */
 const PROMOTE = prepared(
   "promote_tasks",
   `WITH due AS MATERIALIZED (
@@ -17,15 +21,15 @@ const PROMOTE = prepared(
        WHERE deployment_id = $1 AND live_tasks.endpoint = claimed.endpoint
          AND status = ${STATUS.scheduled} AND run_at_ms <= $2
          AND (start_by_ms IS NULL OR start_by_ms > $2)
-       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED} FOR UPDATE SKIP LOCKED) AS delayed)
+       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS} FOR UPDATE SKIP LOCKED) AS delayed)
    UPDATE live_tasks SET status = ${STATUS.ready} FROM due
    WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
 );
 
 /**
- * Picks for each endpoint as many tasks as its claims want together, and deals
- * them out in the order of the claims. The leases are locked against closing,
- * but only when there is something to claim: looking into an empty queue
+ * Picks for each endpoint the total number that its claims ask for, and deals
+ * the tasks out in the order of the claims. The leases are locked against
+ * closing, but only when there is a task to claim: a look into an empty queue
  * writes nothing.
  */
 const CLAIM = prepared(

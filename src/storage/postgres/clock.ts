@@ -1,18 +1,25 @@
 /**
- * The time of the database, by which nodes judge each other. It is asked for
- * now and then and reckoned in between by this process's own clock that only
- * moves forward, so that a question about the time does not come before every
- * other. That clock stands still while a machine sleeps, which the machine's
- * other clock shows: then it is asked anew. Who lives is a matter of seconds; leases, where an exact time decides,
- * are timed inside their statements.
+ * The database's clock, by which nodes judge each other's heartbeats. Its
+ * offset is queried every minute; in between, this process's monotonic clock
+ * advances it, so that other queries need no query of the time first. The
+ * monotonic clock stops while a machine sleeps; the wall clock shows that, and
+ * the offset is queried again. Whether a node lives is a matter of seconds.
+ * Leases need exact times, so their statements use the database's clock
+ * directly.
  */
 import { prepared, type Session } from "./session.ts";
 
-/** In so long, two clocks drift apart by a few milliseconds at most. */
-const ASK_EVERY_MS = 60_000;
+/**
+ * Age at which the reading of the database's clock is renewed: in that time two clocks drift
+ * apart by a few milliseconds at most.
+ */
+const CLOCK_ASK_INTERVAL_MS = 60_000;
 
-/** The machine's two clocks have moved apart by more: it slept, or somebody set its time. */
-const MAX_DRIFT_MS = 1_000;
+/**
+ * How far the machine's two clocks may move apart before the database's clock is read again:
+ * it slept, or somebody set its time.
+ */
+const MAX_CLOCK_DRIFT_MS = 1_000;
 
 const CLOCK = prepared(
   "clock",
@@ -21,7 +28,7 @@ const CLOCK = prepared(
 
 interface Asked {
   readonly atMs: number;
-  /** How far the machine's other clock was ahead. */
+  /** How far the wall clock was ahead of the monotonic clock. */
   readonly aheadMs: number;
   readonly answer: Promise<number>;
 }
@@ -34,7 +41,7 @@ export class DatabaseClock {
     this.#session = session;
   }
 
-  /** Milliseconds since 1970. Rejects when the database does not answer. */
+  /** The database's time in milliseconds since 1970. Rejects when the database does not respond. */
   async now(): Promise<number> {
     const nowMs = performance.now();
     const aheadMs = Date.now() - nowMs;
@@ -50,7 +57,7 @@ export class DatabaseClock {
     return Math.round((await this.#asked.answer) + performance.now());
   }
 
-  /** What to add to this process's clock. */
+  /** Queries the offset to this process's monotonic clock. */
   async #ask(): Promise<number> {
     const beganMs = performance.now();
     const [row] = await this.#session.query(CLOCK);
@@ -59,5 +66,8 @@ export class DatabaseClock {
 }
 
 function isStale(asked: Asked, nowMs: number, aheadMs: number): boolean {
-  return nowMs - asked.atMs > ASK_EVERY_MS || Math.abs(aheadMs - asked.aheadMs) > MAX_DRIFT_MS;
+  return (
+    nowMs - asked.atMs > CLOCK_ASK_INTERVAL_MS ||
+    Math.abs(aheadMs - asked.aheadMs) > MAX_CLOCK_DRIFT_MS
+  );
 }

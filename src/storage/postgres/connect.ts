@@ -1,7 +1,8 @@
+/** Messages about a database that cannot be used: its address, the error, and what to do. */
 import pg from "pg";
 import { NewerSchema } from "./schema.ts";
 
-/** A database's address without its password. */
+/** Returns a database's address without its password. */
 export function addressOf(url: string): string {
   try {
     const { protocol, username, host, pathname } = new URL(url);
@@ -11,7 +12,7 @@ export function addressOf(url: string): string {
   }
 }
 
-/** What a start was refused with, as one message that says what to do. */
+/** Turns the error of a failed start into one message that says what to do. */
 export function refusal(url: string, err: unknown): Error {
   const cause = err instanceof Error && err.cause instanceof Error ? err.cause : err;
   return new Error(`cannot open the database ${addressOf(url)}: ${reasonOf(cause, url)}`, {
@@ -43,7 +44,7 @@ function reasonOf(err: unknown, url: string): string {
     : message || code;
 }
 
-/** By SQLSTATE, added to the server's message; by errno, instead of the system's. */
+/** By SQLSTATE, appended to the server's message; by errno, instead of the system's message. */
 const REMEDIES: Readonly<Record<string, string>> = {
   "28P01": "; check the user and the password in the address",
   "28000":

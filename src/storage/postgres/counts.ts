@@ -1,17 +1,21 @@
 /**
- * How many tasks of each endpoint are queued and running.
+ * Maintained counters of queued and running tasks per endpoint, as sums of
+ * deltas.
  *
- * Each statement that moves tasks adds one row per endpoint to
- * `queue_count_deltas`, in its own transaction: no two writers ever wait for
- * each other, as they would for a counter's row. A count is the sum of
- * `queue_counts` and the deltas that have not been folded into it, of which
- * there are a few hundred at most: whoever writes many folds them now and then.
+ * Each statement that moves tasks appends one row per endpoint to
+ * `queue_count_deltas` in its own transaction, so writers never wait for each
+ * other as they would on a counter's row. A count is the sum of `queue_counts`
+ * and the deltas that are not yet folded into it. Writers fold regularly, so
+ * there are a few hundred deltas at most.
  */
 import type { QueueCount, Storage } from "../storage.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
-/** Adds tasks of `source` that came (`sign` +) or went (-), by their status, to the counts. */
+/**
+ * SQL that appends deltas for tasks of `source` that were added (`sign` +) or
+ * removed (-), by status.
+ */
 export function countedAs(source: string, sign: "+" | "-"): string {
   return `INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
     SELECT deployment_id, endpoint,
@@ -32,7 +36,7 @@ const COUNT = prepared(
    ) AS counted GROUP BY deployment_id, endpoint`,
 );
 
-/** The answers to several who ask, in their order, by one question. */
+/** Answers several calls, in order, by one query. */
 export async function countTasks(
   session: Session,
   asked: readonly Parameters<Storage["countTasks"]>[0][],
@@ -51,14 +55,14 @@ export async function countTasks(
   return asked.map(({ deploymentId }) => [...(found.get(deploymentId) ?? [])]);
 }
 
-/** Deltas folded at once. */
-const MAX_FOLDED = 5_000;
+/** Deltas of queue counts folded at once. */
+const MAX_FOLDED_DELTAS = 5_000;
 
-/** Deltas are never changed, so their places (`ctid`) name them. */
+/** Deltas are never updated, so their physical location (`ctid`) identifies them. */
 const FOLD = statement(
   `WITH gone AS (
      DELETE FROM queue_count_deltas WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM queue_count_deltas LIMIT ${MAX_FOLDED} FOR UPDATE SKIP LOCKED))
+       SELECT ctid FROM queue_count_deltas LIMIT ${MAX_FOLDED_DELTAS} FOR UPDATE SKIP LOCKED))
      RETURNING deployment_id, endpoint, queued, running)
    INSERT INTO queue_counts AS counts (deployment_id, endpoint, queued, running)
    SELECT deployment_id, endpoint, sum(queued), sum(running) FROM gone
@@ -67,10 +71,10 @@ const FOLD = statement(
      SET queued = counts.queued + excluded.queued, running = counts.running + excluded.running`,
 );
 
-/** Batches after which their deltas are folded. */
-const FOLD_EVERY = 200;
+/** Batches after which the deltas of queue counts are folded. */
+const MAX_BATCHES_BETWEEN_FOLDS = 200;
 
-/** Folds deltas into the counts as they pile up. */
+/** Folds deltas into the counters as they accumulate. */
 export class CountFolder {
   readonly #session: Session;
   #batches = 0;
@@ -80,10 +84,10 @@ export class CountFolder {
     this.#session = session;
   }
 
-  /** A batch that moved tasks has been written. */
+  /** Called after each batch that moved tasks. */
   written(): void {
     this.#batches += 1;
-    if (this.#batches >= FOLD_EVERY && this.#folding === undefined) {
+    if (this.#batches >= MAX_BATCHES_BETWEEN_FOLDS && this.#folding === undefined) {
       this.#batches = 0;
       this.#folding = this.fold().finally(() => {
         this.#folding = undefined;
@@ -91,7 +95,7 @@ export class CountFolder {
     }
   }
 
-  /** Deltas that could not be folded are still counted, and folded another time. */
+  /** Folds deltas. After a failure they still count, and the next fold takes them. */
   async fold(): Promise<void> {
     await this.#session.query(FOLD).catch(() => undefined);
   }

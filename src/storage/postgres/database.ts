@@ -1,18 +1,18 @@
 /**
- * Connections to Postgres: what the operations of this folder work on.
+ * The connection pool to Postgres that the operations of this folder use.
  *
- * Every question has two timeouts: the server's ends a statement that takes
- * too long, ours ends the wait for a server that has gone silent. A connection
- * on which anything went wrong is thrown away, and the next question opens
- * another one: that is the whole of reconnecting.
+ * Every query has two timeouts: the server's ends a statement that takes too
+ * long, ours ends the wait for a server that does not respond. A connection
+ * with any error is closed, and the next query opens another: that is the whole
+ * of reconnecting.
  *
  * The planner's statistics always lag behind a queue, which is empty at one
- * moment and long at the next, and a plan is kept for the life of a
- * connection. Every statement here has an index that fits, so the plans that
- * would only win on stale numbers (reading a table from end to end, sorting or
- * hashing it) are priced out of the choice. What is left to the statements:
- * where a table is joined with a list of keys, nothing else in its conditions
- * may lead to an index, or all that is behind that index is read first.
+ * moment and long at the next, and a plan is kept for the life of a connection.
+ * Every statement here has a matching index, so the plans that only win on
+ * stale statistics (sequential scans, sorts, hashes) are priced out. One rule
+ * is left to the statements: where a table is joined with a list of keys, no
+ * other condition may match an index, or the planner may read all of that index
+ * first.
  */
 import pg from "pg";
 import { unavailable } from "../unavailable.ts";
@@ -20,7 +20,7 @@ import { toStorageError } from "./errors.ts";
 import type { BoundStatement, PostgresRow, Session, Statement } from "./session.ts";
 
 const SETTINGS = {
-  // Wherever the server's administrator relaxed it: an answer means that it is on disk.
+  // Overrides a relaxed server setting: an acknowledged commit is on disk.
   synchronous_commit: "on",
   default_transaction_isolation: "read\\ committed",
   enable_seqscan: "off",
@@ -30,14 +30,26 @@ const SETTINGS = {
   jit: "off",
 };
 
-/** Calls that may wait for a connection; more are refused rather than kept in memory. */
-const MAX_WAITING = 10_000;
+/** Calls waiting for a connection; further ones are refused rather than kept in memory. */
+const MAX_WAITING_QUERIES = 10_000;
 
-/** How much longer than the server we wait: its own error says more. */
-const EXTRA_WAIT_MS = 1_000;
+/**
+ * How much longer than the server the node waits for a statement, because the server's own
+ * error says more.
+ */
+const QUERY_TIMEOUT_MARGIN_MS = 1_000;
 
-/** How long connections may take to end in good order. */
-const END_GRACE_MS = 1_000;
+/** How long connections may take to close cleanly. */
+const CONNECTIONS_END_GRACE_MS = 1_000;
+
+/** How long Postgres may take to answer one statement by default. */
+export const DEFAULT_STATEMENT_TIMEOUT_MS = 5_000;
+
+/** How long an unused connection to Postgres stays open. */
+const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
+
+/** Silence after which TCP probes a connection to Postgres. */
+const TCP_KEEP_ALIVE_DELAY_MS = 10_000;
 
 const INT8_OID = 20;
 
@@ -55,17 +67,19 @@ export class PostgresDatabase implements Session, AsyncDisposable {
 
   constructor(options: DatabaseOptions) {
     this.#pool = new pg.Pool(connectionConfig(options));
-    // An idle connection broke. The pool has dropped it; the next question opens another.
+    // An idle connection broke. The pool has dropped it; the next query opens
+    // another.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {
       this.#clients.add(client);
-      // It broke between two statements; the next one fails. Unheard, it would end the process.
+      // It broke between two statements; the next one fails. Without a listener the
+      // error would end the process.
       client.on("error", () => undefined);
     });
     this.#pool.on("remove", (client) => this.#clients.delete(client));
   }
 
-  /** One statement, a transaction of its own. */
+  /** Runs one statement as its own transaction. */
   query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]> {
     return this.#use((client) => ask(client, statement, values));
   }
@@ -85,7 +99,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     });
   }
 
-  /** Runs `work` as one transaction; what it threw is thrown after the rollback. */
+  /** Runs `work` as one transaction; rolls back and rethrows when it throws. */
   transaction<Result>(
     work: (session: Session) => Promise<Result>,
     timeoutMs?: number,
@@ -103,7 +117,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     });
   }
 
-  /** Ends the connections; those of a server that does not answer are cut. */
+  /** Closes the connections; cuts those that do not close in time. */
   [Symbol.asyncDispose](): Promise<void> {
     this.#ended ??= this.#end();
     return this.#ended;
@@ -114,13 +128,13 @@ export class PostgresDatabase implements Session, AsyncDisposable {
       for (const client of this.#clients) {
         client.connection.stream.destroy();
       }
-    }, END_GRACE_MS);
+    }, CONNECTIONS_END_GRACE_MS);
     await this.#pool.end();
     clearTimeout(cut);
   }
 
   async #use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
-    if (this.#ended || this.#pool.waitingCount >= MAX_WAITING) {
+    if (this.#ended || this.#pool.waitingCount >= MAX_WAITING_QUERIES) {
       throw unavailable(new Error(`${this.#pool.waitingCount} calls wait for a connection`));
     }
     let client: pg.PoolClient | undefined;
@@ -130,7 +144,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
       client.release();
       return result;
     } catch (err) {
-      // Closing the connection rolls back whatever it had begun.
+      // Closing the connection rolls back its transaction.
       client?.release(true);
       throw toStorageError(err);
     }
@@ -150,17 +164,18 @@ async function ask(
     text,
     values: [...values],
     ...(name !== undefined && { name }),
-    ...(timeoutMs !== undefined && { query_timeout: timeoutMs + EXTRA_WAIT_MS }),
+    ...(timeoutMs !== undefined && { query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS }),
   };
   const { rows } = await client.query<PostgresRow>(config);
   return rows;
 }
 
-/** How to connect, for the pool and for the notifier's own connection. */
+/** Connection settings for the pool and for the notifier's own connection. */
 export function connectionConfig(options: DatabaseOptions): pg.PoolConfig {
   const { schema, connections, timeoutMs } = options;
   const settings = Object.entries({ ...SETTINGS, search_path: schema });
-  // What stands in the address wins over what stands beside it, so ours goes behind its own.
+  // Options in the address override those beside it, so ours are appended to
+  // the address's own.
   const url = new URL(options.url);
   const own = url.searchParams.get("options") ?? "";
   const ours = settings.map(([name, value]) => `-c ${name}=${value}`).join(" ");
@@ -169,14 +184,14 @@ export function connectionConfig(options: DatabaseOptions): pg.PoolConfig {
     connectionString: url.href,
     application_name: "tessera",
     max: connections,
-    idleTimeoutMillis: 60_000,
+    idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
     connectionTimeoutMillis: timeoutMs,
     statement_timeout: timeoutMs,
-    query_timeout: timeoutMs + EXTRA_WAIT_MS,
-    // A node that froze in the middle of a transaction must not hold its locks.
+    query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS,
+    // A node that freezes during a transaction must not keep its locks.
     idle_in_transaction_session_timeout: 2 * timeoutMs,
     keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
+    keepAliveInitialDelayMillis: TCP_KEEP_ALIVE_DELAY_MS,
     pipeline: true,
     types: {
       getTypeParser: ((oid: number, format?: "text") =>

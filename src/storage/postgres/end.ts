@@ -1,7 +1,7 @@
 /**
- * How attempts end: for good, or back in the queue. Both are one statement for
- * as many attempts as there are, which checks the lease and the number of each
- * attempt in the same breath as it writes.
+ * How attempts end: for good, or back in the queue. Each is one statement for a
+ * whole batch, which checks every attempt's lease and number as it writes
+ * (fencing).
  */
 import { WORKER_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
@@ -26,12 +26,15 @@ const GIVEN = `WITH given AS MATERIALIZED (
     lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
     failed integer, lost integer, result text, failure text))`;
 
-/** The one attempt that may write: under its lease, with its number. */
+/** The fence: only the attempt with this lease and this number may write. */
 const CURRENT = `live_tasks.deployment_id = given.deployment_id
   AND live_tasks.task_id = given.task_id AND live_tasks.lease_id = given.lease_id
   AND live_tasks.attempt = given.attempt`;
 
-/** Moves tasks from the live ones to the finished ones; of lost workers' only those lost too often. */
+/**
+ * Moves tasks from `live_tasks` to `finished_tasks`; tasks of lost workers only
+ * when that happened too often.
+ */
 const FINISH = prepared(
   "finish_attempts",
   `${GIVEN}, gone AS (
@@ -57,7 +60,7 @@ const FINISH = prepared(
    FROM gone`,
 );
 
-/** The ends that were recorded already, by the same call: its answer got lost. */
+/** Finds ends that the same call has recorded before: its first answer was lost. */
 const REPEATED = prepared(
   "repeated_ends",
   `${GIVEN}
@@ -70,8 +73,8 @@ const REPEATED = prepared(
 );
 
 /**
- * The columns keep only the current attempt, so the beginning of the one that
- * ends here, and its return to the queue, become stored events.
+ * Requeues tasks. Their columns hold only the current attempt, so the start of
+ * this attempt and its return to the queue become stored events.
  */
 const REQUEUE = prepared(
   "requeue_attempts",
@@ -101,8 +104,8 @@ const REQUEUE = prepared(
 );
 
 /**
- * Records ends; answers in their order, undefined for an attempt that was no
- * longer the current one. Large results need `session` to be a transaction.
+ * Records ends; returns tasks in order, undefined for a stale attempt. Large
+ * results require `session` to be a transaction.
  */
 export async function endAttempts(
   session: Session,
@@ -111,7 +114,7 @@ export async function endAttempts(
   const answers: (Task | undefined)[] = endings.map(() => undefined);
   let pending = endings.map((ending, index) => ({ ...ending, index }));
   while (pending.length > 0) {
-    // An attempt that is named twice: the first comes first.
+    // When an attempt occurs twice, the first end is recorded first.
     const names = new Set<string>();
     const now = pending.filter(
       ({ attempt }) => !names.has(nameOf(attempt)) && names.add(nameOf(attempt)),
@@ -155,7 +158,7 @@ async function endOnce(
   return new Map([...ended, ...requeued, ...failed, ...repeated]);
 }
 
-/** Asks one of the statements above; answers the tasks that it concerned. */
+/** Runs one of the statements above; returns the changed tasks. */
 async function record(
   session: Session,
   statement: Statement,

@@ -1,3 +1,4 @@
+/** Appends progress and log lines to the event logs of running attempts, many at once. */
 import type { Attempt, Storage } from "../storage.ts";
 import { nameOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
@@ -32,7 +33,7 @@ interface Group {
   readonly events: Recorded[];
 }
 
-/** Appends events; answers their sequence numbers, undefined for those of stale attempts. */
+/** Appends events; returns their sequence numbers, undefined for those of stale attempts. */
 export async function recordEvents(
   session: Session,
   events: readonly Recorded[],
@@ -61,7 +62,10 @@ export async function recordEvents(
   return events.map((event) => sequences.get(event));
 }
 
-/** By attempt; a task that two attempts claim to run has two groups, and one of them is stale. */
+/**
+ * Groups events by attempt. A task that two attempts claim to run has two
+ * groups; one of them is stale.
+ */
 function group(events: readonly Recorded[]): Group[] {
   const groups = new Map<string, Group>();
   for (const event of events) {

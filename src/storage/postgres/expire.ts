@@ -1,4 +1,4 @@
-/** How tasks end that have not been started: cancelled, or too late. */
+/** How tasks end without having started: cancelled, or expired. */
 import { EXPIRED } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { CancelOutcome, TaskKey } from "../storage.ts";
@@ -8,7 +8,7 @@ import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
-/** Moves live tasks to the finished ones: `$1` is the time. */
+/** SQL that moves tasks from `live_tasks` to `finished_tasks`; `$1` is the time. */
 function finish(parameters: {
   readonly which: string;
   readonly status: number;

@@ -1,15 +1,17 @@
 /**
- * Hints as they travel in a notification: JSON of at most 7,900 bytes, since
- * Postgres takes less than 8,000. What does not fit becomes one general hint.
+ * The codec of hints in a notification: JSON of at most 7,900 bytes, because
+ * Postgres takes less than 8,000. Hints that do not fit become one general
+ * hint.
  */
 import type { Hint } from "../notifier.ts";
 
-const MAX_BYTES = 7_900;
+/** Payload of one NOTIFY: Postgres takes less than 8,000 bytes. */
+const MAX_NOTIFICATION_BYTES = 7_900;
 
-/** Different hints of one batch; beyond them a general one says as much. */
-const MAX_HINTS = 250;
+/** Distinct hints per batch; beyond this, one general hint replaces them. */
+const MAX_HINTS_PER_BATCH = 250;
 
-/** Hints that wait to be sent, each once. */
+/** Hints waiting to be sent, each once. */
 export class HintBatch {
   readonly #hints = new Map<string, Hint>();
   #look = false;
@@ -19,7 +21,7 @@ export class HintBatch {
   }
 
   add(hint: Hint): void {
-    if (hint.kind === "look" || this.#hints.size >= MAX_HINTS) {
+    if (hint.kind === "look" || this.#hints.size >= MAX_HINTS_PER_BATCH) {
       this.#look = true;
       this.#hints.clear();
     } else if (!this.#look) {
@@ -27,20 +29,25 @@ export class HintBatch {
     }
   }
 
-  /** The batch as text, and an empty batch from now on. `from` tells who sends it. */
+  /** Returns the batch as text and empties it. `from` identifies the sender. */
   take(from: string): string {
     const hints = [...this.#hints.values()];
     this.#hints.clear();
     this.#look = this.#look || hints.length === 0;
     const text = JSON.stringify({ from, hints: this.#look ? [LOOK] : hints });
     this.#look = false;
-    return Buffer.byteLength(text) <= MAX_BYTES ? text : JSON.stringify({ from, hints: [LOOK] });
+    return Buffer.byteLength(text) <= MAX_NOTIFICATION_BYTES
+      ? text
+      : JSON.stringify({ from, hints: [LOOK] });
   }
 }
 
 export const LOOK: Hint = { kind: "look" };
 
-/** The hints of a notification; none of one's own, and a general one where it is not understood. */
+/**
+ * Parses a notification; empty for this node's own, and one general hint when
+ * it cannot be parsed.
+ */
 export function readHints(text: string, self: string): Hint[] {
   try {
     const { from, hints } = JSON.parse(text) as { from: unknown; hints: unknown };
@@ -49,7 +56,7 @@ export function readHints(text: string, self: string): Hint[] {
     }
     return Array.isArray(hints) && hints.every(isHint) ? hints : [LOOK];
   } catch {
-    // Another program, or a newer version, uses the channel too.
+    // Another program, or a newer version, sent it.
     return [LOOK];
   }
 }

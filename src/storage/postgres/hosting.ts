@@ -1,3 +1,4 @@
+/** The hosting port on Postgres. */
 import type { HostingStorage } from "../hosting/hosting.ts";
 import { BY_ONE_CLOCK, HOSTING_OPERATIONS, SINGLE } from "../sql/hosting/operations.ts";
 import { type Operation, portOver } from "../sql/operation.ts";
@@ -6,7 +7,7 @@ import type { PostgresDatabase } from "./database.ts";
 import type { LeaseClock } from "./leases.ts";
 import { run } from "./run.ts";
 
-/** The hosting port; `open` answers the database, or throws when there is none. */
+/** The hosting port; `open` returns the database, or throws when it is not started. */
 export function postgresHosting(open: () => PostgresDatabase, clock: LeaseClock): HostingStorage {
   return portOver(HOSTING_OPERATIONS, (name) => {
     const operation = HOSTING_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;
@@ -19,7 +20,7 @@ export function postgresHosting(open: () => PostgresDatabase, clock: LeaseClock)
   });
 }
 
-/** Parameters with the time of the clock that decides. */
+/** Replaces `nowMs` with the database's time, unless the caller's clock decides. */
 export async function timed(
   db: PostgresDatabase,
   clock: LeaseClock,

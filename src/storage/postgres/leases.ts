@@ -1,8 +1,9 @@
 /**
- * Leases. Their clock is the database's: nodes whose clocks differ agree on
- * when one expires. Statements that put a task under a lease lock its row
- * (FOR KEY SHARE), which renewing does not wait for and deleting does: so who
- * has deleted a lease sees every attempt that was ever under it.
+ * Leases of workers. They expire by the database's clock, so nodes with
+ * different clocks agree. A statement that puts a task under a lease locks the
+ * lease's row (FOR KEY SHARE). Renewing does not wait for that lock, but
+ * deleting does: so a transaction that has deleted a lease sees every attempt
+ * that was ever under it.
  */
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
@@ -11,13 +12,13 @@ import type { PostgresDatabase } from "./database.ts";
 import { endAttempts } from "./end.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
-/** For statements: milliseconds since 1970, as `$1` says, or by the clock of the database when that is null. */
+/** SQL for the time in milliseconds since 1970: `$1`, or the database's clock when that is null. */
 export const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
 
-/** Leases ended in one transaction. */
-const MAX_RESCUED = 100;
+/** Expired leases ended in one transaction. */
+const MAX_RESCUED_LEASES = 100;
 
-/** What the database's clock is told: its own time is asked for with null. */
+/** Maps a caller's time to the parameter `$1`; null selects the database's clock. */
 export type LeaseClock = (nowMs: number) => number | null;
 
 const OPEN = prepared(
@@ -63,10 +64,13 @@ export function closeLease(
 
 const FIND_EXPIRED = prepared(
   "find_expired",
-  `SELECT lease_id FROM leases WHERE expires_at_ms <= ${NOW_MS} LIMIT ${MAX_RESCUED}`,
+  `SELECT lease_id FROM leases WHERE expires_at_ms <= ${NOW_MS} LIMIT ${MAX_RESCUED_LEASES}`,
 );
 
-/** Looks again: one of them may have been renewed since, or be ended by another node just now. */
+/**
+ * Checks the expiry again: a lease may have been renewed since, or be ended by
+ * another node right now.
+ */
 const END_EXPIRED = statement(
   `DELETE FROM leases WHERE lease_id IN (
      SELECT lease_id FROM leases WHERE lease_id = ANY ($2) AND expires_at_ms <= ${NOW_MS}

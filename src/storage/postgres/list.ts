@@ -1,12 +1,13 @@
+/** Lists tasks in pages, with a bounded scan per page. */
 import type { Storage, TaskListing } from "../storage.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
-/** Rows looked at for one page: a filter that fits few tasks must not read them all. */
-const MAX_SCANNED = 5_000;
+/** Rows scanned for one page, so that a filter with few matches does not read them all. */
+const MAX_SCANNED_ROWS = 5_000;
 
-/** Statuses as they are stored. */
+/** The stored values of each status. */
 const STORED = {
   queued: [STATUS.scheduled, STATUS.ready],
   running: [STATUS.running],
@@ -42,7 +43,7 @@ export async function listTasks(
     LIST,
     deploymentId,
     before ?? "~",
-    hasFilter(listing) ? Math.max(MAX_SCANNED, limit + 1) : limit + 1,
+    hasFilter(listing) ? Math.max(MAX_SCANNED_ROWS, limit + 1) : limit + 1,
     endpoint ?? null,
     status === undefined ? null : STORED[status],
     createdFromMs ?? null,
@@ -55,9 +56,10 @@ export async function listTasks(
     return { tasks, nextBefore: tasks.at(-1)?.taskId };
   }
   const [bounds] = rows;
-  // Ids are time-ordered, so nothing after one that is too old is new enough.
+  // Ids are time-ordered: all rows after one that is too old are too old as
+  // well.
   const over = createdFromMs !== undefined && Number(bounds?.oldest_ms) < createdFromMs;
-  const more = hasFilter(listing) && Number(bounds?.scanned) >= MAX_SCANNED && !over;
+  const more = hasFilter(listing) && Number(bounds?.scanned) >= MAX_SCANNED_ROWS && !over;
   return { tasks, nextBefore: more ? String(bounds?.last) : undefined };
 }
 

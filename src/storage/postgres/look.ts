@@ -1,26 +1,27 @@
+/** The read step of a submit: looks up used idempotency keys and the lengths of queues. */
 import type { NewTask, TaskKey } from "../storage.ts";
 import { nameOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
 
-/** A task to store, and its place in the call. */
+/** A task to store, with its index in the call. */
 export interface Candidate {
   readonly index: number;
   readonly task: NewTask;
 }
 
-/** What a look at the database makes of the candidates. */
+/** The candidates, classified by the state of the database. */
 export interface Seen {
-  /** Nothing stands against storing them. */
+  /** They can be stored. */
   readonly free: readonly Candidate[];
   /** Their queue is full. */
   readonly full: readonly (Candidate & { readonly queued: number })[];
-  /** Their idempotency key was used before, by `earlier`. */
+  /** Their idempotency key was used earlier, by the task `earlier`. */
   readonly used: readonly (Candidate & {
     readonly earlier: TaskKey;
-    /** With other arguments. */
+    /** Whether the arguments differ. */
     readonly collides: boolean;
   })[];
-  /** They share an id or a key with one before them, which comes first. */
+  /** They share an id or a key with an earlier candidate, which goes first. */
   readonly later: readonly Candidate[];
 }
 
@@ -49,7 +50,7 @@ interface Known {
   readonly keys: Map<string, { readonly digest: string; readonly taskId: string }>;
 }
 
-/** Sorts candidates by what the database knows of their queues and keys. */
+/** Classifies candidates by their queues and keys. */
 export async function look(session: Session, candidates: readonly Candidate[]): Promise<Seen> {
   const { queued, keys } = await ask(session, candidates);
   const seen = { free: [], full: [], used: [], later: [] } as {

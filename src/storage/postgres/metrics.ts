@@ -6,7 +6,10 @@ import { timed } from "./hosting.ts";
 import type { LeaseClock } from "./leases.ts";
 import { run } from "./run.ts";
 
-/** The port for samples; `open` answers the database, or throws when there is none. */
+/**
+ * The metrics storage port on Postgres; `open` returns the database, or throws
+ * when it is not started.
+ */
 export function postgresMetrics(open: () => PostgresDatabase, clock: LeaseClock): MetricsStorage {
   return portOver(METRICS_OPERATIONS, (name) => {
     const operation = METRICS_OPERATIONS[name] as (parameters: unknown) => Operation<unknown>;

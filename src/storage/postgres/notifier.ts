@@ -1,32 +1,35 @@
 /**
- * Hints between nodes by NOTIFY, on a connection of their own.
+ * The notifier on Postgres: hints between nodes by LISTEN and NOTIFY, on a
+ * dedicated connection.
  *
- * A notification takes a lock of the whole server when it commits, so there is
- * at most one under way per node, with all hints that came together in a short
- * while. The connection is opened again for ever when it is lost, and asked a
- * question now and then, since one that only listens does not notice silence.
- * What was missed in between, nobody can tell: so a general hint follows.
+ * A notification takes a server-wide lock when it commits, so each node sends
+ * at most one at a time, with all hints of a short interval (debounce). A lost
+ * connection is reopened without a limit of attempts. It is also queried
+ * periodically, because a connection that only listens does not notice when the
+ * server is gone. Hints may have been lost in between, so every reconnect emits
+ * a general hint.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Hint, Notifier } from "../notifier.ts";
-import { connectionConfig } from "./database.ts";
+import { connectionConfig, DEFAULT_STATEMENT_TIMEOUT_MS } from "./database.ts";
 import { HintBatch, LOOK, readHints } from "./hints.ts";
 
-/** Hints that come within this time travel together. */
-const DEBOUNCE_MS = 10;
+/** Time in which hints are gathered to travel together. */
+const HINT_DEBOUNCE_MS = 10;
 
-const HEARTBEAT_MS = 15_000;
+/** Interval at which the connection that listens for hints is checked with a query. */
+const LISTENER_HEARTBEAT_INTERVAL_MS = 15_000;
 
-/** Pause before a lost connection is opened again: from half of it to the whole. */
-const RECONNECT_MS = 1_000;
+/** Pause before a lost connection for hints is opened again: from half of it to the whole. */
+const LISTENER_RECONNECT_PAUSE_MS = 1_000;
 
 export interface PostgresNotifierOptions {
-  /** The channel is that of the tables' schema. Default `tessera`. */
+  /** The schema of the tables, which also names the channel. Default `tessera`. */
   readonly schema?: string;
-  /** How long the database may take to answer. Default 5,000. */
+  /** How long the database may take to respond, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
 }
 
@@ -43,7 +46,7 @@ export class PostgresNotifier implements Notifier {
   #running: Promise<void> | undefined;
 
   constructor(url: string, options: PostgresNotifierOptions = {}) {
-    const { schema = "tessera", timeoutMs = 5_000 } = options;
+    const { schema = "tessera", timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS } = options;
     this.#config = connectionConfig({ url, schema, connections: 1, timeoutMs });
     this.#channel = schema;
   }
@@ -69,7 +72,7 @@ export class PostgresNotifier implements Notifier {
     await this.#running;
   }
 
-  /** Listens, on one connection after the other. */
+  /** The reconnect loop. */
   async #run(): Promise<void> {
     const { signal } = this.#closed;
     let first = true;
@@ -77,10 +80,10 @@ export class PostgresNotifier implements Notifier {
       try {
         await this.#listen(first);
       } catch {
-        // However the connection was lost, the next one is opened in a moment.
+        // The loop reconnects after every kind of loss.
       }
       first = false;
-      const pauseMs = RECONNECT_MS * (0.5 + Math.random() / 2);
+      const pauseMs = LISTENER_RECONNECT_PAUSE_MS * (0.5 + Math.random() / 2);
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -90,7 +93,7 @@ export class PostgresNotifier implements Notifier {
     const { signal } = this.#closed;
     const client = new pg.Client(this.#config);
     const lost = once(client, "end");
-    // It may be lost while a question is under way, which then tells of it.
+    // The connection may be lost during a query, which then reports it.
     lost.catch(() => undefined);
     client.on("error", () => client.connection.stream.destroy());
     client.on("notification", ({ payload = "" }) => {
@@ -107,7 +110,10 @@ export class PostgresNotifier implements Notifier {
       }
       this.#schedule();
       while (!signal.aborted) {
-        const ended = await Promise.race([lost, sleep(HEARTBEAT_MS, "beat", { signal })]);
+        const ended = await Promise.race([
+          lost,
+          sleep(LISTENER_HEARTBEAT_INTERVAL_MS, "beat", { signal }),
+        ]);
         if (ended !== "beat") {
           return;
         }
@@ -129,7 +135,7 @@ export class PostgresNotifier implements Notifier {
     if (this.#flush || this.#flushing || this.#pending.isEmpty || !this.#client) {
       return;
     }
-    this.#flush = setTimeout(() => void this.#send(), DEBOUNCE_MS).unref();
+    this.#flush = setTimeout(() => void this.#send(), HINT_DEBOUNCE_MS).unref();
   }
 
   async #send(): Promise<void> {
@@ -143,7 +149,8 @@ export class PostgresNotifier implements Notifier {
       const text = this.#pending.take(this.#self);
       await client.query("SELECT pg_notify($1, $2)", [this.#channel, text]);
     } catch {
-      // Whether it was sent is unknown: once more, as a general hint on the next connection.
+      // It is unknown whether it was sent, so the next connection sends a general
+      // hint.
       this.#pending.add(LOOK);
       client.connection.stream.destroy();
     } finally {

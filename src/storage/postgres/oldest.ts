@@ -3,10 +3,10 @@ import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
 /**
- * The ready index is in the order of priorities, so the oldest task of an
- * endpoint is the oldest of the first ones of each priority: one step through
- * the index for each priority that is waiting, however many tasks there are.
- * Delayed tasks are made ready by the next claim, and may be due before that.
+ * A loose index scan. The ready index is sorted by priority and due time, so
+ * the oldest task of an endpoint is among the first ones of each priority: one
+ * index step per priority in use, independent of the number of tasks. The next
+ * claim promotes delayed tasks; they may be due before that.
  */
 const OLDEST = prepared(
   "oldest_waiting",

@@ -1,31 +1,35 @@
+/**
+ * Payloads in Postgres: small JSON inline in the task's row, everything else in
+ * `payload_parts`.
+ */
 import type { FileFacts, FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
 import type { PayloadKey } from "../stored.ts";
 import { attachBlob } from "./blobs.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
 /**
- * JSON text up to this length stands in the task's row, so that it need not be
- * moved out of line (Postgres does that with rows from about 2 kB).
+ * JSON text that stands in the task's row, so that it need not be moved out of line (Postgres
+ * does that with rows from about 2 kB).
  */
-const INLINE_CHARACTERS = 2_048;
+const MAX_INLINE_PAYLOAD_CHARACTERS = 2_048;
 
-/** True when the payload fits into the task's row whole. */
+/** Whether the whole payload fits into the task's row. */
 export function isInline(payload: Payload): boolean {
   return (
     payload.files.length === 0 &&
-    payload.json.length <= INLINE_CHARACTERS &&
+    payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS &&
     payload.text === undefined
   );
 }
 
-/** What stands in the task's row: null for a payload that is not inline. */
+/** The inline column of the task's row; null for a payload that is not inline. */
 export function inlineText(payload: Payload): string | null {
   return isInline(payload) ? payload.json : null;
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** What stands in `about`: with a size and a digest where the bytes are a blob. */
+/** The column `about`, with a size and a digest when the bytes are in a blob. */
 interface About extends FileFacts {
   readonly size?: number;
   readonly sha256?: string;
@@ -38,8 +42,8 @@ const WRITE = prepared(
 );
 
 /**
- * Stores a payload that is not inline, and attaches the blobs that it names; a
- * part at a time, so that one is in transit at once.
+ * Stores a payload that is not inline, and attaches its blobs. Sends one part
+ * at a time to bound memory.
  */
 export async function writePayload(
   session: Session,

@@ -1,12 +1,12 @@
 import type { Storage } from "../storage.ts";
-import { MAX_PROMOTED } from "./claim.ts";
+import { MAX_PROMOTED_TASKS } from "./claim.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
 /**
- * Counts what is ahead among the ready tasks, in two ranges of their index, and
- * among as many delayed tasks found due as the next claim would make ready: so
- * a position costs the same however long the queue is.
+ * Counts the tasks ahead: ready tasks in two ranges of their index, and as many
+ * due delayed tasks as the next claim would promote. So a position costs the
+ * same for a queue of any length.
  */
 const POSITION = prepared(
   "queue_position",
@@ -35,7 +35,7 @@ const POSITION = prepared(
           WHERE deployment_id = $1 AND live_tasks.endpoint = task.endpoint
             AND status = ${STATUS.scheduled} AND run_at_ms <= $3
             AND (start_by_ms IS NULL OR start_by_ms > $3)
-          ORDER BY run_at_ms LIMIT ${MAX_PROMOTED}) AS other
+          ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS}) AS other
         WHERE other.priority > task.priority OR (other.priority = task.priority
           AND (other.run_at_ms, other.task_id) < (task.run_at_ms, task.task_id)))
        LIMIT $4) AS ahead) AS ahead

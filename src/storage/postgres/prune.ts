@@ -1,9 +1,13 @@
+/** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
 import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs } from "./counts.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
-/** What belongs to the tasks of `gone` goes with them; blobs at the time `$1`. */
+/**
+ * SQL that deletes the data of the tasks in `gone`; their blobs lose references
+ * at the time `$1`.
+ */
 const BELONGINGS = `parts AS (
      DELETE FROM payload_parts AS own ${owned("own")} RETURNING own.blob_id
    ), blobless AS (${detached("parts", "$1::bigint")}
@@ -39,7 +43,7 @@ export async function pruneFinished(
   return Number(row?.pruned ?? 0);
 }
 
-/** Deployments that are gone are few, and their tasks are looked up for each of them. */
+/** Deleted deployments are few, so their tasks are looked up one deployment at a time. */
 function pruneDeletedFrom(table: string, also: string): string {
   return `WITH left_behind AS MATERIALIZED (
       SELECT d.deployment_id, t.task_id FROM deleted_deployments d
@@ -60,7 +64,7 @@ const PRUNE_DELETED = [
   statement(pruneDeletedFrom("finished_tasks", "")),
 ];
 
-/** Counts are sums of these: what is left of them is of no use without tasks. */
+/** The rows that counts are sums of; without tasks they are of no use. */
 const FORGET_COUNTS = statement(
   `WITH gone AS (SELECT deployment_id FROM deleted_deployments),
      counts AS (DELETE FROM queue_counts WHERE deployment_id IN (SELECT deployment_id FROM gone))

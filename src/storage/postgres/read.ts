@@ -1,3 +1,4 @@
+/** Reads of tasks: state, arguments, result and history. */
 import type { Payload } from "../../protocol/messages.ts";
 import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";
@@ -25,7 +26,7 @@ const READ_TASKS = prepared(
    JOIN tasks USING (deployment_id, task_id)`,
 );
 
-/** Tasks by `nameOf` their keys; those that do not exist are missing. */
+/** Reads tasks into a map by `nameOf` their keys, without those that do not exist. */
 export async function readTasks(
   session: Session,
   keys: readonly TaskKey[],
@@ -61,7 +62,7 @@ export async function readResult(
   return row && readPayload(session, { deploymentId, taskId, side: "result" }, row.result);
 }
 
-/** The task and its events in one statement: a change in between would tear them apart. */
+/** One statement for the task and its events, so that both show the same state. */
 const READ_HISTORY = prepared(
   "read_history",
   `SELECT ${TASK_COLUMNS}, started_sequence, (

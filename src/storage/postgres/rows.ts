@@ -1,18 +1,19 @@
+/** Maps rows of the task tables to tasks, and keys to parameters. */
 import type { Task, TaskFailure, TaskProgress, TaskStatus } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
 import type { PostgresRow } from "./session.ts";
 
-/** The columns that `toTask` reads, as the view `tasks` has them. */
+/** The columns that `toTask` reads, from the view `tasks`. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence";
 
-/** The same of a row of `live_tasks`. */
+/** The same columns from `live_tasks`. */
 export const LIVE_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
   "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence";
 
-/** Columns with the name of their table before them, where another table has some too. */
+/** Qualifies columns with their table. */
 export function columnsOf(table: string, columns: string): string {
   return columns.replace(/\w+/g, `${table}.$&`);
 }
@@ -57,7 +58,7 @@ function fromJson<Value>(text: unknown): Value | undefined {
   return typeof text === "string" ? (JSON.parse(text) as Value) : undefined;
 }
 
-/** Names a task in maps of this folder. */
+/** The key of a task in maps of this folder. */
 export function nameOf({ deploymentId, taskId }: TaskKey): string {
   return `${deploymentId}/${taskId}`;
 }

@@ -1,7 +1,7 @@
 import type { Operation, Query } from "../sql/operation.ts";
 import type { Session, Statement } from "./session.ts";
 
-/** Texts as Postgres takes them, by those of the operations, of which there are not many. */
+/** A cache of translated statements by their original text; there are few. */
 const statements = new Map<string, Statement>();
 
 function statementOf({ sql, name }: Query): Statement {
@@ -18,7 +18,7 @@ function statementOf({ sql, name }: Query): Statement {
   return statement;
 }
 
-/** Carries out an operation that is written for both databases, waiting for each answer. */
+/** Runs an operation of `storage/sql`, one query after the other. */
 export async function run<Result>(
   session: Pick<Session, "query">,
   operation: Operation<Result>,

@@ -1,18 +1,18 @@
 /**
- * The Postgres schema, as migrations that only go forward. All tables stand in
- * a schema of their own; `schema_version` says how far it has come. Every key
- * leads with the deployment.
+ * The Postgres schema as forward-only migrations. All tables are in one schema;
+ * `schema_version` counts the applied migrations. Every key begins with the
+ * deployment.
  *
- * Postgres writes a changed row anew and leaves the old one for vacuum. So the
- * few tasks that are queued or running stand in `live_tasks`, with room in its
- * pages for new versions, and the many that have ended in `finished_tasks`,
- * which is written once per task. Claims never meet history. The view `tasks`
- * is both; a task stands in exactly one of them, because it moves within one
- * statement.
+ * An update in Postgres writes a new row version and leaves the old one to
+ * vacuum. So the few queued and running tasks are in `live_tasks`, with room in
+ * its pages for new versions, and the many finished ones in `finished_tasks`,
+ * which is written once per task. Claims never scan history. The view `tasks`
+ * is the union; a task is in exactly one of the two, because it moves within
+ * one statement.
  *
- * Ids compare byte by byte (`COLLATE "C"`), as in every other place of the
- * platform. JSON is kept as text: `jsonb` would not give back what was stored,
- * and neither type takes U+0000.
+ * Ids compare byte by byte (`COLLATE "C"`), as everywhere in the platform. JSON
+ * is stored as text: `jsonb` would not return exactly what was stored, and
+ * neither type accepts U+0000.
  */
 import { accountsSchema } from "../sql/accounts/schema.ts";
 import { hostingSchema } from "../sql/hosting/schema.ts";
@@ -234,20 +234,23 @@ const MIGRATIONS = [
   `,
 ];
 
-/** A migration may rewrite a table: it has longer than an ordinary statement. */
+/**
+ * How long one migration may take: it may rewrite a table, so it has longer than an ordinary
+ * statement.
+ */
 const MIGRATION_TIMEOUT_MS = 10 * 60_000;
 
-/** Thrown when the database was written by a newer version of the program. */
+/** Thrown when a newer version of the program has written the database. */
 export class NewerSchema extends Error {}
 
 /**
- * Brings the schema up to date, one node at a time. Throws `NewerSchema` when
- * it is beyond what this program knows; then nothing was changed.
+ * Migrates the schema, one node at a time. Throws `NewerSchema`, without a
+ * change, when the schema is newer than this program.
  */
 export async function migrate(db: PostgresDatabase, schema: string): Promise<void> {
   await db.transaction(async (session) => {
     const run = (text: string): Promise<unknown> => session.query(statement(text));
-    // The lock ends with the transaction, however that ends.
+    // The lock ends with the transaction.
     await run(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
     await run(`SELECT pg_advisory_xact_lock(hashtextextended('tessera ${schema}', 0))`);
     const applied = await appliedVersion(session, schema);

@@ -1,4 +1,6 @@
-/** A question to Postgres; with a name it is parsed and planned once per connection. */
+/** The query interface of the Postgres adapter: statements, and sessions that run them. */
+
+/** An SQL statement; with a name, Postgres parses and plans it once per connection. */
 export interface Statement {
   readonly text: string;
   readonly name?: string;
@@ -9,21 +11,21 @@ export type PostgresRow = Readonly<Record<string, unknown>>;
 /** A statement with its values. */
 export type BoundStatement = readonly [Statement, ...unknown[]];
 
-/** What the operations of this folder ask: a pool of connections, or one inside a transaction. */
+/** Runs queries: the connection pool, or one connection inside a transaction. */
 export interface Session {
   query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]>;
-  /** Statements that do not need each other's answers: one transaction, one round trip. */
+  /** Runs independent statements in one transaction and one round trip. */
   together(...asked: readonly BoundStatement[]): Promise<PostgresRow[][]>;
-  /** Several statements without parameters. */
+  /** Runs several statements without parameters. */
   script(text: string): Promise<void>;
 }
 
-/** A statement that is asked seldom. */
+/** A statement for rare queries. */
 export function statement(text: string): Statement {
   return { text };
 }
 
-/** A statement that is asked often; `name` is unique in the program. */
+/** A prepared statement for frequent queries; `name` is unique in the program. */
 export function prepared(name: string, text: string): Statement {
   if (PREPARED.has(name)) {
     throw new Error(`two statements are named ${name}`);
@@ -33,5 +35,5 @@ export function prepared(name: string, text: string): Statement {
   return statement;
 }
 
-/** All of them, so that a test can look at how Postgres carries them out. */
+/** All prepared statements, so that a test can check their query plans. */
 export const PREPARED = new Map<string, Statement>();

@@ -1,11 +1,10 @@
 /**
- * Postgres behind the storage port, shared by as many nodes as connect.
+ * The Postgres adapter of the storage port, shared by any number of nodes.
  *
- * What comes in numbers (submits, ends, events, counts) is batched, one batch of each
- * kind under way at a time; the rest are questions on the pool. Calls that
- * move large payloads, or store many tasks at once, have batches of their own,
- * each a transaction of several statements, so that the small ones do not wait
- * behind them.
+ * Frequent calls (submits, ends, events, counts) are batched, with one batch of
+ * each kind at a time; all others are single queries on the pool. Calls with
+ * large payloads or many tasks have their own batches, each a transaction of
+ * several statements, so that small calls do not wait behind them.
  */
 import type { Task } from "../../tasks/task.ts";
 import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts";
@@ -17,7 +16,7 @@ import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs, withoutBlobs }
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { refusal } from "./connect.ts";
 import { CountFolder, countTasks } from "./counts.ts";
-import { PostgresDatabase } from "./database.ts";
+import { DEFAULT_STATEMENT_TIMEOUT_MS, PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end.ts";
 import { recordEvents } from "./events.ts";
 import { cancelTask, expireTasks } from "./expire.ts";
@@ -36,22 +35,26 @@ import type { Session } from "./session.ts";
 import { submitTasks } from "./submit.ts";
 import { survey } from "./survey.ts";
 
+/** Connections of a node to the database by default. */
+const DEFAULT_STORAGE_CONNECTIONS = 10;
+
 /** Calls in one batch. */
-const MAX_BATCH = 500;
+const MAX_BATCH_CALLS = 500;
 
 /** Calls of many tasks or large payloads in one transaction. */
-const MAX_LARGE_BATCH = 16;
+const MAX_LARGE_BATCH_CALLS = 16;
 
 export interface PostgresOptions {
-  /** Where the tables stand; made when it does not exist. Default `tessera`. */
+  /** The schema of the tables; created when missing. Default `tessera`. */
   readonly schema?: string;
-  /** Connections at most. Default 10: the batches use five, questions the others. */
+  /** Maximum number of connections. Default 10: batches use five, single queries the others. */
   readonly connections?: number;
-  /** How long the database may take to answer one statement. Default 5,000. */
+  /** Timeout of one statement in milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
   /**
-   * Whose clock leases expire by. Default `database`, the one clock that all
-   * nodes share; `caller` takes the time from each call, for tests that move it.
+   * The clock by which leases expire. Default `database`, the clock that all
+   * nodes share; `caller` takes the time from each call, for tests that move
+   * it.
    */
   readonly leaseClock?: "database" | "caller";
 }
@@ -74,36 +77,41 @@ export class PostgresStorage implements Storage {
   #folder: CountFolder | undefined;
 
   readonly #submits = new CallBatcher<NewTask, SubmitOutcome>({
-    maxCalls: MAX_BATCH,
+    maxCalls: MAX_BATCH_CALLS,
     run: (tasks) => this.#moved(submitTasks(this.#open, tasks)),
   });
   readonly #largeSubmits = new CallBatcher<readonly NewTask[], SubmitOutcome[]>({
-    maxCalls: MAX_LARGE_BATCH,
+    maxCalls: MAX_LARGE_BATCH_CALLS,
     run: (calls) => this.#moved(submitLarge(this.#open, calls)),
   });
   readonly #ends = new CallBatcher<Ending, Task | undefined>({
-    maxCalls: MAX_BATCH,
+    maxCalls: MAX_BATCH_CALLS,
     run: (endings) => this.#moved(endAttempts(this.#open, endings)),
   });
   readonly #largeEnds = new CallBatcher<Ending, Task | undefined>({
-    maxCalls: MAX_LARGE_BATCH,
+    maxCalls: MAX_LARGE_BATCH_CALLS,
     run: (endings) =>
       this.#moved(this.#open.transaction((session) => endWithBlobs(session, endings))),
   });
   readonly #events = new CallBatcher<RecordedEvent, number | undefined>({
-    maxCalls: MAX_BATCH,
+    maxCalls: MAX_BATCH_CALLS,
     run: (events) => recordEvents(this.#open, events),
   });
 
-  /** Of many deployments at the same time, as a node looks at all of its own. */
+  /** Batched, because a node counts all of its deployments at the same time. */
   readonly #counts = new CallBatcher<ParametersOf<"countTasks">, QueueCount[]>({
-    maxCalls: MAX_BATCH,
+    maxCalls: MAX_BATCH_CALLS,
     run: (asked) => countTasks(this.#open, asked),
   });
 
   /** `url` is of the form `postgres://user:password@host:port/database`. */
   constructor(url: string, options: PostgresOptions = {}) {
-    const { schema = "tessera", connections = 10, timeoutMs = 5_000, leaseClock } = options;
+    const {
+      schema = "tessera",
+      connections = DEFAULT_STORAGE_CONNECTIONS,
+      timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS,
+      leaseClock,
+    } = options;
     if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
       throw new Error(`${schema} cannot be the name of a schema: use a-z, 0-9 and _`);
     }
@@ -141,7 +149,8 @@ export class PostgresStorage implements Storage {
   }
 
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): Promise<(Task | undefined)[]> {
-    // All ends of a call go the same way: an attempt may be named twice, and the first comes first.
+    // All ends of a call go into the same batch: an attempt may occur twice, and
+    // the first end must be recorded first.
     const small = ends.every(({ end }) => end.status !== "success" || isInline(end.result));
     const batches = small ? this.#ends : this.#largeEnds;
     return Promise.all(ends.map(({ attempt, end }) => batches.add({ attempt, end, nowMs })));
@@ -224,14 +233,14 @@ export class PostgresStorage implements Storage {
     return this.#db;
   }
 
-  /** A method of the port that asks the database directly. */
+  /** Makes a method of the port that queries the database directly. */
   #question<Parameters, Answer>(
     ask: (db: PostgresDatabase, parameters: Parameters) => Promise<Answer>,
   ): (parameters: Parameters) => Promise<Answer> {
     return async (parameters) => ask(this.#open, parameters);
   }
 
-  /** After what may have moved tasks from one count to another. */
+  /** Tells the count folder about a call that may have moved tasks. */
   async #moved<Answer>(answer: Promise<Answer>): Promise<Answer> {
     const answered = await answer;
     this.#folder?.written();
@@ -239,7 +248,7 @@ export class PostgresStorage implements Storage {
   }
 }
 
-/** All calls in one transaction: each is stored as a whole. */
+/** Runs all calls in one transaction; each is stored atomically. */
 async function submitLarge(
   db: PostgresDatabase,
   calls: readonly (readonly NewTask[])[],
@@ -252,7 +261,7 @@ async function submitLarge(
   });
 }
 
-/** A task whose files are gone is not stored, unless it already was. */
+/** Does not store a task whose files are gone, unless it was stored already. */
 async function submitWithBlobs(
   session: Session,
   tasks: readonly NewTask[],
@@ -277,7 +286,7 @@ async function submitWithBlobs(
   });
 }
 
-/** An attempt whose result is gone goes back to the queue. */
+/** Requeues an attempt whose result's files are gone. */
 async function endWithBlobs(
   session: Session,
   endings: readonly Ending[],

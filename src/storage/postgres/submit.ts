@@ -1,15 +1,14 @@
 /**
- * Storing tasks, many at once.
+ * Batch submit: stores many tasks per statement, with optimistic retries.
  *
- * A batch goes in rounds. Each looks up what it has to know (keys used before,
- * how long the queues are), stores in one statement what can be stored, and
- * leaves to the next round what turned out otherwise: the lease has gone, or
- * somebody else stored the same key at the same moment. The usual task has no
- * key and is stored as claimed: then there is nothing to look up, and one
- * round trip does it.
+ * A batch goes in rounds. Each round looks up used keys and the lengths of
+ * queues, stores in one statement what can be stored, and leaves conflicts to
+ * the next round: the lease is gone, or another transaction stored the same key
+ * at the same moment. The usual task has no key and is stored as claimed; it
+ * needs no lookup, so one round trip is enough.
  *
- * The limit of a queue is compared with a count that other nodes may be
- * changing: together they can exceed it by what they submit at that moment.
+ * A queue's limit is compared with a count that other nodes may be changing.
+ * Together they can exceed it by what they submit at that moment.
  */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
@@ -21,13 +20,16 @@ import { nameOf, toKeys } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
-/** Rounds end when others stop taking what was found free; so many mean a defect. */
-const MAX_ROUNDS = 20;
+/**
+ * Rounds of one submit, which end when others stop taking what was found free; this many mean
+ * a defect.
+ */
+const MAX_SUBMIT_ROUNDS = 20;
 
 /**
- * A task is inserted as claimed only under a lease that is open. The lease is
- * locked until the end of the transaction: whoever closes it waits, and then
- * sees the attempt.
+ * Inserts a task as claimed only under an open lease. The lease is locked until
+ * the end of the transaction: a transaction that closes it waits and then sees
+ * the attempt.
  */
 const INSERT = prepared(
   "insert_tasks",
@@ -64,10 +66,10 @@ const INSERT = prepared(
 );
 
 /**
- * The same id again, after an answer that got lost, meets the first one's row
- * among the live tasks. Unless that has ended since: what was then inserted a
- * second time is taken out again, before anybody else could see it. (It has to
- * be a statement of its own: what ended while INSERT ran, INSERT cannot see.)
+ * A repeated id (after a lost answer) normally conflicts with the first row in
+ * `live_tasks`. When that task has ended since, the repeated insert succeeds,
+ * and this statement deletes it before another transaction can see it. (It has
+ * to be a separate statement: INSERT cannot see what ended while it ran.)
  */
 const WITHDRAW = prepared(
   "withdraw_tasks",
@@ -84,8 +86,8 @@ const WITHDRAW = prepared(
 );
 
 /**
- * Stores tasks; answers in their order. Without a `session` that is a
- * transaction, each round is one: then no task may have large arguments.
+ * Stores tasks; returns outcomes in order. When `session` is not a transaction,
+ * each round is one transaction, and no task may have large arguments.
  */
 export async function submitTasks(
   session: Session,
@@ -94,7 +96,7 @@ export async function submitTasks(
   const outcomes: (SubmitOutcome | undefined)[] = tasks.map(() => undefined);
   let pending: Candidate[] = tasks.map((task, index) => ({ index, task }));
   for (let round = 0; pending.length > 0; round++) {
-    if (round === MAX_ROUNDS) {
+    if (round === MAX_SUBMIT_ROUNDS) {
       throw new Error(`${pending.length} tasks were neither stored nor there`);
     }
     pending = await submitRound(session, pending, outcomes);
@@ -102,7 +104,7 @@ export async function submitTasks(
   return outcomes as SubmitOutcome[];
 }
 
-/** Answers those that another round has to decide. */
+/** Runs one round; returns the tasks that another round has to decide. */
 async function submitRound(
   session: Session,
   pending: readonly Candidate[],
@@ -130,7 +132,7 @@ async function submitRound(
     if (there) {
       outcomes[index] = { outcome: "stored", task: there };
     } else if (undecided.length > 0) {
-      // Those were counted as waiting before it, and may not be.
+      // Candidates before it were counted as waiting, but may not be.
       again.push({ index, task });
     } else {
       outcomes[index] = { outcome: "queue_full", queued };
@@ -144,7 +146,7 @@ async function submitRound(
       const outcome = there.taskId === task.taskId ? "stored" : "replayed";
       outcomes[index] = { outcome, task: there };
     } else {
-      // It has just been pruned, and its key with it.
+      // The earlier task has just been pruned with its key.
       again.push({ index, task });
     }
   }
@@ -153,7 +155,8 @@ async function submitRound(
     if (there) {
       outcomes[index] = { outcome: "stored", task: there };
     } else {
-      // The lease has gone, so the task has to wait like others, or its key was just used.
+      // The lease is gone, so the task has to wait in the queue, or its key was just
+      // used.
       const { leaseId: _gone, ...waiting } = task;
       again.push({ index, task: waiting });
     }
@@ -161,7 +164,7 @@ async function submitRound(
   return again.sort((a, b) => a.index - b.index);
 }
 
-/** Answers which of them were stored, by name. */
+/** Inserts candidates; returns the names of those that were stored. */
 async function insert(session: Session, candidates: readonly Candidate[]): Promise<Set<string>> {
   if (candidates.length === 0) {
     return new Set();

@@ -3,7 +3,7 @@ import { type LeaseClock, NOW_MS } from "./leases.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
-/** Ready tasks and delayed ones whose time has come, of the endpoints that have anything queued. */
+/** Finds ready tasks and due delayed tasks of endpoints with queued tasks. */
 const SURVEY = prepared(
   "survey",
   `WITH waiting AS (

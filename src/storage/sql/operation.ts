@@ -1,48 +1,47 @@
 /**
- * How the accounts' SQL is written once for both databases.
+ * SQL written once for both databases, as generators.
  *
- * The queue is asked thousands of times a second, and each adapter has
- * statements of its own for it. Accounts are asked seldom, since what they
- * verify is remembered. So an operation is a generator: it yields statements
- * and is sent their rows, and what runs it is the adapter's (`accounts.ts` in
- * both), inside one transaction. SQLite runs it without waiting, Postgres
- * waits for each answer.
+ * The queue runs thousands of queries a second, so each adapter has its own
+ * statements for it. Queries about accounts and hosting are rare, because nodes
+ * cache the results. So their operations are generators: they yield statements
+ * and receive rows, and the adapter runs them (`run.ts` in both) inside one
+ * transaction. SQLite runs them synchronously, Postgres awaits each result.
  *
- * Statements use what both understand: `?` for values (Postgres is given
- * `$1`, `$2` …), ON CONFLICT, RETURNING, string_agg, booleans as 0 and 1,
- * times as milliseconds, JSON as text. Values come back as numbers, strings
- * and null; only a comparison in a list of columns is a boolean in Postgres.
+ * Statements use the common subset: `?` for values (Postgres is given `$1`,
+ * `$2` …), ON CONFLICT, RETURNING, string_agg, booleans as 0 and 1, times as
+ * milliseconds, JSON as text. Values come back as numbers, strings and null;
+ * only a comparison in a list of columns is a boolean in Postgres.
  */
 export interface Query {
   readonly sql: string;
   readonly values: readonly (string | number | null)[];
-  /** Of a statement that is asked often: Postgres keeps its plan under this name. */
+  /** For frequent statements: Postgres caches the plan under this name. */
   readonly name?: string;
 }
 
-/** Answers with its result once it has been sent the rows of everything it asked. */
+/** A generator of queries; it returns its result after receiving all rows. */
 export type Operation<Result> = Generator<Query, Result, readonly unknown[]>;
 
 type Method = (...parameters: never[]) => Promise<unknown>;
 
-/** What a method of a port is asked with. */
+/** The parameters of a port's method. */
 export type ParametersOf<Port, Name extends keyof Port> = Port[Name] extends Method
   ? Parameters<Port[Name]>[0]
   : never;
 
-/** What a method of a port answers. */
+/** The result of a port's method. */
 export type MethodResult<Port, Name extends keyof Port> = Port[Name] extends Method
   ? Awaited<ReturnType<Port[Name]>>
   : never;
 
-/** Every method of a port as an operation. */
+/** A port with every method as an operation. */
 export type OperationsOf<Port> = {
   readonly [Name in keyof Port]: (
     parameters: ParametersOf<Port, Name>,
   ) => Operation<MethodResult<Port, Name>>;
 };
 
-/** The port of these operations, as an adapter answers it: `ask` makes the method of a name. */
+/** Builds a port from its operations; `ask` makes the method of each name. */
 export function portOver<Port>(
   operations: OperationsOf<Port>,
   ask: (name: keyof Port) => unknown,
@@ -53,13 +52,13 @@ export function portOver<Port>(
 
 export type Value = string | number | boolean | null | undefined;
 
-/** Asks one statement; answers its rows, as `Row` describes them. */
+/** Runs one statement; returns its rows as `Row`. */
 export function* query<Row>(sql: string, ...values: Value[]): Operation<readonly Row[]> {
   const rows = yield { sql, values: values.map(toStored) };
   return rows as readonly Row[];
 }
 
-/** The same for a statement that is asked often; its text must follow from its name. */
+/** Runs a frequent statement; its name must determine its text. */
 export function* prepared<Row>(
   name: string,
   sql: string,
@@ -69,7 +68,10 @@ export function* prepared<Row>(
   return rows as readonly Row[];
 }
 
-/** Postgres cannot keep U+0000 in text: in both databases it becomes U+FFFD. */
+/**
+ * Converts a value for storage. Postgres cannot store U+0000 in text, so both
+ * databases get U+FFFD instead.
+ */
 function toStored(value: Value): string | number | null {
   switch (typeof value) {
     case "string":
@@ -81,13 +83,13 @@ function toStored(value: Value): string | number | null {
   }
 }
 
-/** `(?, ?), (?, ?)` for as many rows of as many columns. */
+/** Returns placeholders such as `(?, ?), (?, ?)`. */
 export function placeholders(rows: number, columns: number): string {
   const row = `(${Array(columns).fill("?").join(", ")})`;
   return Array(rows).fill(row).join(", ");
 }
 
-/** Lists in pieces, so that no statement has more values than a database takes. */
+/** Splits a list into pieces, so that no statement exceeds a database's limit of values. */
 export function pieces<Item>(items: readonly Item[], size: number): Item[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
     items.slice(index * size, (index + 1) * size),

@@ -2,5 +2,5 @@ import type { Accounts } from "../accounts/accounts.ts";
 import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
 import { type Runnable, runnable } from "./run.ts";
 
-/** The operations of the accounts, as the storage thread runs them beside the queue's. */
+/** The account operations for the storage thread. */
 export const accountOperations: Runnable<Accounts> = runnable(ACCOUNT_OPERATIONS);

@@ -1,3 +1,4 @@
+/** Reads and marks running attempts by their leases. */
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, TaskKey } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -29,7 +30,7 @@ export function listAttempts(
   return attemptsUnder(db, leaseIds, "");
 }
 
-/** The attempts that run under these leases; `also` narrows them. */
+/** Lists the attempts under these leases; `also` adds a condition. */
 export function attemptsUnder(
   db: SqliteDatabase,
   leaseIds: readonly string[],

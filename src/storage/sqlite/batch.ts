@@ -1,12 +1,11 @@
 /**
- * Calls on their way to the storage thread and back.
+ * Group commit in front of the storage thread: batches calls and settles them.
  *
- * Every call joins the next batch: while one batch is being committed, all that
- * arrives forms the following one, so the cost of waiting for the disk is shared
- * by as many calls as there are (group commit), without a timer and without a
- * delay when there is only one. Batches of a certain size do not wait: this side
- * and the thread then work at the same time rather than in turns, which is worth
- * more than what a batch costs.
+ * While one batch is being committed, all arriving calls form the next one.
+ * Calls share the wait for the disk, without a timer and without a delay for a
+ * single call. A batch of a certain size does not wait for the one before: this
+ * side and the thread then work in parallel rather than in turns, which is
+ * worth more than the cost of a batch.
  */
 import type { Worker } from "node:worker_threads";
 import type { OperationObserver } from "../storage.ts";
@@ -14,38 +13,44 @@ import { unavailable } from "../unavailable.ts";
 import { type OperationCall, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
-const MAX_PENDING = 50_000;
+const MAX_PENDING_CALLS = 50_000;
 
 /** Calls in one transaction: bounds how long a single one can take. */
-const MAX_BATCH = 2_000;
+const MAX_BATCH_CALLS = 2_000;
 
-/** So many calls go at once: the thread stores them while the rest of the turn is computed. */
-const EAGER_BATCH = 32;
+/**
+ * Waiting calls that are sent at once: the thread stores them while the rest of the turn is
+ * computed.
+ */
+const MIN_EAGER_BATCH_CALLS = 32;
 
-/** One that is being stored, and one that the thread can begin with when it has. */
+/**
+ * Batches sent to the thread: one that is being stored, and one that the thread can begin with
+ * when it has.
+ */
 const MAX_BATCHES_UNDER_WAY = 2;
 
 interface Call extends OperationCall {
-  /** As the observer knows it; undefined where it is not told. */
+  /** The operation's name for the observer; undefined when it is not reported. */
   readonly toldAs: string | undefined;
-  /** By `performance.now()`. */
+  /** The start, by `performance.now()`. */
   readonly begunMs: number;
   resolve(value: unknown): void;
   reject(err: unknown): void;
 }
 
 export class OperationBatcher {
-  /** Where batches go; without, calls are refused. */
+  /** The thread that receives batches; without it, calls are refused. */
   thread: Pick<Worker, "postMessage"> | undefined;
   observer: OperationObserver | undefined;
-  /** Why there is no thread. */
+  /** Why the thread is missing. */
   #lostFor: unknown;
   #waiting: Call[] = [];
-  /** Batches, in the order in which they were sent and will be answered. */
+  /** Sent batches, in the order in which they will be answered. */
   #underWay: Call[][] = [];
   #scheduled = false;
 
-  /** @param toldAs its name for the observer; absent: it is not told. */
+  /** @param toldAs its name for the observer; absent: it is not reported. */
   call(
     name: OperationCall["name"],
     parameters: OperationCall["parameters"],
@@ -53,7 +58,7 @@ export class OperationBatcher {
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const call = { name, parameters, toldAs, begunMs: performance.now(), resolve, reject };
-      if (this.thread === undefined || this.#waiting.length >= MAX_PENDING) {
+      if (this.thread === undefined || this.#waiting.length >= MAX_PENDING_CALLS) {
         const waiting = `${this.#waiting.length} calls are waiting for the database`;
         this.#reject(call, unavailable(this.thread ? waiting : this.#lostFor));
         return;
@@ -63,7 +68,7 @@ export class OperationBatcher {
     });
   }
 
-  /** The outcomes of the batch that was sent first. */
+  /** Settles the oldest sent batch with its outcomes. */
   settle(packed: readonly unknown[]): void {
     const settled = this.#underWay.shift() ?? [];
     if (this.#isDue) {
@@ -89,7 +94,7 @@ export class OperationBatcher {
     });
   }
 
-  /** There is no thread any more, or still none, for this reason: rejects all calls. */
+  /** The thread has ended or could not start: rejects all calls. */
   lose(cause: unknown): void {
     this.thread = undefined;
     this.#lostFor = cause;
@@ -101,7 +106,10 @@ export class OperationBatcher {
     }
   }
 
-  /** Calls of one turn share a transaction; they leave at the end of it, or before when they are many. */
+  /**
+   * Calls of one turn of the event loop share a transaction. They are sent at
+   * its end, or earlier when there are many.
+   */
   #schedule(): void {
     if (this.#isDue) {
       this.#send();
@@ -114,9 +122,11 @@ export class OperationBatcher {
     }
   }
 
-  /** What waits is worth a batch of its own, also beside another. */
+  /** Whether the waiting calls should be sent while another batch is under way. */
   get #isDue(): boolean {
-    return this.#waiting.length >= EAGER_BATCH && this.#underWay.length < MAX_BATCHES_UNDER_WAY;
+    return (
+      this.#waiting.length >= MIN_EAGER_BATCH_CALLS && this.#underWay.length < MAX_BATCHES_UNDER_WAY
+    );
   }
 
   #sendIfIdle(): void {
@@ -126,10 +136,10 @@ export class OperationBatcher {
   }
 
   #send(): void {
-    this.#post(this.#waiting.splice(0, MAX_BATCH));
+    this.#post(this.#waiting.splice(0, MAX_BATCH_CALLS));
   }
 
-  /** A call that cannot be copied to the thread fails alone. */
+  /** Sends a batch. A call that cannot be cloned to the thread fails alone. */
   #post(batch: Call[]): void {
     try {
       this.thread?.postMessage(packOperations(batch));

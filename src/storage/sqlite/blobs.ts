@@ -1,8 +1,7 @@
 /**
- * The registry of blobs: which there are, and how many payloads name each. A
- * blob that nothing names dies when its time has come: it is marked, and from
- * then on cannot be attached again, so its bytes can be deleted outside of any
- * transaction.
+ * The blob registry: reference counts of blobs. A blob without references is
+ * marked as dying when its time has come. From then on it cannot be attached
+ * again, so its bytes can be deleted outside any transaction.
  */
 import type { Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -60,12 +59,12 @@ export function forgetBlobs(
   }
 }
 
-/** True while the blob is there to be named by a payload. */
+/** Whether a payload may still refer to the blob. */
 export function isAttachable(db: SqliteDatabase, blobId: string): boolean {
   return db.get("SELECT 1 FROM blobs WHERE blob_id = ? AND dying = 0", blobId) !== undefined;
 }
 
-/** A part of a payload names the blob. */
+/** Adds a reference from a payload part. */
 export function attachBlob(db: SqliteDatabase, blobId: string): void {
   const attached = db.run(
     `UPDATE blobs SET reference_count = reference_count + 1, delete_after_ms = NULL
@@ -77,7 +76,7 @@ export function attachBlob(db: SqliteDatabase, blobId: string): void {
   }
 }
 
-/** A part of a payload that named the blob is gone. */
+/** Removes the reference of a deleted payload part. */
 export function detachBlob(db: SqliteDatabase, blobId: string, nowMs: number): void {
   db.run(
     `UPDATE blobs SET reference_count = reference_count - 1,

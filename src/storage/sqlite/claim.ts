@@ -1,3 +1,7 @@
+/**
+ * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
+ * that have become due.
+ */
 import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isLeaseOpen } from "./leases.ts";
@@ -6,13 +10,13 @@ import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-/** Delayed tasks of one endpoint found due at once; the next claim finds more. */
-export const MAX_PROMOTED = 1_000;
+/** Delayed tasks of one endpoint that one claim promotes; the next claim promotes more. */
+export const MAX_PROMOTED_TASKS = 1_000;
 
 /**
- * Finds tasks and then changes them, one by one. Within a transaction that
- * nobody else can write beside, this is what `UPDATE … RETURNING` does, at
- * less than two thirds of its cost in SQLite.
+ * Selects tasks and then updates them one by one. Within a transaction that is
+ * the only writer, this equals `UPDATE … RETURNING` at less than two thirds of
+ * its cost in SQLite.
  */
 export function claimTasks(
   db: SqliteDatabase,
@@ -42,7 +46,7 @@ export function claimTasks(
   });
 }
 
-/** Mostly not: then one look into an index is all that delayed tasks cost a claim. */
+/** Usually false: then delayed tasks cost a claim only one index lookup. */
 function isAnyDue(db: SqliteDatabase, deploymentId: string, nowMs: number): boolean {
   const found = db.get(
     `SELECT 1 FROM tasks INDEXED BY tasks_scheduled
@@ -54,8 +58,8 @@ function isAnyDue(db: SqliteDatabase, deploymentId: string, nowMs: number): bool
 }
 
 /**
- * Makes those of one endpoint ready whose time has come, the longest due first.
- * Those that can no longer start would only use up the bound.
+ * Promotes the due delayed tasks of one endpoint to ready, longest due first.
+ * Skips tasks that can no longer start, because they would use up the bound.
  */
 function promote(
   db: SqliteDatabase,
@@ -67,7 +71,7 @@ function promote(
        SELECT task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
        WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}
          AND run_at_ms <= ?3 AND (start_by_ms IS NULL OR start_by_ms > ?3)
-       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED})`,
+       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS})`,
     of.deploymentId,
     of.endpoint,
     of.nowMs,

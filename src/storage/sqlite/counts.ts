@@ -1,3 +1,4 @@
+/** Maintained counters of live tasks. */
 import type { QueueCount } from "../storage.ts";
 import type { Statements } from "./rows.ts";
 
@@ -8,9 +9,9 @@ interface Count {
 }
 
 /**
- * How many tasks of each endpoint are queued and running. Kept in a table in
- * the same transactions that move the tasks, one write per endpoint and
- * transaction, so that nobody ever counts the tasks themselves.
+ * Maintained counters of queued and running tasks per endpoint. They are
+ * written in the same transactions that move the tasks, one write per endpoint
+ * and transaction, so tasks themselves are never counted.
  */
 export class QueueCounts {
   readonly #db: Statements;
@@ -20,7 +21,7 @@ export class QueueCounts {
     this.#db = db;
   }
 
-  /** Adds to the counts of an endpoint. */
+  /** Adds to the counters of an endpoint. */
   add(deploymentId: string, endpoint: string, delta: { queued?: number; running?: number }): void {
     const count = this.#count(deploymentId, endpoint);
     count.queued += delta.queued ?? 0;
@@ -37,7 +38,7 @@ export class QueueCounts {
     return [...counts].map(([endpoint, { queued, running }]) => ({ endpoint, queued, running }));
   }
 
-  /** Writes what changed; called before every commit. */
+  /** Writes the changed counters; called before every commit. */
   flush(): void {
     for (const [deploymentId, counts] of this.#counts) {
       for (const [endpoint, count] of counts) {
@@ -57,12 +58,12 @@ export class QueueCounts {
     }
   }
 
-  /** Forgets a deployment whose counts were deleted. */
+  /** Drops a deployment whose counters were deleted. */
   drop(deploymentId: string): void {
     this.#counts.delete(deploymentId);
   }
 
-  /** Forgets what a rolled-back transaction counted. */
+  /** Drops the changes of a rolled-back transaction. */
   forget(): void {
     this.#counts.clear();
   }

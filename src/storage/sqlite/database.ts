@@ -1,3 +1,4 @@
+/** The SQLite connection of the storage thread. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live.ts";
@@ -5,37 +6,35 @@ import type { SqliteRow, Statements } from "./rows.ts";
 import { migrate } from "./schema.ts";
 
 /**
- * The pages that are worked on, and no more: after a page of a B-tree was split,
- * a commit looks through the whole table of cached ones (`pcache1Truncate`),
- * which with 64 MiB took a twentieth of the thread's time. What is older is in
- * the system's cache.
+ * SQLite's page cache: the pages that are worked on, and no more. After a page of a B-tree was
+ * split, a commit looks through the whole table of cached ones (`pcache1Truncate`), which with
+ * 64 MiB took a twentieth of the thread's time. Older pages are in the system's cache.
  */
-const CACHE_KIB = 4_096;
+const SQLITE_CACHE_KIB = 4_096;
 
 /**
- * One open SQLite database with its prepared statements: what the operations
- * of this folder work on, always inside a transaction that `transaction`
- * opened.
+ * The SQLite connection with its prepared statements. The operations of this
+ * folder use it inside a transaction that `transaction` opened.
  */
 export class SqliteDatabase implements Statements {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly counts: QueueCounts;
   readonly live = new LiveTasks();
-  /** Leases known to be open, looked up once per transaction. */
+  /** A cache of which leases are open, for one transaction. */
   readonly openLeases = new Map<string, boolean>();
-  /** Changes when another connection has changed the file (`PRAGMA data_version`). */
+  /** `PRAGMA data_version`; it changes when another connection has changed the file. */
   #version: unknown;
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { timeout: 5_000 });
     try {
-      // FULL: a commit that was acknowledged survives the loss of power.
+      // FULL: an acknowledged commit survives the loss of power.
       this.#db.exec(`
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
         PRAGMA temp_store = MEMORY;
-        PRAGMA cache_size = -${CACHE_KIB};
+        PRAGMA cache_size = -${SQLITE_CACHE_KIB};
         PRAGMA wal_autocheckpoint = 4000;
       `);
       migrate(this.#db);
@@ -82,7 +81,7 @@ export class SqliteDatabase implements Statements {
     this.#db.close();
   }
 
-  /** Another program may have written since the last transaction. */
+  /** Drops caches when another program has written since the last transaction. */
   #noticeOthers(): void {
     const version = this.get("PRAGMA data_version")?.data_version;
     if (version !== this.#version) {

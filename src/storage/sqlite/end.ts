@@ -1,3 +1,7 @@
+/**
+ * How attempts end: for good, or back in the queue. Every write checks the
+ * attempt's lease and number (fencing).
+ */
 import type { TaskEventBody } from "../../tasks/event.ts";
 import { WORKER_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
@@ -9,7 +13,7 @@ import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-/** The one attempt that may write: under its lease, with its number, and running. */
+/** The fence: only the running attempt with this lease and this number may write. */
 const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
   AND status = ${STATUS.running}`;
 
@@ -77,7 +81,7 @@ function finish(
   return task;
 }
 
-/** A running task after that end, as a read would give it. */
+/** Builds the ended task that a read would return. */
 function asFinished({ task, retentionMs }: LiveTask, end: FinalEnd, nowMs: number): Task {
   return {
     ...task,
@@ -89,7 +93,10 @@ function asFinished({ task, retentionMs }: LiveTask, end: FinalEnd, nowMs: numbe
   };
 }
 
-/** The task, when this very end is what it ended with: the answer to the first call got lost. */
+/**
+ * Returns the task when it ended with this very end: a repeated call whose
+ * first answer was lost.
+ */
 function findRepeated(
   db: SqliteDatabase,
   { deploymentId, taskId, leaseId, attempt }: Attempt,
@@ -109,17 +116,17 @@ function findRepeated(
 }
 
 /**
- * The columns keep only the current attempt, so the beginning of the one that
- * ends here, and its return to the queue, become stored events.
+ * Requeues the task. Its columns hold only the current attempt, so the start of
+ * this attempt and its return to the queue become stored events.
  */
 function requeue(
   db: SqliteDatabase,
   parameters: {
     readonly attempt: Attempt;
     readonly nowMs: number;
-    /** Absent: the task keeps its place. */
+    /** Absent: the task keeps its place in the queue. */
     readonly runAtMs?: number | undefined;
-    /** The attempt failed, and this is its retry. */
+    /** The attempt failed, and the task is retried. */
     readonly failed?: boolean;
     /** The attempt lost its worker. */
     readonly lost?: boolean;

@@ -1,12 +1,16 @@
+/** Detects that an open database file was deleted, moved or replaced. */
 import { statSync } from "node:fs";
 
-/** How long an answer is good for: asking before every transaction would cost more than it tells. */
-const CHECK_EVERY_MS = 100;
+/**
+ * How long a check that the database file is still the same one holds: asking before every
+ * transaction would cost more than it tells.
+ */
+const DATABASE_FILE_CHECK_INTERVAL_MS = 100;
 
 /**
- * Whether a path still leads to the file that was opened there. SQLite goes on
- * with a deleted file as if nothing had happened, and what it acknowledges
- * then is gone when the process ends.
+ * Checks whether a path still leads to the file that was opened there. SQLite
+ * keeps working on a deleted file, and the commits that it acknowledges then
+ * are lost when the process ends.
  */
 export class OpenedFile {
   readonly #path: string;
@@ -19,10 +23,10 @@ export class OpenedFile {
     this.#checkedAtMs = performance.now();
   }
 
-  /** True when the file was deleted, moved, or replaced by another. */
+  /** True when the file was deleted, moved or replaced. */
   get gone(): boolean {
     const nowMs = performance.now();
-    if (nowMs - this.#checkedAtMs < CHECK_EVERY_MS) {
+    if (nowMs - this.#checkedAtMs < DATABASE_FILE_CHECK_INTERVAL_MS) {
       return false;
     }
     this.#checkedAtMs = nowMs;

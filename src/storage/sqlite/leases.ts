@@ -1,3 +1,4 @@
+/** Leases of workers: open, renew, close, and rescue of expired ones. */
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
@@ -51,8 +52,8 @@ export function rescueExpired(
 }
 
 /**
- * Whether a worker may be given tasks: one whose slot was reserved may have
- * died since, and its lease be gone.
+ * Whether a lease is open. A worker may have died, and its lease closed, since
+ * its slot was reserved.
  */
 export function isLeaseOpen(db: SqliteDatabase, leaseId: string): boolean {
   let open = db.openLeases.get(leaseId);

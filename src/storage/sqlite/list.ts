@@ -1,3 +1,4 @@
+/** Lists tasks in pages, with a bounded scan per page. */
 import type { TaskStatus } from "../../tasks/task.ts";
 import type { Storage, TaskListing } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -5,10 +6,10 @@ import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /**
- * Rows looked at for one page: a filter that few tasks fit must not read them
- * all. They are looked at inside SQLite, where it takes a few milliseconds.
+ * Rows looked at for one page: a filter that fits few tasks must not read them all. They are
+ * looked at inside SQLite, where it takes a few milliseconds.
  */
-const MAX_SCANNED = 5_000;
+const MAX_SCANNED_ROWS = 5_000;
 
 /** Sorts after every id. */
 const END = "~";
@@ -40,12 +41,13 @@ export function listTasks(
   if (rows.length > limit) {
     return { tasks, nextBefore: tasks.at(-1)?.taskId };
   }
-  // Ids are time-ordered: after a row that is too old there is nothing new enough.
+  // Ids are time-ordered: all rows after one that is too old are too old as
+  // well.
   const more = end !== undefined && end.createdAtMs >= createdFromMs;
   return { tasks, nextBefore: more ? end.taskId : undefined };
 }
 
-/** The last row that this page looks at; undefined when that is the last there is. */
+/** The last row that this page scans; undefined when the page reaches the end of the table. */
 function scanEnd(
   db: SqliteDatabase,
   deploymentId: string,
@@ -56,7 +58,7 @@ function scanEnd(
      WHERE deployment_id = ? AND task_id < ? ORDER BY task_id DESC LIMIT 1 OFFSET ?`,
     deploymentId,
     before,
-    MAX_SCANNED - 1,
+    MAX_SCANNED_ROWS - 1,
   );
   return row && { taskId: String(row.task_id), createdAtMs: Number(row.created_at_ms) };
 }

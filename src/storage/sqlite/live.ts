@@ -1,27 +1,28 @@
+/** A cache of live tasks in the storage thread. */
 import type { Task } from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
 
-/** Beyond so many, tasks are read instead. */
-const MAX_TASKS = 10_000;
+/** Live tasks that the thread keeps in memory; further ones are read from the database. */
+const MAX_LIVE_TASKS = 10_000;
 
-/** A task that waits or runs, as it stands in its row. */
+/** A queued or running task with the fields of its row. */
 export interface LiveTask {
   readonly task: Task;
   readonly retentionMs: number;
 }
 
 /**
- * Tasks that wait or run, as they were stored or claimed by this connection,
- * so that they need not be read again until they end. Whatever changes the
- * row of such a task makes it forgotten here, or known anew; a transaction
- * that is rolled back, or a change by another program, makes all forgotten.
- * Who may write is not decided by what is remembered here, but by the row.
+ * Queued and running tasks as this connection stored or claimed them, so that
+ * they need not be read again before they end. Every change to a task's row
+ * drops or replaces its entry; a rollback, or a change by another program,
+ * clears the cache. Fencing never relies on this cache: the row decides which
+ * attempt may write.
  */
 export class LiveTasks {
   readonly #tasks = new Map<string, LiveTask>();
 
   remember(task: Task, retentionMs: number): void {
-    if (this.#tasks.size < MAX_TASKS || this.#tasks.has(task.taskId)) {
+    if (this.#tasks.size < MAX_LIVE_TASKS || this.#tasks.has(task.taskId)) {
       this.#tasks.set(task.taskId, { task, retentionMs });
     }
   }
@@ -31,7 +32,7 @@ export class LiveTasks {
     return found?.task.deploymentId === deploymentId ? found : undefined;
   }
 
-  /** The task, which is forgotten by that. */
+  /** Removes and returns a task. */
   take(key: TaskKey): LiveTask | undefined {
     const found = this.get(key);
     this.#tasks.delete(key.taskId);

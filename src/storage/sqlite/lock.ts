@@ -1,12 +1,12 @@
 import { takeLock } from "../lock-file.ts";
 
 /**
- * Makes sure that one process at a time serves a database file: a second one
- * would take the first one's running tasks for abandoned. The lock stands
- * beside the file, which itself stays open to others, so that tools can look
- * into it.
+ * Takes the lock that lets one process at a time serve a database file: a
+ * second process would treat the first one's running tasks as abandoned. The
+ * lock is a separate file beside the database, which stays open to tools.
  *
- * Returns what releases the lock; throws a message that says what to do.
+ * Returns a function that releases the lock. Throws an Error whose message says
+ * what to do.
  */
 export function lockDatabase(path: string): () => void {
   const refused = (reason: string, cause?: unknown): Error =>

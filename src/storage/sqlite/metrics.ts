@@ -2,5 +2,5 @@ import type { MetricsStorage } from "../metrics/metrics.ts";
 import { METRICS_OPERATIONS } from "../sql/metrics/operations.ts";
 import { type Runnable, runnable } from "./run.ts";
 
-/** The operations on samples, as the storage thread runs them beside the queue's. */
+/** The metrics operations for the storage thread. */
 export const metricsOperations: Runnable<MetricsStorage> = runnable(METRICS_OPERATIONS);

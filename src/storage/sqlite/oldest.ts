@@ -1,14 +1,15 @@
+/** Finds the longest-waiting task of each endpoint. */
 import type { OldestWaiting, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
-/** Above every priority that there is. */
+/** Above every possible priority. */
 const ABOVE_ALL = 1_000;
 
 /**
- * The ready index is in the order of priorities, so the oldest task of an
- * endpoint is the oldest of the first ones of each priority: one step through
- * the index for each priority that is waiting, however many tasks there are.
+ * A loose index scan. The ready index is sorted by priority and due time, so
+ * the oldest task of an endpoint is among the first ones of each priority: one
+ * index step per priority in use, independent of the number of tasks.
  */
 export function oldestWaiting(
   db: SqliteDatabase,
@@ -45,7 +46,7 @@ function oldestReady(db: SqliteDatabase, deploymentId: string, endpoint: string)
   }
 }
 
-/** Delayed tasks are made ready by the next claim, and may be due before that. */
+/** The next claim promotes delayed tasks; they may be due before that. */
 function oldestDelayed(
   db: SqliteDatabase,
   of: { readonly deploymentId: string; readonly endpoint: string; readonly nowMs: number },

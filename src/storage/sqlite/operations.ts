@@ -1,3 +1,4 @@
+/** The table of storage operations that the storage thread can run. */
 import type { Accounts } from "../accounts/accounts.ts";
 import type { HostingStorage } from "../hosting/hosting.ts";
 import type { MetricsStorage } from "../metrics/metrics.ts";
@@ -21,7 +22,7 @@ import { readArguments, readHistory, readResult, readTask } from "./read.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 
-/** The methods of the queue's port that are questions to the database. */
+/** The methods of the storage port that are database operations. */
 type QueueOperationName = Exclude<
   keyof Storage,
   | "accounts"
@@ -52,7 +53,7 @@ type Operations = {
   ) => OperationResult<Name>;
 };
 
-/** Every operation of the ports, as the storage thread runs it inside a transaction. */
+/** Every operation of the ports; each runs inside a transaction of the storage thread. */
 export const OPERATIONS: Operations = {
   submitTasks: (db, { tasks }) => tasks.map((task) => submitTask(db, task)),
   getTask: readTask,

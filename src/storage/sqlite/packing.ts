@@ -1,29 +1,17 @@
 /**
- * How operations cross to the storage thread, and their answers back. A copied
- * object carries the name of each of its properties, which costs both threads
- * more than what is in them. So a batch is one list of values, and so are its
- * answers: what every task goes through, its submission, its claim and its
- * end, is written value by value, everything else as one value.
+ * The codec of messages to and from the storage thread. A structured clone of
+ * an object carries the name of each property, which costs both threads more
+ * than the values. So a batch is one flat list of values, and so are its
+ * outcomes. The operations of every task (submit, claim, end) are written value
+ * by value; all others as one value.
  */
 import type { Payload } from "../../protocol/messages.ts";
-import type { NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
+import type { Task } from "../../tasks/task.ts";
+import type { Attempt, AttemptEnd, NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import {
-  packEnd,
-  packNewTask,
-  packState,
-  packTask,
-  toPayload,
-  toValue,
-  unpackEnd,
-  unpackNewTask,
-  unpackState,
-  unpackTask,
-} from "./packed-tasks.ts";
-import { ValueReader } from "./values.ts";
 
-/** One operation to carry out. */
+/** One operation to run. */
 export interface OperationCall {
   readonly name: OperationName;
   readonly parameters: unknown;
@@ -31,15 +19,15 @@ export interface OperationCall {
 
 export type Outcome =
   | { readonly value: unknown }
-  /** `temporary`: the database could not be asked; the same call may work later. */
+  /** `temporary`: the database could not be reached; the same call may succeed later. */
   | { readonly error: string; readonly temporary: boolean };
 
-/** The two directions of one operation. */
+/** The codec of one operation, in both directions. */
 interface Packing<Name extends OperationName> {
   pack(out: unknown[], parameters: OperationParameters<Name>): void;
   unpack(values: ValueReader): OperationParameters<Name>;
   packResult(out: unknown[], result: OperationResult<Name>): void;
-  /** @param parameters with which the operation was asked for. */
+  /** @param parameters the parameters of the call */
   unpackResult(values: ValueReader, parameters: OperationParameters<Name>): OperationResult<Name>;
 }
 
@@ -110,7 +98,7 @@ function unpackFound(values: ValueReader, key: TaskKey): OperationResult<"getTas
   return values.next<boolean>() ? unpackState(values, key) : undefined;
 }
 
-/** Who asked for a task to be stored knows what it then is, but for whether it was claimed. */
+/** The caller of a submit can build the stored task itself, except for whether it was claimed. */
 function packOutcome(outcome: SubmitOutcome & { readonly claimed?: boolean }): unknown {
   return outcome.claimed ?? outcome;
 }
@@ -119,7 +107,7 @@ function unpackOutcome(packed: boolean | SubmitOutcome, task: NewTask): SubmitOu
   return typeof packed === "boolean" ? { outcome: "stored", task: asStored(task, packed) } : packed;
 }
 
-/** Names and values come in pairs here, which the types cannot follow. */
+/** The types cannot express that a name and its values belong together. */
 type AnyPacking = {
   pack(out: unknown[], parameters: unknown): void;
   unpack(values: ValueReader): unknown;
@@ -157,7 +145,7 @@ export function unpackOperations(packed: readonly unknown[]): OperationCall[] {
   return operations;
 }
 
-/** @param operations those whose outcomes they are, in their order. */
+/** @param operations the operations of the outcomes, in the same order */
 export function packOutcomes(
   operations: readonly OperationCall[],
   outcomes: readonly Outcome[],
@@ -181,7 +169,7 @@ export function packOutcomes(
   return out;
 }
 
-/** The outcomes that `packOutcomes` wrote of these operations. Throws when they are those of others. */
+/** Decodes what `packOutcomes` wrote for these operations. Throws when it belongs to others. */
 export function unpackOutcomes(
   operations: readonly OperationCall[],
   packed: readonly unknown[],
@@ -195,4 +183,166 @@ export function unpackOutcomes(
     throw new Error("there are more values than outcomes");
   }
   return outcomes;
+}
+
+/** Reads a flat list of values from beginning to end. */
+export class ValueReader {
+  readonly #values: readonly unknown[];
+  #at = 0;
+
+  constructor(values: readonly unknown[]) {
+    this.#values = values;
+  }
+
+  get ended(): boolean {
+    return this.#at >= this.#values.length;
+  }
+
+  /** The next value, as its writer wrote it. Throws when there is none. */
+  next<Value>(): Value {
+    if (this.ended) {
+      throw new Error("there are fewer values than were to be read");
+    }
+    const value = this.#values[this.#at] as Value;
+    this.#at += 1;
+    return value;
+  }
+
+  /** Reads a count, and then as many items. */
+  list<One>(readOne: (values: ValueReader) => One): One[] {
+    const list: One[] = [];
+    for (let left = this.next<number>(); left > 0; left -= 1) {
+      list.push(readOne(this));
+    }
+    return list;
+  }
+}
+
+// Tasks, attempts and payloads as consecutive values. Each writer is next to
+// its reader.
+
+export function packNewTask(out: unknown[], task: NewTask): void {
+  out.push(
+    task.deploymentId,
+    task.taskId,
+    task.endpoint,
+    task.createdAtMs,
+    task.runAtMs,
+    task.startByMs,
+    task.expiresAtMs,
+    task.retentionMs,
+    task.priority,
+    task.retryOf,
+    task.idempotency,
+    task.queueLimit,
+    task.leaseId,
+    task.trace,
+    toValue(task.arguments),
+  );
+}
+
+export function unpackNewTask(values: ValueReader): NewTask {
+  const task: { readonly [Name in keyof Required<NewTask>]: NewTask[Name] } = {
+    deploymentId: values.next(),
+    taskId: values.next(),
+    endpoint: values.next(),
+    createdAtMs: values.next(),
+    runAtMs: values.next(),
+    startByMs: values.next(),
+    expiresAtMs: values.next(),
+    retentionMs: values.next(),
+    priority: values.next(),
+    retryOf: values.next(),
+    idempotency: values.next(),
+    queueLimit: values.next(),
+    leaseId: values.next(),
+    trace: values.next(),
+    arguments: toPayload(values.next<string | Payload>()),
+  };
+  return task;
+}
+
+export function packTask(out: unknown[], task: Task): void {
+  out.push(task.deploymentId, task.taskId);
+  packState(out, task);
+}
+
+export function unpackTask(values: ValueReader): Task {
+  return unpackState(values, { deploymentId: values.next(), taskId: values.next() });
+}
+
+/** Writes a task without its key. */
+export function packState(out: unknown[], task: Task): void {
+  out.push(
+    task.endpoint,
+    task.status,
+    task.createdAtMs,
+    task.startedAtMs,
+    task.finishedAtMs,
+    task.expiresAtMs,
+    task.attempt,
+    task.failedAttempts,
+    task.progress,
+    task.retryOf,
+    task.failure,
+    task.lastSequence,
+    task.priority,
+    task.runAtMs,
+    task.startByMs,
+    task.trace,
+  );
+}
+
+/** @param key the caller's own strings, because comparing a string with itself is immediate */
+export function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Task {
+  return {
+    deploymentId,
+    taskId,
+    endpoint: values.next(),
+    status: values.next(),
+    createdAtMs: values.next(),
+    startedAtMs: values.next(),
+    finishedAtMs: values.next(),
+    expiresAtMs: values.next(),
+    attempt: values.next(),
+    failedAttempts: values.next(),
+    progress: values.next(),
+    retryOf: values.next(),
+    failure: values.next(),
+    lastSequence: values.next(),
+    priority: values.next(),
+    runAtMs: values.next(),
+    startByMs: values.next(),
+    trace: values.next(),
+  };
+}
+
+/** Encodes a payload; nearly every one is JSON text only and is sent as that text. */
+export function toValue(payload: Payload): string | Payload {
+  return payload.files.length === 0 && payload.text === undefined ? payload.json : payload;
+}
+
+export function toPayload(value: string | Payload): Payload {
+  return typeof value === "string" ? { json: value, files: [] } : value;
+}
+
+/** Writes an attempt and its end. A success is only its result. */
+export function packEnd(out: unknown[], attempt: Attempt, end: AttemptEnd): void {
+  out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
+  out.push(end.status === "success" ? toValue(end.result) : end);
+}
+
+export function unpackEnd(values: ValueReader): { attempt: Attempt; end: AttemptEnd } {
+  const attempt: Attempt = {
+    deploymentId: values.next(),
+    taskId: values.next(),
+    leaseId: values.next(),
+    attempt: values.next(),
+  };
+  const packed = values.next<string | Payload | AttemptEnd>();
+  const end: AttemptEnd =
+    typeof packed === "object" && "status" in packed
+      ? packed
+      : { status: "success", result: toPayload(packed) };
+  return { attempt, end };
 }

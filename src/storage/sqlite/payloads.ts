@@ -1,3 +1,4 @@
+/** Payloads in SQLite: small JSON inline in the task's row, everything else in `payload_parts`. */
 import type { FileValue, Payload, StoredFile } from "../../protocol/messages.ts";
 import { type PayloadKey, storedFiles } from "../stored.ts";
 import { attachBlob, isAttachable } from "./blobs.ts";
@@ -5,28 +6,28 @@ import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
 
 /**
- * JSON text up to this length stands in the task's row; the rest goes to
- * `payload_parts`, so that claims and updates move small rows.
+ * JSON text that stands in the task's row; the rest goes to `payload_parts`, so that claims
+ * and updates move small rows.
  */
-const INLINE_CHARACTERS = 2_048;
+const MAX_INLINE_PAYLOAD_CHARACTERS = 2_048;
 
 const NO_BYTES = new Uint8Array(0);
 
-/** True when the payload fits into the task's row whole. */
+/** Whether the whole payload fits into the task's row. */
 export function isInline(payload: Payload): boolean {
   return (
     payload.files.length === 0 &&
-    payload.json.length <= INLINE_CHARACTERS &&
+    payload.json.length <= MAX_INLINE_PAYLOAD_CHARACTERS &&
     payload.text === undefined
   );
 }
 
-/** True when every blob that it names can be attached. */
+/** Whether every blob of the payload can be attached. */
 export function hasBlobs(db: SqliteDatabase, payload: Payload): boolean {
   return storedFiles(payload).every(({ blob }) => isAttachable(db, blob.blobId));
 }
 
-/** Stores a payload that is not inline, and attaches the blobs that it names. */
+/** Stores a payload that is not inline, and attaches its blobs. */
 export function writePayload(db: SqliteDatabase, key: PayloadKey, payload: Payload): void {
   const parts: (FileValue | StoredFile)[] = [
     payload.text ?? { contentType: "application/json", data: Buffer.from(payload.json) },

@@ -1,13 +1,13 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Storage } from "../storage.ts";
-import { MAX_PROMOTED } from "./claim.ts";
+import { MAX_PROMOTED_TASKS } from "./claim.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
 /**
- * Counts what is ahead among the ready tasks, in two ranges of their index, and
- * among as many delayed tasks found due as the next claim would make ready: so
- * a position costs the same however long the queue is.
+ * Counts the tasks ahead: ready tasks in two ranges of their index, and as many
+ * due delayed tasks as the next claim would promote. So a position costs the
+ * same for a queue of any length.
  */
 const AHEAD = `
   SELECT count(*) AS ahead FROM (
@@ -24,7 +24,7 @@ const AHEAD = `
       SELECT priority, run_at_ms, task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
       WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}
         AND run_at_ms <= ?6 AND (start_by_ms IS NULL OR start_by_ms > ?6)
-      ORDER BY run_at_ms LIMIT ${MAX_PROMOTED})
+      ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS})
     WHERE priority > ?3 OR (priority = ?3 AND (run_at_ms, task_id) < (?4, ?5))
     LIMIT ?7)`;
 

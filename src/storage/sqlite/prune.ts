@@ -1,3 +1,4 @@
+/** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
 import type { Storage } from "../storage.ts";
 import { detachBlob } from "./blobs.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -47,7 +48,8 @@ export function pruneDeleted(
     }
   }
   if (left.length === 0) {
-    // The counts are written when a transaction ends: they go once nothing else did.
+    // Counters are written at the end of a transaction, so they are deleted once
+    // nothing else was.
     const counts = db.all(
       `DELETE FROM queue_counts
        WHERE deployment_id IN (SELECT deployment_id FROM deleted_deployments)
@@ -60,7 +62,7 @@ export function pruneDeleted(
   return left.length;
 }
 
-/** What belongs to a task whose row was deleted. */
+/** Deletes the data of a task whose row was deleted. */
 function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): void {
   const key = [String(row.deployment_id), String(row.task_id)] as const;
   const parts = db.all(

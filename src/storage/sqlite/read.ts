@@ -1,3 +1,4 @@
+/** Reads of single tasks: state, arguments, result and history. */
 import type { Payload } from "../../protocol/messages.ts";
 import type { TaskEvent, TaskEventBody, TaskHistory } from "../../tasks/event.ts";
 import type { Task } from "../../tasks/task.ts";

@@ -1,11 +1,12 @@
+/** Maps rows of the table `tasks` to tasks. */
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
 import type { Task, TaskFailure, TaskStatus } from "../../tasks/task.ts";
 
 export type SqliteRow = Record<string, SQLOutputValue>;
 
-/** Runs statements inside the transaction that is open. */
+/** Runs statements inside the open transaction. */
 export interface Statements {
-  /** Answers how many rows changed. */
+  /** Returns the number of changed rows. */
   run(sql: string, ...values: SQLInputValue[]): number;
   all(sql: string, ...values: SQLInputValue[]): SqliteRow[];
 }

@@ -1,7 +1,8 @@
+/** Runs the operations of `storage/sql` on SQLite. */
 import type { MethodResult, Operation, OperationsOf, ParametersOf } from "../sql/operation.ts";
 import type { SqliteDatabase } from "./database.ts";
 
-/** Carries out an operation that is written for both databases at once, inside the transaction that is open. */
+/** Runs an operation of `storage/sql` synchronously, inside the open transaction. */
 export function run<Result>(db: SqliteDatabase, operation: Operation<Result>): Result {
   let step = operation.next([]);
   while (!step.done) {
@@ -11,7 +12,7 @@ export function run<Result>(db: SqliteDatabase, operation: Operation<Result>): R
   return step.value;
 }
 
-/** The operations of a port, each on an open database and with its parameters. */
+/** The operations of a port as functions of the open database and the parameters. */
 export type Runnable<Port> = {
   readonly [Name in keyof Port]: (
     db: SqliteDatabase,
@@ -19,7 +20,7 @@ export type Runnable<Port> = {
   ) => MethodResult<Port, Name>;
 };
 
-/** Operations that are written for both databases, as the storage thread runs them beside the queue's. */
+/** Makes operations of `storage/sql` runnable by the storage thread. */
 export function runnable<Port>(operations: OperationsOf<Port>): Runnable<Port> {
   const entries = Object.entries<(parameters: never) => Operation<unknown>>(operations);
   return Object.fromEntries(

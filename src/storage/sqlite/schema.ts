@@ -1,12 +1,11 @@
 /**
- * The SQLite schema, as migrations that only go forward. `user_version` counts
- * those applied. Every key leads with the deployment.
+ * The SQLite schema as forward-only migrations. `user_version` counts the
+ * applied ones. Every key begins with the deployment.
  *
- * One table holds a task for its whole life. What makes claims cheap is the
- * partial indexes: `tasks_ready` holds the tasks that can be claimed now and
- * nothing else, however many have finished. (SQLite updates in place and
- * leaves no dead rows behind, so a second table for history would only cost
- * another statement per task.)
+ * One table holds a task for its whole life. Partial indexes make claims cheap:
+ * `tasks_ready` holds only the tasks that can be claimed now, however many have
+ * finished. (SQLite updates in place and leaves no dead rows behind, so a
+ * second table for history would only cost another statement per task.)
  */
 import type { DatabaseSync } from "node:sqlite";
 import { accountsSchema } from "../sql/accounts/schema.ts";
@@ -144,7 +143,7 @@ const MIGRATIONS = [
   `,
 ];
 
-/** Brings the schema up to date; throws when the database was written by a newer version. */
+/** Migrates the schema. Throws when a newer version has written the database. */
 export function migrate(db: DatabaseSync): void {
   const applied = Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
   if (applied > MIGRATIONS.length) {

@@ -1,11 +1,11 @@
 /**
- * SQLite behind the storage port, off the event loop: a thread owns the
- * connection (`thread.ts`), and calls go to it in batches (`batch.ts`).
+ * The SQLite adapter of the storage port, off the event loop: a thread owns the
+ * connection (`thread.ts`), and calls reach it in batches (`batch.ts`).
  *
- * When the thread dies (out of memory, or the file under it was deleted), the
- * calls under way fail and another thread takes its place as soon as the file
- * can be opened again. A database in memory dies with its thread, and the
- * process with it: it could only go on without the tasks that it holds.
+ * When the thread dies (out of memory, or its file was deleted), pending calls
+ * fail and a new thread starts as soon as the file can be opened again. An
+ * in-memory database dies with its thread and ends the process, which could
+ * only go on without its tasks.
  */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
@@ -22,18 +22,18 @@ import type { OperationName, OperationParameters, OperationResult } from "./oper
 import type { ThreadMessage, ThreadOptions } from "./thread.ts";
 
 /**
- * For what the thread makes and drops with each batch. Without a limit that
- * grows to six times as much in the first half million tasks, and is no faster.
+ * Young generation of the storing thread, for what it makes and drops with each batch. Without
+ * a limit that grows to six times as much in the first half million tasks, and is no faster.
  */
-const YOUNG_MIB = 24;
+const THREAD_YOUNG_GENERATION_MIB = 24;
 
-/** Pause before a thread that has ended is replaced. */
-const RESTART_MS = 500;
+/** Pause before a storing thread that has ended is replaced. */
+const THREAD_RESTART_PAUSE_MS = 500;
 
 export interface SqliteOptions {
   /**
-   * Whether this process runs the queue, which only one may. Default true;
-   * without, the accounts can be worked on while another process runs it.
+   * Whether this process runs the queue; only one process may. Default true.
+   * With false, accounts can be changed while another process runs the queue.
    */
   readonly ownsQueue?: boolean;
 }
@@ -132,7 +132,7 @@ export class SqliteStorage implements Storage {
     const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
       name: "tessera-storage",
       workerData,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+      resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_GENERATION_MIB },
     });
     this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
     await new Promise<void>((resolve, reject) => {
@@ -155,14 +155,14 @@ export class SqliteStorage implements Storage {
     this.#batches.thread = thread;
   }
 
-  /** The thread has ended: by itself, unless the storage is closing. */
+  /** Handles the thread's end, which is unexpected unless the storage is closing. */
   #lose(cause: unknown): void {
     this.#batches.lose(cause);
     if (this.#closing.signal.aborted) {
       return;
     }
     if (!this.capabilities.durable) {
-      // Nobody catches it: it ends the process.
+      // Uncaught, so it ends the process.
       throw new Error(
         "the database in memory is lost, and every task in it: start the server again, with --database for a queue that survives",
         { cause },
@@ -175,7 +175,7 @@ export class SqliteStorage implements Storage {
     const { signal } = this.#closing;
     while (this.#batches.thread === undefined) {
       try {
-        await sleep(RESTART_MS, undefined, { signal });
+        await sleep(THREAD_RESTART_PAUSE_MS, undefined, { signal });
         await this.#open({ mustExist: true });
       } catch (err) {
         if (signal.aborted) {
@@ -198,7 +198,10 @@ export class SqliteStorage implements Storage {
   }
 }
 
-/** The file that the path stands for; throws a message when it cannot be one. */
+/**
+ * Resolves the path of the database file. Throws an Error whose message says
+ * what to do when it cannot be a file.
+ */
 function lockableFile(path: string): string {
   const folder = dirname(path);
   if (!existsSync(folder)) {

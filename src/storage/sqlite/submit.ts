@@ -1,3 +1,4 @@
+/** Stores one task, with idempotency. */
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
@@ -7,7 +8,10 @@ import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
-/** `claimed` is there for a task that was stored just now. */
+/**
+ * Stores a task, unless its idempotency key or its id was stored before.
+ * `claimed` is set for a task that was stored just now.
+ */
 export function submitTask(
   db: SqliteDatabase,
   task: NewTask,
@@ -59,7 +63,7 @@ function replay(db: SqliteDatabase, task: NewTask, earlier: SqliteRow): SubmitOu
   return { outcome: "replayed", task: found };
 }
 
-/** The same call again, after an answer that got lost: the task is there already. */
+/** A repeated call whose first answer was lost: returns the stored task. */
 function repeated(db: SqliteDatabase, task: NewTask): SubmitOutcome {
   const found = readTask(db, task);
   if (found === undefined) {
@@ -68,7 +72,7 @@ function repeated(db: SqliteDatabase, task: NewTask): SubmitOutcome {
   return { outcome: "stored", task: found };
 }
 
-/** Inserts the task and what belongs to it; false when its id is there already. */
+/** Inserts the task with its payload and key; false when its id exists already. */
 function insert(db: SqliteDatabase, task: NewTask, claimed: boolean): boolean {
   const { deploymentId, taskId, idempotency } = task;
   const waiting = task.runAtMs > task.createdAtMs ? STATUS.scheduled : STATUS.ready;

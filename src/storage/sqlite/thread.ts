@@ -1,7 +1,7 @@
 /**
- * The thread that owns the SQLite connection. Each message is a list of
- * operations that came together; it becomes one transaction, and with it one
- * wait for the disk.
+ * The storage thread, which owns the SQLite connection. Each message is a batch
+ * of operations that runs as one transaction, with one wait for the disk (group
+ * commit).
  */
 import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
@@ -13,7 +13,7 @@ import { type OperationCall, type Outcome, packOutcomes, unpackOperations } from
 export interface ThreadOptions {
   /** A file, or `:memory:`. */
   readonly path: string;
-  /** Refuse to create the file: it was there, and an empty one must not take its place. */
+  /** Refuse to create the file: it existed, and an empty one must not replace it. */
   readonly mustExist: boolean;
 }
 
@@ -29,8 +29,8 @@ function apply(db: SqliteDatabase, { name, parameters }: OperationCall): unknown
 }
 
 /**
- * Primary result codes of SQLite (https://sqlite.org/rescode.html) that tell of
- * its surroundings, not of the statement: BUSY, LOCKED, NOMEM, READONLY,
+ * Primary result codes of SQLite (https://sqlite.org/rescode.html) for failures
+ * of the environment, not of the statement: BUSY, LOCKED, NOMEM, READONLY,
  * INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL.
  */
 const TEMPORARY = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15]);
@@ -42,9 +42,9 @@ function isTemporary(err: unknown): boolean {
 
 /**
  * When one operation of a batch fails, the batch is rolled back and its
- * operations run one by one: the others must not pay for it. When it is the
- * transaction itself that fails (another program holds the file, the disk is
- * full), all fail at once: each would only wait as long as the first.
+ * operations run one by one, so that the others still succeed. When the
+ * transaction itself fails (another program holds the file, the disk is full),
+ * all fail at once: each would only wait as long as the first.
  */
 function runBatch(db: SqliteDatabase, operations: readonly OperationCall[]): Outcome[] {
   let applying = false;

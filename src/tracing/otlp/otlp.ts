@@ -1,10 +1,10 @@
 /**
- * Tracing by OpenTelemetry, sent by OTLP over HTTP. This folder alone knows
- * OpenTelemetry, and is loaded only where it is configured.
+ * The OpenTelemetry adapter of the tracing port, exporting OTLP over HTTP. Only
+ * this folder knows OpenTelemetry, and it is loaded only when configured.
  *
- * Spans wait in a queue of bounded length and go out in batches; what finds
- * the queue full is dropped. A collector that is away costs spans, and a line
- * in the log now and then, but never a call.
+ * Spans wait in a bounded queue and are sent in batches; spans that find the
+ * queue full are dropped. An unreachable collector costs spans and an
+ * occasional log line, but never a call.
  */
 import { randomUUID } from "node:crypto";
 import { type Attributes, DiagLogLevel, diag, type Tracer } from "@opentelemetry/api";
@@ -21,20 +21,20 @@ import {
 import { LogThrottle } from "../../time/log-throttle.ts";
 import { ATTRIBUTES } from "../attributes.ts";
 import type { DeploymentTracing, Tracing } from "../tracing.ts";
-import { OtlpSender, SEND_TIMEOUT_MS } from "./sender.ts";
+import { OtlpSender, SPANS_SEND_TIMEOUT_MS } from "./sender.ts";
 import { DeploymentSpans } from "./spans.ts";
 
-/** Half a second of the fastest node, a few megabytes. */
-const MAX_QUEUED = 8_192;
+/** Spans that wait for the collector: half a second of the fastest node, a few megabytes. */
+const MAX_QUEUED_SPANS = 8_192;
 
 /** Spans of one request to the collector. */
-const MAX_BATCH = 512;
+const MAX_BATCH_SPANS = 512;
 
-/** Soon enough for who looks while developing. */
-const SEND_AFTER_MS = 1_000;
+/** Delay before spans are sent: soon enough for someone who watches while developing. */
+const SPANS_SEND_DELAY_MS = 1_000;
 
-/** What is left has so long when the node stops. */
-const FLUSH_MS = 2_000;
+/** How long the remaining spans have to be sent when the node stops. */
+const SPANS_FLUSH_TIMEOUT_MS = 2_000;
 
 const SAMPLERS = {
   always_on: () => new AlwaysOnSampler(),
@@ -47,15 +47,15 @@ const SAMPLERS = {
 } as const satisfies { readonly [name: string]: (ratio: number) => Sampler };
 
 export interface OtlpOptions {
-  /** Where spans are sent, with its path. */
+  /** The URL that spans are sent to, with its path. */
   readonly url: string;
-  /** Sent with them; they may hold a credential. */
+  /** Headers of each request; they may hold a credential. */
   readonly headers: { readonly [name: string]: string };
   readonly sampler: keyof typeof SAMPLERS;
   /** The share of traces that the samplers by ratio keep, from 0 to 1. */
   readonly ratio: number;
   readonly serviceName: string;
-  /** What else the resource is. */
+  /** Further attributes of the resource. */
   readonly resource: { readonly [attribute: string]: string };
   readonly version: string;
   readonly log: { warn(fields: object, message: string): void };
@@ -84,10 +84,10 @@ export class OtlpTracing implements Tracing {
       spanProcessors: [
         new BatchSpanProcessor({
           exporter: this.#sender,
-          maxQueueSize: MAX_QUEUED,
-          maxExportBatchSize: MAX_BATCH,
-          scheduledDelayMillis: SEND_AFTER_MS,
-          exportTimeoutMillis: 2 * SEND_TIMEOUT_MS,
+          maxQueueSize: MAX_QUEUED_SPANS,
+          maxExportBatchSize: MAX_BATCH_SPANS,
+          scheduledDelayMillis: SPANS_SEND_DELAY_MS,
+          exportTimeoutMillis: 2 * SPANS_SEND_TIMEOUT_MS,
         }),
       ],
     });
@@ -98,20 +98,20 @@ export class OtlpTracing implements Tracing {
     return new DeploymentSpans(this.#tracer, name);
   }
 
-  /** Sends what is left, as far as the collector takes it in time. */
+  /** Sends the remaining spans within the time limit. */
   async [Symbol.asyncDispose](): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const timeUp = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, FLUSH_MS);
+      timer = setTimeout(resolve, SPANS_FLUSH_TIMEOUT_MS);
     });
-    // What could not be sent has been logged.
+    // Failures have been logged.
     await Promise.race([this.#provider.shutdown().catch(() => {}), timeUp]);
     clearTimeout(timer);
     this.#sender.abort();
   }
 }
 
-/** What was configured comes before what is known here. */
+/** Configured attributes override the built-in ones. */
 function attributesOf({ resource, serviceName, version }: OtlpOptions): Attributes {
   return {
     [ATTRIBUTES.serviceVersion]: version,
@@ -121,7 +121,7 @@ function attributesOf({ resource, serviceName, version }: OtlpOptions): Attribut
   };
 }
 
-/** What OpenTelemetry has to say of itself, such as that spans were dropped. */
+/** Logs OpenTelemetry's own diagnostics, such as dropped spans. */
 function diagnostics(throttle: LogThrottle) {
   const say = (message: string): void =>
     throttle.say({ reason: message.slice(0, 300) }, "OpenTelemetry reports a fault");

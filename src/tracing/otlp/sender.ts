@@ -1,34 +1,35 @@
 /**
- * Sends spans to a receiver: OTLP over HTTP, in protobuf
+ * A span exporter: OTLP over HTTP in protobuf
  * (https://opentelemetry.io/docs/specs/otlp/#otlphttp). OpenTelemetry's own
- * exporter reads the environment by itself, and while its receiver is away its
- * pauses keep a process from ending; this one ends at once when it is told to.
+ * exporter reads the environment by itself, and its retry delays keep a process
+ * from exiting while the receiver is away; this one stops at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { SpanExporter } from "@opentelemetry/sdk-trace";
 
-/** What a batch has in all; a receiver that takes longer has lost it. */
-export const SEND_TIMEOUT_MS = 10_000;
+/** How long a batch of spans has in all; a receiver that takes longer has lost it. */
+export const SPANS_SEND_TIMEOUT_MS = 10_000;
 
-/** A batch is offered so often, with growing pauses. */
-const MAX_ATTEMPTS = 4;
-const FIRST_PAUSE_MS = 500;
+/** Attempts to send a batch of spans, with growing pauses. */
+const MAX_SEND_ATTEMPTS = 4;
+/** Pause before a batch of spans is sent again; it doubles with each attempt. */
+const SPANS_FIRST_PAUSE_MS = 500;
 
-/** The receiver says by these that it may take the same later. */
+/** Statuses with which the receiver asks for a retry. */
 const TEMPORARY = new Set([429, 502, 503, 504]);
 
-/** Batches under way at a time. */
-const MAX_UNDER_WAY = 4;
+/** Batches of spans under way at a time. */
+const MAX_BATCHES_UNDER_WAY = 4;
 
 export interface SenderOptions {
   readonly url: string;
   readonly headers: { readonly [name: string]: string };
-  /** Spans were not taken, for this reason. */
+  /** Called when spans were not accepted, with the reason. */
   onFailed(spans: number, reason: string): void;
 }
 
-/** How a batch went. */
+/** The outcome of a batch. */
 type Answer = { readonly taken: true } | { readonly taken: false; readonly reason: string };
 
 export class OtlpSender implements SpanExporter {
@@ -40,7 +41,7 @@ export class OtlpSender implements SpanExporter {
     this.#options = options;
   }
 
-  /** Always well for the caller, who could do nothing about it. */
+  /** Always reports success, because the caller could do nothing about a failure. */
   export(...[spans, done]: Parameters<SpanExporter["export"]>): void {
     const sending = this.#send(spans)
       .catch((err: unknown) => this.#options.onFailed(spans.length, reasonOf(err)))
@@ -59,14 +60,14 @@ export class OtlpSender implements SpanExporter {
     return this.forceFlush();
   }
 
-  /** Gives up what is under way. */
+  /** Aborts all batches under way. */
   abort(): void {
     this.#closing.abort();
   }
 
   async #send(spans: Parameters<SpanExporter["export"]>[0]): Promise<void> {
     const { onFailed } = this.#options;
-    if (this.#underWay.size >= MAX_UNDER_WAY) {
+    if (this.#underWay.size >= MAX_BATCHES_UNDER_WAY) {
       onFailed(spans.length, "the receiver is too slow");
       return;
     }
@@ -81,9 +82,12 @@ export class OtlpSender implements SpanExporter {
   }
 
   async #offer(body: Buffer<ArrayBuffer>): Promise<Answer> {
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]);
+    const signal = AbortSignal.any([
+      this.#closing.signal,
+      AbortSignal.timeout(SPANS_SEND_TIMEOUT_MS),
+    ]);
     let reason = "";
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    for (let attempt = 1; attempt <= MAX_SEND_ATTEMPTS; attempt++) {
       try {
         const status = await this.#post(body, signal);
         if (status >= 200 && status < 300) {
@@ -96,8 +100,8 @@ export class OtlpSender implements SpanExporter {
       } catch (err) {
         reason = reasonOf(err);
       }
-      await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1), undefined, { signal }).catch(() => {
-        // The time is up: what failed last is the reason.
+      await sleep(SPANS_FIRST_PAUSE_MS * 2 ** (attempt - 1), undefined, { signal }).catch(() => {
+        // The time is up: report the last failure.
       });
       if (signal.aborted) {
         break;
@@ -113,7 +117,7 @@ export class OtlpSender implements SpanExporter {
       headers: { ...headers, "content-type": "application/x-protobuf" },
       body,
       signal,
-      // A redirect would carry the key elsewhere.
+      // A redirect would send the credential to another host.
       redirect: "manual",
     });
     await response.body?.cancel();
@@ -121,7 +125,7 @@ export class OtlpSender implements SpanExporter {
   }
 }
 
-/** `fetch` says what happened in the cause. */
+/** Describes an error; `fetch` puts the details into the cause. */
 function reasonOf(err: unknown): string {
   const { cause } = err as { cause?: unknown };
   const { code, message } = (cause ?? err) as NodeJS.ErrnoException;

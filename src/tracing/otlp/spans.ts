@@ -1,4 +1,4 @@
-/** The spans of a deployment: what each is called, is below, and says. */
+/** Makes the spans of a deployment: their names, parents and attributes. */
 import {
   type Attributes,
   createTraceState,
@@ -138,7 +138,7 @@ interface SpanStart {
   readonly kind?: SpanKind;
   readonly startTime?: number;
   readonly links?: { context: SpanContext }[];
-  /** Where the answer's code goes. */
+  /** The attribute that takes the response's code. */
   readonly statusAttribute?: string | undefined;
 }
 

@@ -111,7 +111,7 @@ describe("a service file that cannot be served", { timeout: PROCESS_MS }, () => 
   it("is refused with line and column when it does not compile", async () => {
     const path = written(
       "broken.ts",
-      'import { api } from "tessera";\n\nexport default api({,);\n',
+      'import { api } from "tessera-platform";\n\nexport default api({,);\n',
     );
     expectRefusal(
       await run(["serve", path, "--port", "0"]),

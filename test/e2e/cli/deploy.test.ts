@@ -93,7 +93,7 @@ describe("tessera deploy", { timeout: BUILD_MS }, () => {
   it("does what tessera.yaml says, unless flags say otherwise", async () => {
     file(
       "service.js",
-      'import { service, api } from "tessera";\nexport default service({ name: "small", endpoints: { hello: api({}, () => process.env.WORD) } });\n',
+      'import { service, api } from "tessera-platform";\nexport default service({ name: "small", endpoints: { hello: api({}, () => process.env.WORD) } });\n',
     );
     file(
       "tessera.yaml",

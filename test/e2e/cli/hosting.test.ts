@@ -26,7 +26,7 @@ const run = (...args: readonly string[]) => at.ada.run(args);
 function write(name: string, code: string): string {
   mkdirSync(join(folder, name), { recursive: true });
   const path = join(folder, name, "service.js");
-  writeFileSync(path, `import { api, service, task } from "tessera";\n${code}`);
+  writeFileSync(path, `import { api, service, task } from "tessera-platform";\n${code}`);
   return path;
 }
 
@@ -122,7 +122,7 @@ describe("a service on a platform", () => {
     });
     const asked = () => ask("word", { authorization: `Bearer ${value}` });
     // New workers have it, and take over when they are ready.
-    await expect.poll(asked, { timeout: 20_000 }).toBe("200 open xsesame");
+    await expect.poll(asked).toBe("200 open xsesame");
     const cleared = await run("deployment", "update", "words", "--clear-env", "-o", "json");
     expect(json(cleared)).toMatchObject({ settings: { env: {}, memory_mib: 256 } });
     const removed = await run("deploy", path, "--remove-secret", "KEY", "-o", "json");

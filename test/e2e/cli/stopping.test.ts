@@ -192,7 +192,7 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
     await program.says("stderr", draining);
     expect((await program.stop("SIGINT")).code).toBe(1);
     resources.defer(() => void (isAlive(pid) && process.kill(pid, "SIGKILL")));
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it("does not wait for a worker that is to be replaced", async () => {
@@ -217,7 +217,7 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
   it("does not wait for a service that is still loading", async () => {
     const program = new Program(["serve", "--port", "0", ENDLESS, "--database", database]);
     resources.use(program);
-    await expect.poll(() => program.leftovers.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => program.leftovers.length).toBeGreaterThan(0);
     const { code } = await program.stop();
     expect({ code, left: program.leftovers }).toEqual({ code: 0, left: [] });
   });
@@ -240,7 +240,7 @@ describe("a server that is killed", { timeout: PROCESS_MS }, () => {
     const { signal } = await program.stop("SIGKILL");
     expect(signal).toBe("SIGKILL");
     await orphan.gone;
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
 
     const again = await serve();
     (await gate.visit("orphan")).open("adopted");

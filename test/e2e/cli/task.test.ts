@@ -136,7 +136,7 @@ describe("a task", () => {
       },
     });
     let aborting: ReturnType<typeof run> | undefined;
-    await expect.poll(() => aborting, { timeout: 20_000 }).toBeDefined();
+    await expect.poll(() => aborting).toBeDefined();
     const refused = await aborting;
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused?.stderr).toContain("to stop it nevertheless: add --abort");

@@ -27,7 +27,7 @@ function serve(code: string): void {
 }
 
 function source(version: string): string {
-  return `import { api, service } from "tessera";
+  return `import { api, service } from "tessera-platform";
 export default service({
   name: "watched",
   endpoints: { version: api({}, () => ${JSON.stringify(version)}) },

@@ -43,7 +43,7 @@ function write(name: string, text: string): void {
 
 /** A service whose functions tell which source they come from. */
 function source(version: string, more = ""): string {
-  return `import { api, service, task } from "tessera";
+  return `import { api, service, task } from "tessera-platform";
 import { answer } from "./parts/answer.ts";
 export default service({
   name: "watched",

@@ -48,19 +48,19 @@ describe("a generated client", () => {
     writeFileSync(join(folder, "program.ts"), PROGRAM);
     writeFileSync(join(folder, "package.json"), '{"type":"module"}');
     const extended = { extends: join(ROOT, "tsconfig.json"), include: ["*.ts"] };
-    const paths = { "tessera/client": [join(ROOT, "src/client/index.ts")] };
+    const paths = { "tessera-platform/client": [join(ROOT, "src/client/index.ts")] };
     const compilerOptions = { paths, typeRoots: [join(ROOT, "node_modules/@types")] };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ ...extended, compilerOptions }));
     const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
     const run = promisify(execFile);
     await run(process.execPath, [tsc, "-p", folder]).catch((err) => expect.fail(err.stdout));
-    mkdirSync(join(folder, "node_modules/tessera"), { recursive: true });
+    mkdirSync(join(folder, "node_modules/tessera-platform"), { recursive: true });
     writeFileSync(
-      join(folder, "node_modules/tessera/package.json"),
+      join(folder, "node_modules/tessera-platform/package.json"),
       JSON.stringify({ type: "module", exports: { "./client": "./src/client/index.ts" } }),
     );
     for (const part of ["src", "gen"]) {
-      symlinkSync(join(ROOT, part), join(folder, "node_modules/tessera", part));
+      symlinkSync(join(ROOT, part), join(folder, "node_modules/tessera-platform", part));
     }
     const program = join(folder, "program.ts");
     const { stdout } = await run(process.execPath, [program, served.url]);

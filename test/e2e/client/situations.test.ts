@@ -180,7 +180,7 @@ describe("what changes while a client runs", () => {
         () => "a result",
         (err: unknown) => (err as Error).name,
       );
-    await expect.poll(failure, { timeout: 20_000 }).toBe("TaskExpiredError");
+    await expect.poll(failure).toBe("TaskExpiredError");
     await expect(task.get()).rejects.toThrow(TaskExpiredError);
     await expect(client.brief.task(task.id).get()).rejects.toMatchObject({
       name: "TaskNotFoundError",

@@ -13,7 +13,7 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 from blocking import Blocking
 
-from tessera_http_client import AsyncHTTPClient, SyncHTTPClient, TesseraError
+from tessera import AsyncHTTPClient, SyncHTTPClient, TesseraError
 
 
 def outcome(act: Callable[[], Any]) -> dict[str, Any]:

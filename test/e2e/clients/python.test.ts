@@ -85,7 +85,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     const options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", installed];
     await run(made.python, ["-m", "pip", "install", ...options, CLIENT]);
     const program = [
-      "import tessera_http_client as tessera, pathlib",
+      "import tessera, pathlib",
       "print(tessera.__version__, pathlib.Path(tessera.__file__).with_name('py.typed').exists())",
     ].join("\n");
     const env = { PYTHONPATH: installed };

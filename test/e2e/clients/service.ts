@@ -10,7 +10,7 @@ import {
   service,
   type TaskContext,
   task,
-} from "tessera";
+} from "tessera-platform";
 import * as z from "zod";
 
 const PIXEL = Buffer.from("89504e470d0a1a0a", "hex");

@@ -1,4 +1,4 @@
-/** gRPC from elsewhere: generated stubs and reflection, by the programs of docs/grpc.md and docs/go.md. */
+/** gRPC clients in other languages: generated stubs and reflection, by the programs of docs/grpc.md and docs/go.md. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -74,6 +74,27 @@ describe.skipIf(withoutPython)(`Python with generated stubs${withoutPython}`, ()
       const PYTHONPATH = join(stubs, "gen");
       expect(await run(python, [path], { env: { ...env, PYTHONPATH } })).toBe(page.prints);
     }));
+
+  it.each([
+    ["before", (own: string, gen: string) => [own, gen]],
+    ["after", (own: string, gen: string) => [gen, own]],
+  ])(
+    "shares the package tessera with our client, which is %s it in the path",
+    async (_, order) => {
+      const { python: both } = await pythonForGrpc(["anyio>=4", "httpx>=0.27,<1"]);
+      const paths = order(join(ROOT, "clients/python/src"), join(stubs, "gen"));
+      const imports = [
+        "from tessera import SyncHTTPClient",
+        "from tessera.v1 import task_pb2, task_pb2_grpc",
+        "print(SyncHTTPClient.__name__, task_pb2_grpc.TaskServiceStub.__name__)",
+      ];
+      const env = { PYTHONPATH: paths.join(delimiter) };
+      expect(await run(both, ["-c", imports.join("\n")], { env })).toBe(
+        "SyncHTTPClient TaskServiceStub\n",
+      );
+    },
+    BUILD_MS,
+  );
 
   it("is refused with another token", () =>
     serving(page, async (env) => {

@@ -1,7 +1,7 @@
 /**
- * The pages for those who come from elsewhere: whatever they say in code to
- * use here exists, as a command with its options, in a client, in the SDK, in
- * the API, or as a word of it.
+ * The migration guides: everything they name in code for Tessera exists, as a
+ * command with its options, in a client, in the SDK, in the API, or as one of
+ * its values.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -70,14 +70,14 @@ function declared(paths: readonly string[]): string[] {
   });
 }
 
-const PYTHON = "clients/python/src/tessera_http_client";
+const PYTHON = "clients/python/src/tessera";
 const SOURCES = [
   ...["index", "options", "context", "file", "service", "endpoint", "errors"].map(
     (name) => `src/sdk/${name}.ts`,
   ),
   ...["endpoint", "remote-task", "state", "connection"].map((name) => `src/client/${name}.ts`),
   ...["sync_client", "settings", "status", "errors"].map((name) => `${PYTHON}/${name}.py`),
-  ...["src/server/dataplane/words.ts", "src/tasks/failure.ts", "src/tasks/task.ts"],
+  ...["src/server/dataplane/answer.ts", "src/tasks/failure.ts", "src/tasks/task.ts"],
   ...["src/cli/deploy/tessera-yaml.ts", "docs/openapi.json"],
 ];
 
@@ -88,7 +88,7 @@ describe.each(PAGES)("docs/%s", (page) => {
   });
 
   const all = claims(page);
-  const commands = all.filter((code) => /^(?:npx )?tessera [a-z]/.test(code));
+  const commands = all.filter((code) => /^(?:npx tessera-platform|tessera) [a-z]/.test(code));
   const paths = all.filter((code) => /^[A-Z]+ \//.test(code));
   const flags = all.filter((code) => code.startsWith("--"));
   const files = all.filter((code) => /^tessera\.\w+$/.test(code));
@@ -100,7 +100,7 @@ describe.each(PAGES)("docs/%s", (page) => {
   });
 
   it.each([...new Set(commands)])("names a command that is there: %s", async (code) => {
-    const words = code.replace(/^(?:npx )?tessera /, "").split(" ");
+    const words = code.replace(/^(?:npx tessera-platform|tessera) /, "").split(" ");
     const help = await helpOf(words);
     for (const flag of words.filter((word) => word.startsWith("--"))) {
       expect(help).toMatch(new RegExp(`${flag}\\b`));

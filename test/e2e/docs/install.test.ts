@@ -36,7 +36,7 @@ it("installs the package that a checkout packs, and its program does what the pa
 
   const own = join(folder, "own");
   mkdirSync(own);
-  expect(setUp).toContain(`tessera-${version}.tgz`);
+  expect(setUp).toContain(`tessera-platform-${version}.tgz`);
   await run("bash", ["-e", "-c", commands.join("\n")], { cwd: own });
   writeFileSync(join(own, "program.ts"), program);
   const { program: server, url } = await Program.serve([join(own, "service.ts")]);

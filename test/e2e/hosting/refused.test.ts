@@ -69,7 +69,7 @@ describe("a deploy", () => {
     const once = (client: TesseraClient) => reason(send(client, Readable.from([content])));
     const waiting = Array.from({ length: 50 }, () => new PassThrough());
     const uploads = waiting.map((chunks) => send(world.client, chunks));
-    await expect.poll(() => once(world.client), { timeout: 10_000 }).toBe("SERVER_BUSY");
+    await expect.poll(() => once(world.client)).toBe("SERVER_BUSY");
     expect(await once(beta)).toBe("ok");
     for (const chunks of waiting) {
       chunks.end(content);

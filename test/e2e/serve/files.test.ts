@@ -180,7 +180,7 @@ describe("blobs", () => {
       blobsOf(own)
         .map((name) => name.endsWith(".part"))
         .sort();
-    await expect.poll(unfinished, { timeout: 20_000 }).toEqual([false, true]);
+    await expect.poll(unfinished).toEqual([false, true]);
     await killed.kill();
     expect(unfinished()).toEqual([false, true]);
 

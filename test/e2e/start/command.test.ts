@@ -34,7 +34,7 @@ describe("tessera start", () => {
     const { program, url } = await startProgram(folder);
     await using _running = program;
     expect(program.stdout).toMatch(/\/setup#code=\w{43}\n/);
-    const [, printed = ""] = /npx tessera (admin setup .*)\n/.exec(program.stdout) ?? [];
+    const [, printed = ""] = /npx tessera-platform (admin setup .*)\n/.exec(program.stdout) ?? [];
     const args = printed.replace("you@example.com", EMAIL).split(" ");
     const env = { XDG_CONFIG_HOME: join(folder.path, "config") };
     const cli = (...given: string[]) => run(given, { cwd: folder.path, env });

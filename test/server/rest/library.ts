@@ -22,7 +22,7 @@ import { restPlugin } from "../../../src/server/rest/plugin.ts";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const config = JSON.stringify({
   version: "v2",
-  modules: [{ path: "test/rest/proto" }, { path: "third_party/proto" }],
+  modules: [{ path: "test/server/rest/proto" }, { path: "third_party/proto" }],
 });
 const built = execFileSync(
   "node_modules/.bin/buf",

@@ -1,9 +1,11 @@
-"""Calls services that Tessera hosts.
+"""A client of services that Tessera hosts.
 
 with SyncHTTPClient("http://localhost:3000") as client:
     client.summarize(text="…")
     client.summarize_batch.submit(texts=["…"]).wait()
 """
+
+from pkgutil import extend_path
 
 from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
 from .errors import (
@@ -40,6 +42,10 @@ from .files import ResultFile, Upload
 from .status import Progress, TaskStatus
 from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
 from .version import __version__
+
+# The stubs of gRPC are the package tessera.v1 in a folder of their own; without
+# this line Python would look for it in this folder only.
+__path__ = extend_path(__path__, __name__)
 
 __all__ = [
     "AlreadyFinished",

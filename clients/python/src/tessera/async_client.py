@@ -1,4 +1,4 @@
-"""The client for programs with an event loop: asyncio, or trio."""
+"""The asynchronous client, for asyncio and trio."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ OnProgress = Callable[[TaskStatus], Awaitable[object] | object]
 class AsyncHTTPClient:
     """Calls one deployment; its endpoints are attributes.
 
-    `timeout`: how long an answer may take, in seconds. Tasks are waited for as long as they take.
-    `retries`: how often a request is repeated that may be (see `repeat`).
-    `deployment`: `organization/name`, where `url` is the platform's and not the deployment's own.
-    `verify`: as httpx has it, for servers with a certificate of one's own authority.
+    `timeout`: how long a response may take, in seconds. Waiting for tasks has no limit.
+    `retries`: maximum repetitions of a request, where that is safe (see `repeat`).
+    `deployment`: `organization/name`, if `url` is the platform's and not the deployment's own.
+    `verify`: as in httpx, for servers with a certificate of a private authority.
 
     Can be used by several tasks of one event loop at once.
     """
@@ -58,19 +58,19 @@ class AsyncHTTPClient:
         return AsyncEndpoint(self, name)
 
     def endpoint(self, name: str) -> AsyncEndpoint:
-        """The same as the attribute, for names that attributes cannot have."""
+        """Returns an endpoint by name, for names that cannot be attributes."""
         return AsyncEndpoint(self, name)
 
     async def endpoints(self) -> list[str]:
-        """Asks the deployment for the names of its endpoints."""
+        """Returns the names of the deployment's endpoints."""
         return list((await self._run(session.load_schema(self._session))).endpoints)
 
     def task(self, endpoint: str, task_id: str) -> AsyncTask:
-        """A task that was submitted earlier, or by another program. Does not ask for it yet."""
+        """Returns a handle on a task submitted earlier or by another program. Sends no request."""
         return AsyncTask(self, TaskRef(endpoint, task_id))
 
     async def wait_ready(self, timeout: float = 60) -> None:
-        """Until the deployment takes calls; raises `NotReady` after `timeout` seconds."""
+        """Waits until the deployment accepts calls; raises `NotReady` after `timeout` seconds."""
         await self._run(session.wait_ready(self._session, timeout))
 
     async def close(self) -> None:
@@ -123,7 +123,7 @@ class AsyncHTTPClient:
 
 
 class _Chunks:
-    """Files are read by another thread, so that slow disks do not hold up the event loop."""
+    """Chunks of files, read by another thread so that slow disks do not block the event loop."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -140,7 +140,7 @@ def _next(chunks: Iterator[bytes]) -> bytes | None:
 
 
 class AsyncEndpoint:
-    """One endpoint. Arguments go by name, or in the order of its schema."""
+    """One endpoint. Arguments are passed by name, or in the order of its schema."""
 
     def __init__(self, client: AsyncHTTPClient, name: str, options: Options | None = None) -> None:
         self._client = client
@@ -148,19 +148,19 @@ class AsyncEndpoint:
         self.name = name
 
     async def __call__(self, *args: Any, **named: Any) -> Any:
-        """Calls it and gives what it returns. A task is submitted and waited for."""
+        """Calls the endpoint and returns its result. A task is submitted and waited for."""
         client = self._client
         return await client._run(calls.call(client._session, self.name, Given(args, named)))
 
     async def submit(self, *args: Any, **named: Any) -> AsyncTask:
-        """Submits a task. Whatever happens to the connection, it is stored once or not at all."""
+        """Submits a task. Repeated when the connection breaks, and stored at most once."""
         client = self._client
         given = Given(args, named)
         steps = calls.submit(client._session, self.name, given, self._options)
         return AsyncTask(client, await client._run(steps))
 
     def with_options(self, **given: Any) -> AsyncEndpoint:
-        """The same endpoint, submitting with `idempotency_key`, `priority`, `run_at` or `delay`,
+        """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,
         `start_by` or `start_within`. Spans are seconds or timedeltas."""
         return AsyncEndpoint(self._client, self.name, options(**given))
 
@@ -169,7 +169,7 @@ class AsyncEndpoint:
 
 
 class AsyncTask:
-    """A task that was submitted. It goes on whether or not anybody waits for it."""
+    """A submitted task. It runs whether or not a program waits for it."""
 
     def __init__(self, client: AsyncHTTPClient, ref: TaskRef) -> None:
         self._client = client
@@ -188,14 +188,14 @@ class AsyncTask:
         return await client._run(tasks.get_status(client._session, self._ref))
 
     async def get(self) -> Any:
-        """What the function returned; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
+        """Returns the result; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
         client = self._client
         return await client._run(tasks.get(client._session, self._ref))
 
     async def wait(
         self, timeout: float | None = None, on_progress: OnProgress | None = None
     ) -> Any:
-        """Like `get`, when the task has ended; `TimedOut` after `timeout` seconds.
+        """Waits for the end, then works like `get`; raises `TimedOut` after `timeout` seconds.
 
         `on_progress` is called with the status, at once and at every change; it may be async.
         """
@@ -205,12 +205,12 @@ class AsyncTask:
         return await client._run(steps, on_progress)
 
     async def cancel(self, abort: bool = False) -> None:
-        """Cancels it unless it has started; with `abort`, also then."""
+        """Cancels the task if it is queued; with `abort`, also if it is running."""
         client = self._client
         await client._run(tasks.cancel(client._session, self._ref, abort=abort))
 
     async def retry(self, idempotency_key: str | None = None) -> AsyncTask:
-        """A new task with the same arguments. Whatever happens to the connection, it is one."""
+        """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
         steps = tasks.retry(client._session, self._ref, idempotency_key)
         return AsyncTask(client, await client._run(steps))

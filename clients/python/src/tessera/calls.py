@@ -1,4 +1,4 @@
-"""Calling and submitting, as steps (see `wire`)."""
+"""Calls and submits, as generators of steps (see `wire`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .wire import Answer, Request, Steps
 
 @dataclass(frozen=True)
 class Options:
-    """How a task is submitted."""
+    """Options of a submit."""
 
     idempotency_key: str | None = None
     query: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Given:
 
 
 def call(session: Session, name: str, given: Given) -> Steps[Any]:
-    """A task is submitted and waited for, which no broken connection can disturb."""
+    """Calls an endpoint. A task is submitted and waited for, which survives broken connections."""
     endpoint = yield from find(session, name)
     if endpoint.is_task:
         task = yield from submit(session, name, given, Options())
@@ -52,7 +52,7 @@ def call(session: Session, name: str, given: Given) -> Steps[Any]:
 def submit(session: Session, name: str, given: Given, options: Options) -> Steps[TaskRef]:
     endpoint = yield from find(session, name)
     if not endpoint.is_task:
-        # It may have become one since.
+        # It may have become a task since.
         yield from load_schema(session)
         endpoint = yield from find(session, name)
     if not endpoint.is_task:
@@ -72,7 +72,7 @@ def submit(session: Session, name: str, given: Given, options: Options) -> Steps
 
 
 def _checked(session: Session, endpoint: Endpoint, request: Request) -> Steps[Answer]:
-    """An answer, or why not; arguments may be refused because the schema is another by now."""
+    """Sends the call; refused arguments may mean that the schema has changed since."""
     try:
         return (yield from exchange(request, session.policy))
     except (errors.BadArguments, errors.EndpointNotFound) as err:

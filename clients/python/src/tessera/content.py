@@ -1,4 +1,4 @@
-"""Bodies of calls: JSON, or multipart/form-data (RFC 7578) when there are files."""
+"""Encodes bodies of calls: JSON, or multipart/form-data (RFC 7578) with files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JsonBody:
 
 
 class FormBody:
-    """Arguments with files: the others are JSON texts, and first, so that faults show early."""
+    """Arguments with files. The others come first, as JSON, so that errors show early."""
 
     def __init__(self, values: Mapping[str, Any], files: Sequence[tuple[str, Source]]) -> None:
         self._boundary = secrets.token_hex(16)

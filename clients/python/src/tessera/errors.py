@@ -1,6 +1,6 @@
-"""Everything that a client raises of its own accord, one class per situation.
+"""The exceptions of the client, one class per situation.
 
-All of them are a `TesseraError`. The message says what was wrong and what to do; `code` and
+All derive from `TesseraError`. The message says what was wrong and what to do; `code` and
 `reason` are for programs (the reasons are those of `tessera.v1.ErrorReason`).
 """
 
@@ -22,7 +22,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a server's answer says of an error; all of it is empty where there was no answer."""
+    """Facts about an error from the server's response; empty without a response."""
 
     status: int | None = None
     code: str | None = None
@@ -60,43 +60,43 @@ class BadArguments(TesseraError):
 
 
 class SchemaChanged(BadArguments):
-    """The endpoint takes other arguments than when this client first asked. Nothing ran."""
+    """The endpoint's schema has changed since this client read it. Nothing ran."""
 
 
 class RequestTooLarge(BadArguments):
-    """The arguments are larger than the server takes."""
+    """The arguments exceed the server's limit."""
 
 
 class Unauthenticated(TesseraError):
-    """No token, or one that is unknown, expired or revoked. `client.token = …` sets another."""
+    """The token is missing, unknown, expired or revoked. Set another by `client.token = …`."""
 
 
 class PermissionDenied(TesseraError):
-    """The token is valid, but not for this."""
+    """The token is valid, but lacks the required access."""
 
 
 class NotFound(TesseraError):
-    """What was asked for is not there."""
+    """The requested thing does not exist."""
 
 
 class DeploymentNotFound(NotFound):
-    """No such deployment, or none that the token may see."""
+    """The deployment does not exist, or the token may not see it."""
 
 
 class EndpointNotFound(NotFound):
-    """The deployment has no endpoint of this name, or it is an api and no task."""
+    """The deployment has no endpoint of this name, or it is an api, not a task."""
 
 
 class TaskNotFound(NotFound):
-    """No such task, or it has expired."""
+    """The task does not exist, or has expired."""
 
 
 class ResultExpired(TaskNotFound):
-    """The task was there; its retention has ended, and its result is deleted."""
+    """The task existed, but its retention has ended and its result was deleted."""
 
 
 class Conflict(TesseraError):
-    """The state of things does not allow it, such as an idempotency key of another call."""
+    """The request conflicts with the current state, such as a reused idempotency key."""
 
 
 class NotFinished(Conflict):
@@ -104,11 +104,11 @@ class NotFinished(Conflict):
 
 
 class AlreadyStarted(Conflict):
-    """The task runs already: `cancel(abort=True)` stops it nevertheless."""
+    """The task is running already: `cancel(abort=True)` stops it."""
 
 
 class AlreadyFinished(Conflict):
-    """The task has ended and cannot be cancelled any more."""
+    """The task has ended and can no longer be cancelled."""
 
 
 class TaskCancelled(TesseraError):
@@ -129,15 +129,15 @@ class TaskFailed(CallFailed):
 
 
 class TooManyRequests(TesseraError):
-    """The server takes no more at the moment, and said so after every repetition."""
+    """A rate or concurrency limit was reached, and still was after every repetition."""
 
 
 class QueueFull(TooManyRequests):
-    """As many calls or tasks wait as may."""
+    """The queue of calls or tasks is full."""
 
 
 class Unavailable(TesseraError):
-    """The server or its database is away, or shutting down, and was after every repetition."""
+    """The server or its database is unavailable, and still was after every repetition."""
 
 
 class NotReady(Unavailable):
@@ -145,15 +145,15 @@ class NotReady(Unavailable):
 
 
 class ServerError(TesseraError):
-    """A defect of the server; its log has the details."""
+    """An internal error of the server; its log has the details."""
 
 
 class NotATesseraServer(TesseraError):
-    """Something else answers at this URL, with a web page for instance."""
+    """Something other than Tessera responds at this URL, such as a web page."""
 
 
 class ConnectionBroken(TesseraError):
-    """The connection broke before the answer was there."""
+    """The connection broke before the response was complete."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -162,8 +162,8 @@ class ConnectionBroken(TesseraError):
 
 
 class ServerNotReached(ConnectionBroken):
-    """Nothing listens at this URL, or the way there is blocked. Nothing was sent."""
+    """No server is reachable at this URL. Nothing was sent."""
 
 
 class TimedOut(ConnectionBroken, TimeoutError):
-    """No answer came in time, or a task did not end within the `timeout` of `wait()`."""
+    """No response in time, or a task did not end within the `timeout` of `wait()`."""

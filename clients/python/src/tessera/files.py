@@ -1,4 +1,4 @@
-"""Files that go with a call, and files that come back. Neither is ever whole in memory."""
+"""Files of calls and of results. Both are streamed, never held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Content = os.PathLike[str] | str | bytes | bytearray | memoryview | IO[bytes]
 
 
 class Upload:
-    """A file for a call, where a path, bytes or a file object alone would not say enough.
+    """A file argument with its own name or content type.
 
-    `name` is the file's name for the function, by default that of the path or file object.
-    `content_type` is by default what the name's ending says.
+    `name` is the name that the function sees; default: that of the path or file object.
+    `content_type` is guessed from the name by default.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class Upload:
 
 
 class ResultFile(os.PathLike[str]):
-    """A file that a function returned, in a temporary file.
+    """A file that a function returned, as a temporary file.
 
-    It can be used wherever a path can, and given to another call as an argument. The temporary
-    file goes when this object is closed or no longer used; `save` keeps it.
+    It works wherever a path does, also as an argument of another call. The temporary
+    file is deleted when this object is closed or no longer used; `save` keeps it.
     """
 
     def __init__(self, path: str, *, name: str | None, content_type: str) -> None:
@@ -56,12 +56,12 @@ class ResultFile(os.PathLike[str]):
         return open(self.path, "rb")
 
     def read(self) -> bytes:
-        """All of it, in memory."""
+        """Reads the whole file into memory."""
         with self.open() as file:
             return file.read()
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Moves it there, or into that folder under its own name; gives the path."""
+        """Moves the file to a path, or into a folder under its own name; returns the path."""
         target = os.fspath(path)
         if os.path.isdir(target):
             target = os.path.join(target, self.name or os.path.basename(self.path))
@@ -93,7 +93,7 @@ def _remove_file(path: str) -> None:
 
 
 class Spool:
-    """A temporary file that is being written; becomes a `ResultFile`, or nothing."""
+    """A temporary file during the download; becomes a `ResultFile` or is deleted."""
 
     def __init__(self) -> None:
         descriptor, self._path = tempfile.mkstemp(prefix="tessera-")
@@ -112,7 +112,7 @@ class Spool:
 
 
 class Source:
-    """Where the bytes of one upload come from: read anew for every repetition."""
+    """The source of an upload's bytes; read again for every repetition."""
 
     def __init__(self, content: Upload | ResultFile | Content) -> None:
         name: str | None = None
@@ -127,7 +127,7 @@ class Source:
         self._file: IO[bytes] | None = None
         self.length: int | None
         if isinstance(content, (bytes, bytearray, memoryview)):
-            # What is changed while it is sent would differ from its length, or from a repetition.
+            # A file that changes while it is sent would not match its length, or a repetition.
             self._bytes = content if isinstance(content, bytes) else bytes(content)
             self.length = len(self._bytes)
         elif isinstance(content, (str, os.PathLike)):
@@ -161,7 +161,7 @@ class Source:
             yield from self._read(self._file)
 
     def _measure(self, file: IO[bytes]) -> int | None:
-        """Bytes from where the file stands to its end; None for pipes and the like."""
+        """Bytes from the current position to the end; None for pipes and the like."""
         try:
             self._start = file.tell()
             end = file.seek(0, os.SEEK_END)

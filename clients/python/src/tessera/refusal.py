@@ -1,4 +1,4 @@
-"""From an answer that is no success to the exception that says so."""
+"""Maps error responses to exceptions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _GATEWAY = {502, 503, 504}
 
 
 def refusal(answer: Answer, request: Request) -> TesseraError:
-    """The exception for an answer that is not 2xx."""
+    """Returns the exception for a response that is not 2xx."""
     said = _read(answer)
     if said is None:
         return _from_others(answer, request)
@@ -89,7 +89,7 @@ def not_tessera(answer: Answer, request: Request) -> errors.NotATesseraServer:
 
 
 def _from_others(answer: Answer, request: Request) -> TesseraError:
-    """What stands before or in place of the server has its own words, which are not shown."""
+    """Describes a response of a proxy or of another program, without quoting it."""
     facts = Facts(status=answer.status, retry_after_s=retry_after_s(answer.headers))
     if 300 <= answer.status < 400:
         where = answer.headers.get("location", "somewhere else")
@@ -104,7 +104,7 @@ def _from_others(answer: Answer, request: Request) -> TesseraError:
 
 
 def _read(answer: Answer) -> dict[str, Any] | None:
-    """The error as Tessera writes it, or nothing."""
+    """Parses an error in Tessera's format; None for any other body."""
     try:
         said = json.loads(answer.content)
     except ValueError:
@@ -136,7 +136,7 @@ def _facts(said: dict[str, Any], answer: Answer) -> Facts:
 
 
 def retry_after_s(headers: httpx.Headers) -> float | None:
-    """`Retry-After`: seconds, or a date (RFC 9110, section 10.2.3)."""
+    """Parses `Retry-After`: seconds, or a date (RFC 9110, section 10.2.3)."""
     text = headers.get("retry-after")
     if text is None:
         return None
@@ -150,7 +150,7 @@ def retry_after_s(headers: httpx.Headers) -> float | None:
 
 
 def server_time(headers: httpx.Headers) -> datetime:
-    """The server's clock, or ours where it does not say."""
+    """Returns the server's time, or ours if the response has none."""
     try:
         return parsedate_to_datetime(headers["date"])
     except (KeyError, ValueError):

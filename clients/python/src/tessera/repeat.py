@@ -1,13 +1,13 @@
-"""What is sent again, and when.
+"""The retry policy: which requests are repeated, and when.
 
-A request is repeated only if it can do no harm: when the connection failed before anything was
-sent, when the server refused it without having begun (its queue was full, no worker was free), or
-when it is `harmless` anyway: reading, cancelling, and submitting or retrying a task, which have an
-idempotency key. An api call whose answer got lost may have run, so it is never repeated; the caller
-hears of it.
+A request is repeated only where that is safe: when the connection failed before anything was
+sent, when the server refused it before it began (its queue was full, no worker was free), or when
+it is idempotent (`harmless`): reading, cancelling, and submitting or retrying a task with its
+idempotency key. An api call whose response was lost may have run, so it is never repeated; the
+caller gets the error.
 
-Between two tries lies a random time from a range that doubles (full jitter), and at least what
-`Retry-After` asks for.
+Delays use exponential backoff with full jitter, and are at least as long as `Retry-After` asks
+for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Policy:
 
 
 def exchange(request: Request, policy: Policy) -> Steps[Answer]:
-    """One request and its good answer (2xx), with repetitions; raises a `TesseraError`."""
+    """Sends a request, with repetitions, until a 2xx response; raises a `TesseraError`."""
     tries = 0
     while True:
         tries += 1
@@ -115,7 +115,7 @@ def _broken(err: httpx.RequestError, request: Request, policy: Policy) -> Tesser
 
 
 def _fate(request: Request) -> str:
-    """What may have become of a request without an answer, and what to do."""
+    """Decides whether a request without a response may have run, and what to raise."""
     if request.method == "GET":
         return "nothing was changed; ask again"
     key = request.headers.get("idempotency-key")

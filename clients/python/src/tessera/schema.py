@@ -1,4 +1,4 @@
-"""What a deployment says of its endpoints in `/schema.json`, and arguments put in that form."""
+"""Parses `/schema.json`, and encodes arguments by it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Endpoint:
         return _is_file(self._property(argument)) or self._takes_files(argument)
 
     def body(self, args: Sequence[Any], named: Mapping[str, Any]) -> Body:
-        """Arguments as they are sent; raises TypeError as a function of Python would."""
+        """Encodes arguments; raises TypeError as a Python function would."""
         values = self._named(args, named)
         files: list[tuple[str, Source]] = []
         for name in [name for name in values if self.takes_file(name)]:
@@ -71,7 +71,7 @@ class Schema:
 
     @staticmethod
     def parse(document: Any) -> Schema | None:
-        """None for what is no such document."""
+        """Parses the document; None when it is not one."""
         routes = document.get("routes") if isinstance(document, dict) else None
         if not isinstance(routes, list):
             return None

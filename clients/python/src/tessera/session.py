@@ -1,4 +1,4 @@
-"""What one client knows of its deployment, and how it learns it."""
+"""The state of one client: its deployment's schema, read on demand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load_schema(session: Session, policy: Policy | None = None) -> Steps[Schema]
 
 
 def find(session: Session, name: str) -> Steps[Endpoint]:
-    """The endpoint, also one that came after this client had asked for the schema."""
+    """Finds an endpoint; reads the schema again for an unknown one."""
     if session.schema is None or name not in session.schema.endpoints:
         yield from load_schema(session)
     assert session.schema is not None
@@ -46,7 +46,7 @@ def find(session: Session, name: str) -> Steps[Endpoint]:
 
 
 def wait_ready(session: Session, timeout_s: float) -> Steps[None]:
-    """Until the deployment takes calls; reads its schema, too."""
+    """Waits until the deployment accepts calls, and reads its schema."""
     end = time.monotonic() + timeout_s
     request = Request("GET", "/readyz", harmless=True, what="ask whether the server is ready")
     patience_s = min(session.policy.timeout_s, timeout_s)
@@ -73,7 +73,7 @@ def read_json(answer: Answer, request: Request) -> Any:
 
 
 def read_task(answer: Answer, request: Request) -> dict[str, Any]:
-    """An answer that is about a task."""
+    """Reads a response about a task."""
     said = read_json(answer, request)
     if not isinstance(said, dict) or "task_id" not in said:
         raise not_tessera(answer, request)
@@ -81,7 +81,7 @@ def read_task(answer: Answer, request: Request) -> dict[str, Any]:
 
 
 def read_result(answer: Answer, request: Request) -> Any:
-    """What the function returned: a file, a JSON value, or a text."""
+    """Reads a result: a file, a JSON value, or text."""
     kind = answer.headers.get("content-type", "")
     is_text = kind.startswith("text/plain")
     if answer.file is not None and (is_text or "content-disposition" in answer.headers):

@@ -1,4 +1,4 @@
-"""How a task is submitted, in the words of Python."""
+"""Converts submit options from Python values to query parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task stands."""
+"""The status of a task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task at one moment. `value` is `queued`, `running`, `success`, `failure` or `cancelled`."""
+    """A snapshot of a task. `value` is `queued`, `running`, `success`, `failure` or `cancelled`."""
 
     value: str
     task_id: str
@@ -61,5 +61,5 @@ class TaskStatus:
 
 
 def moment(text: str | None) -> datetime | None:
-    """RFC 3339; Python before 3.11 does not read the `Z`."""
+    """Parses an RFC 3339 time; Python before 3.11 does not accept the `Z`."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None

@@ -1,4 +1,4 @@
-"""The client for programs with threads."""
+"""The synchronous client, for programs with threads."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ OnProgress = Callable[[TaskStatus], object]
 class SyncHTTPClient:
     """Calls one deployment; its endpoints are attributes.
 
-    `timeout`: how long an answer may take, in seconds. Tasks are waited for as long as they take.
-    `retries`: how often a request is repeated that may be (see `repeat`).
-    `deployment`: `organization/name`, where `url` is the platform's and not the deployment's own.
-    `verify`: as httpx has it, for servers with a certificate of one's own authority.
+    `timeout`: how long a response may take, in seconds. Waiting for tasks has no limit.
+    `retries`: maximum repetitions of a request, where that is safe (see `repeat`).
+    `deployment`: `organization/name`, if `url` is the platform's and not the deployment's own.
+    `verify`: as in httpx, for servers with a certificate of a private authority.
 
     Can be used by several threads at once.
     """
@@ -58,19 +58,19 @@ class SyncHTTPClient:
         return SyncEndpoint(self, name)
 
     def endpoint(self, name: str) -> SyncEndpoint:
-        """The same as the attribute, for names that attributes cannot have."""
+        """Returns an endpoint by name, for names that cannot be attributes."""
         return SyncEndpoint(self, name)
 
     def endpoints(self) -> list[str]:
-        """Asks the deployment for the names of its endpoints."""
+        """Returns the names of the deployment's endpoints."""
         return list(self._run(session.load_schema(self._session)).endpoints)
 
     def task(self, endpoint: str, task_id: str) -> SyncTask:
-        """A task that was submitted earlier, or by another program. Does not ask for it yet."""
+        """Returns a handle on a task submitted earlier or by another program. Sends no request."""
         return SyncTask(self, TaskRef(endpoint, task_id))
 
     def wait_ready(self, timeout: float = 60) -> None:
-        """Until the deployment takes calls; raises `NotReady` after `timeout` seconds."""
+        """Waits until the deployment accepts calls; raises `NotReady` after `timeout` seconds."""
         self._run(session.wait_ready(self._session, timeout))
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class _Chunks:
 
 
 class SyncEndpoint:
-    """One endpoint. Arguments go by name, or in the order of its schema."""
+    """One endpoint. Arguments are passed by name, or in the order of its schema."""
 
     def __init__(self, client: SyncHTTPClient, name: str, options: Options | None = None) -> None:
         self._client = client
@@ -135,19 +135,19 @@ class SyncEndpoint:
         self.name = name
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Calls it and gives what it returns. A task is submitted and waited for."""
+        """Calls the endpoint and returns its result. A task is submitted and waited for."""
         client = self._client
         return client._run(calls.call(client._session, self.name, Given(args, named)))
 
     def submit(self, *args: Any, **named: Any) -> SyncTask:
-        """Submits a task. Whatever happens to the connection, it is stored once or not at all."""
+        """Submits a task. Repeated when the connection breaks, and stored at most once."""
         client = self._client
         given = Given(args, named)
         steps = calls.submit(client._session, self.name, given, self._options)
         return SyncTask(client, client._run(steps))
 
     def with_options(self, **given: Any) -> SyncEndpoint:
-        """The same endpoint, submitting with `idempotency_key`, `priority`, `run_at` or `delay`,
+        """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,
         `start_by` or `start_within`. Spans are seconds or timedeltas."""
         return SyncEndpoint(self._client, self.name, options(**given))
 
@@ -156,7 +156,7 @@ class SyncEndpoint:
 
 
 class SyncTask:
-    """A task that was submitted. It goes on whether or not anybody waits for it."""
+    """A submitted task. It runs whether or not a program waits for it."""
 
     def __init__(self, client: SyncHTTPClient, ref: TaskRef) -> None:
         self._client = client
@@ -175,12 +175,12 @@ class SyncTask:
         return client._run(tasks.get_status(client._session, self._ref))
 
     def get(self) -> Any:
-        """What the function returned; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
+        """Returns the result; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
         client = self._client
         return client._run(tasks.get(client._session, self._ref))
 
     def wait(self, timeout: float | None = None, on_progress: OnProgress | None = None) -> Any:
-        """Like `get`, when the task has ended; `TimedOut` after `timeout` seconds.
+        """Waits for the end, then works like `get`; raises `TimedOut` after `timeout` seconds.
 
         `on_progress` is called with the status, at once and at every change.
         """
@@ -190,12 +190,12 @@ class SyncTask:
         return client._run(steps, on_progress)
 
     def cancel(self, abort: bool = False) -> None:
-        """Cancels it unless it has started; with `abort`, also then."""
+        """Cancels the task if it is queued; with `abort`, also if it is running."""
         client = self._client
         client._run(tasks.cancel(client._session, self._ref, abort=abort))
 
     def retry(self, idempotency_key: str | None = None) -> SyncTask:
-        """A new task with the same arguments. Whatever happens to the connection, it is one."""
+        """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
         steps = tasks.retry(client._session, self._ref, idempotency_key)
         return SyncTask(client, client._run(steps))

@@ -1,4 +1,4 @@
-"""What is done with a task that was submitted, as steps (see `wire`)."""
+"""Operations on submitted tasks, as generators of steps (see `wire`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG_POLL_S = 30.0
 
 @dataclass
 class TaskRef:
-    """A task, as one client knows it."""
+    """A client's reference to a task."""
 
     endpoint: str
     id: str
@@ -29,7 +29,7 @@ class TaskRef:
 
 
 def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[TaskStatus]:
-    """With `wait_s`, at the task's next change or after that time."""
+    """Reads the status; with `wait_s`, at the task's next change or after that time."""
     request = _question(task, "status", wait_s)
     try:
         answer = yield from exchange(request, session.policy)
@@ -41,7 +41,7 @@ def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Task
 
 
 def get(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Any]:
-    """With `wait_s`, when the task has ended or after that time."""
+    """Reads the result; with `wait_s`, when the task has ended or after that time."""
     endpoint = yield from find(session, task.endpoint)
     request = replace(_question(task, "get", wait_s), to_file=endpoint.returns_file)
     try:
@@ -52,7 +52,7 @@ def get(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Any]:
 
 
 def wait(session: Session, task: TaskRef, *, timeout_s: float | None, reports: bool) -> Steps[Any]:
-    """The result when it is there. Steps of `Report` come with every change."""
+    """Waits for the result; yields a `Report` for every change."""
     end = None if timeout_s is None else time.monotonic() + timeout_s
     last: TaskStatus | None = None
     while True:
@@ -78,7 +78,7 @@ def wait(session: Session, task: TaskRef, *, timeout_s: float | None, reports: b
 
 
 def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
-    """A task that is cancelled already stays so, and that is no error."""
+    """Cancels a task; succeeds for one that is cancelled already."""
     query = {"task_id": task.id, **({"abort": "true"} if abort else {})}
     request = Request(
         "POST",
@@ -132,12 +132,12 @@ def _question(task: TaskRef, about: str, wait_s: float) -> Request:
 
 
 def _perhaps_expired(task: TaskRef, err: errors.TaskNotFound) -> errors.TaskNotFound:
-    """Tells a task that was deleted in time from one that never was."""
+    """Tells an expired task from one that never existed."""
     if task.expires_at is None:
         return errors.TaskNotFound(f"{err.message}; check the id and the endpoint", err.facts)
     when = task.expires_at.isoformat()
     answered_at = err.facts.answered_at
-    # The server tells its time in whole seconds.
+    # The server sends its time in whole seconds.
     if answered_at is not None and answered_at + timedelta(seconds=1) > task.expires_at:
         text = (
             f"task {task.id} was kept until {when} and is deleted: submit it again, and fetch the "

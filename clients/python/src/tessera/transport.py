@@ -1,4 +1,4 @@
-"""What both drivers need of httpx: requests made and answers received, whoever moves the bytes."""
+"""The common part of both drivers: builds httpx requests and receives responses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def check_url(url: str) -> str:
 
 
 def http_options(url: str, headers: Mapping[str, str], version: str) -> dict[str, Any]:
-    """What both of httpx's clients are made with."""
-    agent = f"tessera-http-client/{version} python-httpx/{httpx.__version__}"
+    """Options for both kinds of httpx client."""
+    agent = f"tessera-platform/{version} python-httpx/{httpx.__version__}"
     return {
         "base_url": url,
         "headers": {"user-agent": agent, **headers},
@@ -42,7 +42,7 @@ def http_options(url: str, headers: Mapping[str, str], version: str) -> dict[str
 
 
 def request_options(request: Request, policy: Policy, token: str | None) -> dict[str, Any]:
-    """What httpx builds a request from, but for its content."""
+    """The arguments of an httpx request, except its content."""
     headers = dict(request.headers)
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
@@ -62,7 +62,7 @@ def request_options(request: Request, policy: Policy, token: str | None) -> dict
 
 
 class Receiver:
-    """Takes the chunks of one answer: into memory, or to disk when it is a file."""
+    """Collects the chunks of one response: in memory, or on disk for a file."""
 
     def __init__(self, request: Request, response: httpx.Response) -> None:
         self._response = response
@@ -101,7 +101,7 @@ class Receiver:
 
 
 def _file_name(disposition: str) -> str | None:
-    """RFC 6266: the encoded name goes before the plain one. Without folders, whoever sent it."""
+    """RFC 6266: the encoded name takes precedence. Folders in the name are dropped."""
     encoded = re.search(r"filename\*=(?:UTF-8|utf-8)''([^;\s]+)", disposition)
     plain = re.search(r'filename="([^"]*)"', disposition)
     name = unquote(encoded[1]) if encoded else plain[1] if plain else ""

@@ -1,9 +1,9 @@
-"""What the rules of this client want done, and what comes of it.
+"""The sans-I/O protocol between the rules of this client and its drivers.
 
-The rules (what is sent, what may be repeated, what an answer means) are generators that do no
-input or output themselves. They yield steps, and a driver performs each and sends the outcome
-back: one driver for threads, one for event loops. So there is one implementation of every rule.
-A network error is thrown into the generator at the step that met it.
+The rules (what is sent, what may be repeated, what a response means) are generators without I/O.
+They yield steps; a driver performs each step and sends the outcome back. One driver is for
+threads, one for event loops, so every rule is implemented once. A network error is thrown into
+the generator at its step.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ T = TypeVar("T")
 
 
 class Body(Protocol):
-    """What is sent with a request."""
+    """The body of a request."""
 
     @property
     def content_type(self) -> str: ...
 
     @property
     def length(self) -> int | None:
-        """In bytes; None when only reading it would tell."""
+        """In bytes; None when unknown before reading."""
 
     @property
     def repeatable(self) -> bool:
         """Whether it can be sent again."""
 
     def chunks(self) -> Iterator[bytes]:
-        """From its beginning, each time. Reads files, and so may block."""
+        """Yields the body from its beginning. Reads files, so it may block."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Report:
-    """Tells whoever waits for a task how it stands."""
+    """Reports a task's status to the waiting caller."""
 
     status: TaskStatus
 

@@ -1,3 +1,4 @@
+/** AuthService: setup, sign-in and sign-out of people. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../../../auth/codes.ts";
@@ -40,7 +41,7 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
       const { value, session } = newSession(now(), options.sessionLifetimeMs);
       let passwordHash: string | undefined;
       const attempt = async () => {
-        // A platform that is set up does not hash passwords for strangers.
+        // Once the platform is set up, it does not spend time on hashing strangers' passwords.
         if (!isCode(setupCode) || !(await accounts.needsSetup())) {
           return "code_invalid";
         }

@@ -1,4 +1,4 @@
-/** The methods of AuthService by which a person who was invited joins. */
+/** The methods of AuthService by which an invited person joins an organization. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AcceptInvitationRequest, AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../../../auth/codes.ts";
@@ -18,10 +18,11 @@ export interface InvitationOptions extends ProofOptions {
   readonly accounts: ProofOptions["accounts"] &
     Pick<People, "findUser" | "findSession" | "openSession" | "closeSession"> &
     Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
-  /** How long a person stays signed in; default 14 days. */
+  /** How long a person stays signed in. Default: 14 days. */
   readonly sessionLifetimeMs?: number;
 }
 
+/** The handlers of invitations. */
 export function invitationHandlers(
   options: InvitationOptions,
 ): Pick<ServiceImpl<typeof AuthService>, "getInvitation" | "acceptInvitation"> {
@@ -117,7 +118,7 @@ async function joinWithPassword(
   return giveSession(ctx, { ...options, passwordHash, value, session });
 }
 
-/** The same whatever has become of it. */
+/** The same error for an unknown, used, revoked or expired invitation. */
 function notFound(): Problem {
   return problem(
     "INVITATION_NOT_FOUND",

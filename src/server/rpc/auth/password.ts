@@ -1,4 +1,4 @@
-/** The methods of AuthService by which a person proves to be there, and changes the password. */
+/** The methods of AuthService by which a person confirms their password or changes it. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
@@ -12,8 +12,11 @@ import { toTokenMessage } from "../token/messages.ts";
 import { type ProofOptions, provePassword } from "./prove-password.ts";
 import { rememberBrowser } from "./session.ts";
 
-/** Tokens in one answer: who has more, lists them. */
-const MAX_LISTED = 100;
+/**
+ * Personal tokens that the answer to a changed password lists; the others are listed page by
+ * page.
+ */
+const MAX_LISTED_TOKENS = 100;
 
 export interface PasswordOptions extends ProofOptions {
   readonly accounts: ProofOptions["accounts"] &
@@ -22,12 +25,13 @@ export interface PasswordOptions extends ProofOptions {
     Pick<Organizations, "findOrganization">;
 }
 
+/** The handlers of passwords. */
 export function passwordHandlers(
   options: PasswordOptions,
 ): Pick<ServiceImpl<typeof AuthService>, "confirmPassword" | "changePassword"> {
   const { accounts, now } = options;
 
-  /** The session's person, who knows the password. Errors: those of `provePassword`. */
+  /** Verifies the password of the session's person. Errors: those of `provePassword`. */
   const confirm = async (password: string, ctx: HandlerContext): Promise<SessionPrincipal> => {
     const { principal } = callerOf(ctx);
     if (principal.kind !== "session") {
@@ -51,7 +55,7 @@ export function passwordHandlers(
       const caller = callerOf(ctx);
       checkPassword(newPassword, "new_password");
       const { userId, email, sessionId } = await confirm(currentPassword, ctx);
-      // Who has just shown the old one is no stranger.
+      // `ahead`: a person who has just proved the old password goes first.
       const passwordHash = await hashPassword(newPassword, { ahead: true });
       const changed = await accounts.setPassword({
         ...deed(actorOf(caller), options),
@@ -61,7 +65,11 @@ export function passwordHandlers(
         revokeTokens,
       });
       await rememberBrowser(ctx, email, { ...options, passwordHash });
-      const kept = await accounts.listPersonalTokens({ userId, nowMs: now(), limit: MAX_LISTED });
+      const kept = await accounts.listPersonalTokens({
+        userId,
+        nowMs: now(),
+        limit: MAX_LISTED_TOKENS,
+      });
       return {
         ...changed,
         keptTokens: kept.tokens.map(toTokenMessage),

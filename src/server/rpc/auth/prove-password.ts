@@ -1,4 +1,4 @@
-/** How a person proves by a password who they are, as often as the limits allow. */
+/** Password authentication with rate limits by address and by account. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
 import { readDeviceCookie } from "../../../auth/devices.ts";
@@ -18,21 +18,21 @@ export interface ProofOptions extends Sources {
   /** Limits wrong passwords, by account. */
   readonly throttle: SignInThrottle;
   readonly keys: Pick<KeyRing, "seal" | "unseal">;
-  /** Cookies are for https only, however a request came: the platform's public URL is one. */
+  /** True to set cookies for https only, whatever protocol a request has, because the public URL is https. */
   readonly secureCookies: boolean;
   readonly log: FastifyBaseLogger;
 }
 
 export interface Proof {
-  /** The account, as it was typed. */
+  /** The account, normalized. */
   readonly email: string;
   readonly password: string;
   readonly find: () => Promise<User | undefined>;
 }
 
 /**
- * The person whose password it is. Errors: SIGN_IN_FAILED, the same whatever
- * was wrong, and recorded; RATE_LIMITED; SERVER_BUSY.
+ * Returns the person whose password it is. Errors: SIGN_IN_FAILED, which is
+ * recorded and is the same whatever was wrong; RATE_LIMITED; SERVER_BUSY.
  */
 export async function provePassword(
   options: ProofOptions,
@@ -62,7 +62,7 @@ export async function provePassword(
   return user;
 }
 
-/** What shows that the person has been here before: their session, or the cookie of their browser. */
+/** The device that shows that the person has signed in before: their session, or the cookie of their browser. */
 async function deviceOf(
   { keys, secureCookies, now }: ProofOptions,
   { email: account, find }: Pick<Proof, "email" | "find">,

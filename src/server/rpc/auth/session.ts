@@ -1,4 +1,4 @@
-/** Gives a browser its session, and takes it away; that it was known here stays. */
+/** Session cookies: sets and clears them. The cookie of a known device stays after a sign-out. */
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   type DeviceOptions,
@@ -16,19 +16,19 @@ interface KnownBrowser {
   readonly keys: DeviceOptions["keys"];
   readonly secureCookies: boolean;
   readonly now: () => number;
-  /** Of the password that was given here; undefined for a person without one. */
+  /** The hash of the password that was used; undefined for a person without one. */
   readonly passwordHash: string | undefined;
 }
 
 interface GivenSession extends KnownBrowser {
   readonly accounts: Pick<People, "findSession"> & Pick<Organizations, "findOrganization">;
-  /** For the cookie. */
+  /** The value of the cookie. */
   readonly value: string;
-  /** As it was stored. */
+  /** The session as stored. */
   readonly session: NewSession;
 }
 
-/** Sets the cookie of a session that has been stored, and answers whose it is. */
+/** Sets the cookie of a stored session and returns its person as a message. */
 export async function giveSession(ctx: HandlerContext, given: GivenSession) {
   const { accounts, secureCookies, now, value, session } = given;
   const { digest, expiresAtMs } = session;
@@ -44,7 +44,7 @@ export async function giveSession(ctx: HandlerContext, given: GivenSession) {
   return toPrincipalMessage(found, accounts);
 }
 
-/** Sets the cookie by which this browser is known for an account, under the id that it has there, if any. */
+/** Sets the device cookie of this browser for an account; keeps the device's id if it has one. */
 export async function rememberBrowser(
   ctx: HandlerContext,
   account: string,
@@ -60,6 +60,7 @@ export async function rememberBrowser(
   ctx.responseHeader.append("set-cookie", writeDeviceCookie({ id, passwordHash }, options));
 }
 
+/** Clears the session cookie. */
 export function takeSession(
   ctx: HandlerContext,
   { secureCookies }: Pick<GivenSession, "secureCookies">,

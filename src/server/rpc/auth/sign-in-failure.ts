@@ -1,4 +1,4 @@
-/** What happens when a person does not prove to be who they say. */
+/** Failed sign-ins: their record and their error. */
 import type { FastifyBaseLogger } from "fastify";
 import { faultOfEmail } from "../../../auth/names.ts";
 import { type Problem, problem } from "../../../errors.ts";
@@ -11,8 +11,8 @@ interface FailureOptions extends Sources {
 }
 
 /**
- * Notes a sign-in that failed. Nobody waits for it: it takes longer for a
- * person who exists, and the time of the answer must not tell.
+ * Records a failed sign-in, without waiting: it takes longer for an existing
+ * person, and the time of the answer must not reveal that.
  */
 export function recordFailure(
   options: FailureOptions,
@@ -27,7 +27,7 @@ export function recordFailure(
     .catch((err: unknown) => options.log.warn({ err }, "a failed sign-in could not be recorded"));
 }
 
-/** The same whatever was wrong. */
+/** The same error for an unknown address and a wrong password. */
 export function signInFailed(): Problem {
   return problem("SIGN_IN_FAILED", "the e-mail address or the password is not right");
 }

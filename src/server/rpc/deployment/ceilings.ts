@@ -1,4 +1,4 @@
-/** What a deployment would come to, by the ceilings of the operator and of the system. */
+/** Checks of a deployment's settings and environment against the limits of the operator and the system. */
 
 import { sealedBytes } from "../../../auth/keys.ts";
 import {
@@ -13,8 +13,8 @@ import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
 /**
- * The settings of a new revision. What nobody has chosen is as high as the
- * operator allows; what somebody has, and is too high, throws LIMIT_REACHED.
+ * The settings of a new revision. Defaults are lowered to what the operator
+ * allows; a chosen value that is too high throws LIMIT_REACHED.
  */
 export function settingsWithin(
   requested: SettingsUpdate,
@@ -36,15 +36,15 @@ export function checkCeilings(settings: SettingsUpdate, ceilings: Ceilings): voi
   }
 }
 
-/** What workers would get. */
+/** The requested environment of workers. */
 export interface RequestedEnvironment {
-  /** Undefined: as before. */
+  /** Undefined: unchanged. */
   readonly env: SettingsUpdate["env"];
   readonly secrets?: { readonly [name: string]: string };
   readonly removeSecrets?: readonly string[];
 }
 
-/** Throws LIMIT_REACHED for more than a process can be started with, what stays as it is included. */
+/** Throws LIMIT_REACHED if the environment, unchanged parts included, is larger than a process can start with. */
 export async function checkEnvironment(
   hosting: Pick<SecretStorage, "getSecrets">,
   before: DeploymentRecord | undefined,

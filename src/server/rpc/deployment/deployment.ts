@@ -1,3 +1,4 @@
+/** DeploymentService: creation, settings and state of deployments. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type Deployment,
@@ -47,11 +48,11 @@ export interface DeploymentServiceOptions
     DeploymentLogsOptions {
   readonly accounts: Organizations;
   readonly hosting: HostingStorage;
-  /** Where a deployment is called. */
+  /** The URL of a deployment. */
   readonly urlOf: (deployment: DeploymentRecord) => string;
 }
 
-/** DeploymentService over the accounts and what is hosted. */
+/** DeploymentService over the accounts and the hosting storage. */
 export function deploymentService(
   options: DeploymentServiceOptions,
 ): Partial<ServiceImpl<typeof DeploymentService>> {
@@ -215,7 +216,7 @@ export function deploymentService(
   }
 }
 
-/** Those settings that the mask names; all that are set, when it names them as a whole. */
+/** The settings that the mask names; if it names `settings` as a whole, all that are set. */
 function changedSettings(
   { settings }: Deployment,
   changed: ReadonlySet<(typeof CHANGEABLE)[number]>,
@@ -227,7 +228,7 @@ function changedSettings(
   const named = SETTINGS.filter((name) => changed.has(`settings.${name}`));
   const fields = named.map((name): readonly [string, unknown] => {
     const key = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-    // To be asked for by name is the one way to empty the environment.
+    // Naming `settings.env` in the mask is the only way to empty the environment.
     const value = key === "env" ? (settings?.env ?? {}) : set[key as keyof SettingsUpdate];
     if (value === undefined) {
       throw invalidField("update_mask", `names settings.${name}, which is not set`);
@@ -237,7 +238,7 @@ function changedSettings(
   return Object.fromEntries(fields);
 }
 
-/** The proto file requires the field. */
+/** Never called for a validated request: the proto file requires the field. */
 function missing(): never {
   throw new Error("the request was not validated");
 }

@@ -1,4 +1,4 @@
-/** WatchDeploymentLogs: what was written last, and what comes. */
+/** WatchDeploymentLogs: the last lines of a deployment's log, and new ones as they are written. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -14,19 +14,23 @@ import { memberOf } from "../engine/caller.ts";
 import { toLogMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";
 
-/** Lines come from all nodes, so the storage is asked; seldom enough to cost little. */
-const LOOK_EVERY_MS = 500;
+/**
+ * Interval at which new log lines are read for followers: lines come from all nodes, so the
+ * storage is asked.
+ */
+const LOGS_POLL_INTERVAL_MS = 500;
 
-/** Lines that are read at once. */
-const PAGE = 500;
+/** Log lines read at once. */
+const MAX_LOG_LINES_PER_READ = 500;
 
-const DEFAULT_TAIL = 100;
+/** Last log lines that a reader gets unless it names another number. */
+const DEFAULT_TAIL_LINES = 100;
 
-/** Callers that may follow logs on this node at a time. */
-const MAX_FOLLOWING = 200;
+/** Callers that may follow logs on this node at once. */
+const MAX_LOG_FOLLOWERS = 200;
 
-/** Looks that find nothing before it is made sure that the deployment is still there. */
-const LOOKS_PER_CHECK = 10;
+/** Reads of a followed log after which the node checks that the deployment still exists. */
+const MAX_READS_BETWEEN_CHECKS = 10;
 
 export interface DeploymentLogsOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
@@ -35,6 +39,7 @@ export interface DeploymentLogsOptions {
 
 type WatchDeploymentLogs = ServiceImpl<typeof DeploymentService>["watchDeploymentLogs"];
 
+/** The implementation of WatchDeploymentLogs. */
 export function watchDeploymentLogs({
   accounts,
   hosting,
@@ -44,27 +49,37 @@ export function watchDeploymentLogs({
     const member = memberOf(ctx);
     const { organizationId, deploymentId } = await findDeployment(accounts, member, req.name);
     const key = { organizationId, deploymentId };
-    if (following >= MAX_FOLLOWING) {
-      const message = `${MAX_FOLLOWING} callers follow logs here, which is the limit: try again`;
+    if (following >= MAX_LOG_FOLLOWERS) {
+      const message = `${MAX_LOG_FOLLOWERS} callers follow logs here, which is the limit: try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
     }
     following += 1;
     try {
       const begin = Number(req.afterSequence);
-      let after = begin > 0 ? begin : yield* lastLines(hosting, key, req.tail ?? DEFAULT_TAIL);
+      let after =
+        begin > 0 ? begin : yield* lastLines(hosting, key, req.tail ?? DEFAULT_TAIL_LINES);
       let looks = 0;
       while (!ctx.signal.aborted) {
-        const { lines } = await hosting.readLogs({ ...key, afterSequence: after, limit: PAGE });
+        const { lines } = await hosting.readLogs({
+          ...key,
+          afterSequence: after,
+          limit: MAX_LOG_LINES_PER_READ,
+        });
         yield* lines.map(toMessage);
         after = lines.at(-1)?.sequence ?? after;
-        if (lines.length === PAGE) {
+        if (lines.length === MAX_LOG_LINES_PER_READ) {
           continue;
         }
         looks = lines.length > 0 ? 0 : looks + 1;
-        if (!req.follow || (looks % LOOKS_PER_CHECK === 0 && looks > 0 && !(await isThere()))) {
+        if (
+          !req.follow ||
+          (looks % MAX_READS_BETWEEN_CHECKS === 0 && looks > 0 && !(await isThere()))
+        ) {
           return;
         }
-        await sleep(LOOK_EVERY_MS, undefined, { signal: ctx.signal }).catch(() => undefined);
+        await sleep(LOGS_POLL_INTERVAL_MS, undefined, { signal: ctx.signal }).catch(
+          () => undefined,
+        );
       }
     } finally {
       following -= 1;
@@ -77,13 +92,13 @@ export function watchDeploymentLogs({
   };
 }
 
-/** The newest lines; returns the sequence after which the others come. */
+/** Yields the newest lines; returns the sequence after which new lines follow. */
 async function* lastLines(
   hosting: Pick<Logs, "readLogs">,
   key: DeploymentKey,
   tail: number,
 ): AsyncGenerator<ReturnType<typeof toMessage>, number, undefined> {
-  // One line at least, for its sequence.
+  // At least one line, for its sequence.
   const { lines, lastSequence } = await hosting.readLogs({ ...key, limit: Math.max(tail, 1) });
   if (tail > 0) {
     yield* lines.map(toMessage);

@@ -1,3 +1,4 @@
+/** Conversion of deployments, revisions and log lines to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -20,7 +21,7 @@ const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
   stopped: DeploymentStatus.STOPPED,
 };
 
-/** A deployment as callers see it; `url`: where it is called. */
+/** A deployment as callers see it; `url` is the address for its calls. */
 export function toDeploymentMessage(
   record: DeploymentRecord,
   state: DeploymentState,

@@ -1,11 +1,11 @@
-/** What methods about deployments refuse alike. */
+/** Errors that several methods of DeploymentService share. */
 import { faultOfName } from "../../../auth/names.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { Member } from "../engine/caller.ts";
 import { invalidField } from "../violations.ts";
 
-/** Throws DEPLOYMENT_NOT_FOUND. */
+/** Finds a deployment by its name. Throws DEPLOYMENT_NOT_FOUND. */
 export async function findDeployment(
   accounts: Pick<Organizations, "findDeployment">,
   { organizationId }: Pick<Member, "organizationId">,
@@ -37,12 +37,12 @@ export function tooManyDeployments(organization: string, limit: number): Problem
   );
 }
 
-/** A token would let everybody call what it may not call itself. */
+/** The error for a token that would open to everyone a deployment that it may not call itself. */
 export function notOpenable(name: string): Problem {
   return problem(
     "ACCESS_DENIED",
     `deployment ${name} asks its callers for a token, and this one may not call it: to switch that off, use a token that has protected endpoint access for ${name} as well, or have a person who is signed in do it`,
-    // What a token lacks otherwise has the same reason; the rest of the request it may do.
+    // Names the field: other denials have the same reason, but here the rest of the request is allowed.
     { metadata: { field: "authorization" } },
   );
 }

@@ -1,4 +1,4 @@
-/** Revisions of deployments: what CreateRevision and its neighbours check and store. */
+/** The methods of DeploymentService about revisions. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
@@ -19,7 +19,7 @@ import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
-import { artifactInvalid, KEPT_MS } from "../upload.ts";
+import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { checkEnvironment, settingsWithin } from "./ceilings.ts";
 import { toRevisionMessage } from "./messages.ts";
@@ -33,13 +33,17 @@ import {
 } from "./refusals.ts";
 import { faultsOfEnvironment, settingsOf } from "./settings.ts";
 
-/** Revisions that can be gone back to. */
-const KEPT_REVISIONS = 20;
+/** Revisions of a deployment that can be gone back to. */
+const MAX_KEPT_REVISIONS = 20;
 
-const MAX_SECRETS = 100;
+/** Secrets of a deployment. */
+const MAX_DEPLOYMENT_SECRETS = 100;
 
-/** A deployment that is made and deleted under the same name again and again, while this one is made. */
-const MAX_TRIES = 5;
+/**
+ * Attempts to create a deployment that is made and deleted under the same name again and again
+ * meanwhile.
+ */
+const MAX_CREATE_ATTEMPTS = 5;
 
 export interface RevisionOptions extends Sources {
   readonly accounts: Pick<Organizations, "findDeployment">;
@@ -48,9 +52,9 @@ export interface RevisionOptions extends Sources {
     "createRevision" | "rollBack" | "listRevisions" | "findMissingFiles" | "getSecrets"
   >;
   readonly keys: KeyRing;
-  /** What native code has to be made for; see `ArtifactIndex`. */
+  /** The platform that native code has to be built for; see `ArtifactIndex`. */
   readonly platform: string;
-  /** Whether workers may run native code, which gets round Node's permissions. */
+  /** Whether workers may run native code, which bypasses Node's permissions. */
   readonly allowsNativeCode: boolean;
   readonly ceilings: Ceilings;
 }
@@ -60,7 +64,7 @@ type Handlers = Pick<
   "findMissingFiles" | "createRevision" | "listRevisions" | "rollBackDeployment"
 >;
 
-/** `describe`: the deployment as callers see it. */
+/** The handlers of revisions; `describe` returns the deployment as callers see it. */
 export function revisionHandlers(
   options: RevisionOptions,
   describe: (
@@ -72,7 +76,7 @@ export function revisionHandlers(
   return {
     async findMissingFiles({ sha256 }, ctx) {
       const { organizationId } = memberOf(ctx);
-      const keptUntilMs = now() + KEPT_MS;
+      const keptUntilMs = now() + UPLOADED_FILE_TTL_MS;
       return { sha256: await hosting.findMissingFiles({ organizationId, sha256, keptUntilMs }) };
     },
 
@@ -113,7 +117,7 @@ export function revisionHandlers(
             organizationId,
             name,
             ...(revision !== 0 && { revision }),
-            keptRevisions: KEPT_REVISIONS,
+            keptRevisions: MAX_KEPT_REVISIONS,
           })
         : ({ outcome: "not_found" } as const);
       switch (rolled.outcome) {
@@ -126,7 +130,7 @@ export function revisionHandlers(
             "REVISION_NOT_FOUND",
             revision === 0
               ? `deployment ${name} has no revision before its last one`
-              : `deployment ${name} has no revision ${revision}, or has it no longer: the newest ${KEPT_REVISIONS} are kept`,
+              : `deployment ${name} has no revision ${revision}, or has it no longer: the newest ${MAX_KEPT_REVISIONS} are kept`,
           );
       }
     },
@@ -148,8 +152,8 @@ async function createRevision(
   const settings = settingsWithin(requested, found, ceilings);
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    // They belong to one deployment: sealed for another of the same name, they would not open.
+  for (let tries = 0; tries < MAX_CREATE_ATTEMPTS; tries += 1) {
+    // Secrets are sealed for one deployment id: another deployment of the same name could not open them.
     const context = (secret: string) =>
       deploymentSecretContext({ organizationId, deploymentId, name: secret });
     const sealed = Object.entries(secrets).map(([secret, value]) => {
@@ -167,8 +171,8 @@ async function createRevision(
       openable: openableBy(principal),
       secrets: Object.fromEntries(sealed),
       limit: ceilings.deployments,
-      maxSecrets: MAX_SECRETS,
-      keptRevisions: KEPT_REVISIONS,
+      maxSecrets: MAX_DEPLOYMENT_SECRETS,
+      keptRevisions: MAX_KEPT_REVISIONS,
     });
     switch (created.outcome) {
       case "created":
@@ -191,7 +195,7 @@ async function createRevision(
       case "too_many_secrets":
         throw problem(
           "LIMIT_REACHED",
-          `deployment ${name} would have more than ${MAX_SECRETS} secrets: remove some`,
+          `deployment ${name} would have more than ${MAX_DEPLOYMENT_SECRETS} secrets: remove some`,
         );
       case "not_openable":
         throw notOpenable(name);
@@ -202,7 +206,7 @@ async function createRevision(
   throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
 }
 
-/** Throws ARTIFACT_INVALID for an index that is not one, and for an artifact that cannot run here. */
+/** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
 function readArtifact(
   bytes: Uint8Array,
   { platform, allowsNativeCode }: Pick<RevisionOptions, "platform" | "allowsNativeCode">,

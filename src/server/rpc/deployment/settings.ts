@@ -1,8 +1,8 @@
-/** What requests say of how a deployment runs. */
+/** The settings of a deployment in requests. */
 import type { DeploymentSettings } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { variableFault } from "../../../deployments/environment.ts";
 import type { FieldViolation } from "../../../errors.ts";
-import { MIN_MEMORY_BYTES } from "../../../pool/limits.ts";
+import { MIN_WORKER_MEMORY_BYTES } from "../../../pool/limits.ts";
 import type { SettingsUpdate } from "../../../storage/accounts/organizations.ts";
 import { refuse } from "../violations.ts";
 
@@ -23,7 +23,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
 }
 
 function faultsOfMemory(memoryMib: number | undefined): FieldViolation[] {
-  const least = MIN_MEMORY_BYTES / 1024 ** 2;
+  const least = MIN_WORKER_MEMORY_BYTES / 1024 ** 2;
   return memoryMib !== undefined && memoryMib < least
     ? [
         {
@@ -34,7 +34,7 @@ function faultsOfMemory(memoryMib: number | undefined): FieldViolation[] {
     : [];
 }
 
-/** What is wrong with variables of workers, besides what the proto file says. */
+/** Violations of workers' variables beyond the rules of the proto file. */
 export function faultsOfEnvironment(
   field: string,
   variables: { readonly [name: string]: string },

@@ -1,10 +1,10 @@
 /**
- * Who calls, and for which organization.
+ * The caller of an RPC and their organization.
  *
- * An organization is named by the request, by the host it is asked on, or by
- * the credential; whoever names it twice has to name the same. One that the
- * caller does not belong to is not found, as if it did not exist. Nothing
- * here asks the database: a principal knows where it belongs.
+ * The request, its host or the credential names the organization; if several
+ * do, they have to agree. An organization that the caller does not belong to
+ * is not found, as if it did not exist. Nothing here queries the database: a
+ * principal holds its memberships.
  */
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
@@ -20,13 +20,13 @@ import type { Protocol } from "../../../metrics/deployment.ts";
 import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
 import type { CallNote } from "../../http/note.ts";
-import { CallValues } from "./values.ts";
+import { CallValues } from "./call-context.ts";
 
-/** What a request tells of itself before anybody is asked. */
+/** The sender of a request. */
 export interface Caller {
   readonly principal: Principal;
   readonly address: string;
-  /** The organization whose host was asked. */
+  /** The organization of the requested host. */
   readonly hostOrganization: string | undefined;
 }
 
@@ -35,30 +35,30 @@ export interface Member {
   readonly principal: Exclude<Principal, { kind: "shared" | "anonymous" }>;
   readonly organizationId: string;
   readonly organization: string;
-  /** The person's; undefined for an organization's token. */
+  /** The person's role; undefined for an organization's token. */
   readonly role: Role | undefined;
   /** The person; undefined for an organization's token. */
   readonly userId: string | undefined;
   readonly by: Actor;
 }
 
-/** Where time and ids come from. */
+/** The sources of time and ids. */
 export interface Sources {
   readonly now: () => number;
   readonly newId: () => string;
 }
 
-/** When a request came, and over which face. */
+/** The time of a request's arrival, its protocol and its target. */
 export interface Arrival {
   readonly protocol: Protocol;
   /** By `performance.now()`. */
   readonly atMs: number;
   readonly requestId: string;
-  /** For what the log should say of it; undefined where calls are not logged. */
+  /** Facts for the access log; undefined if calls are not logged. */
   readonly note: CallNote | undefined;
-  /** Host and port that were asked. */
+  /** The requested host and port. */
   readonly host: string;
-  /** The organization whose host was asked. */
+  /** The organization of the requested host. */
   readonly organization: string | undefined;
 }
 
@@ -85,7 +85,7 @@ function unmapped(address: string): string {
   return address.startsWith(":") ? address.replace(MAPPED, "") : address;
 }
 
-/** What the interceptors should know of a request. */
+/** The context values of a request, for the interceptors. Errors: CALLER_GONE. */
 export function requestValues(
   req: FastifyRequest,
   protocol: Protocol,
@@ -93,7 +93,7 @@ export function requestValues(
 ): ContextValues {
   const address: string | undefined = req.ip;
   if (address === undefined) {
-    // The connection broke after the request had come; there is nobody to serve any more.
+    // The connection broke after the request had arrived, so there is no caller to serve.
     throw problem("CALLER_GONE", "the caller has gone");
   }
   const values = setAddress(new CallValues(), unmapped(address));
@@ -107,7 +107,7 @@ export function requestValues(
   return values.set(arrivalKey, { protocol, atMs, requestId, note, host, organization });
 }
 
-/** `acme` for `acme.tessera.example:3000` where the platform's domain is `tessera.example`. */
+/** `acme` for `acme.tessera.example:3000` if the platform's domain is `tessera.example`. */
 function organizationOfHost(host: string, platformDomain: string): string | undefined {
   const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
   const label = name.endsWith(`.${platformDomain}`)
@@ -116,15 +116,17 @@ function organizationOfHost(host: string, platformDomain: string): string | unde
   return label === "" || label.includes(".") ? undefined : label;
 }
 
+/** The arrival of a call. */
 export function arrivalOf(values: ContextValues): Arrival {
   return values.get(arrivalKey);
 }
 
+/** The host and port that a call requested. */
 export function hostOf(values: ContextValues): string {
   return values.get(arrivalKey).host;
 }
 
-/** Who calls; a handler can rely on the interceptors having found out. */
+/** The caller; the interceptors have authenticated it before a handler runs. */
 export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
   return {
     principal: principalOf(values) ?? { kind: "anonymous" },
@@ -133,7 +135,7 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
   };
 }
 
-/** The caller in the organization of the request, as authorization has found it. */
+/** The caller in the organization of the request, as authorization determined it. */
 export function memberOf({ values }: Pick<HandlerContext, "values">): Member {
   const member = values.get(memberKey);
   if (member === undefined) {
@@ -142,6 +144,7 @@ export function memberOf({ values }: Pick<HandlerContext, "values">): Member {
   return member;
 }
 
+/** Stores the result of authorization for `memberOf`. */
 export function setMember(values: ContextValues, member: Member): void {
   values.set(memberKey, member);
 }
@@ -149,9 +152,10 @@ export function setMember(values: ContextValues, member: Member): void {
 /**
  * The caller in an organization.
  *
- * @param named by the request; may be empty.
- * Errors: ORGANIZATION_NOT_FOUND; REQUEST_INVALID for a contradiction, and
- * where a person who belongs to several has to say which.
+ * Errors: ORGANIZATION_NOT_FOUND; REQUEST_INVALID for a contradiction, and if
+ * a person in several organizations has to name one.
+ *
+ * @param named the organization that the request names; may be empty
  */
 export function memberIn(caller: Caller, named: string): Member {
   const { principal, address, hostOrganization } = caller;
@@ -186,7 +190,7 @@ export function memberIn(caller: Caller, named: string): Member {
   return { principal, ...found, userId, by: actorOf({ principal, address }) };
 }
 
-/** Who did it, for the audit log. A personal token acts for its person, and is named beside them. */
+/** The actor for the audit log. A personal token acts for its person and is named with them. */
 export function actorOf({ principal, address }: Pick<Caller, "principal" | "address">): Actor {
   switch (principal.kind) {
     case "session":
@@ -207,7 +211,7 @@ export function actorOf({ principal, address }: Pick<Caller, "principal" | "addr
   }
 }
 
-/** What comes with every change. */
+/** The actor, time and event id that every change is recorded with. */
 export function deed(by: Actor, { now, newId }: Sources): Deed {
   return { by, nowMs: now(), eventId: newId() };
 }

@@ -1,6 +1,6 @@
 /**
- * The Connect protocol's unary calls in JSON, through the invoker instead of
- * the library's handler, which is several times slower.
+ * The fast path of Connect: unary calls in JSON go through the invoker instead
+ * of the library's handler, which is several times slower.
  * https://connectrpc.com/docs/protocol#unary-request
  */
 import {
@@ -37,7 +37,7 @@ export function isConnectJson(req: FastifyRequest): boolean {
   );
 }
 
-/** Serves one method. */
+/** Creates the handler of one method. */
 export function createConnectJsonHandler(method: DescMethodUnary, options: ConnectJsonOptions) {
   const { invoker, readMaxBytes, contextValues } = options;
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
@@ -59,7 +59,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
         reply.header(`trailer-${name}`, value);
       }
       const json = toJson(method.output, answer.message);
-      // As bytes, because for a string Fastify adds a charset, which the protocol does not have.
+      // Bytes, because Fastify adds a charset to strings, which the protocol does not allow.
       return reply
         .header("content-type", "application/json")
         .send(Buffer.from(JSON.stringify(json)));
@@ -75,7 +75,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
 
 function read(method: DescMethodUnary, json: JsonValue): Message {
   try {
-    // Fields of newer clients are ignored, as in the binary format.
+    // Ignores fields of newer clients, as the binary format does.
     return fromJson(method.input, json, { ignoreUnknownFields: true });
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : String(cause);

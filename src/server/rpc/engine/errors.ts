@@ -1,11 +1,11 @@
-/** Makes every error that leaves an RPC a `Problem`, whichever face it leaves by. */
+/** The interceptor that converts every error of an RPC to a `Problem`, over every protocol. */
 import type { ContextValues, Interceptor, StreamResponse } from "@connectrpc/connect";
 import { RequestInfoSchema } from "../../../../gen/google/rpc/error_details_pb.js";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { requestInfo } from "../../http/problem.ts";
 import { arrivalOf } from "./caller.ts";
 
-/** Told of every error on its way out, for the log. */
+/** Called with every error that leaves an RPC, for the log. */
 export type ReportProblem = (
   found: Problem,
   rpc: { readonly url: string; readonly contextValues: ContextValues },
@@ -29,7 +29,7 @@ export function createErrorsInterceptor(report?: ReportProblem): Interceptor {
   };
 }
 
-/** The same, saying which request it is an answer to. */
+/** Adds the id of the request to an error. */
 function told(found: Problem, requestId: string): Problem {
   const isInfo = (detail: Problem["details"][number]): boolean =>
     "desc" in detail && detail.desc === RequestInfoSchema;

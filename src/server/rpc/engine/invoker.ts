@@ -1,15 +1,14 @@
 /**
- * Calls an implementation of a Connect service in process: the way REST, the
- * Connect JSON face and the data plane reach what gRPC reaches through the
- * library's handlers. The chain of interceptors is the library's own
+ * The in-process invoker of Connect services: REST, Connect in JSON and the
+ * data plane call through it the same implementations that gRPC calls through
+ * the library's handlers. The chain of interceptors is the library's own
  * (`Interceptor` of `@connectrpc/connect`), composed once per method, so an
- * interceptor sees the same request whichever face it came from.
+ * interceptor sees the same request over every protocol.
  *
- * Everything expensive is put off: request headers stay Node's own object
- * until somebody asks for more than one of them, and there is no timer unless
- * the caller gave a timeout.
+ * Expensive work is deferred: request headers stay Node's own object while
+ * they are only read, and there is no timer unless the caller sets a timeout.
  *
- * Whatever is thrown comes out as a `Problem`.
+ * Every error is a `Problem`.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type {
@@ -29,21 +28,19 @@ import type {
   StreamResponse,
   UnaryRequest,
 } from "@connectrpc/connect";
-import { LazyHeaders } from "./headers.ts";
-import { createInnermost, notImplemented, scopeKey } from "./innermost.ts";
-import { Scope } from "./scope.ts";
+import { CallValues, LazyHeaders } from "./call-context.ts";
+import { createInnermost, notImplemented, Scope, scopeKey } from "./scope.ts";
 import { StreamCall } from "./streamcall.ts";
-import { CallValues } from "./values.ts";
 
-/** A service and what implements it; made by `register`, which checks that the two fit. */
+/** A service with its implementation, created by `register`, whose types match the two. */
 export interface ServiceRegistration {
   readonly service: DescService;
   readonly implementation: Partial<ServiceImpl<DescService>>;
-  /** Largest message that its methods take. Default: that of the server. */
+  /** Largest message that its methods take. Default: the server's limit. */
   readonly maxMessageBytes?: number;
 }
 
-/** Puts a service and its implementation together. A method left out answers `unimplemented`. */
+/** Registers the implementation of a service. Missing methods answer `unimplemented`. */
 export function register<S extends DescService>(
   service: S,
   implementation: Partial<ServiceImpl<S>>,
@@ -56,19 +53,19 @@ export function register<S extends DescService>(
   };
 }
 
-/** What a call brings with it besides its message. Everything may be left out. */
+/** The optional parameters of a call. */
 export interface InvokeOptions {
-  /** Headers of the request, as Node gives them or ready. */
+  /** Headers of the request, as Node's object or as `Headers`. */
   readonly header?: IncomingHttpHeaders | Headers;
-  /** Aborts when the caller is gone. */
+  /** Aborts when the caller has gone. */
   readonly signal?: AbortSignal;
-  /** After this long the call is answered with CALL_TIMEOUT and its signal aborts. */
+  /** After this time the call fails with CALL_TIMEOUT and its signal aborts. */
   readonly timeoutMs?: number;
-  /** What the face knows of the caller, for the interceptors. */
+  /** What is known about the caller, for the interceptors. */
   readonly contextValues?: ContextValues;
-  /** HTTP method of the request; default `POST`. */
+  /** HTTP method of the request. Default: `POST`. */
   readonly requestMethod?: string;
-  /** URL of the request; default the path of the RPC. */
+  /** URL of the request. Default: the path of the RPC. */
   readonly url?: string;
 }
 
@@ -79,23 +76,24 @@ export interface UnaryResult<O extends DescMessage = DescMessage> {
   readonly trailer: Headers;
 }
 
-/** The answers to a server-streaming call; the call starts when they are first asked for. */
+/** The answers to a server-streaming call, which starts with the first read. */
 export interface StreamResult<O extends DescMessage = DescMessage>
   extends AsyncIterable<MessageShape<O>> {
-  /** Complete once the first message has come. */
+  /** Complete once the first message has arrived. */
   readonly header: Headers;
   /** Complete once the stream has ended. */
   readonly trailer: Headers;
 }
 
+/** Invokes the methods of registered services. */
 export interface Invoker {
-  /** Errors: a `Problem`, always; one of ROUTE_NOT_FOUND for a method nobody implements. */
+  /** Every error is a `Problem`; ROUTE_NOT_FOUND for a method without implementation. */
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     message: MessageShape<I>,
     options?: InvokeOptions,
   ): Promise<UnaryResult<O>>;
-  /** Errors come out of the iteration. Leaving the iteration ends the call. */
+  /** The iterator throws all errors. Leaving it ends the call. */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     message: MessageShape<I>,
@@ -107,7 +105,7 @@ type Next = ReturnType<Interceptor>;
 
 export interface InvokerOptions {
   readonly services: readonly ServiceRegistration[];
-  /** The first one is the outermost. */
+  /** Outermost first. */
   readonly interceptors?: readonly Interceptor[];
 }
 
@@ -136,7 +134,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
     try {
       const req = requestOf(method, options, { scope, stream: false, message });
       const call = chainOf(method)(req);
-      // Another promise on top of this one would cost every call.
+      // Another promise around this one would cost every call.
       return call === scope.answer && scope.deadlineMs === undefined ? call : limited(call, scope);
     } catch (thrown) {
       scope[Symbol.dispose]();
@@ -159,7 +157,7 @@ export function createInvoker({ services, interceptors = [] }: InvokerOptions): 
   return { unary, stream } as Invoker;
 }
 
-/** A call that may take longer than its caller allows, or fail with what is no `Problem` yet. */
+/** Applies the caller's timeout to a call and converts its errors. */
 function limited<Answer>(call: Promise<Answer>, scope: Scope): Promise<Answer> {
   const failed = (thrown: unknown): never => {
     throw scope.failure(thrown);
@@ -173,7 +171,7 @@ function limited<Answer>(call: Promise<Answer>, scope: Scope): Promise<Answer> {
     .finally(() => scope[Symbol.dispose]());
 }
 
-/** What the interceptors see. */
+/** The request as the interceptors see it. */
 function requestOf(
   method: DescMethod,
   options: InvokeOptions,

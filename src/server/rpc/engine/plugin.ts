@@ -1,9 +1,10 @@
 /**
- * All RPCs on one Fastify instance: `POST /<package.Service>/<Method>`.
+ * The routes of all RPCs on one Fastify instance:
+ * `POST /<package.Service>/<Method>`.
  *
- * Unary Connect calls in JSON go through the invoker; everything else (gRPC,
- * gRPC-Web, binary Connect, Connect streams, Connect GET) goes to the
- * library's handler of the same method, on the same route, by content type.
+ * Unary Connect calls in JSON go through the invoker. All others (gRPC,
+ * gRPC-Web, binary Connect, Connect streams, Connect GET) go to the library's
+ * handler of the same method, on the same route, by content type.
  */
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
@@ -23,25 +24,28 @@ import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 
+/** RPC message that the engine reads by default, which is gRPC's own. */
+const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
+
 export interface RpcOptions {
   readonly services: readonly ServiceRegistration[];
-  /** The same chain as the invoker's; the conversion of errors is put around it here. */
+  /** The same chain as the invoker's; the plugin adds the conversion of errors around it. */
   readonly interceptors: readonly Interceptor[];
-  /** Made of the same services. */
+  /** Created for the same services. */
   readonly invoker: Invoker;
-  /** Largest message that is read. Default 4 MiB, gRPC's own default. */
+  /** Largest message that is read. Default: 4 MiB, as in gRPC. */
   readonly readMaxBytes?: number;
-  /** Aborts the signals of all calls under way through the library: the server is stopping. */
+  /** Aborts all calls under way through the library when the server stops. */
   readonly shutdownSignal?: AbortSignal;
-  /** What the interceptors should know of the request. */
+  /** The request's context for the interceptors. */
   readonly contextValues?: (req: FastifyRequest) => ContextValues;
-  /** Told of the errors of calls through the library. Default: defects go to the server's log. */
+  /** Called with the errors of calls through the library. Default: logs defects. */
   readonly report?: ReportProblem;
 }
 
-/** Fastify plugin, for a server that leaves bodies to handlers. */
+/** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Promise<void> {
-  const { readMaxBytes = 4 * 1024 * 1024, contextValues, invoker } = options;
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, contextValues, invoker } = options;
   app.setErrorHandler(sendFrameworkError);
   const report: ReportProblem =
     options.report ??
@@ -104,13 +108,13 @@ function createLibraryHandler(
         contextValues?.(req),
       );
       const { methodKind } = handler.method;
-      // A client that streams may do so for as long as it likes; the library bounds each message.
+      // A streaming client may send indefinitely; the library bounds each message.
       const whole = methodKind === "unary" || methodKind === "server_streaming";
       const body = universal.body as AsyncIterable<Uint8Array>;
       const request = whole ? { ...universal, body: boundedChunks(req, body) } : universal;
       await universalResponseToNodeResponse(await handler(request), reply.raw);
     } catch (err) {
-      // Errors of calls are answers; this is one of the connection, with nobody left to tell.
+      // Errors of calls are answers; this is an error of the connection, so there is nobody to answer.
       requestLog(req).debug({ err }, "an RPC's connection broke");
       reply.raw.destroy();
     }

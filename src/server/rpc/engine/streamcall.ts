@@ -1,8 +1,9 @@
-/** A server-streaming call through the invoker: starts when it is iterated, ends with its scope. */
+/** A server-streaming call through the invoker, which starts with its iteration and ends with its scope. */
 import type { Message } from "@bufbuild/protobuf";
 import type { StreamResponse } from "@connectrpc/connect";
 import type { Scope } from "./scope.ts";
 
+/** The call and its answers. */
 export class StreamCall implements AsyncIterable<Message> {
   readonly #open: () => Scope;
   readonly #start: (scope: Scope) => Promise<StreamResponse>;
@@ -25,9 +26,9 @@ export class StreamCall implements AsyncIterable<Message> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Message, void, undefined> {
     using scope = this.#open();
     let messages: AsyncIterator<Message> | undefined;
-    // Not awaited: an implementation that ignores its signal must not hold the caller.
+    // Not awaited: an implementation that ignores its signal must not hold up the caller.
     const leave = () => void messages?.return?.().catch(() => undefined);
-    // Also when nobody asks for the next message any more.
+    // The listener covers a caller that reads no further message.
     scope.signal.addEventListener("abort", leave);
     try {
       this.#response = await scope.race(this.#start(scope));

@@ -1,4 +1,4 @@
-/** "There is no such RPC", in whichever protocol the caller speaks. */
+/** The answer to unknown RPCs, in the caller's protocol. */
 import { Code } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../../errors.ts";
@@ -8,13 +8,13 @@ import { connectStatus } from "../../http/status.ts";
 /** Flag of the envelope that ends a Connect stream. */
 const END_STREAM = 2;
 
-/** The path of an RPC: a package's name has a dot, an endpoint's has not. */
+/** The path of an RPC: it has a dot after the package, which the name of an endpoint never has. */
 const RPC_PATH = /^\/\w+\.[\w.]+\/[^/?]+(?:\?|$)/;
 
 /**
- * Answers what a server has no route for: unknown RPCs with `unimplemented`,
- * the rest with `other`. They have no route of their own, whose pattern would
- * be tried for every call of an endpoint.
+ * Answers requests without a route: unknown RPCs with `unimplemented`, others
+ * with `other`. Unknown RPCs have no route, because its pattern would be
+ * tried for every call of an endpoint.
  */
 export function answerUnknown(
   app: FastifyInstance,
@@ -26,13 +26,13 @@ export function answerUnknown(
   });
 }
 
-/** For gRPC, gRPC-Web and Connect callers. */
+/** Answers callers of gRPC, gRPC-Web and Connect. */
 function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyReply {
   const [path = ""] = req.url.split("?");
   const message = `there is no RPC ${path.slice(1)}; ask the server's reflection for what there is`;
   const found = problem("ROUTE_NOT_FOUND", message, { code: Code.Unimplemented });
   const type = req.headers["content-type"] ?? "";
-  // The body is not read: the stream would otherwise wait for it.
+  // Discards the body, for which the stream would otherwise wait.
   req.raw.resume();
   if (/^application\/grpc/i.test(type)) {
     // "Trailers-Only": https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md

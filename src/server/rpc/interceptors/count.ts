@@ -1,10 +1,10 @@
 /**
- * Counts the calls of deployments: which endpoint was called, over which face,
- * how it went and how long it took. It looks on: a call waits for nothing
- * here, and gets the very answer that it would have got.
+ * Metrics of calls: counts which endpoint of a deployment was called, over
+ * which protocol, with which outcome and how long it took. It only observes: it
+ * neither delays a call nor changes its answer.
  *
- * The endpoint's name is the manifest's, and empty for a call that names none,
- * or one that there is not: nothing that callers write becomes a label.
+ * The endpoint's label comes from the manifest, and is empty for a call that
+ * names no endpoint or an unknown one: text from callers never becomes a label.
  */
 import type { Message } from "@bufbuild/protobuf";
 import type {
@@ -17,8 +17,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { type Problem, toProblem } from "../../../errors.ts";
 import { arrivalOf } from "../engine/caller.ts";
-import { scopeOf } from "../engine/innermost.ts";
-import type { EndListener } from "../engine/scope.ts";
+import { type EndListener, scopeOf } from "../engine/scope.ts";
 import { isLocated, locatedOf } from "../target.ts";
 
 type Next = ReturnType<Interceptor>;
@@ -27,7 +26,7 @@ type Next = ReturnType<Interceptor>;
 class CountedCall implements EndListener {
   readonly #deployment: Deployment;
   readonly #values: ContextValues;
-  /** As the caller wrote it. */
+  /** The endpoint as the caller wrote it. */
   endpoint: string;
 
   constructor(deployment: Deployment, values: ContextValues, endpoint: string) {
@@ -48,7 +47,7 @@ class CountedCall implements EndListener {
   }
 }
 
-/** To stand behind what finds the deployment and lets the caller in. */
+/** Creates the interceptor. It has to come after the one that finds the deployment and authorizes the caller. */
 export function createCountInterceptor(): Interceptor {
   return (next) => (req) => {
     const deployment = runningDeployment(req.contextValues);
@@ -87,7 +86,7 @@ function tellOf(answer: ReturnType<Next>, listener: EndListener): void {
   );
 }
 
-/** Undefined where there is none, or none that runs here, which the method itself will say. */
+/** The deployment of a call; undefined if there is none or it does not run here, which the method itself reports. */
 function runningDeployment(values: ContextValues): Deployment | undefined {
   if (!isLocated(values)) {
     return undefined;
@@ -123,7 +122,7 @@ async function* countedToItsEnd(
   messages: AsyncIterable<Message>,
   call: CountedCall,
 ): AsyncGenerator<Message, void, undefined> {
-  // Who leaves before its end has had what it wanted.
+  // A caller that leaves before the end is no failure.
   let code = "ok";
   try {
     yield* messages;

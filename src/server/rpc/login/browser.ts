@@ -1,4 +1,4 @@
-/** Logins by a browser on the program's own machine (RFC 8252, with PKCE). */
+/** Login through a browser on the program's own machine: OAuth for native apps (RFC 8252) with PKCE. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import { createCode, digestCode, isCode } from "../../../auth/codes.ts";
@@ -9,15 +9,16 @@ import { tooManyTokens } from "../token/visible.ts";
 import { challengeOf, checkAuthorization } from "./request.ts";
 import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
-/** The browser carries the code to the program at once. */
-const CODE_LIFETIME_MS = 60_000;
+/** How long the code of a browser login is valid: the browser carries it to the program at once. */
+const LOGIN_CODE_LIFETIME_MS = 60_000;
 
 export interface BrowserLoginOptions extends LoginTokenOptions {
   readonly accounts: Pick<Logins, "createLoginCode" | "redeemLoginCode">;
-  /** Limits codes that are not right, by address. */
+  /** Limits wrong codes, by address. */
   readonly limiter: FailureLimiter;
 }
 
+/** The handlers of browser logins. */
 export function browserLoginHandlers(
   options: BrowserLoginOptions,
 ): Pick<ServiceImpl<typeof LoginService>, "authorizeLogin" | "redeemLogin"> {
@@ -36,7 +37,7 @@ export function browserLoginHandlers(
         codeChallenge: req.codeChallenge,
         redirectUri: req.redirectUri,
         hostName: req.hostName,
-        expiresAtMs: now() + CODE_LIFETIME_MS,
+        expiresAtMs: now() + LOGIN_CODE_LIFETIME_MS,
       });
       const redirectUrl = new URL(req.redirectUri);
       redirectUrl.searchParams.set("code", code);

@@ -1,4 +1,4 @@
-/** Logins by a code that a person types into a browser anywhere (RFC 8628). */
+/** The device authorization grant (RFC 8628): login by a code that a person types into any browser. */
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
@@ -19,12 +19,16 @@ import { refuse, violationsOf } from "../violations.ts";
 import { faultOfHostName } from "./request.ts";
 import { type LoginTokenOptions, loginInvalid, loginResponse, newLoginToken } from "./token.ts";
 
-/** RFC 8628 leaves the times to the server; these are those of most. */
-const LIFETIME_MS = 10 * 60_000;
-const INTERVAL_MS = 5_000;
+/**
+ * How long the code of a device login is valid. RFC 8628 leaves the times to the server; these
+ * are those of most.
+ */
+const DEVICE_CODE_LIFETIME_MS = 10 * 60_000;
+/** Interval at which a program may poll for a device login. */
+const DEVICE_POLL_INTERVAL_MS = 5_000;
 
-/** Logins that wait, from anywhere; each is a row for ten minutes. */
-const MAX_WAITING = 10_000;
+/** Device logins that wait, from anywhere; each is a row for ten minutes. */
+const MAX_WAITING_DEVICE_LOGINS = 10_000;
 
 type DeviceMethods =
   | "startDeviceLogin"
@@ -38,20 +42,21 @@ export interface DeviceLoginOptions extends LoginTokenOptions {
     "createDeviceLogin" | "findDeviceLogin" | "answerDeviceLogin" | "redeemDeviceLogin"
   >;
   readonly keys: Pick<KeyRing, "digest" | "digestUserCode" | "seal">;
-  /** Limits codes that are not right, by address. */
+  /** Limits wrong codes, by address. */
   readonly limiter: FailureLimiter;
-  /** Limits device logins that are begun, by address: anyone may begin one. */
+  /** Limits started device logins, by address: anyone may start one. */
   readonly startLimiter: FailureLimiter;
-  /** Where people reach the platform, without a slash at the end. */
+  /** The platform's public URL, without a trailing slash. */
   readonly publicUrl: string;
 }
 
+/** The handlers of device logins. */
 export function deviceLoginHandlers(
   options: DeviceLoginOptions,
 ): Pick<ServiceImpl<typeof LoginService>, DeviceMethods> {
   const { accounts, keys, limiter, startLimiter, publicUrl, now } = options;
 
-  /** The login that waits under a code that a person typed. Errors: LOGIN_NOT_FOUND, RATE_LIMITED. */
+  /** The pending login of a code that a person typed. Errors: LOGIN_NOT_FOUND, RATE_LIMITED. */
   const find = async (typed: string, ctx: HandlerContext) => {
     const userCode = normalizeUserCode(typed);
     const userCodeDigest = userCode === undefined ? "" : keys.digestUserCode(userCode);
@@ -76,7 +81,7 @@ export function deviceLoginHandlers(
       const deviceCode = createCode();
       const userCode = createUserCode();
       const nowMs = now();
-      const expiresAtMs = nowMs + LIFETIME_MS;
+      const expiresAtMs = nowMs + DEVICE_CODE_LIFETIME_MS;
       const created = await accounts.createDeviceLogin({
         deviceDigest: digestCode(deviceCode),
         userCodeDigest: keys.digestUserCode(userCode),
@@ -84,8 +89,8 @@ export function deviceLoginHandlers(
         address,
         nowMs,
         expiresAtMs,
-        intervalMs: INTERVAL_MS,
-        limit: MAX_WAITING,
+        intervalMs: DEVICE_POLL_INTERVAL_MS,
+        limit: MAX_WAITING_DEVICE_LOGINS,
       });
       if (!created) {
         throw problem("RATE_LIMITED", "too many logins wait for an answer: try again later", {
@@ -100,7 +105,7 @@ export function deviceLoginHandlers(
         verificationUrl,
         verificationUrlComplete: `${verificationUrl}?user_code=${userCode}`,
         expiresAt: timestampFromMs(expiresAtMs),
-        interval: durationFromMs(INTERVAL_MS),
+        interval: durationFromMs(DEVICE_POLL_INTERVAL_MS),
       };
     },
 
@@ -157,7 +162,7 @@ export function deviceLoginHandlers(
           throw problem(
             "LOGIN_SLOW_DOWN",
             "asked too soon: wait 5 seconds longer between two calls from now on",
-            { retryAfterMs: INTERVAL_MS },
+            { retryAfterMs: DEVICE_POLL_INTERVAL_MS },
           );
         case "denied":
           throw problem("LOGIN_DENIED", "the person who was asked said no");

@@ -5,7 +5,7 @@ import { type DeviceLoginOptions, deviceLoginHandlers } from "./device.ts";
 
 export type LoginServiceOptions = BrowserLoginOptions & DeviceLoginOptions;
 
-/** Implements LoginService on the accounts. */
+/** LoginService over the accounts. */
 export function loginService(
   options: LoginServiceOptions,
 ): Partial<ServiceImpl<typeof LoginService>> {

@@ -1,4 +1,4 @@
-/** What a program may ask for in the address of the page that asks the person. */
+/** Checks of a login's authorization request, which a program puts into the address of the consent page. */
 import { createHash } from "node:crypto";
 import type { AuthorizeLoginRequest } from "../../../../gen/tessera/v1/login_pb.js";
 import { refuse, violationsOf } from "../violations.ts";
@@ -6,12 +6,13 @@ import { refuse, violationsOf } from "../violations.ts";
 /** A SHA-256 in base64url, without padding (RFC 7636, section 4.2). */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
-/** RFC 7636, section 4.1. */
+/** A code verifier (RFC 7636, section 4.1). */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
-const MAX_HOST_NAME = 100;
+/** Name of the machine that a program logs in from. */
+const MAX_HOST_NAME_CHARACTERS = 100;
 
-/** Throws REQUEST_INVALID for a redirect that is not the loopback's, and for another way than S256. */
+/** Throws REQUEST_INVALID for a redirect that is not to the loopback address, and for other challenges than S256. */
 export function checkAuthorization(req: AuthorizeLoginRequest): void {
   const { redirectUri, codeChallenge, codeChallengeMethod, state, hostName } = req;
   refuse(
@@ -29,19 +30,19 @@ export function checkAuthorization(req: AuthorizeLoginRequest): void {
   );
 }
 
-/** The challenge of a verifier; of what cannot be one, a text that is no challenge. */
+/** The challenge of a verifier; for an invalid verifier the empty text, which matches no challenge. */
 export function challengeOf(verifier: string): string {
   return VERIFIER.test(verifier) ? createHash("sha256").update(verifier).digest("base64url") : "";
 }
 
-/** It becomes part of a token's name, and people read it before they say yes. */
+/** Checks a host name, which becomes part of a token's name and which people read before they consent. */
 export function faultOfHostName(hostName: string): string | undefined {
-  return [...hostName].length <= MAX_HOST_NAME && !/[\p{C}\p{Zl}\p{Zp}]/u.test(hostName)
+  return [...hostName].length <= MAX_HOST_NAME_CHARACTERS && !/[\p{C}\p{Zl}\p{Zp}]/u.test(hostName)
     ? undefined
-    : `must be at most ${MAX_HOST_NAME} characters, none of them invisible`;
+    : `must be at most ${MAX_HOST_NAME_CHARACTERS} characters, none of them invisible`;
 }
 
-/** RFC 8252, section 7.3: the address itself, because a name could be made to mean another one. */
+/** RFC 8252, section 7.3: a literal address, because a name could be made to resolve to another one. */
 function isLoopback(uri: string): boolean {
   if (!/^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}(?:[/?]|$)/.test(uri) || !URL.canParse(uri)) {
     return false;

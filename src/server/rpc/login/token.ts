@@ -1,4 +1,4 @@
-/** The token that ends a login. */
+/** The token that a login issues. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { KeyRing } from "../../../auth/keys.ts";
 import { type Problem, problem } from "../../../errors.ts";
@@ -6,15 +6,16 @@ import type { LoginToken, RedeemOutcome } from "../../../storage/accounts/logins
 import type { Sources } from "../engine/caller.ts";
 import { toTokenMessage } from "../token/messages.ts";
 import { newSecret } from "../token/secret.ts";
-import { MAX_PERSONAL_TOKENS, MAX_TOKENS } from "../token/visible.ts";
+import { MAX_ORGANIZATION_TOKENS, MAX_PERSONAL_TOKENS } from "../token/visible.ts";
 
-const TOKEN_LIFETIME_MS = 90 * 24 * 3_600_000;
+/** How long the token of a login is valid. */
+const LOGIN_TOKEN_LIFETIME_MS = 90 * 24 * 3_600_000;
 
 export interface LoginTokenOptions extends Sources {
   readonly keys: Pick<KeyRing, "digest" | "seal">;
 }
 
-/** What is given for a code that is right: a value, and the token as it is kept. */
+/** A new token for a valid code: its value, and the token as stored. */
 export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
   readonly value: string;
   readonly token: LoginToken;
@@ -29,14 +30,15 @@ export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
     access,
     allDeployments: false,
     deployments: [],
-    expiresAtMs: now() + TOKEN_LIFETIME_MS,
+    expiresAtMs: now() + LOGIN_TOKEN_LIFETIME_MS,
     notBeforeMs: undefined,
     allowedNetworks: [],
   };
-  const limits = { limit: MAX_TOKENS, personalLimit: MAX_PERSONAL_TOKENS };
+  const limits = { limit: MAX_ORGANIZATION_TOKENS, personalLimit: MAX_PERSONAL_TOKENS };
   return { value, token: { tokenId, secret, fields, ...limits } };
 }
 
+/** The answer to a redeemed login, which caches must not store. */
 export function loginResponse(
   { token, organization, email }: Extract<RedeemOutcome, { outcome: "redeemed" }>,
   value: string,
@@ -46,7 +48,7 @@ export function loginResponse(
   return { token: toTokenMessage(token), value, organization, email };
 }
 
-/** The same whatever was wrong. */
+/** The same error for every invalid code. */
 export function loginInvalid(): Problem {
   return problem(
     "LOGIN_INVALID",

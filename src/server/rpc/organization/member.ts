@@ -1,4 +1,4 @@
-/** The methods of OrganizationService that are about people and invitations. */
+/** The methods of OrganizationService about members and invitations. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type OrganizationService,
@@ -16,7 +16,9 @@ import { PageTokens } from "../page.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { toInvitationMessage, toMemberMessage } from "./messages.ts";
 
-const MAX_INVITATIONS = 1_000;
+/** Open invitations of an organization. */
+const MAX_OPEN_INVITATIONS = 1_000;
+/** How long an invitation is valid. */
 const INVITATION_LIFETIME_MS = 7 * 24 * 3_600_000;
 
 type MemberMethods =
@@ -38,10 +40,11 @@ export interface MemberOptions extends Sources {
     | "listInvitations"
     | "deleteInvitation"
   >;
-  /** Where people reach the platform, without a slash at the end. */
+  /** The platform's public URL, without a trailing slash. */
   readonly publicUrl: string;
 }
 
+/** The handlers of members and invitations. */
 export function memberHandlers(
   options: MemberOptions,
 ): Pick<ServiceImpl<typeof OrganizationService>, MemberMethods> {
@@ -85,11 +88,11 @@ export function memberHandlers(
         email,
         role: roleOf(req.role),
         expiresAtMs: now() + INVITATION_LIFETIME_MS,
-        limit: MAX_INVITATIONS,
+        limit: MAX_OPEN_INVITATIONS,
       });
       switch (invited.outcome) {
         case "invited": {
-          // Behind the #, the code stays out of the logs of servers and proxies.
+          // A fragment keeps the code out of the logs of servers and proxies.
           const url = `${publicUrl}/invitation#code=${code}`;
           return { invitation: toInvitationMessage(invited.invitation), url };
         }
@@ -98,14 +101,14 @@ export function memberHandlers(
         case "limit":
           throw problem(
             "LIMIT_REACHED",
-            `${organization} has ${MAX_INVITATIONS} open invitations: withdraw some first`,
+            `${organization} has ${MAX_OPEN_INVITATIONS} open invitations: withdraw some first`,
           );
       }
     },
 
     async listInvitations(_req, ctx) {
       const { organizationId } = memberOf(ctx);
-      const query = { organizationId, nowMs: now(), limit: MAX_INVITATIONS };
+      const query = { organizationId, nowMs: now(), limit: MAX_OPEN_INVITATIONS };
       return { invitations: (await accounts.listInvitations(query)).map(toInvitationMessage) };
     },
 

@@ -1,4 +1,4 @@
-/** Organizations and their people as records and as messages. */
+/** Conversion of organizations, members, invitations and audit events to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -16,9 +16,10 @@ import type {
 } from "../../../storage/accounts/organizations.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
 
+/** Roles as the proto file spells them. */
 export const ROLE = { admin: RoleWord.ADMIN, member: RoleWord.MEMBER } as const;
 
-/** @param role the caller's; undefined for an organization's token. */
+/** @param role the caller's role; undefined for an organization's token. */
 export function toOrganizationMessage(
   record: OrganizationRecord,
   role: Role | undefined,

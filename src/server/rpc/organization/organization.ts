@@ -1,3 +1,4 @@
+/** OrganizationService: organizations and their audit events. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   OrganizationSchema,
@@ -22,8 +23,8 @@ import { refuse, violationsOf } from "../violations.ts";
 import { type MemberOptions, memberHandlers } from "./member.ts";
 import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
 
-/** A person who belongs to so many creates no more: names are for everyone. */
-const MAX_ORGANIZATIONS = 100;
+/** Organizations of one person, above which they cannot create another, so that nobody claims all names. */
+const MAX_MEMBERSHIPS = 100;
 
 export interface OrganizationServiceOptions extends MemberOptions {
   readonly accounts: MemberOptions["accounts"] &
@@ -58,7 +59,7 @@ export function organizationService(
         throw new Error("the method's access does not ask for a session");
       }
       const { userId, memberships } = principal;
-      if (memberships.length >= MAX_ORGANIZATIONS) {
+      if (memberships.length >= MAX_MEMBERSHIPS) {
         throw problem(
           "LIMIT_REACHED",
           `you belong to ${memberships.length} organizations, which is enough: leave some first`,
@@ -85,7 +86,7 @@ export function organizationService(
         principal.kind === "session"
           ? principal.memberships.map(({ organization }) => organization).sort()
           : [""];
-      // On an organization's own host there are no others.
+      // An organization's own host shows no others.
       const { hostOrganization } = caller;
       const shown = names.filter(
         (name) => hostOrganization === undefined || name === "" || name === hostOrganization,

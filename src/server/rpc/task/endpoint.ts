@@ -1,3 +1,4 @@
+/** EndpointService: lists endpoints, and calls them synchronously. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
@@ -7,19 +8,18 @@ import {
 } from "../../../../gen/tessera/v1/endpoint_pb.js";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
-import type { FoundEndpoint } from "../../../deployments/revision.ts";
+import type { FoundEndpoint } from "../../../deployments/rollout.ts";
 import { problem, toProblem } from "../../../errors.ts";
 import type { Origin } from "../../../tracing/context.ts";
 import { streamedBodies } from "../../http/streamed.ts";
 import { noteTask, tracedCall } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
-import { digestOfCall, noteReplay, refuseKey, replaying } from "./idempotency.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
 import { toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
-import { scheduleText } from "./schedule.ts";
+import { digestOfCall, noteReplay, refuseKey, replaying, scheduleText } from "./submission.ts";
 
-/** A submit without a schedule is the same call. */
+/** For idempotency, a synchronous call equals a submit without a schedule. */
 const NO_SCHEDULE = scheduleText({});
 
 /** EndpointService over deployments. */
@@ -90,14 +90,14 @@ async function call(
   return replayed ? replaying(result) : result();
 }
 
-/** What is called, and by which request. */
+/** The target and the origin of a call. */
 interface Called {
   readonly deployment: Deployment;
   readonly endpoint: FoundEndpoint;
   readonly origin: Origin;
 }
 
-/** An error while a task is waited for does not end the task: the caller is told which it is. */
+/** Adds the task's id to errors of the wait, because they do not end the task. */
 async function namingTask<Result>(waiting: Promise<Result>, taskId: string): Promise<Result> {
   try {
     return await waiting;

@@ -1,4 +1,4 @@
-/** The arguments of a call, and what becomes of their files. */
+/** The arguments of a call, and the release of their files. */
 
 import type { FileKeeper } from "../../../files/keeper.ts";
 import type { Payload } from "../../../protocol/messages.ts";
@@ -6,13 +6,13 @@ import type { Submitted } from "../../../queue/submission.ts";
 import type { CallInput } from "../../../service/input/arguments.ts";
 import type { StreamedBodies } from "../../http/streamed.ts";
 
-/** What the caller sent: in the message, or beside it. */
+/** The input of a call: streamed beside the message, or part of it. */
 export function inputOf(input: CallInput, bodies: StreamedBodies | undefined): CallInput {
   const streamed = bodies?.request;
   return streamed ? { case: "stream", value: streamed } : input;
 }
 
-/** Gives up the files of arguments that were not stored with a task of their own. */
+/** Releases the files of arguments unless a new task was stored with them. */
 export function releasingUnless(
   submitting: Promise<Submitted>,
   payload: Payload,
@@ -38,7 +38,7 @@ async function releaseUnlessStored(
   }
 }
 
-/** Gives up the files of arguments when their call has ended. */
+/** Releases the files of arguments when their call has ended. */
 export function finallyReleasing<Result>(
   calling: Promise<Result>,
   payload: Payload,

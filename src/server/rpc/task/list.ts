@@ -9,19 +9,19 @@ import { PageTokens, pageSizeOf } from "../page.ts";
 import { STATUS, toTaskMessage } from "./messages.ts";
 
 /**
- * How often the storage is asked for one page. Each time it looks at a bounded
- * number of tasks, so a filter that few tasks fit gives a short page at last.
+ * Queries for one page of tasks. Each looks at a bounded number of tasks, so a filter that few
+ * tasks fit gives a short page at last.
  */
-const MAX_ROUNDS = 10;
+const MAX_QUERIES_PER_PAGE = 10;
 
-/** The last moment that an id can carry. */
-const MAX_TIME_MS = 2 ** 48 - 1;
+/** Latest time that a filter of tasks takes: the last moment that an id can carry. */
+const MAX_TASK_TIME_MS = 2 ** 48 - 1;
 
 const WORDS = new Map<number, TaskStatus>(
   Object.entries(STATUS).map(([word, status]) => [status, word as TaskStatus]),
 );
 
-/** One page. Rejects with REQUEST_INVALID for a token that is not of this list. */
+/** Returns one page. Rejects with REQUEST_INVALID for a token of another list. */
 export async function listTasks({ name, queue }: Deployment, req: ListTasksRequest) {
   const filter = filterOf(req);
   const tokens = new PageTokens({
@@ -32,7 +32,7 @@ export async function listTasks({ name, queue }: Deployment, req: ListTasksReque
   const pageSize = pageSizeOf(req);
   let before = req.pageToken === "" ? startOf(filter) : tokens.open(req.pageToken);
   const tasks: Task[] = [];
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+  for (let round = 0; round < MAX_QUERIES_PER_PAGE; round++) {
     const limit = pageSize - tasks.length;
     const page = await queue.list({ ...filter, limit, ...(before !== undefined && { before }) });
     tasks.push(...page.tasks);
@@ -59,12 +59,12 @@ function filterOf({ status, endpoint, createdFrom, createdBefore }: ListTasksReq
   };
 }
 
-/** No task was accepted outside of what an id can carry; gRPC callers may send any number. */
+/** Clamps a time to the range of ids, in which every task was accepted; gRPC callers may send any number. */
 function bounded(time: Timestamp): number {
-  return Math.min(Math.max(timestampMs(time), 0), MAX_TIME_MS);
+  return Math.min(Math.max(timestampMs(time), 0), MAX_TASK_TIME_MS);
 }
 
-/** Ids begin with the time, so the list of earlier tasks need not begin at the newest. */
+/** The id to begin at: ids begin with the time, so a list of earlier tasks can skip newer ones. */
 function startOf({ createdBeforeMs }: Filter): string | undefined {
   return createdBeforeMs === undefined ? undefined : idBoundary(createdBeforeMs);
 }

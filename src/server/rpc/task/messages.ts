@@ -1,4 +1,4 @@
-/** From the domain's types to the messages of `tessera.v1`. */
+/** Conversion of tasks, events and results to the messages of `tessera.v1`. */
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
@@ -26,6 +26,7 @@ import {
   valueMessage,
 } from "./stored.ts";
 
+/** Statuses as the proto file spells them. */
 export const STATUS = {
   queued: TaskStatus.QUEUED,
   running: TaskStatus.RUNNING,
@@ -41,14 +42,14 @@ const REASON = {
   worker_lost: FailureReason.WORKER_LOST,
 } as const;
 
-/** A span of time of a request; an absent one is none. */
+/** A duration of a request in milliseconds; 0 if absent. */
 export function milliseconds(span: Duration | undefined): number {
   return span === undefined ? 0 : durationMs(span);
 }
 
-/** @param deployment what it belongs to, `organization/name`; tasks are stored under its id. */
+/** @param deployment the task's deployment as `organization/name`; tasks are stored under its id. */
 export function toTaskMessage(task: Task, deployment: string, place?: QueuePosition): TaskMessage {
-  // Written out: `create` walks over its description, and nothing is told as often as this.
+  // A literal, because `create` walks the message's description and no message is sent as often as this.
   return {
     $typeName: "tessera.v1.Task",
     taskId: task.taskId,
@@ -71,7 +72,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
   };
 }
 
-/** A time in milliseconds since 1970; none for none. */
+/** Converts milliseconds since 1970; undefined stays undefined. */
 function toTimestamp(timeMs: number): Timestamp;
 function toTimestamp(timeMs: number | undefined): Timestamp | undefined;
 function toTimestamp(timeMs: number | undefined): Timestamp | undefined {
@@ -119,7 +120,7 @@ function toEventBody(body: TaskEventBody) {
   }
 }
 
-/** A result in the format that the caller asked for; `endpoint` is undefined when it is gone. */
+/** A result in the requested format; `endpoint` is undefined if it no longer exists. */
 export function toResultMessage(
   result: Payload,
   endpoint: EndpointManifest | undefined,

@@ -1,4 +1,4 @@
-/** What a caller hears of a finished task: its result, or why there is none. */
+/** The answer about a finished task: its result, or the error that it ended with. */
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
@@ -11,8 +11,8 @@ import { toResultMessage } from "./messages.ts";
 import type { ResultMessageOptions } from "./stored.ts";
 
 /**
- * The result of a task that succeeded, a promise only where it has to be read
- * from the blob store; throws what a caller hears of any other.
+ * Returns the result of a task that succeeded, as a promise only if it has to
+ * be read from the blob store. For any other task, throws the caller's error.
  */
 export function answer(
   finished: FinishedTask,

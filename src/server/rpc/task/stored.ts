@@ -1,6 +1,6 @@
 /**
- * Results that stand in the blob store. A face that streams gets them beside
- * its message; for the others they have to be small enough for one.
+ * Results in the blob store. A protocol that can stream gets them beside its
+ * message; for the others, a result has to fit into a message.
  */
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
@@ -14,30 +14,31 @@ import { problem } from "../../../errors.ts";
 import type { FileKeeper } from "../../../files/keeper.ts";
 import type { FileFacts, Payload, StoredFile } from "../../../protocol/messages.ts";
 import { BlobMissing } from "../../../storage/blobs.ts";
-import { bodyMessage, NO_BYTES } from "../../http/body-message.ts";
+import { bodyMessage, NO_BYTES } from "../../http/body.ts";
 import type { StreamedBodies } from "../../http/streamed.ts";
 
-/** What gRPC clients read of one message unless they are told otherwise. */
-const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Result in one RPC message: what gRPC clients take unless they are configured otherwise. */
+const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-/** How a result is answered. */
+/** How a result becomes a message. */
 export interface ResultMessageOptions {
   readonly format: ResultFormat;
   readonly keeper: FileKeeper;
-  /** Absent where the face cannot stream. */
+  /** Undefined if the protocol cannot stream. */
   readonly bodies: StreamedBodies | undefined;
-  /** The result is of this call only, and is removed with it. */
+  /** True for a result that belongs to this call only and is removed with it. */
   readonly temporary?: boolean;
-  /** Where larger results can be fetched. */
+  /** The path from which larger results can be fetched. */
   readonly path?: string;
 }
 
+/** A JSON value as a result. */
 export function valueMessage(json: JsonValue): TaskResult {
   const value = fromJson(ValueSchema, json);
   return create(TaskResultSchema, { result: { case: "value", value } });
 }
 
-/** @param data default: none, where they go beside the message. */
+/** A body as a result; `data` is left out if it is streamed beside the message. */
 export function resultMessage(
   { contentType, filename = "" }: FileFacts,
   data = NO_BYTES,
@@ -46,7 +47,11 @@ export function resultMessage(
   return { $typeName: "tessera.v1.TaskResult", result: { case: "body", value }, filename };
 }
 
-/** Rejects with RESULT_TOO_LARGE, STORAGE_UNAVAILABLE, or a `BlobMissing`. */
+/**
+ * A stored result as a message, or a stream beside it. Rejects with
+ * RESULT_TOO_LARGE, STORAGE_UNAVAILABLE, or INTERNAL (data loss) if the blob
+ * is missing.
+ */
 export async function toStoredResult(
   result: Payload,
   file: StoredFile,
@@ -64,8 +69,8 @@ export async function toStoredResult(
     return resultMessage(file);
   }
   try {
-    if (blob.size > MAX_MESSAGE_BYTES) {
-      const message = `the result has ${blob.size} bytes, more than a message may have (${MAX_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
+    if (blob.size > MAX_RESULT_MESSAGE_BYTES) {
+      const message = `the result has ${blob.size} bytes, more than a message may have (${MAX_RESULT_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
       throw problem("RESULT_TOO_LARGE", message, { code: Code.OutOfRange });
     }
     const data = await readAll(keeper.read(blob));

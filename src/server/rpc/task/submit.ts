@@ -1,4 +1,4 @@
-/** SubmitTask, and SubmitTasks, which is the same for up to 1,000 calls and one commit. */
+/** SubmitTask, and SubmitTasks, which submits up to 1,000 tasks in one commit. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
@@ -21,15 +21,23 @@ import type { Origin } from "../../../tracing/context.ts";
 import { type StreamedBodies, streamedBodies } from "../../http/streamed.ts";
 import { noteTask, originOf } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
-import { checkKey, digestOfCall, noteReplay, replaying } from "./idempotency.ts";
 import { inputOf, releasingUnless } from "./input.ts";
 import { milliseconds, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
-import { type ScheduleFields, scheduleOf, scheduleText } from "./schedule.ts";
+import {
+  checkKey,
+  digestOfCall,
+  noteReplay,
+  replaying,
+  type ScheduleFields,
+  scheduleOf,
+  scheduleText,
+} from "./submission.ts";
 
-/** Calls read before other requests get their turn. */
-const CALLS_PER_TURN = 50;
+/** Calls of one submit that are read before other requests get their turn. */
+const MAX_CALLS_PER_TURN = 50;
 
+/** The handlers of submits. */
 export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" | "submitTasks"> = {
   async submitTask(req, ctx) {
     const deployment = deploymentOf(ctx);
@@ -54,7 +62,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
       return response;
     }
     const { taskId } = task;
-    // The task is accepted whatever becomes of the wait: an error would be read as a refusal.
+    // The task is accepted even if the wait fails: an error would be taken for a refusal.
     const ended = await queue
       .result({ taskId, waitMs, signal: ctx.signal })
       .catch(() => ({ task, result: undefined }));
@@ -90,7 +98,7 @@ interface CallFields extends ScheduleFields {
   readonly idempotencyKey: string;
 }
 
-/** Checks a call; throws, or rejects where it has files, with what is wrong with it. */
+/** Checks a call. Throws if it is invalid, or rejects if it has files. */
 function read(
   deployment: Deployment,
   call: CallFields,
@@ -109,7 +117,7 @@ function read(
   return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);
 }
 
-/** Checks calls, each by itself. */
+/** Checks each of the calls on its own. */
 async function readAll(
   deployment: Deployment,
   calls: readonly CallFields[],
@@ -117,7 +125,7 @@ async function readAll(
 ): Promise<(Submission | Problem)[]> {
   const all: (Submission | Problem)[] = [];
   for (const [index, call] of calls.entries()) {
-    if (index % CALLS_PER_TURN === CALLS_PER_TURN - 1) {
+    if (index % MAX_CALLS_PER_TURN === MAX_CALLS_PER_TURN - 1) {
       await nextTurn();
     }
     try {

@@ -1,3 +1,4 @@
+/** TaskService: submits, reads, cancels, retries and watches tasks. */
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../../gen/tessera/v1/task_pb.js";
@@ -5,10 +6,10 @@ import type { TaskQuestion } from "../../../queue/queue.ts";
 import { streamedBodies } from "../../http/streamed.ts";
 import { noteTask, originOf } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
-import { digestOfRetry, noteReplay } from "./idempotency.ts";
 import { listTasks } from "./list.ts";
 import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
+import { digestOfRetry, noteReplay } from "./submission.ts";
 import { submitHandlers } from "./submit.ts";
 
 /** TaskService over the queues of deployments. */

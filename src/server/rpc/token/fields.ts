@@ -1,4 +1,4 @@
-/** What a request says of a token, in the domain's terms; `checkTokenFields` says whether it can be. */
+/** Conversion of token requests to the domain's terms; `checkTokenFields` validates the result. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Token, TokenAccess } from "../../../../gen/tessera/v1/token_pb.js";
 import type { Principal } from "../../../auth/principal.ts";
@@ -19,8 +19,9 @@ interface FieldsMessage {
 }
 
 /**
- * A token that is made with another ends with it, unless the request says when.
- * Errors: REQUEST_INVALID for a person who does not say when it ends.
+ * The fields of a new token. One created with another token expires with that,
+ * unless the request says otherwise. Errors: REQUEST_INVALID if a person gives
+ * no expiry.
  */
 export function newTokenFields(message: FieldsMessage, maker: Principal): TokenFields {
   const { expiresAt } = message;
@@ -37,6 +38,7 @@ export function newTokenFields(message: FieldsMessage, maker: Principal): TokenF
   };
 }
 
+/** The fields that an update may change. */
 export const CHANGEABLE = [
   "name",
   "description",
@@ -51,10 +53,9 @@ export const CHANGEABLE = [
 export type Changeable = (typeof CHANGEABLE)[number];
 
 /**
- * The fields of a token that an update changes. What follows from a change
- * need not be said with it: who names deployments means these and no others,
- * who says all means no list, and without protected endpoint access there are
- * none.
+ * The fields of a token that an update changes, with what follows from them: a
+ * list of deployments clears `all_deployments`, `all_deployments` clears the
+ * list, and the loss of protected endpoint access clears both.
  */
 export function changedTokenFields(message: Token, changed: ReadonlySet<Changeable>): TokenUpdate {
   const access = fromAccessWords(message.access);
@@ -80,6 +81,7 @@ export function changedTokenFields(message: Token, changed: ReadonlySet<Changeab
   };
 }
 
+/** The changeable fields of a stored token. */
 export function fieldsOf(token: TokenRecord): TokenFields {
   const { name, description, access, allDeployments, deployments } = token;
   const { expiresAtMs, notBeforeMs, allowedNetworks } = token;

@@ -1,4 +1,4 @@
-/** Tokens as records and as messages. */
+/** Conversion between tokens as records and as messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { TokenAccess, TokenKind, type TokenSchema } from "../../../../gen/tessera/v1/token_pb.js";

@@ -3,7 +3,7 @@ import { createTokenValue, parseTokenValue } from "../../../auth/token-format.ts
 import { tokenLetter } from "../../../auth/token-rules.ts";
 import type { NewSecret, TokenRecord } from "../../../storage/accounts/tokens.ts";
 
-/** A new value for a token, and what is kept of it: the value itself only sealed, and not of personal tokens. */
+/** A new value for a token, and what is stored of it: digest and hint, and for organization tokens the sealed value. */
 export function newSecret(
   keys: Pick<KeyRing, "digest" | "seal">,
   token: Pick<TokenRecord, "organizationId" | "tokenId" | "kind" | "access">,

@@ -1,3 +1,4 @@
+/** TokenService: API tokens of people and organizations. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import { TokenKind, type TokenService } from "../../../../gen/tessera/v1/token_pb.js";
 import { checkNoClimbing, checkTokenOwner } from "../../../auth/grants.ts";
@@ -18,8 +19,8 @@ import { updateToken } from "./update.ts";
 import {
   findOwnToken,
   findToken,
+  MAX_ORGANIZATION_TOKENS,
   MAX_PERSONAL_TOKENS,
-  MAX_TOKENS,
   refusal,
   tokenNotFound,
 } from "./visible.ts";
@@ -37,7 +38,7 @@ export interface TokenOptions extends Sources {
   > &
     Pick<Organizations, "findOrganization" | "recordAuditEvent">;
   readonly keys: Pick<KeyRing, "digest" | "seal" | "unseal">;
-  /** Where programs reach the platform, without a slash at the end. */
+  /** The platform's public URL, without a trailing slash. */
   readonly publicUrl: string;
 }
 
@@ -61,7 +62,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
         userId,
         fields,
         secret,
-        limit: MAX_TOKENS,
+        limit: MAX_ORGANIZATION_TOKENS,
         personalLimit: MAX_PERSONAL_TOKENS,
       });
       if (created.outcome !== "created") {
@@ -155,7 +156,7 @@ export function tokenService(options: TokenOptions): Partial<ServiceImpl<typeof 
         );
       }
       const value = keys.unseal(sealed, sealingContext(organizationId, tokenId));
-      // First the record: a value that is shown without one would be the worse fault.
+      // The audit event comes first: a value must never be revealed without one.
       const event = { action: "token.reveal", subjectId: tokenId, subject: name };
       await accounts.recordAuditEvent({ ...deed(by, options), organizationId, ...event });
       ctx.responseHeader.set("cache-control", "no-store");

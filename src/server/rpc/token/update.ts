@@ -1,3 +1,4 @@
+/** UpdateToken: an optimistic read-check-write loop. */
 import { TokenSchema, type UpdateTokenRequest } from "../../../../gen/tessera/v1/token_pb.js";
 import { checkNoClimbingUpdate } from "../../../auth/grants.ts";
 import { checkTokenFields } from "../../../auth/token-rules.ts";
@@ -9,8 +10,8 @@ import { invalidField } from "../violations.ts";
 import { CHANGEABLE, changedTokenFields, fieldsOf } from "./fields.ts";
 import { findOwnToken, refusal, tokenNotFound } from "./visible.ts";
 
-/** How often a token is read again because somebody else has changed it in between. */
-const MAX_ATTEMPTS = 5;
+/** Attempts to update a token that somebody else changes in between. */
+const MAX_UPDATE_ATTEMPTS = 5;
 
 export interface TokenUpdateCall {
   readonly member: Member;
@@ -18,9 +19,9 @@ export interface TokenUpdateCall {
 }
 
 /**
- * Changes a token. The rules are about the token as a whole, so it is read,
- * checked with the change, and written only if it is still the one that was
- * read. Errors: those of UpdateToken.
+ * Changes a token. The rules apply to the token as a whole, so it is read,
+ * checked with the change, and written only if its version is still the one
+ * that was read. Errors: those of UpdateToken.
  */
 export async function updateToken(
   options: Sources & { readonly accounts: Pick<Tokens, "getToken" | "updateToken"> },
@@ -62,7 +63,7 @@ export async function updateToken(
       case "not_found":
         throw tokenNotFound(tokenId);
       case "version_conflict":
-        if (wanted !== 0 || attempt === MAX_ATTEMPTS) {
+        if (wanted !== 0 || attempt === MAX_UPDATE_ATTEMPTS) {
           throw conflict(token);
         }
         break;

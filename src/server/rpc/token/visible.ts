@@ -1,15 +1,15 @@
-/** Which tokens a caller may see and change, and what is said where it cannot be done. */
+/** Visibility of tokens: which ones a caller may see and change, and the errors for all others. */
 import { checkTokenOwner } from "../../../auth/grants.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { TokenRecord, Tokens } from "../../../storage/accounts/tokens.ts";
 import { isTaskId } from "../../../tasks/id.ts";
 import type { Member } from "../engine/caller.ts";
 
-/** Of one organization: what a program that makes one each minute reaches in a week. */
-export const MAX_TOKENS = 10_000;
+/** Tokens of one organization: what a program that makes one each minute reaches in a week. */
+export const MAX_ORGANIZATION_TOKENS = 10_000;
 
 /**
- * Of one person in one organization, so that no member can use up what all
+ * Personal tokens of one person in one organization, so that no member can use up what all
  * have. Those that have expired count: otherwise many that end at once would.
  */
 export const MAX_PERSONAL_TOKENS = 1_000;
@@ -20,8 +20,8 @@ interface Wanted {
 }
 
 /**
- * A token that the caller may see: of the organization, or their own.
- * Errors: TOKEN_NOT_FOUND, whatever the reason.
+ * A token that the caller may see: one of the organization, or their own.
+ * Errors: TOKEN_NOT_FOUND in every other case.
  */
 export async function findToken(
   accounts: Pick<Tokens, "getToken">,
@@ -56,12 +56,12 @@ export function tokenNotFound(tokenId: string): Problem {
   );
 }
 
-/** Why a token cannot be what was asked for. */
+/** The storage's reason for refusing a token. */
 export type Refused =
   | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" | "personal_limit" }
   | { readonly outcome: "unknown_deployments"; readonly names: readonly string[] };
 
-/** `personal_limit`: it is the person who has too many. */
+/** The error for too many tokens: of the organization, or with `personal_limit` of the person. */
 export function tooManyTokens(
   outcome: "limit" | "personal_limit",
   organization = "the organization",
@@ -69,7 +69,7 @@ export function tooManyTokens(
   return problem(
     "LIMIT_REACHED",
     outcome === "limit"
-      ? `${organization} has ${MAX_TOKENS} tokens, expired ones included: delete some that are not used any more, and try again`
+      ? `${organization} has ${MAX_ORGANIZATION_TOKENS} tokens, expired ones included: delete some that are not used any more, and try again`
       : `you have ${MAX_PERSONAL_TOKENS} personal tokens in ${organization}, expired ones included, which is the share of each member: delete personal tokens of yours that are not used any more, and try again`,
   );
 }

@@ -1,3 +1,4 @@
+/** Writes and reads the audit log. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { AuditRecord } from "../../accounts/organizations.ts";
@@ -6,10 +7,10 @@ import { type Operation, query } from "../operation.ts";
 import { toPage } from "./rows.ts";
 
 export interface AuditEntry {
-  /** Such as `token.create`. */
+  /** The action, such as `token.create`. */
   readonly action: string;
   readonly subjectId: string;
-  /** For people: a name or an e-mail address. */
+  /** The subject's name for people: a name or an e-mail address. */
   readonly subject: string;
   readonly details?: { readonly [name: string]: string };
 }
@@ -17,7 +18,7 @@ export interface AuditEntry {
 const COLUMNS =
   "organization_id, event_id, time_ms, action, actor, actor_id, address, subject_id, subject, details";
 
-/** All but the organization. */
+/** The values of all columns except the organization. */
 const VALUES = "?, CAST(? AS bigint), ?, ?, ?, ?, ?, ?, ?";
 
 function valuesOf({ eventId, nowMs, by }: Deed, entry: AuditEntry): (string | number)[] {
@@ -27,7 +28,7 @@ function valuesOf({ eventId, nowMs, by }: Deed, entry: AuditEntry): (string | nu
   return [eventId, nowMs, action, by.name, by.id, by.address, ...what];
 }
 
-/** Writes the event of a deed in one organization. */
+/** Writes an audit event of one organization. */
 export function* record(deed: Deed, organizationId: string, entry: AuditEntry): Operation<void> {
   yield* query(
     `INSERT INTO audit_events (${COLUMNS}) VALUES (?, ${VALUES})`,
@@ -36,7 +37,7 @@ export function* record(deed: Deed, organizationId: string, entry: AuditEntry): 
   );
 }
 
-/** Writes the event of a deed in every organization of a person. */
+/** Writes an audit event in every organization of a person. */
 export function* recordForUser(deed: Deed, userId: string, entry: AuditEntry): Operation<void> {
   yield* query(
     `INSERT INTO audit_events (${COLUMNS})
@@ -46,7 +47,7 @@ export function* recordForUser(deed: Deed, userId: string, entry: AuditEntry): O
   );
 }
 
-/** Writes the event of a deed in all organizations. */
+/** Writes an audit event in all organizations. */
 export function* recordEverywhere(deed: Deed, entry: AuditEntry): Operation<void> {
   yield* query(
     `INSERT INTO audit_events (${COLUMNS}) SELECT organization_id, ${VALUES} FROM organizations`,

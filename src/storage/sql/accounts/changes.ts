@@ -1,21 +1,21 @@
 /**
- * Changes, by which nodes learn what to forget.
+ * The log of change events, by which nodes invalidate their caches.
  *
- * A reader asks for all that comes after the last sequence it has seen, so a
- * sequence must never become visible after a higher one. A sequence of the
- * database would not do: a transaction takes its number when it writes, and
- * others with later numbers may commit before it. So numbers are taken from a
- * row, whose lock is held until the commit: the next transaction gets its
- * number after this one's changes can be read. Since everybody passes there,
- * it is the last thing that a transaction does.
+ * A reader asks for everything after the last sequence that it has seen, so a
+ * sequence must never become visible after a higher one. A database sequence
+ * does not guarantee that: a transaction takes its number when it writes, and
+ * others with higher numbers may commit first. So numbers come from a row whose
+ * lock is held until the commit: the next transaction gets its number after
+ * this one's changes are visible. Every change takes that lock, so a
+ * transaction takes it last.
  */
 import type { Accounts, Change } from "../../accounts/accounts.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
-/** Changes in one statement. */
-const MAX_AT_ONCE = 50;
+/** Changes of credentials written by one statement. */
+const MAX_CHANGES_PER_STATEMENT = 50;
 
-/** The last step of an operation that changes something which nodes may remember. */
+/** Writes change events; the last step of an operation that changes data which nodes cache. */
 export function* announce(
   nowMs: number,
   ...changes: readonly Omit<Change, "sequence">[]
@@ -29,7 +29,7 @@ export function* announce(
   );
   const first = (counter?.value ?? 0) - changes.length + 1;
   const rows = changes.map(({ kind, id }, index) => [first + index, nowMs, kind, id]);
-  for (const piece of pieces(rows, MAX_AT_ONCE)) {
+  for (const piece of pieces(rows, MAX_CHANGES_PER_STATEMENT)) {
     yield* query(
       `INSERT INTO changes (sequence, time_ms, kind, id) VALUES ${placeholders(piece.length, 4)}`,
       ...piece.flat(),
@@ -37,7 +37,7 @@ export function* announce(
   }
 }
 
-/** One statement, so that `latest` belongs to the same moment as the rows. */
+/** One statement, so that `latest` and the rows show the same state. */
 const LIST = `
   SELECT sequence, kind, id FROM (
     SELECT sequence, kind, id FROM changes WHERE sequence > ? ORDER BY sequence LIMIT ?

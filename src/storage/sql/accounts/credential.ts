@@ -1,3 +1,4 @@
+/** Verification queries: the credential of a token's value, and the record of its uses. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Role } from "../../accounts/people.ts";
 import type { TokenCredential } from "../../accounts/tokens.ts";
@@ -14,7 +15,7 @@ interface CredentialRow extends GrantRow {
   readonly role: Role | null;
 }
 
-/** A personal token is found with its person's membership or not at all. */
+/** Finds a credential by digest. A personal token is found only while its owner is a member. */
 function find(digests: number): string {
   return `
   SELECT s.digest, s.digest_key_id, s.valid_until_ms, o.monitoring_enabled,
@@ -29,7 +30,7 @@ function find(digests: number): string {
     AND (t.kind <> 'personal' OR m.user_id IS NOT NULL)`;
 }
 
-/** A token past its end, or before its beginning, is found too: whoever remembers it checks the time at each use. */
+/** Also finds a token that has expired or is not valid yet: caches check the time at each use. */
 export function* findCredential({
   digests,
   nowMs,
@@ -64,12 +65,13 @@ function toCredential(row: CredentialRow): TokenCredential {
   };
 }
 
-/** Uses in one statement. */
-const MAX_AT_ONCE = 50;
+/** Token uses written by one statement. */
+const MAX_USES_PER_STATEMENT = 50;
 
 /**
- * Written in the order of the tokens' keys, as everybody locks rows of several
- * tokens. No lock of the organization: nothing is decided by these columns.
+ * Writes in the order of the tokens' keys, the lock order of all operations. It
+ * takes no lock of the organization, because no decision depends on these
+ * columns.
  */
 export function* recordUses({ uses }: Parameters<Accounts["recordUses"]>[0]): Operation<void> {
   const latest = new Map<string, (typeof uses)[number]>();
@@ -80,7 +82,7 @@ export function* recordUses({ uses }: Parameters<Accounts["recordUses"]>[0]): Op
     }
   }
   const sorted = [...latest].sort(([one], [other]) => (one < other ? -1 : 1));
-  for (const piece of pieces(sorted, MAX_AT_ONCE)) {
+  for (const piece of pieces(sorted, MAX_USES_PER_STATEMENT)) {
     const rows = piece.map(() => "(?, ?, CAST(? AS bigint), ?)").join(", ");
     yield* query(
       `UPDATE tokens SET last_used_at_ms = uses.column3, last_used_address = uses.column4

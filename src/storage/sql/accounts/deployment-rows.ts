@@ -1,4 +1,4 @@
-/** Deployments as rows; whoever writes one holds the organization's lock. */
+/** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
 import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
@@ -52,7 +52,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
   };
 }
 
-/** Whether a change would switch off the authorization of a deployment that may not be opened. */
+/** Whether a change would switch off authorization without permission. */
 export function opensWrongly(
   { deploymentId, authorization }: DeploymentRecord,
   change: { readonly authorization?: boolean; readonly openable?: Openable },
@@ -61,7 +61,7 @@ export function opensWrongly(
   return opens && change.openable !== undefined && !change.openable.includes(deploymentId);
 }
 
-/** A deployment before anything was deployed, with the settings that it has by default. */
+/** Builds a new deployment with default settings and without a revision. */
 export function newDeployment({
   organizationId,
   organization,
@@ -93,7 +93,7 @@ export function newDeployment({
   };
 }
 
-/** What of a deployment may change, and how it is stored. */
+/** The mutable columns of a deployment. */
 const CHANGING = {
   requires_token: ({ authorization }) => authorization,
   updated_at_ms: ({ updatedAtMs }) => updatedAtMs,
@@ -126,7 +126,7 @@ export function* insertDeployment(deployment: DeploymentRecord): Operation<void>
   );
 }
 
-/** Stores what of a deployment may have changed. */
+/** Writes the mutable columns of a deployment. */
 export function* storeDeployment(deployment: DeploymentRecord): Operation<void> {
   yield* query(
     `UPDATE deployments SET ${COLUMNS.map((column) => `${column} = ?`).join(", ")}
@@ -145,7 +145,10 @@ export function* countDeployments(organizationId: string): Operation<number> {
   return row?.count ?? 0;
 }
 
-/** For the audit log: settings that changed, with their new values; of the environment only its names. */
+/**
+ * Describes changed settings with their new values for the audit log; of
+ * environment variables, only the names.
+ */
 export function changesBetween(
   before: DeploymentRecord,
   after: DeploymentRecord,

@@ -1,3 +1,4 @@
+/** Creates, reads, changes and deletes deployments. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeploymentRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
@@ -113,12 +114,13 @@ export function* updateDeployment(
 }
 
 /**
- * Tokens that name the deployment lose it. One with no other left opens
- * nothing: a new deployment of the same name is another one. What the
- * deployment had besides is deleted later; see `hosting/hosting.ts`.
+ * Deletes a deployment and removes it from tokens that name it. A token without
+ * another deployment then opens nothing, even when a new deployment gets the
+ * same name. The deployment's other data is deleted later; see
+ * `hosting/hosting.ts`.
  *
- * A task that is being submitted at this moment may be missed by the count: it
- * is lost like those of a deletion by force.
+ * The count may miss a task that is being submitted right now: that task is
+ * lost as in a forced deletion.
  */
 export function* deleteDeployment(
   parameters: Parameters<Accounts["deleteDeployment"]>[0],
@@ -159,7 +161,7 @@ export function* deleteDeployment(
   return { outcome: "deleted", deploymentId };
 }
 
-/** By the indexes that claims use: 0 and 1 are queued tasks, 2 is a running one. */
+/** Counts live tasks by the indexes that claims use. Statuses 0 and 1 are queued, 2 is running. */
 function* countLiveTasks(
   deploymentId: string,
 ): Operation<{ readonly queued: number; readonly running: number }> {

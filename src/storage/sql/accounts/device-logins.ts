@@ -1,11 +1,10 @@
 /**
- * Logins by code (RFC 8628): a program waits with a device code until a person
- * has answered for its user code. Whoever deletes an approved login has
- * redeemed it.
+ * Device logins (RFC 8628): a program polls with a device code until a person
+ * has decided on its user code. The transaction that deletes an approved login
+ * has redeemed it.
  *
- * A program that polls while nobody has answered locks only its own row; one
- * that finds the answer takes the lock of the organization before the row's,
- * as everywhere.
+ * A poll without a decision locks only the login's row. A poll that finds an
+ * approval first takes the organization's lock, in the usual order.
  */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeviceLoginRecord, Logins } from "../../accounts/logins.ts";
@@ -15,10 +14,13 @@ import { lockOrganization, lockPlatform } from "./locks.ts";
 import { endLogin } from "./login-codes.ts";
 import { findMember } from "./members.ts";
 
-/** By how much the interval grows for a program that asks too soon (RFC 8628, 3.5). */
-const SLOW_DOWN_MS = 5_000;
+/**
+ * How much the interval grows for a program that polls for a device login too soon (RFC 8628,
+ * section 3.5).
+ */
+const DEVICE_POLL_SLOW_DOWN_MS = 5_000;
 
-/** A user code that another login has answers like too many: the caller makes another one. */
+/** Returns false for a duplicate user code too: the caller then draws another one. */
 export function* createDeviceLogin(
   parameters: Parameters<Accounts["createDeviceLogin"]>[0],
 ): Operation<boolean> {
@@ -154,7 +156,7 @@ export function* redeemDeviceLogin(
   }
 }
 
-/** Notes that the program has asked. One that did so too soon has to wait longer from now on. */
+/** Records a poll. After one that came too soon, the interval grows. */
 function* mayAsk(deviceDigest: string, nowMs: number): Operation<boolean> {
   const asked = yield* query(
     `UPDATE device_logins SET asked_at_ms = ?
@@ -167,11 +169,11 @@ function* mayAsk(deviceDigest: string, nowMs: number): Operation<boolean> {
     return true;
   }
   const slowed = yield* query(
-    `UPDATE device_logins SET asked_at_ms = ?, interval_ms = interval_ms + ${SLOW_DOWN_MS}
+    `UPDATE device_logins SET asked_at_ms = ?, interval_ms = interval_ms + ${DEVICE_POLL_SLOW_DOWN_MS}
      WHERE device_digest = ? RETURNING device_digest`,
     nowMs,
     deviceDigest,
   );
-  // Somebody has redeemed it in the meantime.
+  // Another poll has redeemed it in the meantime.
   return slowed.length === 0;
 }

@@ -1,3 +1,4 @@
+/** Creates, lists, deletes and accepts invitations. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { InvitationRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Role } from "../../accounts/people.ts";
@@ -148,7 +149,7 @@ export function* findInvitation(
   return row && toInvitation(row);
 }
 
-/** An invitation that is open, under the lock of its organization. */
+/** Reads an open invitation under the lock of its organization. */
 function* lockInvitation(
   invitationId: string,
   nowMs: number,
@@ -178,7 +179,7 @@ export function* acceptInvitation(
     return { outcome: "not_found" };
   }
   const { organizationId, email, role } = invitation;
-  // An invitation is worth nothing to anybody else, whatever the caller let pass.
+  // Only the invited address may accept, whatever the caller has checked.
   const user = newUser ?? (yield* findUser({ userId }));
   if (user?.email !== email) {
     return { outcome: "not_found" };

@@ -1,30 +1,30 @@
 /**
- * What keeps the rules of accounts true when nodes work at the same time.
+ * Row locks that keep the invariants of accounts under concurrency.
  *
- * In SQLite there is one writer, and nothing to do. In Postgres transactions
- * run side by side at READ COMMITTED, where a statement sees what others have
- * committed before it began. So whatever changes something in an organization
- * first updates the organization's row: the row's lock is held until the
- * transaction ends, the next one waits for it there, and every statement after
- * that sees all that the one before did. Within an organization, changes
- * happen one after the other, which is what makes these rules hold: one admin
- * stays, limits, an invitation or a code is used once, a token is made only
- * for a member, names of deployments are those there are, no sealed value is
- * stored after reveal was switched off. Reading a row and deciding by it is
- * only allowed under that lock.
+ * SQLite has one writer, so nothing is needed there. In Postgres, transactions
+ * run concurrently at READ COMMITTED, where a statement sees what was committed
+ * before it began. So every change in an organization first updates the
+ * organization's row. That lock is held until the end of the transaction; the
+ * next transaction waits for it, and its later statements see all of the
+ * previous one's changes. Changes within an organization are thereby
+ * serialized, which upholds these invariants: the last admin stays, limits
+ * hold, an invitation or a code is used once, a token is created only for a
+ * member, a token's deployments exist, and no sealed value is stored after
+ * reveal was switched off. A decision by a row's content is only allowed under
+ * that lock.
  *
- * The platform's own rules (it is set up once; a bounded number of device
- * logins) have rows in `counters` for locks. Locks are taken in one order, so
- * that nobody waits in a circle: a counter of these, one organization (or
- * several, by their ids), rows within it by their keys, and at the very end
- * the counter of changes, whose reason is in `changes.ts`.
+ * The platform's own invariants (it is set up once; a bounded number of device
+ * logins) use rows of `counters` as locks. Locks are taken in a fixed order to
+ * avoid deadlocks: one of these counters, one organization (or several by id),
+ * its rows by key, and last the counter of changes, for the reason in
+ * `changes.ts`.
  */
 
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
 import { type OrganizationRow, toOrganization } from "./rows.ts";
 
-/** Takes an organization's lock; answers it as it is now, undefined for none. */
+/** Locks an organization and returns it as it is now; undefined when it does not exist. */
 export function* lockOrganization(
   organizationId: string,
 ): Operation<OrganizationRecord | undefined> {
@@ -37,7 +37,7 @@ export function* lockOrganization(
   return row && toOrganization(row);
 }
 
-/** Takes the lock of one of the platform's own rules. */
+/** Takes the lock of one of the platform's own invariants. */
 export function* lockPlatform(name: "setup" | "device_logins"): Operation<void> {
   yield* query("UPDATE counters SET value = value + 1 WHERE name = ?", name);
 }

@@ -1,3 +1,4 @@
+/** Logins by browser redirect: creates and redeems their codes. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { LoginToken, RedeemOutcome } from "../../accounts/logins.ts";
@@ -38,7 +39,10 @@ interface CodeRow {
   readonly expires_at_ms: number;
 }
 
-/** Whoever deletes the code has redeemed it; the organization's lock comes first, as everywhere. */
+/**
+ * Redeems a code: the transaction that deletes the code has redeemed it. It
+ * takes the organization's lock first, in the usual order.
+ */
 export function* redeemLoginCode(
   parameters: Parameters<Accounts["redeemLoginCode"]>[0],
 ): Operation<RedeemOutcome> {
@@ -72,10 +76,10 @@ export function* redeemLoginCode(
   });
 }
 
-/** What a login is called that did not say where it comes from. */
+/** The host name of a login that did not send one. */
 const NO_HOST_NAME = "command line";
 
-/** Makes the token that a login ends with, for its person, who is a member still. */
+/** Creates the token of a login, if its person is still a member. */
 export function* endLogin(
   { token, ...deed }: Deed & { readonly token: LoginToken },
   login: {
@@ -93,7 +97,7 @@ export function* endLogin(
   }
   const created = yield* addToken(organization, {
     ...deed,
-    // Who redeems is a program; the token is its person's.
+    // A program redeems the code, but the token belongs to its person.
     by: { ...deed.by, name: member.email, id: userId },
     tokenId: token.tokenId,
     kind: "personal",

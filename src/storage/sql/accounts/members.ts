@@ -1,3 +1,4 @@
+/** Reads, changes and removes members of organizations. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { MemberRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
@@ -9,8 +10,8 @@ import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 import { deletePersonalTokens } from "./tokens.ts";
 
-/** Ids in one audit event. */
-export const MAX_IDS_LISTED = 100;
+/** Ids per audit event. */
+export const MAX_AUDITED_IDS = 100;
 
 interface MemberRow {
   readonly user_id: string;
@@ -55,7 +56,7 @@ export function* listMembers({
   return toPage(rows.map(toMember), limit, ({ email }) => email);
 }
 
-/** Whether nobody else is an admin. Asked under the organization's lock. */
+/** Whether nobody else is an admin. Requires the organization's lock. */
 function* isLastAdmin(organizationId: string, { userId, role }: MemberRecord): Operation<boolean> {
   if (role !== "admin") {
     return false;
@@ -111,7 +112,8 @@ export function* removeMember(
   }
   const key = [organizationId, userId] as const;
   yield* query("DELETE FROM memberships WHERE organization_id = ? AND user_id = ?", ...key);
-  // Logins that are under way would end in a token when the person joins again in time.
+  // A pending login would still create a token if the person joined again in
+  // time.
   yield* query("DELETE FROM login_codes WHERE organization_id = ? AND user_id = ?", ...key);
   yield* query("DELETE FROM device_logins WHERE organization_id = ? AND user_id = ?", ...key);
   const tokenIds = yield* deletePersonalTokens(organizationId, userId);
@@ -122,7 +124,7 @@ export function* removeMember(
     details: {
       role: member.role,
       personal_tokens_ended: String(tokenIds.length),
-      token_ids: tokenIds.slice(0, MAX_IDS_LISTED).join(" "),
+      token_ids: tokenIds.slice(0, MAX_AUDITED_IDS).join(" "),
     },
   });
   yield* announce(

@@ -1,3 +1,4 @@
+/** The table of all operations of the accounts port. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { OperationsOf } from "../operation.ts";
 import { listAuditEvents, recordAuditEvent } from "./audit.ts";
@@ -47,7 +48,7 @@ import { getToken } from "./token-rows.ts";
 import { createToken, deleteToken, listPersonalTokens, listTokens, updateToken } from "./tokens.ts";
 import { findIdentity, findUser, linkIdentity, recordFailedSignIn } from "./users.ts";
 
-/** Operations of one statement that only reads: they need no transaction around them. */
+/** Operations with a single reading statement; they need no transaction. */
 export const READS = {
   needsSetup,
   findUser,
@@ -70,7 +71,7 @@ export const READS = {
   listChanges,
 } as const satisfies Partial<OperationsOf<Accounts>>;
 
-/** Every operation of the port. */
+/** All operations of the port. */
 export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   ...READS,
   putSetupCode,

@@ -1,3 +1,4 @@
+/** Creates, reads and changes organizations. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { OrganizationRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
@@ -11,7 +12,7 @@ import { type OrganizationRow, toOrganization, toPage } from "./rows.ts";
 const COLUMNS =
   "organization_id, name, display_name, created_at_ms, monitoring_enabled, reveal_enabled";
 
-/** Undefined when the name is taken. */
+/** Inserts an organization; undefined when the name is taken. */
 export function* addOrganization(organization: {
   readonly organizationId: string;
   readonly name: string;
@@ -29,7 +30,7 @@ export function* addOrganization(organization: {
   return row && toOrganization(row);
 }
 
-/** Who is a member already stays what they are. */
+/** Adds a member; an existing member keeps their role. */
 export function* addMember(member: {
   readonly organizationId: string;
   readonly userId: string;
@@ -149,7 +150,7 @@ const FIELDS = {
   monitoringEnabled: "monitoring_enabled",
 } as const;
 
-/** The fields that changed, with their new values. */
+/** Describes changed fields with their new values. */
 function changesBetween(
   before: OrganizationRecord,
   after: OrganizationRecord,

@@ -5,9 +5,9 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * What is deleted, and how long after its end. Changes are kept for much
- * longer than a node goes on by what it remembers; ended values of tokens for
- * as long as people may look up when they ended. The audit log stays.
+ * What is deleted, and how long after its end. Change events are kept much
+ * longer than any cache entry lives, and ended token values as long as people
+ * may want to know when they ended. The audit log is kept for ever.
  */
 const ENDED = [
   { table: "sessions", key: "session_id", end: "expires_at_ms", keptMs: DAY_MS },
@@ -18,7 +18,7 @@ const ENDED = [
   { table: "changes", key: "sequence", end: "time_ms", keptMs: HOUR_MS },
 ] as const;
 
-/** Changes are looked through from the oldest on, by their key; the others by their end. */
+/** Deletes old rows: change events by key from the oldest on, others by their end. */
 export function* pruneAccounts({
   nowMs,
   limit,

@@ -1,4 +1,4 @@
-/** How the rows that several operations read become records of the port. */
+/** Maps rows that several operations read to records of the port. */
 
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
@@ -23,7 +23,7 @@ export function toOrganization(row: OrganizationRow): OrganizationRecord {
   };
 }
 
-/** A page of at most `limit` of rows, of which one more was asked for than the page has. */
+/** Makes a page of at most `limit` items from a query that fetched one more. */
 export function toPage<Item>(
   items: readonly Item[],
   limit: number,

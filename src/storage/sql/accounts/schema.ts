@@ -1,20 +1,18 @@
 /**
- * The tables of the accounts, for both databases. Keys lead with the
- * organization wherever a row belongs to one; what is looked up by a digest
- * has a unique index for it. There are no passwords, values of tokens,
- * sessions or codes in any of them: only what was digested, hashed or sealed
- * before it came here.
+ * The schema of accounts, for both databases. Keys begin with the organization
+ * wherever a row belongs to one; lookups by digest have a unique index. No
+ * table contains a plain password, token value, session or code, only digests,
+ * hashes and sealed values.
  *
- * `text` is the type of text, which in Postgres has to say that it compares
- * byte by byte, as SQLite's does.
+ * `text` is the SQL type of text. In Postgres it has to declare byte-wise
+ * comparison, which is SQLite's default.
  *
- * Postgres plans by statistics, which lag behind: on a new database it would
- * as soon read all rows of an organization as the one that a join leads to.
- * Statements that are asked often leave it no choice. Secondary indexes begin
- * with what they are for, where that is not a list of the organization's; and
- * where a join is by the whole key, its organization is compared with
- * `organization_id || ''`, which cannot be known from elsewhere, so that the
- * index is entered with both columns.
+ * Postgres plans by statistics that lag behind: on a new database it may read
+ * all rows of an organization instead of the one that a join selects. Frequent
+ * statements leave it no choice. Secondary indexes begin with the column that
+ * they are for, unless they serve a list of an organization; and a join by the
+ * whole key compares its organization with `organization_id || ''`, an opaque
+ * expression, so that the index is entered with both columns.
  */
 export function accountsSchema(text: string): string {
   return `

@@ -1,9 +1,8 @@
 /**
- * The values of tokens, as they are kept. A token has a current value, and
- * for a while after a rotation the one before; the unique indexes of the table
- * allow no third. A sealed value is kept for the current one of an
- * organization token only, and only while the organization has reveal on,
- * whatever the caller hands over.
+ * Stored values of tokens. A token has a current value and, for a grace period
+ * after a rotation, the previous one; unique indexes exclude a third. A sealed
+ * value is stored only for the current value of an organization token, and only
+ * while the organization has reveal on, whatever the caller passes.
  */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
@@ -15,7 +14,7 @@ import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
 import { getToken } from "./token-rows.ts";
 
-/** Stores the current value, under the lock of the organization. */
+/** Stores the current value. Requires the organization's lock. */
 export function* insertSecret(
   { organizationId, revealEnabled }: OrganizationRecord,
   { tokenId, kind }: { readonly tokenId: string; readonly kind: TokenKind },

@@ -1,3 +1,4 @@
+/** Opens, finds, confirms and closes sessions. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Membership, NewSession, Role, SessionRecord } from "../../accounts/people.ts";
 import { type Operation, prepared, query } from "../operation.ts";
@@ -74,7 +75,7 @@ export function* findSession({
   );
 }
 
-/** By name. Neither ids nor names nor roles have a space or a comma in them. */
+/** Parses memberships, sorted by name. Ids, names and roles contain no space or comma. */
 function toMemberships(text: string | null): Membership[] {
   const memberships = (text?.split(",") ?? []).map((membership) => {
     const [organizationId = "", organization = "", role] = membership.split(" ");

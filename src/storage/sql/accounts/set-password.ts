@@ -1,9 +1,8 @@
 /**
- * A password is changed because somebody else may know it. So whatever was
- * made with it, and can still become more, ends in the same transaction:
- * sessions, and logins of the command line that were allowed and wait to be
- * redeemed. Personal tokens are in use by programs; they end when that is
- * asked for.
+ * Changes a password. Somebody else may know the old one, so everything that
+ * was obtained with it and could gain more access ends in the same transaction:
+ * sessions, and approved command-line logins that wait to be redeemed. Personal
+ * tokens are in use by programs; they end only on request.
  */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { PasswordChange } from "../../accounts/people.ts";
@@ -11,7 +10,7 @@ import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
 import { lockOrganization } from "./locks.ts";
-import { MAX_IDS_LISTED } from "./members.ts";
+import { MAX_AUDITED_IDS } from "./members.ts";
 import { deletePersonalTokens } from "./tokens.ts";
 
 export function* setPassword(
@@ -52,7 +51,7 @@ export function* setPassword(
       ...(revokeTokens && {
         details: {
           personal_tokens_ended: String(ids.length),
-          token_ids: ids.slice(0, MAX_IDS_LISTED).join(" "),
+          token_ids: ids.slice(0, MAX_AUDITED_IDS).join(" "),
         },
       }),
     });

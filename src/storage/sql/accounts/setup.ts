@@ -1,3 +1,4 @@
+/** The first setup of a platform. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { People } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";

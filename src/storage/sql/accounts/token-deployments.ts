@@ -1,15 +1,16 @@
+/** The deployments that a token is limited to. */
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
-/** Names in one statement. */
-const MAX_AT_ONCE = 100;
+/** Names of deployments in one statement. */
+const MAX_NAMES_PER_STATEMENT = 100;
 
-/** Those of the names that the organization has no deployment for. */
+/** Returns the names without a deployment in the organization. */
 export function* unknownDeployments(
   organizationId: string,
   names: readonly string[],
 ): Operation<string[]> {
   const known = new Set<string>();
-  for (const piece of pieces(names, MAX_AT_ONCE)) {
+  for (const piece of pieces(names, MAX_NAMES_PER_STATEMENT)) {
     const rows = yield* query<{ name: string }>(
       `SELECT name FROM deployments
        WHERE organization_id = ? AND name IN ${placeholders(1, piece.length)}`,
@@ -23,7 +24,7 @@ export function* unknownDeployments(
   return names.filter((name) => !known.has(name));
 }
 
-/** Makes these, which all exist, the deployments of a token. */
+/** Replaces the deployments of a token; all of them exist. */
 export function* setDeployments(
   { organizationId, tokenId }: { readonly organizationId: string; readonly tokenId: string },
   names: readonly string[],
@@ -33,7 +34,7 @@ export function* setDeployments(
     organizationId,
     tokenId,
   );
-  for (const piece of pieces([...new Set(names)], MAX_AT_ONCE)) {
+  for (const piece of pieces([...new Set(names)], MAX_NAMES_PER_STATEMENT)) {
     yield* query(
       `INSERT INTO token_deployments (organization_id, token_id, deployment_id, name)
        SELECT organization_id, ?, deployment_id, name FROM deployments

@@ -1,11 +1,11 @@
-/** The fields of a token that its owner sets: how they change, and how the audit log tells it. */
+/** The editable fields of a token: merging updates, and describing them for the audit log. */
 import type { TokenFields, TokenGrants, TokenRecord, TokenUpdate } from "../../accounts/tokens.ts";
 
 export function fieldsOf(token: TokenRecord): TokenFields {
   return { ...token, deployments: token.deployments.map(({ name }) => name) };
 }
 
-/** What is undefined stays; a `notBeforeMs` of null goes. */
+/** Applies an update. Undefined fields stay as they are; a `notBeforeMs` of null is removed. */
 export function mergeFields(before: TokenRecord, update: TokenUpdate): TokenFields {
   const fields = fieldsOf(before);
   const { notBeforeMs = fields.notBeforeMs } = update;
@@ -21,7 +21,7 @@ export function mergeFields(before: TokenRecord, update: TokenUpdate): TokenFiel
   };
 }
 
-/** The fields as the audit log shows them; with `before`, only those that changed. */
+/** Describes fields for the audit log; with `before`, only the changed ones. */
 export function describeFields(
   fields: TokenFields,
   before?: TokenFields,
@@ -34,8 +34,8 @@ export function describeFields(
   );
 }
 
-/** Longer ones are cut: a list of deployments can be long. */
-const MAX_VALUE_LENGTH = 1_000;
+/** Value in an audit event, cut beyond: a list of deployments can be long. */
+const MAX_AUDITED_VALUE_CHARACTERS = 1_000;
 
 function describe(fields: TokenFields): { [field: string]: string } {
   const { name, description, access, allDeployments, deployments, notBeforeMs } = fields;
@@ -49,7 +49,10 @@ function describe(fields: TokenFields): { [field: string]: string } {
     allowed_networks: fields.allowedNetworks.join(" "),
   };
   return Object.fromEntries(
-    Object.entries(all).map(([field, value]) => [field, value.slice(0, MAX_VALUE_LENGTH)]),
+    Object.entries(all).map(([field, value]) => [
+      field,
+      value.slice(0, MAX_AUDITED_VALUE_CHARACTERS),
+    ]),
   );
 }
 

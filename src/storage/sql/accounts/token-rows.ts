@@ -1,9 +1,9 @@
-/** How tokens are read. */
+/** Maps rows to tokens. */
 
 import type { TokenGrants, TokenKind, TokenRecord } from "../../accounts/tokens.ts";
 import { type Operation, query } from "../operation.ts";
 
-/** What the rows of a token and of a credential have in common. */
+/** The common columns of tokens and credentials. */
 export interface GrantRow {
   readonly organization_id: string;
   readonly organization: string;
@@ -36,7 +36,7 @@ export function toGrants(row: GrantRow): TokenGrants {
   };
 }
 
-/** By name. Neither ids nor names have a space or a comma in them. */
+/** Parses deployments, sorted by name. Ids and names contain no space or comma. */
 export function toDeployments(text: string | null): { deploymentId: string; name: string }[] {
   const deployments = (text?.split(",") ?? []).map((deployment) => {
     const [deploymentId = "", name = ""] = deployment.split(" ");
@@ -59,7 +59,7 @@ export interface TokenRow extends GrantRow {
   readonly previous_valid_until_ms: number | null;
 }
 
-/** Ends where conditions on `t` can follow. */
+/** Conditions on `t` can be appended. */
 export const SELECT_TOKEN = `
   SELECT ${GRANT_COLUMNS}, t.description, t.created_at_ms, t.created_by, t.user_id,
     t.updated_at_ms, t.last_used_at_ms, t.last_used_address, t.version, current_value.hint,

@@ -1,3 +1,4 @@
+/** Creates, lists, changes and deletes tokens. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
@@ -28,7 +29,7 @@ export function* createToken(
   return organization ? yield* addToken(organization, parameters) : { outcome: "not_member" };
 }
 
-/** Creates a token under the lock of its organization. */
+/** Creates a token. Requires the organization's lock. */
 export function* addToken(
   organization: OrganizationRecord,
   token: Deed & {
@@ -39,7 +40,7 @@ export function* addToken(
     readonly secret: NewSecret;
     readonly limit: number;
     readonly personalLimit: number;
-    /** How it came to be, for the audit log. */
+    /** How it was created, for the audit log. */
     readonly origin?: string;
   },
 ): Operation<CreateOutcome> {
@@ -94,7 +95,7 @@ export function* addToken(
   return { outcome: "created", token: created };
 }
 
-/** In the order of the columns, from the name to the networks. */
+/** The values in the order of the columns, from the name to the networks. */
 function valuesOf(fields: TokenFields): Value[] {
   const { access } = fields;
   return [
@@ -267,7 +268,10 @@ export function* deleteToken(
   return true;
 }
 
-/** Deletes what a person who leaves had there, under the organization's lock; answers the ids. */
+/**
+ * Deletes all personal tokens of a leaving member; returns their ids. Requires
+ * the organization's lock.
+ */
 export function* deletePersonalTokens(organizationId: string, userId: string): Operation<string[]> {
   const theirs = "organization_id = ? AND user_id = ? AND kind = 'personal'";
   for (const table of ["token_deployments", "token_secrets"]) {

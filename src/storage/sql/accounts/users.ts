@@ -1,3 +1,4 @@
+/** Creates and finds people and their identities. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { User } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
@@ -26,7 +27,7 @@ function toUser(row: UserRow | undefined): User | undefined {
   );
 }
 
-/** False when somebody has this e-mail address already. */
+/** Inserts a person; false when the e-mail address is taken. */
 export function* insertUser(user: {
   readonly userId: string;
   readonly email: string;
@@ -67,7 +68,7 @@ export function* findIdentity({
   return toUser(row);
 }
 
-/** One that is linked to a person stays linked to that person. */
+/** Links an identity; an existing link stays as it is. */
 export function* linkIdentity(
   parameters: Parameters<Accounts["linkIdentity"]>[0],
 ): Operation<void> {

@@ -1,32 +1,39 @@
 /**
- * Artifacts and the files they consist of. All of it happens under the
- * organization's lock: whether a file is used, may be used, or is swept is
- * decided by one transaction at a time.
+ * Artifacts and their files. All changes require the organization's lock, so
+ * that one transaction at a time decides whether a file is used, usable or
+ * swept.
  */
 
 import type { ArtifactFile, EndpointSummary, NewArtifact } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
-/** How long what nothing uses is kept: a deploy uploads first and makes the revision then. */
-export const KEPT_MS = 3_600_000;
+/**
+ * How long an unused file of an artifact is kept: a deploy uploads first and makes the
+ * revision then.
+ */
+export const UNUSED_FILE_TTL_MS = 3_600_000;
 
-const MAX_AT_ONCE = 500;
+/** Digests of files in one statement. */
+const MAX_DIGESTS_PER_STATEMENT = 500;
 
-/** Digests in pieces of one length, so that their statement has one text; the last is filled up. */
+/**
+ * Splits digests into pieces of equal length (the last one is padded), so that
+ * all share one statement text.
+ */
 export function digestPieces(sha256: readonly string[]): string[][] {
-  return pieces(sha256, MAX_AT_ONCE).map((piece) => [
+  return pieces(sha256, MAX_DIGESTS_PER_STATEMENT).map((piece) => [
     ...piece,
-    ...Array<string>(MAX_AT_ONCE - piece.length).fill(""),
+    ...Array<string>(MAX_DIGESTS_PER_STATEMENT - piece.length).fill(""),
   ]);
 }
 
-export const DIGESTS = placeholders(1, MAX_AT_ONCE);
+export const DIGESTS = placeholders(1, MAX_DIGESTS_PER_STATEMENT);
 
 type Adding =
   | { readonly outcome: "added" }
   | { readonly outcome: "files_missing" | "sizes_differ"; readonly files: readonly string[] };
 
-/** Makes an artifact one of the organization's, if all its files are there. */
+/** Adds an artifact to the organization, if all its files exist. */
 export function* addArtifact(
   organizationId: string,
   { digest, index, endpoints, files }: NewArtifact,
@@ -74,7 +81,7 @@ export function* addArtifact(
   return { outcome: "added" };
 }
 
-/** Sizes of the files that can be used, by their digests. */
+/** Sizes of usable files, by digest. */
 function* sizesOf(
   organizationId: string,
   digests: readonly string[],
@@ -109,7 +116,7 @@ function faultOf(
   return others.length > 0 ? { outcome: "sizes_differ", files: others } : undefined;
 }
 
-/** Drops those of the artifacts that no revision has any more. */
+/** Deletes those of the artifacts that no revision uses any more. */
 export function* dropArtifacts(
   organizationId: string,
   digests: readonly string[],
@@ -127,7 +134,7 @@ export function* dropArtifacts(
            delete_after_ms = CASE WHEN reference_count <= 1 THEN CAST(? AS bigint) END
          WHERE organization_id = ? AND blob_id IN (
            SELECT blob_id FROM artifact_references WHERE organization_id = ? AND digest = ?)`,
-        nowMs + KEPT_MS,
+        nowMs + UNUSED_FILE_TTL_MS,
         organizationId,
         organizationId,
         digest,

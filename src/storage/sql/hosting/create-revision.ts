@@ -1,3 +1,4 @@
+/** Creates revisions: checks, secrets, artifact and settings in one transaction. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { Revisions } from "../../hosting/revisions.ts";
@@ -21,7 +22,7 @@ import { secretNames, storeSecrets } from "./secrets.ts";
 type Requested = Parameters<HostingStorage["createRevision"]>[0];
 type Answer = Awaited<ReturnType<Revisions["createRevision"]>>;
 
-/** Everything that can be refused is, before anything is written. */
+/** Creates a revision. All checks run before the first write. */
 export function* createRevision(parameters: Requested): Operation<Answer> {
   const { organizationId, name, deploymentId, nowMs, artifact } = parameters;
   const organization = yield* lockOrganization(organizationId);

@@ -1,3 +1,4 @@
+/** Reads the desired state of deployments for nodes. */
 import type { Page } from "../../accounts/page.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DesiredDeployment } from "../../hosting/revisions.ts";
@@ -13,7 +14,7 @@ interface HostedRow extends DeploymentRow {
   readonly digest: string | null;
 }
 
-/** The digest is looked up for each row, by its key. */
+/** The digest is looked up per row by key. */
 const SELECT = `SELECT ${DEPLOYMENT_COLUMNS},
     (SELECT r.digest FROM revisions r WHERE r.organization_id = d.organization_id
        AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision) AS digest

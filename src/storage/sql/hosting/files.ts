@@ -1,3 +1,4 @@
+/** The registry of artifact files: finds, registers, finishes and sweeps them. */
 import type { ArtifactFiles } from "../../hosting/files.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { ArtifactFile } from "../../hosting/revisions.ts";
@@ -88,7 +89,7 @@ function* addUsage(organizationId: string, bytes: number): Operation<void> {
   );
 }
 
-/** Two uploads of one file may both be finished: the first one counts. */
+/** Marks an upload as finished. Of two finished uploads of one file, the first one counts. */
 export function* finishFile({
   organizationId,
   blobId,
@@ -116,7 +117,7 @@ export function* finishFile({
     organizationId,
     file.sha256,
   );
-  // Of the file that counts, whichever that is, the time begins anew.
+  // Extends the time of the file that counts.
   yield* query(
     `UPDATE artifact_files SET delete_after_ms = ?
      WHERE organization_id = ? AND state = 'ready' AND sha256 = ? AND delete_after_ms < ?`,

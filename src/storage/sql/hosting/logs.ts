@@ -1,14 +1,16 @@
+/** Appends and reads log lines of deployments. */
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { LogLine, Logs, NewLogLine } from "../../hosting/logs.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
-/** Of each deployment. */
-const MAX_LINES = 10_000;
+/** Log lines kept of each deployment. */
+const MAX_KEPT_LOG_LINES = 10_000;
 
-const MAX_LENGTH = 8_000;
+/** One stored log line, cut beyond. */
+const MAX_LOG_LINE_CHARACTERS = 8_000;
 
-/** Lines in one statement. */
-const MAX_AT_ONCE = 100;
+/** Log lines written by one statement. */
+const MAX_LOG_LINES_PER_STATEMENT = 100;
 
 const COLUMNS = "sequence, time_ms, node_id, worker, revision, stream, line";
 
@@ -18,11 +20,12 @@ export function* appendLogs({
   nodeId,
   lines,
 }: Parameters<HostingStorage["appendLogs"]>[0]): Operation<void> {
-  const kept = lines.slice(-MAX_LINES);
+  const kept = lines.slice(-MAX_KEPT_LOG_LINES);
   if (kept.length === 0) {
     return;
   }
-  // The row's lock is held until the commit: lines with later numbers come after these.
+  // The row's lock is held until the commit, so lines with higher numbers
+  // become visible later.
   const [counter] = yield* query<{ last_sequence: number }>(
     `INSERT INTO deployment_log_sequences (organization_id, deployment_id, last_sequence)
      SELECT organization_id, deployment_id, CAST(? AS bigint) FROM deployments
@@ -48,9 +51,9 @@ export function* appendLogs({
     worker,
     revision,
     stream,
-    text.slice(0, MAX_LENGTH),
+    text.slice(0, MAX_LOG_LINE_CHARACTERS),
   ]);
-  for (const piece of pieces(rows, MAX_AT_ONCE)) {
+  for (const piece of pieces(rows, MAX_LOG_LINES_PER_STATEMENT)) {
     yield* query(
       `INSERT INTO deployment_logs (organization_id, deployment_id, ${COLUMNS})
        VALUES ${placeholders(piece.length, 9)}`,
@@ -61,7 +64,7 @@ export function* appendLogs({
     "DELETE FROM deployment_logs WHERE organization_id = ? AND deployment_id = ? AND sequence <= ?",
     organizationId,
     deploymentId,
-    last - MAX_LINES,
+    last - MAX_KEPT_LOG_LINES,
   );
 }
 

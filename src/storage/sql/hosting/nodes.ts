@@ -1,12 +1,14 @@
+/** Nodes: heartbeats, reports about deployments, and the end of a node. */
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DeploymentReport, NodeRecord } from "../../hosting/nodes.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
-/** Far more than share one database. */
-const MAX_NODES = 1_000;
+/** Nodes that are read: far more than share one database. */
+const MAX_LISTED_NODES = 1_000;
 
-const MAX_REASON = 8_000;
+/** Reason in a node's report of a deployment, cut beyond. */
+const MAX_REPORT_REASON_CHARACTERS = 8_000;
 
 export function* beat({
   nodeId,
@@ -14,7 +16,8 @@ export function* beat({
   nowMs,
   ttlMs,
 }: Parameters<HostingStorage["beat"]>[0]): Operation<number> {
-  // What a statement sees of the row that it writes differs between databases: others are counted.
+  // Counts the other nodes: whether a statement sees the row that it writes
+  // differs between databases.
   const [row] = yield* query<{ others: number }>(
     `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
      ON CONFLICT (node_id) DO UPDATE
@@ -37,7 +40,7 @@ export function* listNodes({
 }: Parameters<HostingStorage["listNodes"]>[0]): Operation<NodeRecord[]> {
   const rows = yield* query<{ node_id: string; url: string | null; started_at_ms: number }>(
     `SELECT node_id, url, started_at_ms FROM nodes WHERE expires_at_ms > ?
-     ORDER BY expires_at_ms DESC LIMIT ${MAX_NODES}`,
+     ORDER BY expires_at_ms DESC LIMIT ${MAX_LISTED_NODES}`,
     nowMs,
   );
   const nodes = rows.map((row) => ({
@@ -53,7 +56,7 @@ export function* endNode({ nodeId }: Parameters<HostingStorage["endNode"]>[0]): 
   yield* query("DELETE FROM deployment_reports WHERE node_id = ?", nodeId);
 }
 
-/** In the order of their keys, so that nobody waits in a circle. */
+/** Sorts by key, the lock order that avoids deadlocks. */
 function ordered<Key extends DeploymentKey>(keys: readonly Key[]): Key[] {
   const keyOf = ({ organizationId, deploymentId }: Key) => `${organizationId}/${deploymentId}`;
   return keys.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
@@ -75,7 +78,7 @@ export function* reportDeployments({
            target_revision = excluded.target_revision, workers = excluded.workers`,
       nodeId,
       report.status,
-      report.reason.slice(0, MAX_REASON),
+      report.reason.slice(0, MAX_REPORT_REASON_CHARACTERS),
       report.revision,
       report.targetRevision,
       report.workers,
@@ -109,17 +112,17 @@ interface ReportRow {
   readonly workers: number;
 }
 
-/** Deployments in one statement. */
-const MAX_AT_ONCE = 100;
+/** Deployments whose reports one statement reads. */
+const MAX_REPORTS_PER_STATEMENT = 100;
 
-/** What living nodes say, by deployment. */
+/** Reports of living nodes, by deployment. */
 export function* liveReports(
   organizationId: string,
   deploymentIds: readonly string[],
   nowMs: number,
 ): Operation<Map<string, DeploymentReport[]>> {
   const reports = new Map<string, DeploymentReport[]>();
-  for (const piece of pieces(deploymentIds, MAX_AT_ONCE)) {
+  for (const piece of pieces(deploymentIds, MAX_REPORTS_PER_STATEMENT)) {
     const rows = yield* query<ReportRow>(
       `SELECT r.deployment_id, r.status, r.reason, r.revision, r.target_revision, r.workers
        FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''

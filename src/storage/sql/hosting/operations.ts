@@ -1,3 +1,4 @@
+/** The table of all operations of the hosting port. */
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
 import { createRevision } from "./create-revision.ts";
@@ -18,7 +19,7 @@ import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.
 import { getSecrets, listSealedSecrets, replaceSealedSecret } from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
 
-/** Operations of one statement: they need no transaction around them. */
+/** Operations with a single statement; they need no transaction. */
 export const SINGLE = {
   listRevisions,
   getIndex,
@@ -32,14 +33,17 @@ export const SINGLE = {
   listNodes,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
 
-/** Operations whose `nowMs` is for deciding who lives: where nodes share a database, by its clock. */
+/**
+ * Operations whose `nowMs` decides which nodes live; where nodes share a
+ * database, its clock is used.
+ */
 export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "beat",
   "listNodes",
   "describeDeployments",
 ]);
 
-/** Every operation of the port. */
+/** All operations of the port. */
 export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   ...SINGLE,
   createRevision,

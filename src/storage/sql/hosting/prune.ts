@@ -1,3 +1,4 @@
+/** Deletes the remains of deleted deployments, and nodes that died. */
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import { lockOrganization } from "../accounts/locks.ts";
@@ -5,7 +6,8 @@ import { type Operation, placeholders, query } from "../operation.ts";
 import { dropArtifacts } from "./artifacts.ts";
 
 const HOUR_MS = 3_600_000;
-const SOON_MS = 10_000;
+/** When a deleted deployment is looked at again while tasks of it are left. */
+const TASKS_LEFT_RETRY_MS = 10_000;
 
 export function* pruneHosting(
   parameters: Parameters<HostingStorage["pruneHosting"]>[0],
@@ -18,7 +20,7 @@ interface Pruning {
   readonly limit: number;
 }
 
-/** Nodes that died an hour ago, and what they had reported. */
+/** Deletes nodes that died an hour ago, with their reports. */
 function* pruneNodes({ nowMs, limit }: Pruning): Operation<number> {
   const gone = yield* query<{ node_id: string }>(
     `DELETE FROM nodes WHERE node_id IN (
@@ -36,7 +38,10 @@ function* pruneNodes({ nowMs, limit }: Pruning): Operation<number> {
   return gone.length;
 }
 
-/** What one deleted deployment has left. Its mark goes when nothing was found any more, after an hour. */
+/**
+ * Deletes the remains of one deleted deployment. Its tombstone is removed after
+ * an hour, when nothing is left.
+ */
 function* pruneDeployment({ nowMs, limit }: Pruning): Operation<number> {
   const [found] = yield* query<{ organization_id: string; deployment_id: string }>(
     `SELECT organization_id, deployment_id FROM deleted_deployments
@@ -62,7 +67,7 @@ function* deleteRest(
   const ofDeployment = "organization_id = ? AND deployment_id = ?";
   const values = [organizationId, deploymentId];
   let deleted = 0;
-  // The counter of lines before the lines, as who appends some.
+  // The line counter before the lines, in the lock order of `appendLogs`.
   const tables = [
     ["deployment_log_sequences", "deployment_id"],
     ["deployment_logs", "sequence"],
@@ -79,7 +84,7 @@ function* deleteRest(
     );
     deleted += rows.length;
   }
-  // One at a time: its artifact may have many files.
+  // One revision at a time, because its artifact may have many files.
   const revisions = yield* query<{ digest: string }>(
     `DELETE FROM revisions WHERE ${ofDeployment} AND revision IN (
        SELECT revision FROM revisions WHERE ${ofDeployment} ORDER BY revision LIMIT 1)
@@ -95,7 +100,10 @@ function* deleteRest(
   return deleted + revisions.length;
 }
 
-/** Ends the looking, or puts it off: for tasks that are still to be deleted, only for a while. */
+/**
+ * Removes the tombstone, or postpones the next check: shortly while tasks are
+ * still to be deleted.
+ */
 function* putOff({ organizationId, deploymentId }: DeploymentKey, nowMs: number): Operation<void> {
   const [task] = yield* query(
     "SELECT 1 AS there FROM tasks WHERE deployment_id = ? LIMIT 1",
@@ -112,7 +120,7 @@ function* putOff({ organizationId, deploymentId }: DeploymentKey, nowMs: number)
     yield* query(
       `UPDATE deleted_deployments SET look_after_ms = ?
        WHERE organization_id = ? AND deployment_id = ?`,
-      nowMs + (task === undefined ? HOUR_MS : SOON_MS),
+      nowMs + (task === undefined ? HOUR_MS : TASKS_LEFT_RETRY_MS),
       organizationId,
       deploymentId,
     );

@@ -1,3 +1,4 @@
+/** Revisions of deployments: adds, lists, rolls back, and sets the desired state. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
@@ -12,8 +13,8 @@ import { type Operation, query } from "../operation.ts";
 import { dropArtifacts } from "./artifacts.ts";
 
 /**
- * Stores the next revision of a deployment, which becomes its target, and
- * drops those that are too old to be kept. The target is always the newest.
+ * Stores the next revision of a deployment, makes it the target, and deletes
+ * revisions that are too old. The target is always the newest one.
  */
 export function* addRevision(
   deployment: DeploymentRecord,
@@ -156,7 +157,7 @@ export function* listRevisions({
   return toPage(rows.map(toRevision), limit, ({ revision }) => String(revision));
 }
 
-/** Revisions are integers of four bytes. */
+/** Highest number of a revision, which is an integer of four bytes. */
 const MAX_REVISION = 2 ** 31 - 1;
 
 function toRevision(row: RevisionRow): RevisionRecord {

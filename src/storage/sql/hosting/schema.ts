@@ -1,6 +1,6 @@
 /**
- * The tables of hosting, for both databases, and what they add to those of the
- * accounts. `text` is the type of text; see `accounts/schema.ts`.
+ * The schema of hosting, for both databases, with its additions to the
+ * accounts' tables. `text` is the SQL type of text; see `accounts/schema.ts`.
  */
 export function hostingSchema(text: string): string {
   return `

@@ -1,3 +1,4 @@
+/** Stores and reads sealed secrets of deployments. */
 import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
@@ -36,7 +37,7 @@ export function* secretNames(deployment: DeploymentKey): Operation<string[]> {
   return (yield* getSecrets(deployment)).map(({ name }) => name);
 }
 
-/** Removes and sets secrets; who sets and removes one at once has set it. */
+/** Removes and sets secrets; a secret in both lists is set. */
 export function* storeSecrets({
   organizationId,
   deploymentId,
@@ -63,7 +64,7 @@ export function* storeSecrets({
   }
 }
 
-/** The key of a row, as one text: no id and no name has a slash. */
+/** The key of a row as one text; ids and names contain no slash. */
 const keyOf = (secret: SealedSecret): string =>
   [secret.organizationId, secret.deploymentId, secret.name].join("/");
 

@@ -1,3 +1,4 @@
+/** Aggregates the reports of nodes into the state of deployments. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hosting/nodes.ts";
@@ -5,8 +6,8 @@ import type { EndpointSummary } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 import { liveReports } from "./nodes.ts";
 
-/** Deployments in one statement. */
-const MAX_AT_ONCE = 100;
+/** Deployments that one statement reads. */
+const MAX_DEPLOYMENTS_PER_STATEMENT = 100;
 
 export function* describeDeployments({
   organizationId,
@@ -17,7 +18,7 @@ export function* describeDeployments({
   const reports = yield* liveReports(organizationId, ids, nowMs);
   const secretNames = new Map<string, string[]>();
   const endpoints = new Map<string, EndpointSummary[]>();
-  for (const piece of pieces(ids, MAX_AT_ONCE)) {
+  for (const piece of pieces(ids, MAX_DEPLOYMENTS_PER_STATEMENT)) {
     const these = placeholders(1, piece.length);
     const secrets = yield* query<{ deployment_id: string; name: string }>(
       `SELECT deployment_id, name FROM deployment_secrets
@@ -50,7 +51,7 @@ export function* describeDeployments({
 
 type Aggregate = Omit<DeploymentState, "secretNames" | "endpoints">;
 
-/** What the reports of all nodes come to. */
+/** Aggregates the reports of all nodes. */
 function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentReport[]): Aggregate {
   const serving = reports.filter(({ workers, status }) => workers > 0 || status === "ready");
   const revisions = serving.flatMap(({ revision }) => revision ?? []);
@@ -63,9 +64,9 @@ function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentRep
 }
 
 /**
- * The first of these that holds: stopped; failed, when no node could start the
- * target revision; starting, while a node has not got to it; degraded, when
- * any node is, or failed where others did not; ready.
+ * The first matching status: stopped; failed, when no node could start the
+ * target revision; starting, while a node has not reported on it; degraded,
+ * when a node is degraded, or has failed while others have not; ready.
  */
 function statusOf(
   { desiredState, targetRevision }: DeploymentRecord,

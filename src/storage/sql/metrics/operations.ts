@@ -1,14 +1,15 @@
+/** The table of all operations of the metrics storage port. */
 import type { ForeignSamples, MetricsStorage, SampleRow } from "../../metrics/metrics.ts";
 import { type Operation, type OperationsOf, prepared, query } from "../operation.ts";
 
-/** Operations whose `nowMs` is the database's, where nodes share it. */
+/** Operations whose `nowMs` is the database's time where nodes share it. */
 export const TIMED: ReadonlySet<keyof MetricsStorage> = new Set([
   "putSamples",
   "listSamples",
   "pruneSamples",
 ]);
 
-/** Every operation of the port. None needs a transaction around its statements. */
+/** All operations of the port. None needs a transaction. */
 export const METRICS_OPERATIONS: OperationsOf<MetricsStorage> = {
   *putSamples({ nodeId, nowMs, rows }) {
     const refused: string[] = [];
@@ -73,7 +74,7 @@ interface StoredRow {
   readonly samples: string;
 }
 
-/** False when the layout was not given, and is not there. */
+/** Replaces a row; false when the layout was neither passed nor stored. */
 function* putRow(
   nodeId: string,
   nowMs: number,

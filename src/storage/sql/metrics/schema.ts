@@ -1,7 +1,7 @@
 /**
- * The table of the samples that nodes share, for both databases. `text` is the
- * type of text; see `accounts/schema.ts`. In Postgres the table is not logged:
- * it is written all the time, and worth nothing after a few seconds.
+ * The schema of shared samples, for both databases. `text` is the SQL type of
+ * text; see `accounts/schema.ts`. In Postgres the table is unlogged: it is
+ * written constantly, and its content is stale after a few seconds.
  */
 export function metricsSchema(text: string, kind: "" | "UNLOGGED" = ""): string {
   return `

@@ -1,5 +1,5 @@
 /** Functions that wait at a gate of the test, and one that never ends by itself. */
-import { api, service, task } from "tessera";
+import { api, service, task } from "tessera-platform";
 import * as z from "zod";
 
 const gated = { input: { url: z.string() }, output: z.string() };

@@ -1,4 +1,4 @@
-import { api, counter, service, type TaskContext, task } from "tessera";
+import { api, counter, service, type TaskContext, task } from "tessera-platform";
 import * as z from "zod";
 
 /** What a deployment is made of in most tests: the version tells one revision from another. */

@@ -10,8 +10,10 @@ import {
 } from "../../../../gen/tessera/v1/task_pb.js";
 import { Problem } from "../../../../src/errors.ts";
 import { createInvoker, register } from "../../../../src/server/rpc/engine/invoker.ts";
-import { compilePrecheck } from "../../../../src/server/rpc/interceptors/precheck.ts";
-import { createRequestCheck } from "../../../../src/server/rpc/interceptors/validate.ts";
+import {
+  compilePrecheck,
+  createRequestCheck,
+} from "../../../../src/server/rpc/interceptors/validate.ts";
 
 const { getTask, watchTask, cancelTask } = TaskService.method;
 const request = create(GetTaskRequestSchema, { taskId: "a" });

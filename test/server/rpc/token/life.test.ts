@@ -41,7 +41,7 @@ describe.each(DATABASES)("tokens in use on $database", ({ open }) => {
     const read = async () =>
       (await platform.call(getToken, { tokenId }, { headers: admin.headers })).body;
     await expect
-      .poll(read, { timeout: 20_000 })
+      .poll(read)
       .toMatchObject({ lastUsedAddress: address, createdBy: admin.email, version: 1 });
     const { lastUsedAt } = await read();
     expect(Math.abs(Date.parse(lastUsedAt) - platform.now())).toBeLessThan(60_000);

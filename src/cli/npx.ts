@@ -1,0 +1,19 @@
+import { findPackageJSON } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const PACKAGE = "tessera-platform";
+
+/**
+ * How npx runs this program in a folder: `npx tessera` where its package is
+ * installed, and by the name of the package otherwise, because npx would fetch
+ * another package called tessera.
+ */
+export function npx(folder: string): string {
+  try {
+    findPackageJSON(PACKAGE, pathToFileURL(join(folder, "importer.js")));
+    return "npx tessera";
+  } catch {
+    return `npx ${PACKAGE}`;
+  }
+}

@@ -1,0 +1,258 @@
+/**
+ * Access control of calls: authenticates the caller, and decides whether they
+ * may call the method, by the method's access, the kind of credential, the
+ * caller's role in the request's organization, and the deployment that is
+ * called. The method itself decides what depends on another resource, such as
+ * the owner of a token.
+ */
+import { type DescMethod, getOption, type Message } from "@bufbuild/protobuf";
+import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
+import { Access, access } from "../../../../gen/tessera/v1/access_pb.js";
+import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
+import { authorize } from "../../../auth/permissions.ts";
+import {
+  type Authenticate,
+  addressOf,
+  type Credentials,
+  isSecure,
+  type Principal,
+  principalOf,
+  setPrincipal,
+} from "../../../auth/principal.ts";
+import { problem } from "../../../errors.ts";
+import { isCrossSite, isSafe } from "../../http/origins.ts";
+import {
+  type Caller,
+  callerOf,
+  hostOf,
+  memberIn,
+  organizationNotFound,
+  setMember,
+} from "../engine/caller.ts";
+import type { ServiceRegistration } from "../engine/invoker.ts";
+import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
+
+export interface AuthorizeOptions {
+  /** See `Situation`. */
+  readonly standalone: boolean;
+  /** Finds the deployment that is called; undefined on a server without deployments. */
+  readonly locate: Locate | undefined;
+}
+
+/**
+ * Creates the interceptor. Errors: those of `authorize`, `memberIn` and
+ * `Locate`; ACCESS_DENIED for pages of other sites.
+ */
+export function createAuthorizeInterceptor(
+  accessOf: AccessOf,
+  { standalone, locate }: AuthorizeOptions,
+): Interceptor {
+  return (next) => (req) => {
+    const { method, contextValues } = req;
+    const caller = callerOf({ values: contextValues });
+    if (usesCookie(caller, method) && !isSafe(req.requestMethod)) {
+      refuseOtherSites(req.header, hostOf(contextValues));
+    }
+    const access = accessOf(method);
+    const locateCalled = access === Access.ENDPOINT ? locate : undefined;
+    if (locateCalled === undefined) {
+      authorize(caller.principal, access, { standalone });
+    }
+    refuseForeignHost(caller);
+    if (locateCalled === undefined && !isInOrganization(access)) {
+      return next(req);
+    }
+    const entry = { req, caller, access, locate: locateCalled };
+    if (req.stream) {
+      return admitted(req.message, entry).then((message) => next({ ...req, message }));
+    }
+    const pending = admit(req.message, entry);
+    return pending === undefined ? next(req) : pending.then(() => next(req));
+  };
+}
+
+/** A call for a deployment or for an organization. */
+interface Entry {
+  readonly req: UnaryRequest | StreamRequest;
+  readonly caller: Caller;
+  readonly access: Access;
+  /** Undefined for a call that is not for a deployment. */
+  readonly locate: Locate | undefined;
+}
+
+/** Throws if the caller may not send this message; rejects if that has to be looked up. */
+function admit(
+  message: Message,
+  { req, caller, access, locate }: Entry,
+): Promise<void> | undefined {
+  const { contextValues } = req;
+  if (locate === undefined) {
+    const member = memberIn(caller, namedOrganization(message));
+    authorize(caller.principal, access, member);
+    setMember(contextValues, member);
+    return undefined;
+  }
+  const { deployment } = message as { readonly deployment?: unknown };
+  const named = typeof deployment === "string" ? deployment : "";
+  // A plugin that had to know the deployment before it read the body has found it already.
+  return named === "" && isLocated(contextValues)
+    ? undefined
+    : locate(contextValues, { named, header: req.header.get(DEPLOYMENT_HEADER) ?? "" });
+}
+
+/** Admits a stream by its first message, which names its organization or deployment. */
+async function admitted(
+  messages: AsyncIterable<Message>,
+  entry: Entry,
+): Promise<AsyncIterable<Message>> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done) {
+    throw problem("REQUEST_INVALID", "the call carries no message");
+  }
+  await admit(first.value, entry);
+  return (async function* () {
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => iterator };
+  })();
+}
+
+/** True if a browser may send the session by itself, or if an anonymous caller may get one from AuthService. */
+function usesCookie({ principal: { kind } }: Caller, { parent }: DescMethod): boolean {
+  return kind === "session" || (kind === "anonymous" && parent === AuthService);
+}
+
+function refuseOtherSites(header: Headers, host: string): void {
+  const site = header.get("sec-fetch-site");
+  if (isCrossSite({ site, origin: header.get("origin"), host })) {
+    throw problem(
+      "ACCESS_DENIED",
+      "this request comes from a page of another site, which may not act for whoever is signed in",
+    );
+  }
+}
+
+/** On the host of an organization, refuses the tokens of all others. */
+function refuseForeignHost({ principal, hostOrganization }: Caller): void {
+  if (
+    principal.kind === "token" &&
+    hostOrganization !== undefined &&
+    principal.organization !== hostOrganization
+  ) {
+    throw organizationNotFound(hostOrganization);
+  }
+}
+
+/** The organization that a request names, either in `organization` or as the resource to change. */
+function namedOrganization(message: Message): string {
+  const { organization } = message as { readonly organization?: unknown };
+  if (typeof organization === "object" && organization !== null && "name" in organization) {
+    return String(organization.name);
+  }
+  return typeof organization === "string" ? organization : "";
+}
+
+// The access table: the option `access` of every method, read once at start.
+
+/** Looks up the access of a method. */
+export type AccessOf = (method: DescMethod) => Access;
+
+/** Access of services from other projects, whose proto files lack the option, by full name. */
+export interface ForeignAccess {
+  readonly [service: string]: Access;
+}
+
+/** Reads the access of all served methods; a method that is not served has none. Throws if a served one has none. */
+export function accessTable(
+  services: readonly ServiceRegistration[],
+  foreign: ForeignAccess = {},
+): AccessOf {
+  const table = new Map<DescMethod, Access>();
+  for (const method of services.flatMap(({ service }) => service.methods)) {
+    const name = `${method.parent.typeName}.${method.name}`;
+    const found = foreign[method.parent.typeName] ?? getOption(method, access);
+    if (found === Access.UNSPECIFIED) {
+      throw new Error(`${name} cannot be served: its proto file must give it the option access`);
+    }
+    table.set(method, found);
+  }
+  return (method) => table.get(method) ?? Access.UNSPECIFIED;
+}
+
+/** True for an access that depends on the caller's role in an organization. */
+export function isInOrganization(found: Access): boolean {
+  return found === Access.DEVELOPER || found === Access.ADMIN;
+}
+
+// Authentication.
+
+/** The headers that carry credentials. */
+export interface CredentialHeaders {
+  readonly authorization: string | undefined;
+  readonly cookie: string | undefined;
+}
+
+/**
+ * Puts the principal of a call into its context values. Returns a promise only
+ * if the principal is not known at once. Errors: TOKEN_INVALID.
+ */
+export type Identify = (
+  method: DescMethod,
+  headers: CredentialHeaders,
+  values: ContextValues,
+) => Promise<void> | undefined;
+
+/**
+ * Creates the function that authenticates calls. A public method accepts every
+ * credential: it sees a valid session and ignores an old cookie, which must
+ * not prevent another sign-in.
+ */
+export function createIdentify(authenticate: Authenticate, accessOf: AccessOf): Identify {
+  const publicly = async (credentials: Credentials): Promise<Principal> => {
+    try {
+      return await authenticate({ ...credentials, authorization: undefined });
+    } catch {
+      return ANONYMOUS;
+    }
+  };
+  return (method, { authorization, cookie }, values) => {
+    const credentials = {
+      authorization,
+      cookie,
+      address: addressOf(values),
+      secure: isSecure(values),
+    };
+    let found: Principal | Promise<Principal>;
+    if (accessOf(method) !== Access.PUBLIC) {
+      found = authenticate(credentials);
+    } else {
+      found = cookie === undefined ? ANONYMOUS : publicly(credentials);
+    }
+    if (found instanceof Promise) {
+      return found.then((principal) => void setPrincipal(values, principal));
+    }
+    setPrincipal(values, found);
+    return undefined;
+  };
+}
+
+const ANONYMOUS: Principal = { kind: "anonymous" };
+
+/**
+ * Authenticates calls whose context has no principal yet. A plugin that had to
+ * know the caller before it read the body has put it there.
+ */
+export function createAuthenticateInterceptor(identify: Identify): Interceptor {
+  return (next) => (req) => {
+    const { contextValues, header } = req;
+    if (principalOf(contextValues) !== undefined) {
+      return next(req);
+    }
+    const headers = {
+      authorization: header.get("authorization") ?? undefined,
+      cookie: header.get("cookie") ?? undefined,
+    };
+    const pending = identify(req.method, headers, contextValues);
+    return pending === undefined ? next(req) : pending.then(() => next(req));
+  };
+}

@@ -11,12 +11,12 @@ export interface BacklogOptions {
   readonly databases: { readonly empty: string; readonly full: string };
   /** How many finished, and how many queued. */
   readonly tasks: number;
-  readonly maintenance: number;
+  readonly rounds: number;
   readonly seconds: number;
 }
 
 export async function benchBacklog(
-  { databases, tasks, maintenance, seconds }: BacklogOptions,
+  { databases, tasks, rounds, seconds }: BacklogOptions,
   write: (text: string) => void,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
@@ -28,7 +28,7 @@ export async function benchBacklog(
   const fill = { port: full.port, connections: 256, endpoint: "blocked", lifecycles: tasks };
   await load({ ...fill, kind: "submit" });
   const results = { empty: [] as number[], full: [] as number[] };
-  for (let round = 0; round <= maintenance; round += 1) {
+  for (let round = 0; round <= rounds; round += 1) {
     for (const [name, { port }] of [
       ["empty", empty],
       ["full", full],
@@ -41,7 +41,7 @@ export async function benchBacklog(
   }
   const ratios = results.full.map((speed, round) => speed / (results.empty[round] ?? Number.NaN));
   write(
-    `\n64 connections, with ${tasks} finished tasks and ${tasks} queued ones that a limit holds back: medians of ${maintenance} maintenance of ${seconds} s\n\n`,
+    `\n64 connections, with ${tasks} finished tasks and ${tasks} queued ones that a limit holds back: medians of ${rounds} rounds of ${seconds} s\n\n`,
   );
   write(
     table(

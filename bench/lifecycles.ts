@@ -15,7 +15,7 @@ import { figure, median, table } from "./table.ts";
 export interface LifecycleOptions {
   readonly peers: readonly string[];
   readonly connections: readonly number[];
-  readonly maintenance: number;
+  readonly rounds: number;
   readonly seconds: number;
 }
 
@@ -33,7 +33,7 @@ export async function benchLifecycles(
   options: LifecycleOptions,
   write: (text: string) => void,
 ): Promise<void> {
-  const { maintenance, seconds } = options;
+  const { rounds, seconds } = options;
   await using stack = new AsyncDisposableStack();
   const running = new Map<string, Running>();
   for (const name of options.peers) {
@@ -50,10 +50,10 @@ export async function benchLifecycles(
   write(`${await versions(backends, running)}\n`);
   for (const connections of options.connections) {
     write(
-      `\n${connections} connections: medians of ${maintenance} maintenance of ${seconds} s each, after one to warm up\n\n`,
+      `\n${connections} connections: medians of ${rounds} rounds of ${seconds} s each, after one to warm up\n\n`,
     );
     const results = new Map([...running.keys()].map((name) => [name, [] as Round[]]));
-    for (let round = 0; round <= maintenance; round += 1) {
+    for (let round = 0; round <= rounds; round += 1) {
       for (const name of rotate([...running.keys()], round)) {
         const { port, pids } = running.get(name) as Running;
         const plan = {
@@ -101,10 +101,10 @@ function resultTable(results: ReadonlyMap<string, readonly Round[]>): string {
       2,
     );
   };
-  const rows = [...results].map(([name, maintenance]) => {
+  const rows = [...results].map(([name, rounds]) => {
     const of = (read: (round: Round) => number | undefined, digits = 1): string =>
-      figure(median(maintenance.map((round) => read(round) ?? Number.NaN)), digits);
-    const speeds = maintenance.map(({ perSecond }) => perSecond);
+      figure(median(rounds.map((round) => read(round) ?? Number.NaN)), digits);
+    const speeds = rounds.map(({ perSecond }) => perSecond);
     return [
       CONTENDERS[name]?.title ?? name,
       of(({ perSecond }) => perSecond, 0),

@@ -58,7 +58,7 @@ for (const name of figures) {
         {
           peers,
           connections,
-          maintenance: number("maintenance", 5, 1),
+          rounds: number("rounds", 5, 1),
           seconds: number("seconds", 4, 2),
         },
         write,
@@ -75,7 +75,7 @@ for (const name of figures) {
         {
           databases: { empty: await fresh("empty"), full: await fresh("full") },
           tasks: number("tasks", 100_000, 10_000),
-          maintenance: number("maintenance", 5, 1),
+          rounds: number("rounds", 5, 1),
           seconds: number("seconds", 3, 2),
         },
         write,
@@ -118,7 +118,7 @@ for (const name of figures) {
         {
           calls: quick ? 100_000 : 1_000_000,
           series: quick ? 10_000 : 100_000,
-          maintenance: number("maintenance", 5, 3),
+          rounds: number("rounds", 5, 3),
         },
         write,
       );
@@ -128,7 +128,7 @@ for (const name of figures) {
         {
           database: await fresh("scrapes"),
           series: quick ? 10_000 : 100_000,
-          maintenance: number("maintenance", 3, 1),
+          rounds: number("rounds", 3, 1),
           seconds: number("seconds", 5, 2),
         },
         write,

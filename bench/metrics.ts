@@ -24,11 +24,11 @@ export interface MetricsBenchOptions {
   readonly calls: number;
   /** Approximate number of series in the response. */
   readonly series: number;
-  readonly maintenance: number;
+  readonly rounds: number;
 }
 
 export async function benchMetrics(
-  { calls, series, maintenance }: MetricsBenchOptions,
+  { calls, series, rounds }: MetricsBenchOptions,
   write: (text: string) => void,
 ): Promise<void> {
   const counting = [
@@ -37,10 +37,7 @@ export async function benchMetrics(
   ] as const;
   const costs = counting.map(([name, count]) => {
     count(calls);
-    const rounded = Array.from(
-      { length: maintenance },
-      () => (timed(() => count(calls)) * 1e6) / calls,
-    );
+    const rounded = Array.from({ length: rounds }, () => (timed(() => count(calls)) * 1e6) / calls);
     return [name, figure(median(rounded))];
   });
   write(`\n${table(["counting one call", "ns"], costs)}`);
@@ -49,13 +46,11 @@ export async function benchMetrics(
   for (const selector of SELECTORS) {
     const lines = (await textOf(metrics, selector)).join("").split(/(?<=\n)/);
     const answers: Answer[] = [];
-    for (let round = 0; round < 3 * maintenance; round += 1) {
+    for (let round = 0; round < 3 * rounds; round += 1) {
       answers.push(await answer(metrics, selector));
     }
     const ms = Math.min(...answers.map((one) => one.ms));
-    const writingMs = Math.min(
-      ...Array.from({ length: maintenance }, () => timed(() => encode(lines))),
-    );
+    const writingMs = Math.min(...Array.from({ length: rounds }, () => timed(() => encode(lines))));
     const count = lines.filter((line) => !line.startsWith("#")).length;
     rows.push([
       selector.replaceAll("|", "\\|"),

@@ -30,7 +30,7 @@ Options:
   --peers <name,…>    what is compared in lifecycles (default: all of
                       ${Object.keys(CONTENDERS).join(", ")})
   --connections <n,…> of lifecycles, one table for each (default: ${CONNECTIONS})
-  --maintenance <n>        how often (default: 5; of scrapes 3)
+  --rounds <n>        how often (default: 5; of scrapes 3)
   --seconds <n>       how long each time (default: 4; of rate 15, backlog 3, idle 60, scrapes 5)
   --tasks <n>         size of backlog (default: 100000) and of memory (default: 200000)
   --database <name>   sqlite or postgres, for all but lifecycles, which have both (default: sqlite)
@@ -38,7 +38,7 @@ Options:
   --help              shows this
 
 Example:
-  $ npm run bench -- backlog --database postgres --maintenance 3
+  $ npm run bench -- backlog --database postgres --rounds 3
 `;
 
 export interface BenchOptions {
@@ -48,7 +48,7 @@ export interface BenchOptions {
   readonly database: string;
   readonly quick: boolean;
   /** Returns a flag's value, or the default for a usual or a quick run. */
-  number(flag: "maintenance" | "seconds" | "tasks", usual: number, short: number): number;
+  number(flag: "rounds" | "seconds" | "tasks", usual: number, short: number): number;
 }
 
 /** Parses the options; undefined when help is requested. Throws a `UsageError`. */
@@ -58,7 +58,7 @@ export function readOptions(): BenchOptions | undefined {
     options: {
       peers: { type: "string", default: Object.keys(CONTENDERS).join(",") },
       connections: { type: "string", default: CONNECTIONS },
-      maintenance: { type: "string" },
+      rounds: { type: "string" },
       seconds: { type: "string" },
       tasks: { type: "string" },
       database: { type: "string", default: "sqlite" },
@@ -75,12 +75,12 @@ export function readOptions(): BenchOptions | undefined {
   refuseUnknown("figures", asked, [...Object.keys(FIGURES), "all"]);
   refuseUnknown("peers", peers, Object.keys(CONTENDERS));
   refuseUnknown("database", [database], DATABASES);
-  const given = (flag: "maintenance" | "seconds" | "tasks"): number | undefined => {
+  const given = (flag: "rounds" | "seconds" | "tasks"): number | undefined => {
     const text = values[flag];
     return text === undefined ? undefined : positive(flag, text);
   };
   const numbers = {
-    maintenance: given("maintenance"),
+    rounds: given("rounds"),
     seconds: given("seconds"),
     tasks: given("tasks"),
   };

@@ -21,7 +21,7 @@ const WAYS = new Map([
 export interface ScrapesOptions {
   readonly database: string;
   readonly series: number;
-  readonly maintenance: number;
+  readonly rounds: number;
   readonly seconds: number;
 }
 
@@ -34,7 +34,7 @@ interface Round {
 }
 
 export async function benchScrapes(
-  { database, series, maintenance, seconds }: ScrapesOptions,
+  { database, series, rounds, seconds }: ScrapesOptions,
   write: (text: string) => void,
 ): Promise<void> {
   const file = fileURLToPath(new URL("scraped.ts", import.meta.url));
@@ -48,7 +48,7 @@ export async function benchScrapes(
   const plan = { port: Number(port), connections: CONNECTIONS, endpoint: "noop" };
   await load({ ...plan, seconds: 2 });
   const results = new Map([...WAYS.keys()].map((way) => [way, [] as Round[]]));
-  for (let round = 0; round < maintenance; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     for (const [way, encoding] of WAYS) {
       const done = new AbortController();
       const scraping = scrape(`${url}/federate`, encoding, done.signal);
@@ -62,7 +62,7 @@ export async function benchScrapes(
   const of = (way: string, figureOf: (round: Round) => number): number =>
     median((results.get(way) ?? []).map(figureOf));
   write(
-    `\n${series} series, read once a second, under ${CONNECTIONS} connections: medians of ${maintenance} maintenance of ${seconds} s\n\n` +
+    `\n${series} series, read once a second, under ${CONNECTIONS} connections: medians of ${rounds} rounds of ${seconds} s\n\n` +
       table(
         ["", "lifecycles/s", "p50 ms", "p99 ms", "longest scrape, ms"],
         [...WAYS.keys()].map((way) => [

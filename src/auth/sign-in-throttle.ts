@@ -67,7 +67,7 @@ const MAX_HOME_ADDRESSES = 8;
 /** Accounts kept, and as many places: some 20 MB. */
 const MAX_THROTTLED_PLACES = 50_000;
 
-interface Budget {
+interface Bucket {
   left: number;
   atMs: number;
 }
@@ -82,7 +82,7 @@ interface Place {
 export class SignInThrottle {
   readonly #capacity: number;
   readonly #monotonicMs: () => number;
-  readonly #budgets = new Map<string, Budget>();
+  readonly #buckets = new Map<string, Bucket>();
   readonly #places = new Map<string, Place>();
   /** Known addresses per account, most recent first. */
   readonly #homes = new Map<string, readonly string[]>();
@@ -94,7 +94,7 @@ export class SignInThrottle {
 
   /** The number of entries in the largest table. */
   get size(): number {
-    return Math.max(this.#budgets.size, this.#places.size, this.#homes.size);
+    return Math.max(this.#buckets.size, this.#places.size, this.#homes.size);
   }
 
   /** Whether an attempt comes from a known place. */
@@ -191,21 +191,21 @@ export class SignInThrottle {
   /** Takes one from the account's token bucket; returns a function that puts it back. */
   #take(account: string): () => void {
     const nowMs = this.#monotonicMs();
-    const budget = this.#budgets.get(account) ?? { left: MAX_ACCOUNT_SIGN_INS, atMs: nowMs };
-    budget.left = Math.min(
+    const bucket = this.#buckets.get(account) ?? { left: MAX_ACCOUNT_SIGN_INS, atMs: nowMs };
+    bucket.left = Math.min(
       MAX_ACCOUNT_SIGN_INS,
-      budget.left + (nowMs - budget.atMs) / SIGN_IN_REFILL_MS,
+      bucket.left + (nowMs - bucket.atMs) / SIGN_IN_REFILL_MS,
     );
-    budget.atMs = nowMs;
-    this.#put(this.#budgets, account, budget);
-    if (budget.left < 1) {
-      throw limited((1 - budget.left) * SIGN_IN_REFILL_MS);
+    bucket.atMs = nowMs;
+    this.#put(this.#buckets, account, bucket);
+    if (bucket.left < 1) {
+      throw limited((1 - bucket.left) * SIGN_IN_REFILL_MS);
     }
-    budget.left -= 1;
+    bucket.left -= 1;
     return () => {
-      budget.left += 1;
-      if (budget.left >= MAX_ACCOUNT_SIGN_INS && this.#budgets.get(account) === budget) {
-        this.#budgets.delete(account);
+      bucket.left += 1;
+      if (bucket.left >= MAX_ACCOUNT_SIGN_INS && this.#buckets.get(account) === bucket) {
+        this.#buckets.delete(account);
       }
     };
   }

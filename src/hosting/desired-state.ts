@@ -22,7 +22,7 @@ const DESIRED_STATE_RETRY_PAUSE_MS = 1_500;
 const MAX_DEPLOYMENTS_PER_READ = 500;
 
 export interface DesiredDeploymentsOptions {
-  readonly hosting: Pick<Revisions, "getDesired" | "listDesired">;
+  readonly hosting: Pick<Revisions, "getHosted" | "listHosted">;
   readonly changes: ChangeFeed;
   readonly log: Log;
   /** Ids of the deployments that run or are known here. */
@@ -94,7 +94,7 @@ export class DesiredDeployments implements AsyncDisposable {
 
   async #readOne(deploymentId: string): Promise<void> {
     const { hosting, onRecord, onGone } = this.#options;
-    const record = await hosting.getDesired({ deploymentId });
+    const record = await hosting.getHosted({ deploymentId });
     if (record === undefined) {
       onGone(deploymentId);
     } else {
@@ -116,7 +116,7 @@ export class DesiredDeployments implements AsyncDisposable {
       const before = known();
       let after: string | undefined;
       do {
-        const page = await hosting.listDesired({
+        const page = await hosting.listHosted({
           limit: MAX_DEPLOYMENTS_PER_READ,
           ...(after !== undefined && { after }),
         });

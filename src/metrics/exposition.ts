@@ -24,7 +24,7 @@ export async function* expose(
   metrics: Metrics,
   only?: Exposed,
 ): AsyncGenerator<string, void, undefined> {
-  const pace = new Yielder();
+  const yielder = new Yielder();
   let chunk = "";
   const platform = metrics.all.map(({ declaration, groups }) => ({ ...declaration, groups }));
   for (const { name, help, kind, groups } of [...platform, ...metrics.custom.families(only)]) {
@@ -46,8 +46,8 @@ export async function* expose(
           yield chunk;
           chunk = "";
         }
-        if (pace.spent(20)) {
-          await pace.rest();
+        if (yielder.spent(20)) {
+          await yielder.rest();
         }
       }
     }

@@ -41,7 +41,7 @@ export interface FederateOptions {
 /** Yields the text in chunks. */
 export async function* federate(options: FederateOptions): AsyncGenerator<string, void, undefined> {
   const { organizationId, selectors, sources, nowMs, added } = options;
-  const pace = new Yielder();
+  const yielder = new Yielder();
   const text = new Text(added, nowMs);
   for (const { name, lists } of familiesOf(organizationId, sources)) {
     const choice = choose(selectors, name);
@@ -53,8 +53,8 @@ export async function* federate(options: FederateOptions): AsyncGenerator<string
         if (text.length > FEDERATION_CHUNK_CHARACTERS) {
           yield text.take();
         }
-        if (pace.spent(5 + (choice as Choice).cost)) {
-          await pace.rest();
+        if (yielder.spent(5 + (choice as Choice).cost)) {
+          await yielder.rest();
         }
       }
     }

@@ -15,12 +15,12 @@ const AGE_BYTES = 4;
 
 /** Writes the layout. */
 export async function writeLayout(list: readonly SampleSeries[]): Promise<string> {
-  const pace = new Yielder();
+  const yielder = new Yielder();
   let text = "";
   for (const { name, labels } of list) {
     text += `${JSON.stringify([name, ...labels])}\n`;
-    if (pace.spent(20)) {
-      await pace.rest();
+    if (yielder.spent(20)) {
+      await yielder.rest();
     }
   }
   return text;
@@ -28,7 +28,7 @@ export async function writeLayout(list: readonly SampleSeries[]): Promise<string
 
 /** Writes the current values. */
 export async function writeSamples(list: readonly SampleSeries[], nowMs: number): Promise<string> {
-  const pace = new Yielder();
+  const yielder = new Yielder();
   const { length } = list;
   const bytes = new ArrayBuffer(length * (VALUE_BYTES + AGE_BYTES));
   const values = new Float64Array(bytes, 0, length);
@@ -37,8 +37,8 @@ export async function writeSamples(list: readonly SampleSeries[], nowMs: number)
     const value = series.value();
     values[index] = value ?? 0;
     ages[index] = value === undefined ? -1 : Math.max(nowMs - series.timestampMs(nowMs), 0);
-    if (pace.spent(5)) {
-      await pace.rest();
+    if (yielder.spent(5)) {
+      await yielder.rest();
     }
   }
   return Buffer.from(bytes).toString("base64");
@@ -64,7 +64,7 @@ export class ReadSamples {
 
   /** Decodes a layout; `update` sets the samples. Throws when it is malformed. */
   static async read(layoutId: string, layout: string): Promise<ReadSamples> {
-    const pace = new Yielder();
+    const yielder = new Yielder();
     const numbers: Numbers = {
       values: new Float64Array(),
       ages: new Float32Array(),
@@ -83,8 +83,8 @@ export class ReadSamples {
         list.push(series);
       }
       at = end + 1;
-      if (pace.spent(50)) {
-        await pace.rest();
+      if (yielder.spent(50)) {
+        await yielder.rest();
       }
     }
     return new ReadSamples(layoutId, samples, { numbers, length: index });

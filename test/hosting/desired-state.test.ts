@@ -27,11 +27,11 @@ class World implements AsyncDisposable {
   });
   readonly records = new DesiredDeployments({
     hosting: {
-      getDesired: async ({ deploymentId }) => {
+      getHosted: async ({ deploymentId }) => {
         this.#read(deploymentId);
         return this.#record(deploymentId);
       },
-      listDesired: async () => {
+      listHosted: async () => {
         this.#read("all");
         const items = [...this.versions.keys()].flatMap((id) => this.#record(id) ?? []);
         await this.gate;

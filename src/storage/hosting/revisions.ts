@@ -131,8 +131,8 @@ export interface Revisions {
   }): Promise<string | undefined>;
 
   /** Finds a deployment by its id alone, as change events name it. */
-  getDesired(parameters: { readonly deploymentId: string }): Promise<DesiredDeployment | undefined>;
+  getHosted(parameters: { readonly deploymentId: string }): Promise<DesiredDeployment | undefined>;
 
   /** Lists all deployments of all organizations; `after` is a deployment's id. */
-  listDesired(parameters: PageQuery): Promise<Page<DesiredDeployment>>;
+  listHosted(parameters: PageQuery): Promise<Page<DesiredDeployment>>;
 }

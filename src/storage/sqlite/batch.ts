@@ -32,7 +32,7 @@ const MAX_BATCHES_UNDER_WAY = 2;
 
 interface Call extends OperationCall {
   /** The operation's name for the observer; undefined when it is not reported. */
-  readonly toldAs: string | undefined;
+  readonly observedAs: string | undefined;
   /** The start, by `performance.now()`. */
   readonly begunMs: number;
   resolve(value: unknown): void;
@@ -50,14 +50,14 @@ export class OperationBatcher {
   #underWay: Call[][] = [];
   #scheduled = false;
 
-  /** @param toldAs its name for the observer; absent: it is not reported. */
+  /** @param observedAs its name for the observer; absent: it is not reported. */
   call(
     name: OperationCall["name"],
     parameters: OperationCall["parameters"],
-    toldAs?: string,
+    observedAs?: string,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const call = { name, parameters, toldAs, begunMs: performance.now(), resolve, reject };
+      const call = { name, parameters, observedAs, begunMs: performance.now(), resolve, reject };
       if (this.thread === undefined || this.#waiting.length >= MAX_PENDING_CALLS) {
         const waiting = `${this.#waiting.length} calls are waiting for the database`;
         this.#reject(call, unavailable(this.thread ? waiting : this.#lostFor));
@@ -162,9 +162,9 @@ export class OperationBatcher {
     this.#tell(call, performance.now(), err);
   }
 
-  #tell({ toldAs, begunMs }: Call, nowMs: number, err?: unknown): void {
-    if (toldAs !== undefined) {
-      this.observer?.(toldAs, nowMs - begunMs, err);
+  #tell({ observedAs, begunMs }: Call, nowMs: number, err?: unknown): void {
+    if (observedAs !== undefined) {
+      this.observer?.(observedAs, nowMs - begunMs, err);
     }
   }
 }

@@ -114,7 +114,7 @@ export class SqliteStorage implements Storage {
   readonly hosting = portOver(HOSTING_OPERATIONS, (name) =>
     this.#operation(name, `hosting.${name}`),
   );
-  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#untold(name));
+  readonly metrics = portOver(METRICS_OPERATIONS, (name) => this.#unobserved(name));
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
@@ -187,12 +187,12 @@ export class SqliteStorage implements Storage {
     this.#restarting = undefined;
   }
 
-  #operation<Name extends OperationName>(name: Name, toldAs: string = name) {
+  #operation<Name extends OperationName>(name: Name, observedAs: string = name) {
     return (parameters: OperationParameters<Name>) =>
-      this.#batches.call(name, parameters, toldAs) as Promise<OperationResult<Name>>;
+      this.#batches.call(name, parameters, observedAs) as Promise<OperationResult<Name>>;
   }
 
-  #untold<Name extends OperationName>(name: Name) {
+  #unobserved<Name extends OperationName>(name: Name) {
     return (parameters: OperationParameters<Name>) =>
       this.#batches.call(name, parameters) as Promise<OperationResult<Name>>;
   }

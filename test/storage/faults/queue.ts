@@ -16,7 +16,7 @@ const SERVICE = fileURLToPath(new URL("../../chaos/service.ts", import.meta.url)
 
 const LOG = pino({ level: "silent" });
 
-export function roundsOver(storage: Storage): Maintenance {
+export function maintenanceOver(storage: Storage): Maintenance {
   return new Maintenance({ storage, notifier: undefined, log: LOG, now: Date.now });
 }
 

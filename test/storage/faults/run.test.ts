@@ -8,7 +8,7 @@ import { Random } from "../../chaos/random.ts";
 import { Faults } from "../faults.ts";
 import { openSqlite, TestFolder } from "../sqlite/databases.ts";
 import { Caller } from "./caller.ts";
-import { historyOf, host, roundsOver, type Told } from "./queue.ts";
+import { historyOf, host, maintenanceOver, type Told } from "./queue.ts";
 
 const SEED = Number(process.env.TESSERA_SEED ?? Date.now() % 1_000_000);
 const CALLS = Number(process.env.TESSERA_CALLS ?? 800);
@@ -79,7 +79,7 @@ test(`every acknowledged task ends once although the storage fails (TESSERA_SEED
   await using ledger = await Ledger.start();
   const faults = new Faults(random, RATES);
   const failing = faults.around(storage);
-  await using maintenance = roundsOver(failing);
+  await using maintenance = maintenanceOver(failing);
   await using hosted = await host(failing, maintenance);
   const key = (taskId: string) => ({ deploymentId: hosted.name, taskId });
 

@@ -24,17 +24,17 @@ function toHosted(row: HostedRow): DesiredDeployment {
   return { ...toDeployment(row), digest: row.digest ?? undefined };
 }
 
-export function* getDesired({
+export function* getHosted({
   deploymentId,
-}: Parameters<HostingStorage["getDesired"]>[0]): Operation<DesiredDeployment | undefined> {
+}: Parameters<HostingStorage["getHosted"]>[0]): Operation<DesiredDeployment | undefined> {
   const [row] = yield* query<HostedRow>(`${SELECT} WHERE d.deployment_id = ?`, deploymentId);
   return row && toHosted(row);
 }
 
-export function* listDesired({
+export function* listHosted({
   limit,
   after = "",
-}: Parameters<HostingStorage["listDesired"]>[0]): Operation<Page<DesiredDeployment>> {
+}: Parameters<HostingStorage["listHosted"]>[0]): Operation<Page<DesiredDeployment>> {
   const rows = yield* query<HostedRow>(
     `${SELECT} WHERE d.deployment_id > ? ORDER BY d.deployment_id LIMIT ?`,
     after,

@@ -2,7 +2,7 @@
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
 import { createRevision } from "./create-revision.ts";
-import { getDesired, listDesired } from "./desired.ts";
+import { getHosted, listHosted } from "./desired.ts";
 import {
   abandonFile,
   findMissingFiles,
@@ -23,8 +23,8 @@ import { describeDeployments } from "./state.ts";
 export const SINGLE = {
   listRevisions,
   getIndex,
-  getDesired: getDesired,
-  listDesired: listDesired,
+  getHosted: getHosted,
+  listHosted: listHosted,
   getSecrets,
   listSealedSecrets,
   replaceSealedSecret,

@@ -26,7 +26,7 @@ export function racesContract(it: It): void {
     );
     const numbers = made.map((each) => (each.outcome === "created" ? each.revision : each.outcome));
     expect(numbers.sort()).toEqual([2, 3, 4, 5, 6, 7]);
-    const hosted = await platform.hosting.getDesired({ deploymentId: "summarizer-id" });
+    const hosted = await platform.hosting.getHosted({ deploymentId: "summarizer-id" });
     expect(hosted).toMatchObject({ targetRevision: 7, version: 7 });
   });
 
@@ -52,13 +52,13 @@ export function racesContract(it: It): void {
     const { hosting, organizationId } = platform;
     await warmUp(platform);
     const outcomes = new Set<string>();
-    const maintenance = times(24, (index) => ({
+    const rounds = times(24, (index) => ({
       round: `round ${index}`,
       createsFirst: index % 2 === 0,
       // Who wins a race is chance; the last rounds show both ends of it.
       atOnce: index < 20,
     }));
-    for (const { round, createsFirst: first, atOnce } of maintenance) {
+    for (const { round, createsFirst: first, atOnce } of rounds) {
       await platform.upload(round);
       platform.nowMs += HOUR_MS;
       const { nowMs } = platform;

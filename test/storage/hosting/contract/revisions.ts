@@ -28,7 +28,7 @@ export function revisionsContract(it: It): void {
       const made = await hosting.createRevision(parameters);
       expect(made).toEqual({ outcome: "created", deployment, revision: 1 });
       const hosted = { ...deployment, digest: artifact.digest };
-      expect(await hosting.getDesired({ deploymentId: "summarizer-id" })).toEqual(hosted);
+      expect(await hosting.getHosted({ deploymentId: "summarizer-id" })).toEqual(hosted);
     };
     expect(await platform.changesOf(create)).toEqual(["deployment summarizer-id"]);
     const [event] = await platform.audit(organizationId);
@@ -162,8 +162,7 @@ export function revisionsContract(it: It): void {
     await platform.deploy(["three"]);
     const back = await rollBack();
     expect(back).toMatchObject({ outcome: "created", revision: 4 });
-    const digest = async () =>
-      (await hosting.getDesired({ deploymentId: "summarizer-id" }))?.digest;
+    const digest = async () => (await hosting.getHosted({ deploymentId: "summarizer-id" }))?.digest;
     expect(await digest()).toBe(artifactOf("two").digest);
     const work = async () => expect(await rollBack(1)).toMatchObject({ revision: 5 });
     expect(await platform.changesOf(work)).toEqual(["deployment summarizer-id"]);
@@ -236,7 +235,7 @@ export function revisionsContract(it: It): void {
     await platform.deployment(globex, "a");
     await platform.deployment(globex, "b");
     const pages = await allPages((after) =>
-      hosting.listDesired({ limit: 2, ...(after && { after }) }),
+      hosting.listHosted({ limit: 2, ...(after && { after }) }),
     );
     expect(pages.map(({ length }) => length)).toEqual([2, 1]);
     const found = pages
@@ -247,6 +246,6 @@ export function revisionsContract(it: It): void {
       ["globex", "b", undefined],
       ["acme", "summarizer", artifactOf("one").digest],
     ]);
-    expect(await hosting.getDesired({ deploymentId: "none" })).toBeUndefined();
+    expect(await hosting.getHosted({ deploymentId: "none" })).toBeUndefined();
   });
 }

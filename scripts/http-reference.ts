@@ -12,7 +12,8 @@ import { problem, type Reason } from "../src/errors.ts";
 import type { JsonSchema } from "../src/protocol/manifest.ts";
 import { httpStatus } from "../src/server/http/status.ts";
 import { enumComments } from "./reference/comments.ts";
-import { type Document, operations, schemas } from "./reference/page.ts";
+import type { Document } from "./reference/document.ts";
+import { operations, schemas } from "./reference/page.ts";
 import { platformDocument, readFiles } from "./reference/platform.ts";
 
 const pathOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));

@@ -2,7 +2,7 @@
 
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { exampleOf } from "../../src/service/openapi/example.ts";
-import type { Content, Place } from "./page.ts";
+import type { Content, Place } from "./document.ts";
 import { resolve } from "./types.ts";
 
 const SERVER = "http://localhost:3000";

@@ -1,37 +1,8 @@
 /** Renders an OpenAPI document as Markdown: each operation with its parameters, its answers and a curl call. */
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
 import { curlOf } from "./curl.ts";
+import type { Content, Document, Operation, Place } from "./document.ts";
 import { anchorOf, resolve, typeOf } from "./types.ts";
-
-export interface Document {
-  readonly tags: readonly { readonly name: string; readonly description?: string }[];
-  readonly paths: { readonly [path: string]: { readonly [method: string]: Operation } };
-  readonly components: JsonSchema;
-}
-
-export interface Operation {
-  readonly tags: readonly [string];
-  readonly summary: string;
-  readonly description?: string;
-  readonly "x-callers"?: string;
-  readonly parameters?: readonly JsonSchema[];
-  readonly requestBody?: { readonly content: { readonly [type: string]: Content } };
-  readonly responses: { readonly [status: string]: JsonSchema };
-}
-
-export interface Content {
-  readonly schema: JsonSchema;
-  readonly example?: unknown;
-}
-
-/** An operation with its place in the document. */
-export interface Place {
-  readonly document: Document;
-  readonly path: string;
-  /** The first is the one that examples use. */
-  readonly methods: readonly string[];
-  readonly operation: Operation;
-}
 
 /** All operations of a document, grouped by tag; headings are one level below `level`. */
 export function operations(document: Document, level: string): string {

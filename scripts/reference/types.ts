@@ -1,6 +1,6 @@
 /** Short descriptions of schemas, for table cells. */
 import type { JsonSchema } from "../../src/protocol/manifest.ts";
-import type { Document } from "./page.ts";
+import type { Document } from "./document.ts";
 
 /** Resolves a reference; returns any other value unchanged. */
 export function resolve(document: Document, value: JsonSchema): JsonSchema {

@@ -26,22 +26,28 @@ import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
 
-export interface PlatformApiOptions {
+/** What the services work on. */
+export interface PlatformApiPorts {
   readonly accounts: Accounts;
-  readonly keys: KeyRing;
-  readonly now: () => number;
-  readonly newId: () => string;
-  readonly sessionLifetimeMs: number;
-  readonly publicUrl: string;
-  readonly secureCookies: boolean;
-  /** Of sign-ins and codes. */
-  readonly failures: FailureLimiter;
-  /** Of device logins that are begun, which anyone may. */
-  readonly deviceLogins: FailureLimiter;
-  readonly log: FastifyBaseLogger;
-  readonly federation: Federation;
   readonly hosting: HostingStorage;
   readonly blobs: BlobStore;
+  readonly federation: Federation;
+  readonly keys: KeyRing;
+  /** Limits failed sign-ins and wrong codes, by address. */
+  readonly failures: FailureLimiter;
+  /** Limits device logins that are begun, which anyone may. */
+  readonly deviceLogins: FailureLimiter;
+  readonly log: FastifyBaseLogger;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** What the operator has set. */
+export interface PlatformApiSettings {
+  readonly sessionLifetimeMs: number;
+  /** Where people reach the platform, without a slash at the end. */
+  readonly publicUrl: string;
+  readonly secureCookies: boolean;
   /** Where a deployment is called. */
   readonly urlOf: DeploymentServiceOptions["urlOf"];
   /** Whether deployments may bring native code. */
@@ -55,15 +61,20 @@ export interface PlatformApiOptions {
  */
 const MAX_INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-export function platformApi(options: PlatformApiOptions): ServiceRegistration[] {
-  const { failures: limiter, deviceLogins: startLimiter } = options;
+export function platformApi(
+  ports: PlatformApiPorts,
+  settings: PlatformApiSettings,
+): ServiceRegistration[] {
+  const { failures: limiter, deviceLogins: startLimiter } = ports;
+  const throttle = new SignInThrottle();
+  const platform = currentPlatform();
   return [
-    register(AuthService, authService({ ...options, limiter, throttle: new SignInThrottle() })),
-    register(OrganizationService, organizationService(options)),
-    register(TokenService, tokenService(options)),
-    register(LoginService, loginService({ ...options, limiter, startLimiter })),
-    register(FederationService, federationService(options.federation)),
-    register(DeploymentService, deploymentService({ ...options, platform: currentPlatform() }), {
+    register(AuthService, authService({ ...ports, ...settings, limiter, throttle })),
+    register(OrganizationService, organizationService({ ...ports, ...settings })),
+    register(TokenService, tokenService({ ...ports, ...settings })),
+    register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
+    register(FederationService, federationService(ports.federation)),
+    register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),
   ];

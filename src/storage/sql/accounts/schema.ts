@@ -15,6 +15,13 @@
  * expression, so that the index is entered with both columns.
  */
 export function accountsSchema(text: string): string {
+  return [peopleSchema, organizationsSchema, tokensSchema, eventsSchema, loginsSchema]
+    .map((part) => part(text))
+    .join("\n");
+}
+
+/** Counters, people and their sessions. */
+function peopleSchema(text: string): string {
   return `
   -- Numbers that are counted up under the lock of their row.
   CREATE TABLE counters (
@@ -56,8 +63,12 @@ export function accountsSchema(text: string): string {
     digest ${text} NOT NULL PRIMARY KEY,
     created_at_ms bigint NOT NULL
   );
+`;
+}
 
-  CREATE TABLE organizations (
+/** Organizations with their members, invitations and deployments. */
+function organizationsSchema(text: string): string {
+  return `  CREATE TABLE organizations (
     organization_id ${text} NOT NULL PRIMARY KEY,
     name ${text} NOT NULL UNIQUE,
     display_name ${text} NOT NULL,
@@ -105,8 +116,12 @@ export function accountsSchema(text: string): string {
     PRIMARY KEY (organization_id, deployment_id)
   );
   CREATE UNIQUE INDEX deployments_by_name ON deployments (organization_id, name);
+`;
+}
 
-  CREATE TABLE tokens (
+/** API tokens with their deployments and secrets. */
+function tokensSchema(text: string): string {
+  return `  CREATE TABLE tokens (
     organization_id ${text} NOT NULL,
     token_id ${text} NOT NULL,
     kind ${text} NOT NULL,
@@ -161,8 +176,12 @@ export function accountsSchema(text: string): string {
   CREATE INDEX token_secrets_expiry ON token_secrets (valid_until_ms)
     WHERE valid_until_ms IS NOT NULL;
   CREATE INDEX token_secrets_sealed ON token_secrets (digest) WHERE sealed IS NOT NULL;
+`;
+}
 
-  -- What nodes may have remembered and have to forget.
+/** Change events and the audit log. */
+function eventsSchema(text: string): string {
+  return `  -- What nodes may have remembered and have to forget.
   CREATE TABLE changes (
     sequence bigint NOT NULL PRIMARY KEY,
     time_ms bigint NOT NULL,
@@ -185,8 +204,12 @@ export function accountsSchema(text: string): string {
     details ${text} NOT NULL,
     PRIMARY KEY (organization_id, event_id)
   );
+`;
+}
 
-  CREATE TABLE login_codes (
+/** Logins of the command line. */
+function loginsSchema(text: string): string {
+  return `  CREATE TABLE login_codes (
     digest ${text} NOT NULL PRIMARY KEY,
     organization_id ${text} NOT NULL,
     user_id ${text} NOT NULL,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { run } from "../e2e/cli/program.ts";
+import { run } from "../cli/program.ts";
 
 interface Script {
   readonly name: string;

@@ -3,9 +3,9 @@
  * which a database can go wrong, chosen by a seeded generator.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { problem } from "../../src/errors.ts";
-import type { Storage } from "../../src/storage/storage.ts";
-import type { Random } from "../chaos/random.ts";
+import { problem } from "../../../src/errors.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
+import type { Random } from "../../chaos/random.ts";
 
 export const FAULTS = [
   /** Not carried out, and it takes a while to find out. */

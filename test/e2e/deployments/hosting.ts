@@ -5,19 +5,19 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { pino } from "pino";
-import { Deployment, type DeploymentOptions } from "../../src/deployments/deployment.ts";
-import type { OutputSource } from "../../src/deployments/workers.ts";
-import { DEFAULT_LIMITS, type WorkerLimits } from "../../src/pool/limits.ts";
-import type { ServiceCode } from "../../src/pool/options.ts";
-import { Maintenance } from "../../src/queue/maintenance.ts";
-import type { SubmissionOptions } from "../../src/queue/submission.ts";
-import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
-import type { Storage } from "../../src/storage/storage.ts";
-import { createIdSource } from "../../src/tasks/id.ts";
-import { isFinal } from "../../src/tasks/task.ts";
-import { localFiles } from "../files/local.ts";
+import { Deployment, type DeploymentOptions } from "../../../src/deployments/deployment.ts";
+import type { OutputSource } from "../../../src/deployments/workers.ts";
+import { DEFAULT_LIMITS, type WorkerLimits } from "../../../src/pool/limits.ts";
+import type { ServiceCode } from "../../../src/pool/options.ts";
+import { Maintenance } from "../../../src/queue/maintenance.ts";
+import type { SubmissionOptions } from "../../../src/queue/submission.ts";
+import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
+import { createIdSource } from "../../../src/tasks/id.ts";
+import { isFinal } from "../../../src/tasks/task.ts";
+import { localFiles } from "../../files/local.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 export const RECORD = { deploymentId: "deployment-1", name: "acme/worker" };
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { RevisionFailed } from "../../src/deployments/rollout.ts";
-import { Gate } from "../e2e/serve/gate.ts";
+import { RevisionFailed } from "../../../src/deployments/rollout.ts";
+import { Gate } from "../serve/gate.ts";
 import { Hosting, type RevisionSettings, source } from "./hosting.ts";
 
 let hosting: Hosting;

@@ -7,9 +7,9 @@ import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, test } from "vitest";
-import { type Served, type Shown, serve } from "../../e2e/serve/served.ts";
-import { key, newTask } from "../fixtures.ts";
-import { openSqlite, TestFolder } from "../sqlite/databases.ts";
+import { key, newTask } from "../../storage/fixtures.ts";
+import { openSqlite, TestFolder } from "../../storage/sqlite/databases.ts";
+import { type Served, type Shown, serve } from "../serve/served.ts";
 
 const MEMORY_LOST = fileURLToPath(new URL("./memory-lost.ts", import.meta.url));
 

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { cpuTimeMs } from "../../src/pool/usage.ts";
-import { SqliteStorage } from "../../src/storage/sqlite/storage.ts";
+import { cpuTimeMs } from "../../../src/pool/usage.ts";
+import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { bundled, Hosting, type RevisionSettings, source } from "./hosting.ts";
 
-const SERVICE = fileURLToPath(new URL("../fixtures/services/hostile.ts", import.meta.url));
+const SERVICE = fileURLToPath(new URL("../../fixtures/services/hostile.ts", import.meta.url));
 const MEBIBYTE = 1024 ** 2;
 const SECRET = "a secret of the node";
 

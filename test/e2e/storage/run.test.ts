@@ -5,9 +5,9 @@ import type { Storage } from "../../../src/storage/storage.ts";
 import { violations } from "../../chaos/history.ts";
 import { Ledger } from "../../chaos/ledger.ts";
 import { Random } from "../../chaos/random.ts";
-import { Faults } from "../faults.ts";
-import { openSqlite, TestFolder } from "../sqlite/databases.ts";
+import { openSqlite, TestFolder } from "../../storage/sqlite/databases.ts";
 import { Caller } from "./caller.ts";
+import { Faults } from "./faults.ts";
 import { historyOf, host, maintenanceOver, type Told } from "./queue.ts";
 
 const SEED = Number(process.env.TESSERA_SEED ?? Date.now() % 1_000_000);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { DeploymentCounts } from "../../src/deployments/counts.ts";
-import { expose } from "../../src/metrics/exposition.ts";
-import { Metrics } from "../../src/metrics/metrics.ts";
-import type { MetricManifest } from "../../src/protocol/manifest.ts";
-import { whole } from "../metrics/fixture.ts";
+import { DeploymentCounts } from "../../../src/deployments/counts.ts";
+import { expose } from "../../../src/metrics/exposition.ts";
+import { Metrics } from "../../../src/metrics/metrics.ts";
+import type { MetricManifest } from "../../../src/protocol/manifest.ts";
+import { whole } from "../../metrics/fixture.ts";
 import { Hosting } from "./hosting.ts";
 
 /** A class that counts its calls under these metrics, and whether it is up. */

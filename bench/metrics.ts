@@ -9,8 +9,8 @@
  *   others.
  */
 import { Counter, Histogram, Registry } from "@prometheus-io/client";
-import { AddedLabels } from "../src/metrics/added.ts";
 import { METRICS } from "../src/metrics/declarations.ts";
+import { AddedLabels } from "../src/metrics/external-labels.ts";
 import { ownSamples } from "../src/metrics/families.ts";
 import { federate } from "../src/metrics/federate.ts";
 import { Metrics } from "../src/metrics/metrics.ts";

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import Fastify from "fastify";
 import { serveService } from "../src/app/serve.ts";
 import { readServeConfig } from "../src/config/config.ts";
-import { AddedLabels } from "../src/metrics/added.ts";
+import { AddedLabels } from "../src/metrics/external-labels.ts";
 import { ownSamples } from "../src/metrics/families.ts";
 import { federate } from "../src/metrics/federate.ts";
 import { parseSelectors } from "../src/metrics/selector/list.ts";

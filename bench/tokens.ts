@@ -6,13 +6,13 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
-import { announceChanges, ChangeFeed } from "../src/auth/changes.ts";
+import { announceChanges, ChangeFeed } from "../src/auth/change-feed.ts";
 import { FailureLimiter } from "../src/auth/failures.ts";
 import { type KeyRing, loadKeys } from "../src/auth/keys.ts";
 import type { Credentials } from "../src/auth/principal.ts";
 import { newSession } from "../src/auth/sessions.ts";
 import { createTokenValue, parseTokenValue } from "../src/auth/token-format.ts";
-import { UseRecorder } from "../src/auth/uses.ts";
+import { UseRecorder } from "../src/auth/token-uses.ts";
 import { Verifier } from "../src/auth/verifier.ts";
 import type { Accounts } from "../src/storage/accounts/accounts.ts";
 import type { Deed } from "../src/storage/accounts/deed.ts";

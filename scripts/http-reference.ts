@@ -10,7 +10,7 @@ import { serveService } from "../src/app/serve.ts";
 import { readServeConfig } from "../src/config/config.ts";
 import { problem, type Reason } from "../src/errors.ts";
 import type { JsonSchema } from "../src/protocol/manifest.ts";
-import { httpStatus } from "../src/server/http/status.ts";
+import { httpStatus } from "../src/server/http/error-status.ts";
 import { enumComments } from "./reference/comments.ts";
 import type { Document } from "./reference/document.ts";
 import { operations, schemas } from "./reference/page.ts";

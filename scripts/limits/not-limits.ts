@@ -27,7 +27,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/tasks/id.ts TAIL_LENGTH",
   ],
   "how long a secret or a signature is": [
-    "src/auth/codes.ts CODE_LENGTH",
+    "src/auth/one-time-codes.ts CODE_LENGTH",
     "src/auth/devices.ts ID_LENGTH",
     "src/auth/keys-file.ts KEY_BYTES",
     "src/auth/keys.ts NONCE_BYTES",
@@ -48,7 +48,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   "what something counts for in a sum": [
     "src/metrics/selector/pattern.ts FOLDED_RANGE_SIZE",
     "src/metrics/selector/pattern.ts PROPERTY_SIZE",
-    "src/storage/sqlite/oldest.ts ABOVE_ALL",
+    "src/storage/sqlite/oldest-waiting.ts ABOVE_ALL",
   ],
   "how wide something is on a terminal": [
     "src/cli/progress.ts BAR_CELLS",

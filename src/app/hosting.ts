@@ -1,7 +1,7 @@
 /** The part of a node that hosts deployments: put together, and started in order. */
 import { availableParallelism, hostname } from "node:os";
 import { join } from "node:path";
-import type { ChangeFeed } from "../auth/changes.ts";
+import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { KeyRing } from "../auth/keys.ts";
 import type { StartConfig } from "../config/config.ts";
 import { ArtifactCache } from "../hosting/artifact-cache.ts";

@@ -25,8 +25,8 @@ import {
   serveHttp,
   startCleaners,
 } from "./node.ts";
+import { whenLong } from "./slow-load.ts";
 import { watchService } from "./watch.ts";
-import { whenLong } from "./when-long.ts";
 
 /** The organization of a service that is served alone. */
 const LOCAL_ORGANIZATION = "local";

@@ -1,4 +1,4 @@
-import { createCode, digestCode } from "../auth/codes.ts";
+import { createCode, digestCode } from "../auth/one-time-codes.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 
 /**

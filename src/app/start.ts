@@ -1,8 +1,8 @@
 /** Runs `tessera start`: a node of the platform, started in order and ended in the opposite order. */
-import { announceChanges, ChangeFeed } from "../auth/changes.ts";
+import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
-import { UseRecorder } from "../auth/uses.ts";
+import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { pages } from "../console/pages.ts";
@@ -25,7 +25,7 @@ import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { openKeys } from "./keys.ts";
 import { monitoring, startFederation } from "./metrics.ts";
 import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
-import { platformApi } from "./platform-api.ts";
+import { platformServices } from "./platform-services.ts";
 import { startAccountsPruner } from "./pruner.ts";
 import { newSetupCode } from "./setup-link.ts";
 
@@ -235,7 +235,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     onlyOn("platform", pages),
     onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),
   ];
-  const platformServices = platformApi(
+  const ownServices = platformServices(
     {
       accounts,
       hosting: announceChanges(node.storage.hosting, changes),
@@ -262,7 +262,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     port,
     host: config.host,
     services: serving.services,
-    platformServices,
+    platformServices: ownServices,
     directory: hosting,
     appsDomain: config.appsDomain,
     authenticate: verifier.authenticate,

@@ -4,7 +4,7 @@ import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { Log } from "../log/log.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import { whenLong } from "./when-long.ts";
+import { whenLong } from "./slow-load.ts";
 
 /**
  * Quiet time after a change of a file before the service is reloaded, because editors write a

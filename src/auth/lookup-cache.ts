@@ -18,7 +18,7 @@
  * Keys are fingerprints; the cache never holds a credential itself.
  */
 import { problem } from "../errors.ts";
-import type { Forgotten } from "./changes.ts";
+import type { Forgotten } from "./change-feed.ts";
 
 /** How long a credential that was found stays in the cache, from the beginning of its query. */
 const CREDENTIAL_CACHE_TTL_MS = 30_000;

@@ -15,8 +15,8 @@
  */
 import type { NewSession } from "../storage/accounts/people.ts";
 import { createIdSource } from "../tasks/id.ts";
-import { createCode, digestCode, isCode } from "./codes.ts";
 import { cookieValues } from "./cookies.ts";
+import { createCode, digestCode, isCode } from "./one-time-codes.ts";
 
 const PLAIN_NAME = "tessera_session";
 

@@ -24,15 +24,15 @@ import { type Problem, problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import { CachedSession, CachedToken } from "./cached-credentials.ts";
-import type { ChangeFeed, Forgotten } from "./changes.ts";
-import { digestCode } from "./codes.ts";
+import type { ChangeFeed, Forgotten } from "./change-feed.ts";
 import type { FailureLimiter } from "./failures.ts";
 import type { KeyRing } from "./keys.ts";
 import { LookupCache } from "./lookup-cache.ts";
+import { digestCode } from "./one-time-codes.ts";
 import type { Authenticate, Principal } from "./principal.ts";
 import { readSessionCookie } from "./sessions.ts";
 import { parseTokenValue, TOKEN_LENGTH } from "./token-format.ts";
-import type { UseRecorder } from "./uses.ts";
+import type { UseRecorder } from "./token-uses.ts";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 

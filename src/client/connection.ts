@@ -2,11 +2,11 @@
  * The HTTP connection to one deployment: requests, their timeout and their
  * retries (`repeat.ts`).
  */
-import { broken, connectionLost, loopbackRoute, type Route } from "./breakage.ts";
+import { broken, connectionLost, loopbackRoute, type Route } from "./connection-failure.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import { TimeoutError } from "./errors.ts";
 import { ReadError, refusalOf } from "./refusal.ts";
-import { mayRepeat, pause, pauseBefore } from "./repeat.ts";
+import { mayRepeat, pause, pauseBefore } from "./retry.ts";
 
 export interface ClientOptions {
   /**

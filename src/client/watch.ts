@@ -3,12 +3,13 @@
  * resumes behind the last event (`Last-Event-ID`), so no event is lost or
  * repeated. Each received event resets the count of attempts.
  */
-import { connectionLost } from "./breakage.ts";
+
 import type { CallOptions, Connection } from "./connection.ts";
+import { connectionLost } from "./connection-failure.ts";
 import { DeploymentError, ForeignAnswerError } from "./errors.ts";
 import { readEvents, type ServerSentEvent } from "./event-stream.ts";
 import { foreignAnswer, fromWire, parseObject } from "./refusal.ts";
-import { mayRepeat, pause, pauseBefore } from "./repeat.ts";
+import { mayRepeat, pause, pauseBefore } from "./retry.ts";
 import { readEvent, type TaskLogEvent } from "./state.ts";
 
 /**

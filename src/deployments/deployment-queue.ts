@@ -11,7 +11,7 @@ import { maintainedQueue } from "../queue/maintained-queue.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import { Peers } from "../queue/peers.ts";
 import { Queue } from "../queue/queue.ts";
-import type { RecentTasks } from "../queue/recent.ts";
+import type { RecentTasks } from "../queue/recent-tasks.ts";
 import { RemoteHints } from "../queue/remote-hints.ts";
 import { UnservedTasks } from "../queue/unserved-tasks.ts";
 import type { Notifier } from "../storage/notifier.ts";

@@ -16,7 +16,7 @@ import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { Queue } from "../queue/queue.ts";
-import { RecentTasks } from "../queue/recent.ts";
+import { RecentTasks } from "../queue/recent-tasks.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { DeploymentTracing, Tracing } from "../tracing/tracing.ts";

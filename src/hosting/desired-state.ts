@@ -3,7 +3,7 @@
  * events report changes, usually at once. A full read every 30 s catches missed
  * ones, and follows soon after a read that failed.
  */
-import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
+import type { ChangeFeed, Forgotten } from "../auth/change-feed.ts";
 import type { Log } from "../log/log.ts";
 import type { DesiredDeployment, Revisions } from "../storage/hosting/revisions.ts";
 import { SingleFlight } from "../time/single-flight.ts";

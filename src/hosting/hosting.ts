@@ -3,7 +3,7 @@
  * the workers, so any node serves any request. When a node dies, the others only
  * have to start more workers.
  */
-import type { ChangeFeed } from "../auth/changes.ts";
+import type { ChangeFeed } from "../auth/change-feed.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { CallTarget, Directory, Located } from "../deployments/directory.ts";

@@ -10,7 +10,7 @@
  *
  * A deployment that the caller must not know about is answered as not found.
  */
-import type { ChangeFeed, Forgotten } from "../auth/changes.ts";
+import type { ChangeFeed, Forgotten } from "../auth/change-feed.ts";
 import { type Cacheable, LookupCache } from "../auth/lookup-cache.ts";
 import { faultOfName } from "../auth/names.ts";
 import { belongsTo } from "../auth/permissions.ts";

@@ -12,7 +12,7 @@
  * The text is written in chunks. The event loop gets its turn between them and
  * during long searches for series.
  */
-import type { AddedLabels } from "./added.ts";
+import type { AddedLabels } from "./external-labels.ts";
 import { familiesOf, type SampleSource } from "./families.ts";
 import { formatNumber } from "./number.ts";
 import { type Choice, choose } from "./selector/choose.ts";

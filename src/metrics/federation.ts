@@ -1,8 +1,8 @@
 /** Federation: the one implementation behind `/federate` and FederationService. */
-import { AddedLabels } from "./added.ts";
+import { AddedLabels } from "./external-labels.ts";
 import { ownSamples, type SampleSource } from "./families.ts";
 import { federate } from "./federate.ts";
-import type { ForeignMetrics } from "./foreign.ts";
+import type { ForeignMetrics } from "./foreign-samples.ts";
 import type { Metrics } from "./metrics.ts";
 import { parseSelectors } from "./selector/list.ts";
 import type { Upstream } from "./upstream.ts";

@@ -1,6 +1,7 @@
 /** Series: counters, gauges and histograms with one set of labels each. */
-import type { AddedLabels } from "./added.ts";
+
 import type { Declaration } from "./declarations.ts";
+import type { AddedLabels } from "./external-labels.ts";
 import { type Labels, toLabels } from "./labels.ts";
 import { formatNumber } from "./number.ts";
 

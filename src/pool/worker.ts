@@ -20,7 +20,7 @@ import {
 import { resultIsText } from "../service/schema.ts";
 import { Deadlines } from "../time/deadlines.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
-import { Liveness } from "./liveness.ts";
+import { WorkerHeartbeat } from "./heartbeat.ts";
 import type { CountsReceiver, ExecuteOptions, WorkerOptions } from "./options.ts";
 import { CallOutbox, ServiceProcess } from "./process.ts";
 import { Capacity } from "./slot.ts";
@@ -44,7 +44,7 @@ export class WorkerProcess implements ExecutionHost {
   readonly #executions = new SlotMap<number, Execution>();
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: FileTransfers;
-  readonly #liveness: Liveness;
+  readonly #heartbeat: WorkerHeartbeat;
   readonly #loaded = Promise.withResolvers<ServiceManifest>();
   #manifest: ServiceManifest | undefined;
   #counts: CountsReceiver | undefined;
@@ -59,7 +59,7 @@ export class WorkerProcess implements ExecutionHost {
   constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
-    this.#liveness = new Liveness({
+    this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.#executions.size > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#nextCallId }),
       onUnblocked,
@@ -163,7 +163,7 @@ export class WorkerProcess implements ExecutionHost {
 
   /** The number of calls of the endpoint that it can take now; 0 while blocked or not loaded. */
   freeSlots(endpoint: EndpointManifest): number {
-    return this.loaded && !this.#liveness.blocked ? this.capacity.free(endpoint) : 0;
+    return this.loaded && !this.#heartbeat.blocked ? this.capacity.free(endpoint) : 0;
   }
 
   /** Releases a slot that was taken from `capacity`. */
@@ -295,7 +295,7 @@ export class WorkerProcess implements ExecutionHost {
         this.#count(message);
         break;
       case "pong":
-        this.#liveness.pong();
+        this.#heartbeat.pong();
         break;
     }
   }
@@ -316,7 +316,7 @@ export class WorkerProcess implements ExecutionHost {
     this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
     const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
     this.#process.send({ type: "text_results", endpoints });
-    this.#liveness.start();
+    this.#heartbeat.start();
     this.#loaded.resolve(manifest);
   }
 
@@ -352,7 +352,7 @@ export class WorkerProcess implements ExecutionHost {
   }
 
   #lost(reason: string): void {
-    this.#liveness[Symbol.dispose]();
+    this.#heartbeat[Symbol.dispose]();
     this.#deadlines.clear();
     this.#counts?.end();
     this.#loaded.promise.catch(() => {

@@ -12,7 +12,7 @@ import type { Attempt, AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { Changes } from "./changes.ts";
-import type { RecentTasks } from "./recent.ts";
+import type { RecentTasks } from "./recent-tasks.ts";
 
 /** Pause before the end of an attempt is offered again to a storage that does not answer. */
 const COMPLETION_RETRY_PAUSE_MS = 1_000;

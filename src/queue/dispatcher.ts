@@ -21,7 +21,7 @@ import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/st
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
 import { ClaimRecovery } from "./claim-recovery.ts";
-import { DueTasks } from "./due.ts";
+import { DueTasks } from "./due-tasks.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;

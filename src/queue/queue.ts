@@ -19,7 +19,7 @@ import { type RunTimes, retryAfter } from "./estimate.ts";
 import type { Expirer } from "./expirer.ts";
 import type { Peers } from "./peers.ts";
 import { type QueuePosition, QueuePositions } from "./position.ts";
-import type { FinishedTask, RecentTasks } from "./recent.ts";
+import type { FinishedTask, RecentTasks } from "./recent-tasks.ts";
 import { notFinished, notFound } from "./refusals.ts";
 import {
   type Submission,

@@ -13,7 +13,7 @@ import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
 import { BODY_DEADLINE_MS } from "./http/body.ts";
-import { answerUnreadable } from "./http/unreadable.ts";
+import { answerUnreadable } from "./http/malformed-request.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0");
 

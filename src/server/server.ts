@@ -9,7 +9,7 @@ import { problem, toProblem } from "../errors.ts";
 import { appOf, hostKinds } from "../hosting/hosts.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
-import { BodyBudget, shareBudget } from "./http/budget.ts";
+import { BodyBudget, shareBudget } from "./http/body-budget.ts";
 import { sendFrameworkError } from "./http/framework.ts";
 import {
   type AllowedOrigins,
@@ -23,7 +23,7 @@ import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import { mountProtocols, type ProtocolOptions, type ServerPlugin } from "./protocols.ts";
 import { believeWithSecret } from "./proxies.ts";
-import { pathsOf } from "./rest/paths.ts";
+import { pathsOf } from "./rest/service-paths.ts";
 import { answerUnknown } from "./rpc/engine/unimplemented.ts";
 import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
 

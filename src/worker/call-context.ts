@@ -7,8 +7,8 @@ import type { AbortReason, Call } from "../protocol/messages.ts";
 import type { TaskContext, TaskLog } from "../sdk/context.ts";
 import type { EndpointKind } from "../sdk/options.ts";
 import type { Channel } from "./channel.ts";
+import type { Meters } from "./custom-metrics.ts";
 import { CallLog } from "./log.ts";
-import type { Meters } from "./meters.ts";
 import { ProgressReporter } from "./progress.ts";
 
 const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {

@@ -16,6 +16,7 @@ import type { Executable, ReadyService } from "../sdk/describe.ts";
 import { CallContext } from "./call-context.ts";
 import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
+import type { Meters } from "./custom-metrics.ts";
 import {
   argumentsInvalid,
   callFailed,
@@ -23,7 +24,6 @@ import {
   outputRefused,
   resultTooLarge,
 } from "./failure.ts";
-import type { Meters } from "./meters.ts";
 import type { Outbox } from "./outbox.ts";
 import {
   type ResultOptions,

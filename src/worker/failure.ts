@@ -7,7 +7,7 @@ import {
 } from "../protocol/messages.ts";
 import { errorCodeOf } from "../sdk/errors.ts";
 import { issuePath } from "../sdk/schema.ts";
-import { deniedMessage } from "./denied.ts";
+import { deniedMessage } from "./permission-errors.ts";
 
 /** Message of an error that a call reports. */
 const MAX_FAILURE_MESSAGE_CHARACTERS = 8192;

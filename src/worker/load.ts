@@ -9,9 +9,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { type ReadyService, readyService } from "../sdk/describe.ts";
 import { ServiceDefinitionError } from "../sdk/errors.ts";
 import { serviceDefinitionOf } from "../sdk/service.ts";
-import { deniedCause } from "./denied.ts";
+import type { Meters } from "./custom-metrics.ts";
 import { messageOf } from "./failure.ts";
-import type { Meters } from "./meters.ts";
+import { deniedCause } from "./permission-errors.ts";
 
 /** Thrown when a service cannot be loaded. The message is for its author. */
 export class ServiceRefusedError extends Error {

@@ -9,12 +9,12 @@
  */
 import type { NodeMessage } from "../protocol/messages.ts";
 import { takeChannel } from "./channel.ts";
-import { speakToDeployer } from "./denied.ts";
+import { Meters } from "./custom-metrics.ts";
 import { Executor } from "./execute.ts";
 import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
-import { Meters } from "./meters.ts";
 import { Outbox } from "./outbox.ts";
+import { speakToDeployer } from "./permission-errors.ts";
 
 type LoadMessage = Extract<NodeMessage, { type: "load" }>;
 

@@ -5,7 +5,7 @@
  */
 import { type CallResult, MAX_RESULTS_PER_MESSAGE } from "../protocol/messages.ts";
 import type { Channel } from "./channel.ts";
-import type { Meters } from "./meters.ts";
+import type { Meters } from "./custom-metrics.ts";
 
 export class Outbox {
   readonly #channel: Channel;

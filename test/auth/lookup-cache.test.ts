@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Forgotten } from "../../src/auth/changes.ts";
+import type { Forgotten } from "../../src/auth/change-feed.ts";
 import { type Cacheable, LookupCache } from "../../src/auth/lookup-cache.ts";
 
 class Thing implements Cacheable {

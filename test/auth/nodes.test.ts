@@ -1,5 +1,5 @@
 /** Several nodes on one database: what one changes, the others forget. */
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { toProblem } from "../../src/errors.ts";
 import type { Hint } from "../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../src/storage/postgres/notifier.ts";
@@ -61,15 +61,16 @@ describe("nodes on Postgres", () => {
     far.start();
     await using first = await Node.start(one.accounts, { keys, notifier: near });
     await using second = await Node.start(one.accounts, { keys, notifier: far });
-    await vi.waitFor(() => {
+    const hearing = (): readonly Hint[] => {
       near.publish({ kind: "look" });
-      expect(heard).toContainEqual({ kind: "look" });
-    }, 10_000);
+      return heard;
+    };
+    await expect.poll(hearing).toContainEqual({ kind: "look" });
     const { value, tokenId } = await createToken(first.accounts, keys);
     expect(await outcome(second, value)).toBe("yes");
     heard.length = 0;
     await first.accounts.deleteToken({ ...deed(), organizationId: ACME, tokenId });
-    await vi.waitFor(() => expect(heard).toContainEqual({ kind: "accounts" }), 10_000);
+    await expect.poll(() => heard).toContainEqual({ kind: "accounts" });
     expect(await untilRefused(second, value)).toBeLessThan(5_000);
   });
 

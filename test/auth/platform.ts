@@ -1,12 +1,12 @@
 /** A platform with one organization and its admin, and nodes on it, on real databases. */
 import { rmSync } from "node:fs";
 import { pino } from "pino";
-import { announceChanges, ChangeFeed } from "../../src/auth/changes.ts";
+import { announceChanges, ChangeFeed } from "../../src/auth/change-feed.ts";
 import { FailureLimiter } from "../../src/auth/failures.ts";
 import { type KeyRing, loadKeys } from "../../src/auth/keys.ts";
 import { newSession } from "../../src/auth/sessions.ts";
 import { createTokenValue, parseTokenValue } from "../../src/auth/token-format.ts";
-import { UseRecorder } from "../../src/auth/uses.ts";
+import { UseRecorder } from "../../src/auth/token-uses.ts";
 import { Verifier } from "../../src/auth/verifier.ts";
 import { type Problem, toProblem } from "../../src/errors.ts";
 import type { Accounts } from "../../src/storage/accounts/accounts.ts";

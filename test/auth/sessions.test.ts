@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createCode, digestCode } from "../../src/auth/codes.ts";
+import { createCode, digestCode } from "../../src/auth/one-time-codes.ts";
 import {
   clearSessionCookie,
   newSession,

@@ -7,6 +7,7 @@ import {
   TOKEN_LENGTH,
   TOKEN_PATTERN,
 } from "../../src/auth/token-format.ts";
+import { threadTimer } from "../thread-time.ts";
 
 const LETTERS = ["p", "o", "m"] as const;
 const letter = fc.constantFrom(...LETTERS);
@@ -71,9 +72,9 @@ describe("a token's value", () => {
 
   it("is refused at once when it is huge", () => {
     const huge = "x".repeat(10_000_000);
-    const before = performance.now();
+    const tookMs = threadTimer();
     expect(parseTokenValue(huge)).toBeUndefined();
-    expect(performance.now() - before).toBeLessThan(100);
+    expect(tookMs()).toBeLessThan(100);
   });
 
   it("is refused whatever else it is", () => {

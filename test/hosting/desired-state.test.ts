@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ChangeFeed } from "../../src/auth/changes.ts";
+import { ChangeFeed } from "../../src/auth/change-feed.ts";
 import { DesiredDeployments } from "../../src/hosting/desired-state.ts";
 import type { Change } from "../../src/storage/accounts/accounts.ts";
 import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AddedLabels } from "../../src/metrics/added.ts";
+import { AddedLabels } from "../../src/metrics/external-labels.ts";
 import { ownSamples, type SampleSource } from "../../src/metrics/families.ts";
 import { type FederateOptions, federate } from "../../src/metrics/federate.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";

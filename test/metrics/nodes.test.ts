@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Federation } from "../../src/metrics/federation.ts";
-import { ForeignMetrics } from "../../src/metrics/foreign.ts";
+import { ForeignMetrics } from "../../src/metrics/foreign-samples.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";
 import { Publisher } from "../../src/metrics/publish.ts";
 import type { MetricsStorage } from "../../src/storage/metrics/metrics.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AddedLabels } from "../../src/metrics/added.ts";
+import { AddedLabels } from "../../src/metrics/external-labels.ts";
 import { federate } from "../../src/metrics/federate.ts";
 import { formatNumber } from "../../src/metrics/number.ts";
 import { parseSelectors } from "../../src/metrics/selector/list.ts";

@@ -5,7 +5,7 @@ import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
-import { RecentTasks } from "../../src/queue/recent.ts";
+import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { asStored } from "../../src/storage/stored.ts";
 import { newTask } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";

@@ -2,7 +2,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { Leases } from "../../src/queue/leases.ts";
-import { RecentTasks } from "../../src/queue/recent.ts";
+import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { UnservedTasks } from "../../src/queue/unserved-tasks.ts";
 import type { TaskFailure } from "../../src/tasks/task.ts";
 import { DEPLOYMENT, key, newTask, submit } from "../storage/fixtures.ts";

@@ -10,7 +10,7 @@ import {
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { JSON_TYPE } from "../http/problem.ts";
-import type { StreamedBodies } from "../http/streamed.ts";
+import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendWhole } from "./content.ts";
 
 /** Answers 202, also for a task that existed already. */

@@ -12,7 +12,7 @@ import { Code } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../errors.ts";
 import { sendProblem } from "../http/problem.ts";
-import type { StreamedResponse } from "../http/streamed.ts";
+import type { StreamedResponse } from "../http/streamed-bodies.ts";
 
 /** Content in memory, or a stream. Head and body of a text leave in one write. */
 export type Content = string | Buffer | StreamedResponse;

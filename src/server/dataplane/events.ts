@@ -8,14 +8,14 @@ import { Readable } from "node:stream";
 import type { JsonObject, JsonValue, Message } from "@bufbuild/protobuf";
 import type { FastifyReply } from "fastify";
 import type { TaskEvent } from "../../../gen/tessera/v1/task_pb.js";
-import type { StreamAnswer } from "../http/invoke.ts";
-import { errorJson, reportProblem } from "../http/problem.ts";
 import {
   frames,
   openStream,
   STREAM_HEARTBEAT_INTERVAL_MS,
   type StreamFormat,
-} from "../http/stream.ts";
+} from "../http/answer-stream.ts";
+import type { StreamAnswer } from "../http/invoke.ts";
+import { errorJson, reportProblem } from "../http/problem.ts";
 import { failureJson, time, type wordsFor } from "./answer.ts";
 
 const EVENTS: StreamFormat = {

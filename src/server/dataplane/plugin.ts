@@ -30,7 +30,11 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
-import { type StreamedBodies, type StreamedRequest, streamedBodies } from "../http/streamed.ts";
+import {
+  type StreamedBodies,
+  type StreamedRequest,
+  streamedBodies,
+} from "../http/streamed-bodies.ts";
 import { sendCancelled, sendResult, sendStatus, sendSubmitted, wordsFor } from "./answer.ts";
 import { sendEvents } from "./events.ts";
 import {

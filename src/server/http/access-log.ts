@@ -1,6 +1,6 @@
 /** The access log: one line for each call, written when its answer is sent or its caller has gone. */
 import type { FastifyInstance } from "fastify";
-import type { CallNote } from "./note.ts";
+import type { CallNote } from "./call-note.ts";
 import { logOf } from "./request-log.ts";
 
 /** Path in the access log, cut beyond. */

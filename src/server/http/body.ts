@@ -3,7 +3,7 @@ import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
 import { problem } from "../../errors.ts";
-import type { BodyShare } from "./budget.ts";
+import type { BodyShare } from "./body-budget.ts";
 
 /**
  * Rest of a refused body that is thrown away, so that its sender gets to read the answer,

@@ -6,8 +6,8 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyReply } from "fastify";
 import { RequestInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import type { Problem } from "../../errors.ts";
+import { httpStatus } from "./error-status.ts";
 import { requestLog } from "./request-log.ts";
-import { httpStatus } from "./status.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
 

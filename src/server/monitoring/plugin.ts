@@ -21,7 +21,7 @@ import { UpstreamError } from "../../metrics/upstream.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { Monitored } from "../rpc/federation.ts";
-import { valuesOf } from "./form.ts";
+import { valuesOf } from "./query.ts";
 import { sendText } from "./send.ts";
 
 export interface MonitoringOptions {

@@ -17,8 +17,8 @@ import type { HttpRule } from "../../../gen/google/api/http_pb.js";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { dotted, hasTextForm, resolveFields } from "./fields.ts";
 import { type KeyPlace, keyPlaceOf } from "./idempotency-key.ts";
-import type { RestRoute } from "./routes.ts";
-import { parseTemplate, type Variable } from "./template.ts";
+import type { RestRoute } from "./path-matching.ts";
+import { parseTemplate, type Variable } from "./path-template.ts";
 
 /** The binding of a request's body. */
 export interface BodyBinding {

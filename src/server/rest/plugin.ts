@@ -17,10 +17,10 @@ import { sendFrameworkError } from "../http/framework.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { type Binding, compileBindings } from "./binding.ts";
+import { type Found, RouteTable } from "./path-matching.ts";
+import type { Template } from "./path-template.ts";
 import { bindRequest } from "./request.ts";
 import { sendAnswer, sendStream } from "./response.ts";
-import { type Found, RouteTable } from "./routes.ts";
-import type { Template } from "./template.ts";
 
 export interface RestOptions {
   readonly services: readonly DescService[];

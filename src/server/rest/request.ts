@@ -15,8 +15,8 @@ import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
 import { bindKey } from "./idempotency-key.ts";
+import type { PathValue } from "./path-matching.ts";
 import { type BoundField, bindQuery } from "./query.ts";
-import type { PathValue } from "./routes.ts";
 import { isObject } from "./spelling.ts";
 
 /** The parts of a request. */

@@ -3,15 +3,15 @@ import { Readable } from "node:stream";
 import { type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
-import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
-import { JSON_TYPE, reportProblem } from "../http/problem.ts";
 import {
   chooseFormat,
   frames,
   openStream,
   rawChunks,
   STREAM_HEARTBEAT_INTERVAL_MS,
-} from "../http/stream.ts";
+} from "../http/answer-stream.ts";
+import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
+import { JSON_TYPE, reportProblem } from "../http/problem.ts";
 import type { Binding } from "./binding.ts";
 import { spellingOf } from "./spelling.ts";
 

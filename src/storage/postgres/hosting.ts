@@ -5,7 +5,7 @@ import { type Operation, portOver } from "../sql/operation.ts";
 import { DatabaseClock } from "./clock.ts";
 import type { PostgresDatabase } from "./database.ts";
 import type { LeaseClock } from "./leases.ts";
-import { run } from "./run.ts";
+import { run } from "./run-operation.ts";
 
 /** The hosting port; `open` returns the database, or throws when it is not started. */
 export function postgresHosting(open: () => PostgresDatabase, clock: LeaseClock): HostingStorage {

@@ -9,7 +9,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { listAttempts } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
-import { endAttempts } from "./end.ts";
+import { endAttempts } from "./end-attempt.ts";
 import { prepared, type Session, statement } from "./session.ts";
 
 /** SQL for the time in milliseconds since 1970: `$1`, or the database's clock when that is null. */

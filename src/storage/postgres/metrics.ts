@@ -4,7 +4,7 @@ import { type Operation, portOver } from "../sql/operation.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { timed } from "./hosting.ts";
 import type { LeaseClock } from "./leases.ts";
-import { run } from "./run.ts";
+import { run } from "./run-operation.ts";
 
 /**
  * The metrics storage port on Postgres; `open` returns the database, or throws

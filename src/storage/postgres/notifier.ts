@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Hint, Notifier } from "../notifier.ts";
 import { connectionConfig, DEFAULT_STATEMENT_TIMEOUT_MS } from "./database.ts";
-import { HintBatch, LOOK, readHints } from "./hints.ts";
+import { HintBatch, LOOK, readHints } from "./hint-codec.ts";
 
 /** Time in which hints are gathered to travel together. */
 const HINT_DEBOUNCE_MS = 10;

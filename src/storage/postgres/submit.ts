@@ -13,12 +13,12 @@
 import type { NewTask, SubmitOutcome } from "../storage.ts";
 import { asStored } from "../stored.ts";
 import { countedAs } from "./counts.ts";
-import { type Candidate, look } from "./look.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { readTasks } from "./read.ts";
 import { nameOf, toKeys } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
+import { type Candidate, look } from "./submit-lookup.ts";
 
 /**
  * Rounds of one submit, which end when others stop taking what was found free; this many mean

@@ -1,7 +1,7 @@
 /** The SQLite connection of the storage thread. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { QueueCounts } from "./counts.ts";
-import { LiveTasks } from "./live.ts";
+import { LiveTasks } from "./live-tasks.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
 import { migrate } from "./schema.ts";
 

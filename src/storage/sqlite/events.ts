@@ -1,6 +1,7 @@
-import type { Storage } from "../storage.ts";
+/** The events of tasks: progress, log lines and returned attempts. */
+import type { TaskEventBody } from "../../tasks/event.ts";
+import type { Storage, TaskKey } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { insertEvent } from "./end.ts";
 import { STATUS } from "./schema.ts";
 
 type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
@@ -31,4 +32,25 @@ export function recordEvent(
   const sequence = Number(row.last_sequence);
   insertEvent(db, { ...attempt, sequence, timeMs, body });
   return sequence;
+}
+
+export function insertEvent(
+  db: SqliteDatabase,
+  event: TaskKey & {
+    readonly sequence: number;
+    readonly timeMs: number;
+    readonly attempt: number;
+    readonly body: TaskEventBody;
+  },
+): void {
+  db.run(
+    `INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    event.deploymentId,
+    event.taskId,
+    event.sequence,
+    event.timeMs,
+    event.attempt,
+    JSON.stringify(event.body),
+  );
 }

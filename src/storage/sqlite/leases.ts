@@ -3,7 +3,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { loseWorker } from "./end.ts";
+import { loseWorker } from "./end-attempt.ts";
 
 export function openLease(
   db: SqliteDatabase,

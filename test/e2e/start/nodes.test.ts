@@ -1,5 +1,5 @@
 import { cpSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ask } from "../../storage/postgres/databases.ts";
 import { SilentProxy } from "../../storage/postgres/proxy.ts";
 import { newPostgres } from "./databases.ts";
@@ -101,7 +101,7 @@ describe("two nodes on one Postgres", () => {
     expect(await other.whoIs(bearer(value))).toBe(503);
     expect(await one.whoIs(bearer(value))).toBe(200);
     const ready = async (node: Platform) => (await node.call("/readyz")).status;
-    await vi.waitFor(async () => expect(await ready(other)).toBe(503), 15_000);
+    await expect.poll(() => ready(other)).toBe(503);
     expect(await ready(one)).toBe(200);
   });
 

@@ -13,9 +13,6 @@ import { type Served, type Shown, serve } from "../serve/served.ts";
 
 const MEMORY_LOST = fileURLToPath(new URL("./memory-lost.ts", import.meta.url));
 
-/** Longer than a heartbeat, which is what notices. */
-const NOTICED = { timeout: 20_000, interval: 100 };
-
 const readiness = async (served: Served): Promise<number> => (await served.get("/readyz")).status;
 
 /** Submits a task with arguments of this length; its id, or undefined when it was answered 503. */
@@ -33,7 +30,7 @@ async function submit(served: Served, length = 10): Promise<string | undefined> 
 
 /** Ready again and without a gap: everything that was acknowledged has ended well. */
 async function recovered(served: Served, acknowledged: readonly string[]): Promise<void> {
-  await expect.poll(() => readiness(served), NOTICED).toBe(200);
+  await expect.poll(() => readiness(served)).toBe(200);
   const again = await submit(served);
   for (const taskId of [...acknowledged, again ?? ""]) {
     expect((await served.result("repeat_later", taskId)).status).toBe(200);
@@ -49,7 +46,7 @@ describe("a served database", () => {
     const other = new DatabaseSync(folder.file());
     other.exec("BEGIN IMMEDIATE");
     expect(await submit(served)).toBeUndefined();
-    await expect.poll(() => readiness(served), NOTICED).toBe(503);
+    await expect.poll(() => readiness(served)).toBe(503);
     other.close();
     await recovered(served, [before ?? ""]);
   });
@@ -60,7 +57,7 @@ describe("a served database", () => {
     const before = await submit(served);
     renameSync(folder.file(), folder.file("elsewhere.db"));
     // What was looked at just now is believed for a moment.
-    await expect.poll(() => readiness(served), NOTICED).toBe(503);
+    await expect.poll(() => readiness(served)).toBe(503);
     expect(await submit(served)).toBeUndefined();
     renameSync(folder.file("elsewhere.db"), folder.file());
     await recovered(served, [before ?? ""]);
@@ -73,7 +70,7 @@ describe("a served database", () => {
     for (const suffix of ["", "-wal", "-shm"]) {
       rmSync(folder.file() + suffix);
     }
-    await expect.poll(() => readiness(served), NOTICED).toBe(503);
+    await expect.poll(() => readiness(served)).toBe(503);
     expect(await submit(served)).toBeUndefined();
     await served.stop();
     expect(() => linkSync(folder.file(), folder.file("copy"))).toThrow("ENOENT");
@@ -141,7 +138,7 @@ test("a full disk is answered 503 and not ready, and what was acknowledged is th
   // What still finds room in the write-ahead log is promised like any other.
   await submitUntilRefused(100_000);
   await submitUntilRefused();
-  await expect.poll(() => readiness(served), NOTICED).toBe(503);
+  await expect.poll(() => readiness(served)).toBe(503);
   expect(await submit(served, 100_000)).toBeUndefined();
   expect((await served.get("/livez")).status).toBe(200);
   rmSync(disk.file("ballast"));
@@ -171,7 +168,7 @@ describe("a storage thread that dies", () => {
     });
     await replaced;
     const read = (taskId: string) => storage.getTask(key(taskId)).catch(() => "not yet");
-    await expect.poll(() => read("a"), NOTICED).toMatchObject({ status: "queued" });
+    await expect.poll(() => read("a")).toMatchObject({ status: "queued" });
     await storage.submitTasks({ tasks: [newTask("b")] });
     expect(await read("b")).toMatchObject({ status: "queued" });
   });

@@ -10,11 +10,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { pino } from "pino";
-import { platformApi } from "../../../src/app/platform-api.ts";
-import { announceChanges, ChangeFeed } from "../../../src/auth/changes.ts";
+import { platformServices } from "../../../src/app/platform-services.ts";
+import { announceChanges, ChangeFeed } from "../../../src/auth/change-feed.ts";
 import { FailureLimiter } from "../../../src/auth/failures.ts";
 import { KeyRing } from "../../../src/auth/keys.ts";
-import { UseRecorder } from "../../../src/auth/uses.ts";
+import { UseRecorder } from "../../../src/auth/token-uses.ts";
 import { Verifier } from "../../../src/auth/verifier.ts";
 import { Federation } from "../../../src/metrics/federation.ts";
 import { Metrics } from "../../../src/metrics/metrics.ts";
@@ -84,7 +84,7 @@ export class TestPlatform implements AsyncDisposable {
     readiness.set(true);
     const shutdown = new AbortController();
     const { app, listener } = await createServer({
-      services: platformApi(
+      services: platformServices(
         {
           accounts: announceChanges(accounts, changes),
           hosting: announceChanges(storage.hosting, changes),

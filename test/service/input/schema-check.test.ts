@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createSchemaCheck } from "../../../src/service/input/schema-check.ts";
+import { threadTimer } from "../../thread-time.ts";
 import { endpoint } from "../manifests.ts";
 
 const check = createSchemaCheck(
@@ -27,10 +28,10 @@ describe("the check of arguments", () => {
   it("stops at the first fault of large ones, at once", () => {
     const numbers: unknown[] = Array(2_000_000).fill(true);
     const text = JSON.stringify({ numbers });
-    const startMs = performance.now();
+    const tookMs = threadTimer();
     const { count, violations } = check({ numbers }, text);
     // It takes well below 1 ms; collecting everything takes seconds.
-    expect(performance.now() - startMs).toBeLessThan(50);
+    expect(tookMs()).toBeLessThan(50);
     expect({ count, fields: violations.map(({ field }) => field) }).toEqual({
       count: 1,
       fields: ["numbers.0"],

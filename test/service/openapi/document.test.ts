@@ -2,7 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { problem } from "../../../src/errors.ts";
 import type { JsonSchema, ServiceManifest } from "../../../src/protocol/manifest.ts";
-import { httpStatus } from "../../../src/server/http/status.ts";
+import { httpStatus } from "../../../src/server/http/error-status.ts";
 import { openApiDocument } from "../../../src/service/openapi/document.ts";
 import { exampleOf } from "../../../src/service/openapi/example.ts";
 import { reasonsByStatus } from "../../../src/service/openapi/failures.ts";

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createCode, createUserCode, digestCode } from "../../../src/auth/codes.ts";
 import { type KeyRing, loadKeys, sealingContext } from "../../../src/auth/keys.ts";
+import { createCode, createUserCode, digestCode } from "../../../src/auth/one-time-codes.ts";
 import { hashPassword } from "../../../src/auth/passwords.ts";
 import { createTokenValue } from "../../../src/auth/token-format.ts";
 import type { Storage } from "../../../src/storage/storage.ts";

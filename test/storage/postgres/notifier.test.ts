@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Hint } from "../../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../../src/storage/postgres/notifier.ts";
 import { ask, databaseUrl, newSchema } from "./databases.ts";
@@ -22,15 +22,17 @@ class Node implements AsyncDisposable {
 /** Resolves when so many connections listen on the channel. */
 async function listening(channel: string, number: number): Promise<number[]> {
   const url = await databaseUrl();
-  return vi.waitFor(async () => {
-    const rows = await ask(
+  let rows: Awaited<ReturnType<typeof ask>> = [];
+  const look = async (): Promise<typeof rows> => {
+    rows = await ask(
       url,
       `SELECT pid FROM pg_stat_activity WHERE query IN ('LISTEN ${channel}') OR
          (query LIKE '%pg_notify%' AND application_name = 'tessera')`,
     );
-    expect(rows).toHaveLength(number);
-    return rows.map(({ pid }) => Number(pid));
-  }, 10_000);
+    return rows;
+  };
+  await expect.poll(look).toHaveLength(number);
+  return rows.map(({ pid }) => Number(pid));
 }
 
 const QUEUED: Hint = { kind: "queued", deploymentId: "d", endpoint: "e" };
@@ -43,8 +45,7 @@ async function withTwo(run: (a: Node, b: Node, channel: string) => Promise<void>
   await run(a, b, channel);
 }
 
-const heard = (node: Node, hints: readonly Hint[]) =>
-  vi.waitFor(() => expect(node.heard).toEqual(hints), 10_000);
+const heard = (node: Node, hints: readonly Hint[]) => expect.poll(() => node.heard).toEqual(hints);
 
 describe("hints between nodes", () => {
   test("reach the others, not their sender, each once per batch", () =>

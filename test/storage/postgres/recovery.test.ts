@@ -1,5 +1,5 @@
 import pg from "pg";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import { startPostgres } from "../../postgres.ts";
 import { counts, key, newTask } from "../fixtures.ts";
@@ -19,14 +19,15 @@ async function lockTasks(schema: string): Promise<() => Promise<void>> {
 /** Ends the backends of this storage that wait for the lock, once there are some. */
 async function terminateWaiting(schema: string): Promise<void> {
   const url = await databaseUrl();
-  await vi.waitFor(async () => {
+  const terminated = async (): Promise<number> => {
     const ended = await ask(
       url,
       `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
        WHERE NOT granted AND relation = '${schema}.live_tasks'::regclass`,
     );
-    expect(ended.length).toBeGreaterThan(0);
-  }, 10_000);
+    return ended.length;
+  };
+  await expect.poll(terminated).toBeGreaterThan(0);
 }
 
 describe("losing Postgres", () => {
@@ -54,7 +55,7 @@ describe("losing Postgres", () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE application_name = 'tessera' AND datname = current_database()`,
     );
-    await vi.waitFor(async () => expect(await reads()).toHaveLength(6), 10_000);
+    await expect.poll(reads).toHaveLength(6);
   });
 
   test("a statement that takes too long fails its call in time", async () => {

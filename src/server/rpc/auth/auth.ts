@@ -1,8 +1,8 @@
 /** AuthService: setup, sign-in and sign-out of people. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
-import { digestCode, isCode } from "../../../auth/codes.ts";
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../../auth/names.ts";
+import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { newSession } from "../../../auth/sessions.ts";
 import { problem } from "../../../errors.ts";

@@ -1,7 +1,7 @@
 /** The methods of AuthService by which an invited person joins an organization. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AcceptInvitationRequest, AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
-import { digestCode, isCode } from "../../../auth/codes.ts";
+import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { newSession } from "../../../auth/sessions.ts";
 import { type Problem, problem } from "../../../errors.ts";

@@ -19,7 +19,7 @@ import { type Problem, problem } from "../../../errors.ts";
 import type { Protocol } from "../../../metrics/deployment.ts";
 import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
-import type { CallNote } from "../../http/note.ts";
+import type { CallNote } from "../../http/call-note.ts";
 import { CallValues } from "./call-context.ts";
 
 /** The sender of a request. */

@@ -15,9 +15,9 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../../errors.ts";
 import { readBody } from "../../http/body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
+import { connectStatus } from "../../http/error-status.ts";
 import { parseJson } from "../../http/json.ts";
 import { sendProblem } from "../../http/problem.ts";
-import { connectStatus } from "../../http/status.ts";
 import type { Invoker } from "./invoker.ts";
 
 export interface ConnectJsonOptions {

@@ -30,7 +30,7 @@ import type {
 } from "@connectrpc/connect";
 import { CallValues, LazyHeaders } from "./call-context.ts";
 import { createInnermost, notImplemented, Scope, scopeKey } from "./scope.ts";
-import { StreamCall } from "./streamcall.ts";
+import { StreamCall } from "./stream-call.ts";
 
 /** A service with its implementation, created by `register`, whose types match the two. */
 export interface ServiceRegistration {

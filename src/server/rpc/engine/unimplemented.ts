@@ -2,8 +2,8 @@
 import { Code } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../../errors.ts";
+import { connectStatus } from "../../http/error-status.ts";
 import { errorJson, sendProblem } from "../../http/problem.ts";
-import { connectStatus } from "../../http/status.ts";
 
 /** Flag of the envelope that ends a Connect stream. */
 const END_STREAM = 2;

@@ -1,8 +1,8 @@
 /** Login through a browser on the program's own machine: OAuth for native apps (RFC 8252) with PKCE. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
-import { createCode, digestCode, isCode } from "../../../auth/codes.ts";
 import type { FailureLimiter } from "../../../auth/failures.ts";
+import { createCode, digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import type { Logins, RedeemOutcome } from "../../../storage/accounts/logins.ts";
 import { actorOf, callerOf, deed, memberIn } from "../engine/caller.ts";
 import { tooManyTokens } from "../token/visible.ts";

@@ -2,15 +2,15 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
+import type { FailureLimiter } from "../../../auth/failures.ts";
+import type { KeyRing } from "../../../auth/keys.ts";
 import {
   createCode,
   createUserCode,
   digestCode,
   isCode,
   normalizeUserCode,
-} from "../../../auth/codes.ts";
-import type { FailureLimiter } from "../../../auth/failures.ts";
-import type { KeyRing } from "../../../auth/keys.ts";
+} from "../../../auth/one-time-codes.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Logins } from "../../../storage/accounts/logins.ts";
 import { actorOf, callerOf, deed, memberIn } from "../engine/caller.ts";

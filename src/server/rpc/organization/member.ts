@@ -4,9 +4,9 @@ import {
   type OrganizationService,
   Role as RoleWord,
 } from "../../../../gen/tessera/v1/organization_pb.js";
-import { createCode, digestCode } from "../../../auth/codes.ts";
 import { checkMadeByPerson } from "../../../auth/grants.ts";
 import { faultOfEmail, normalizeEmail } from "../../../auth/names.ts";
+import { createCode, digestCode } from "../../../auth/one-time-codes.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { Role } from "../../../storage/accounts/people.ts";

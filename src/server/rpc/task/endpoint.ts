@@ -11,7 +11,7 @@ import type { Deployment } from "../../../deployments/deployment.ts";
 import type { FoundEndpoint } from "../../../deployments/rollout.ts";
 import { problem, toProblem } from "../../../errors.ts";
 import type { Origin } from "../../../tracing/context.ts";
-import { streamedBodies } from "../../http/streamed.ts";
+import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, tracedCall } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
 import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";

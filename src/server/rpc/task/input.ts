@@ -4,7 +4,7 @@ import type { FileKeeper } from "../../../files/keeper.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { Submitted } from "../../../queue/submission.ts";
 import type { CallInput } from "../../../service/input/arguments.ts";
-import type { StreamedBodies } from "../../http/streamed.ts";
+import type { StreamedBodies } from "../../http/streamed-bodies.ts";
 
 /** The input of a call: streamed beside the message, or part of it. */
 export function inputOf(input: CallInput, bodies: StreamedBodies | undefined): CallInput {

@@ -4,7 +4,7 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { problem } from "../../../errors.ts";
-import type { FinishedTask } from "../../../queue/recent.ts";
+import type { FinishedTask } from "../../../queue/recent-tasks.ts";
 import { notFinished } from "../../../queue/refusals.ts";
 import type { Task } from "../../../tasks/task.ts";
 import { toResultMessage } from "./messages.ts";

@@ -15,7 +15,7 @@ import type { FileKeeper } from "../../../files/keeper.ts";
 import type { FileFacts, Payload, StoredFile } from "../../../protocol/messages.ts";
 import { BlobMissing } from "../../../storage/blobs.ts";
 import { bodyMessage, NO_BYTES } from "../../http/body.ts";
-import type { StreamedBodies } from "../../http/streamed.ts";
+import type { StreamedBodies } from "../../http/streamed-bodies.ts";
 
 /** Result in one RPC message: what gRPC clients take unless they are configured otherwise. */
 const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;

@@ -18,7 +18,7 @@ import type { Submission, Submitted } from "../../../queue/submission.ts";
 import type { CallInput } from "../../../service/input/arguments.ts";
 import { isFinal } from "../../../tasks/task.ts";
 import type { Origin } from "../../../tracing/context.ts";
-import { type StreamedBodies, streamedBodies } from "../../http/streamed.ts";
+import { type StreamedBodies, streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, originOf } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
 import { inputOf, releasingUnless } from "./input.ts";

@@ -3,7 +3,7 @@ import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../../gen/tessera/v1/task_pb.js";
 import type { TaskQuestion } from "../../../queue/queue.ts";
-import { streamedBodies } from "../../http/streamed.ts";
+import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, originOf } from "../origin.ts";
 import { deploymentOf } from "../target.ts";
 import { listTasks } from "./list.ts";

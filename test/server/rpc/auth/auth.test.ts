@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
-import { createCode, digestCode } from "../../../../src/auth/codes.ts";
+import { createCode, digestCode } from "../../../../src/auth/one-time-codes.ts";
 import { DATABASES } from "../databases.ts";
 import { type PlatformAnswer, TestPlatform, violatedFields } from "../platform.ts";
 import { type Company, newCompany, newMember, newName, PASSWORD } from "../world.ts";

@@ -27,7 +27,7 @@ import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
 
 /** What the services work on. */
-export interface PlatformApiPorts {
+export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
   readonly blobs: BlobStore;
@@ -43,7 +43,7 @@ export interface PlatformApiPorts {
 }
 
 /** What the operator has set. */
-export interface PlatformApiSettings {
+export interface PlatformServicesSettings {
   readonly sessionLifetimeMs: number;
   /** Where people reach the platform, without a slash at the end. */
   readonly publicUrl: string;
@@ -61,9 +61,9 @@ export interface PlatformApiSettings {
  */
 const MAX_INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-export function platformApi(
-  ports: PlatformApiPorts,
-  settings: PlatformApiSettings,
+export function platformServices(
+  ports: PlatformServicesPorts,
+  settings: PlatformServicesSettings,
 ): ServiceRegistration[] {
   const { failures: limiter, deviceLogins: startLimiter } = ports;
   const throttle = new SignInThrottle();

@@ -9,7 +9,7 @@
  *
  * Segments are decoded once, after splitting, so `%2F` never splits a segment.
  */
-import type { Template, Variable } from "./template.ts";
+import type { Template, Variable } from "./path-template.ts";
 
 /** One binding of an RPC to a method and a path. */
 export interface RestRoute<T> {

@@ -8,7 +8,7 @@ const WORKER_HEARTBEAT_TIMEOUT_MS = 2_000;
 /** Interval at which a node pings a worker that has calls. */
 const WORKER_HEARTBEAT_INTERVAL_MS = 1_000;
 
-export interface LivenessOptions {
+export interface WorkerHeartbeatOptions {
   /** An idle worker is not pinged. */
   readonly isBusy: () => boolean;
   readonly ping: () => void;
@@ -17,12 +17,12 @@ export interface LivenessOptions {
 }
 
 /** Tracks whether a worker answers or user code blocks its event loop. */
-export class Liveness implements Disposable {
-  readonly #options: LivenessOptions;
+export class WorkerHeartbeat implements Disposable {
+  readonly #options: WorkerHeartbeatOptions;
   #pings: NodeJS.Timeout | undefined;
   #unansweredSinceMs: number | undefined;
 
-  constructor(options: LivenessOptions) {
+  constructor(options: WorkerHeartbeatOptions) {
     this.#options = options;
   }
 

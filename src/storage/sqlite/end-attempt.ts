@@ -2,12 +2,12 @@
  * How attempts end: for good, or back in the queue. Every write checks the
  * attempt's lease and number (fencing).
  */
-import type { TaskEventBody } from "../../tasks/event.ts";
 import { WORKER_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd, CancelOutcome, TaskKey } from "../storage.ts";
+import type { Attempt, AttemptEnd } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
-import type { LiveTask } from "./live.ts";
+import { insertEvent } from "./events.ts";
+import type { LiveTask } from "./live-tasks.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
@@ -184,49 +184,4 @@ export function loseWorker(db: SqliteDatabase, attempt: Attempt, nowMs: number):
     return requeue(db, { attempt, nowMs, lost: true });
   }
   return finish(db, { attempt, nowMs, end: { status: "failure", failure: WORKER_LOST } });
-}
-
-export function insertEvent(
-  db: SqliteDatabase,
-  event: TaskKey & {
-    readonly sequence: number;
-    readonly timeMs: number;
-    readonly attempt: number;
-    readonly body: TaskEventBody;
-  },
-): void {
-  db.run(
-    `INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-    event.deploymentId,
-    event.taskId,
-    event.sequence,
-    event.timeMs,
-    event.attempt,
-    JSON.stringify(event.body),
-  );
-}
-
-export function cancelTask(
-  db: SqliteDatabase,
-  { deploymentId, taskId, nowMs }: TaskKey & { readonly nowMs: number },
-): CancelOutcome | undefined {
-  const row = db.get(
-    `UPDATE tasks SET status = ${STATUS.cancelled}, finished_at_ms = ?3,
-       expires_at_ms = max(expires_at_ms, ?3 + retention_ms), last_sequence = last_sequence + 1
-     WHERE deployment_id = ?1 AND task_id = ?2
-       AND status IN (${STATUS.scheduled}, ${STATUS.ready})
-     RETURNING ${TASK_COLUMNS}`,
-    deploymentId,
-    taskId,
-    nowMs,
-  );
-  if (row) {
-    const task = toTask(row);
-    db.live.take(task);
-    db.counts.add(deploymentId, task.endpoint, { queued: -1 });
-    return { outcome: "cancelled", task };
-  }
-  const task = readTask(db, { deploymentId, taskId });
-  return task && { outcome: "not_queued", task };
 }

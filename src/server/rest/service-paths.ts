@@ -1,7 +1,7 @@
 /** The paths of services, over the protocols that all services have. */
 import type { DescService } from "@bufbuild/protobuf";
 import { type Binding, compileBindings } from "./binding.ts";
-import { RouteTable } from "./routes.ts";
+import { RouteTable } from "./path-matching.ts";
 
 /**
  * Returns a test for paths of these services, over RPC or REST and for any

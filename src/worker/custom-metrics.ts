@@ -11,7 +11,7 @@ import type { MetricManifest } from "../protocol/manifest.ts";
 import { type DroppedEvents, MAX_SERIES_CHANGES_PER_MESSAGE } from "../protocol/messages.ts";
 import type { MetricsOf, NoMetrics } from "../sdk/metrics.ts";
 import type { Channel } from "./channel.ts";
-import { type Series, Tally, takeChange } from "./tally.ts";
+import { type Series, Tally, takeChange } from "./custom-metric.ts";
 
 /** Interval at which a worker sends what its service has counted. */
 const COUNTS_SEND_INTERVAL_MS = 1_000;

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { UseRecorder } from "../../src/auth/uses.ts";
+import { UseRecorder } from "../../src/auth/token-uses.ts";
 import type { Tokens } from "../../src/storage/accounts/tokens.ts";
 
 type Uses = Parameters<Tokens["recordUses"]>[0]["uses"];

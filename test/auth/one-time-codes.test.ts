@@ -6,7 +6,7 @@ import {
   digestCode,
   isCode,
   normalizeUserCode,
-} from "../../src/auth/codes.ts";
+} from "../../src/auth/one-time-codes.ts";
 import { shown } from "./shown.ts";
 
 describe("a code", () => {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { measuredStorage } from "../../src/app/metrics.ts";
 import { expose } from "../../src/metrics/exposition.ts";
-import { measured } from "../../src/metrics/measured.ts";
+import { measured } from "../../src/metrics/measured-port.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";
 import type { Storage } from "../../src/storage/storage.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RouteTable } from "../../../src/server/rest/routes.ts";
-import { parseTemplate, type Template } from "../../../src/server/rest/template.ts";
+import { RouteTable } from "../../../src/server/rest/path-matching.ts";
+import { parseTemplate, type Template } from "../../../src/server/rest/path-template.ts";
 
 describe("template", () => {
   it.each([

@@ -11,7 +11,7 @@
  * exponential backoff with full jitter: Brooker, "Exponential Backoff And
  * Jitter", AWS Architecture Blog, 2015.
  */
-import { codesOf } from "./breakage.ts";
+import { codesOf } from "./connection-failure.ts";
 import { ConnectionLostError, DeploymentError, UnreachableError } from "./errors.ts";
 
 /** Most that the client waits before its first repetition; it doubles with each further one. */

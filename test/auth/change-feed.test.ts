@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ChangeFeed, type Forgotten } from "../../src/auth/changes.ts";
+import { ChangeFeed, type Forgotten } from "../../src/auth/change-feed.ts";
 import type { Change } from "../../src/storage/accounts/accounts.ts";
 import type { Hint, Notifier } from "../../src/storage/notifier.ts";
 

@@ -52,7 +52,7 @@ class TesseraError(Exception):
         self.violations = list(facts.violations)
         """The arguments that were refused; empty for most errors."""
         self.retry_after_s = facts.retry_after_s
-        """After so many seconds the server can be asked again; None when it does not say."""
+        """Seconds after which the server can be asked again; None when it does not say."""
 
 
 class BadArguments(TesseraError):

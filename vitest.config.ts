@@ -21,8 +21,10 @@ const NO_COMPILED_WRAPPERS = "--wasm-wrapper-tiering-budget=1000000000";
  */
 process.env.NODE_COMPILE_CACHE ??= source("./node_modules/.cache/compile");
 
-/** The longest files first, so that none of them is left to run alone at the end. */
-const LONGEST = ["test/e2e/clients/", "test/e2e/", "test/storage/"].map((path) => source(path));
+/** What takes longest first, so that none of it is left to run alone at the end. */
+const LONGEST = ["./test/e2e/clients/stubs", "./test/e2e/clients/python", "./test/e2e/"].map(
+  source,
+);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -39,6 +39,8 @@ interface Outcome {
 
 /** One client's life, in any language. */
 interface Caller extends AsyncDisposable {
+  /** Resolves when its program can begin: importing its packages can take longer than a deployment. */
+  begun(): Promise<void>;
   /** A call without patience, and one that waits until the deployment is ready. */
   starting(token: string): Promise<Outcome[]>;
   /** Submits, asks until the token has expired, and goes on with the other. */
@@ -86,6 +88,7 @@ function inTypeScript(deployment: string): Caller {
   // biome-ignore lint/suspicious/noExplicitAny: the same
   let client: any;
   return {
+    async begun() {},
     async starting(token) {
       const impatient = await outcome(make({ token, retries: 0 }).say({ text: "a" }));
       return [impatient, await outcome(make({ token, retries: 20 }).say({ text: "a" }))];
@@ -128,6 +131,9 @@ function inPython(deployment: string, kind: "sync" | "async"): Caller {
     return JSON.parse(value as string) as Outcome[];
   };
   return {
+    async begun() {
+      expect(await lines.next()).toMatchObject({ value: "begun" });
+    },
     starting: (token) => step({ step: "starting", token }),
     expiring: (token, next_token) => step({ step: "expiring", token, next_token }),
     call: (token, argument) => step({ step: "call", token, argument }),
@@ -169,6 +175,7 @@ describe.each(KINDS)(
         const good = await token();
         const late = await artifact("echo", STARTS_LATE);
         await using caller = start(`acme/${name}`);
+        await caller.begun();
 
         await world.deploy(name, late, { authorization: true });
         const [impatient, patient] = await caller.starting(good);

@@ -1,6 +1,7 @@
 """What a Python client lives through on a platform; platform.test.ts leads, line by line.
 
-Each line on the input is a step with what it needs; each line on the output says what came of it.
+Each line on the input is a step with what it needs; each line on the output, after a first
+one when it can begin, says what came of it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def main() -> None:
             return Blocking(AsyncHTTPClient(url, deployment=deployment, **options), portal)
 
         client: Any = None
+        print("begun", flush=True)
         for line in sys.stdin:
             step = json.loads(line)
             act = step.pop("step")

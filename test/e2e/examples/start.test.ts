@@ -79,7 +79,7 @@ it("leaves a platform alone that somebody else has set up", async () => {
   await using program = start();
   const { code, stderr } = await program.ended;
   expect(code).toBe(1);
-  expect(stderr).toContain("has a platform that npm start has not set up");
+  expect(stderr).toContain("contains a platform that npm start has not set up");
   await using data = await administration(folder);
   expect((await data.organizations()).map(({ name }) => name)).toEqual(["globex"]);
 });

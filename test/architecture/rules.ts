@@ -83,9 +83,7 @@ export const RULES: readonly Rule[] = [
   {
     rule: "http knows no protocol above it and nothing behind the protocols",
     of: ["src/server/http/"],
-    allows: (it) =>
-      isPackage(it) ||
-      startsWithAny("gen/", "src/errors.ts", "src/collections/random-digits.ts")(it),
+    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/collections/")(it),
   },
   {
     rule: "rest imports neither rpc nor storage nor what they work on",

@@ -1,11 +1,16 @@
 /** Parsing of JSON bodies. */
 import type { JsonValue } from "@bufbuild/protobuf";
+import { faultOfJson } from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Parses a body as JSON. Errors: BODY_MALFORMED, with the parser's message. */
+/** Parses a body as JSON. Errors: BODY_MALFORMED, with the parser's message, or for a body beyond the bounds. */
 export function parseJson(body: Uint8Array): JsonValue {
+  const fault = faultOfJson(body);
+  if (fault !== undefined) {
+    throw problem("BODY_MALFORMED", `the body ${fault}`);
+  }
   try {
     return JSON.parse(utf8.decode(body)) as JsonValue;
   } catch (cause) {

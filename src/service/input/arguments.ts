@@ -6,6 +6,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { faultOfJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
@@ -72,6 +73,10 @@ export class ArgumentsReader {
     if (mediaType === JSON_TYPE || mediaType.endsWith("+json")) {
       if (!isUtf8(data)) {
         throw problem("BODY_MALFORMED", "the body is not UTF-8, which JSON has to be");
+      }
+      const fault = faultOfJson(data);
+      if (fault !== undefined) {
+        throw problem("BODY_MALFORMED", `the body ${fault}`);
       }
       const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
       return this.#fromObject(parseObject(text), text, keeper);

@@ -1,5 +1,6 @@
 /** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
 import type { JsonObject } from "@bufbuild/protobuf";
+import { faultOfJson, MAX_JSON_VALUES, type ValueRoom } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
@@ -30,6 +31,8 @@ export class FormTaker implements PartsTaker {
   readonly violations: FieldViolation[] = [];
   readonly #endpoint: EndpointManifest;
   readonly #options: FormOptions;
+  /** All texts of the form share the bound of one body. */
+  readonly #room: ValueRoom = { values: MAX_JSON_VALUES };
   #heldBytes = 0;
 
   constructor(endpoint: EndpointManifest, options: FormOptions) {
@@ -45,7 +48,8 @@ export class FormTaker implements PartsTaker {
   takeText(name: string, text: string): void {
     this.#hold(text.length);
     if (this.#argument(name) === undefined) {
-      addField(this.fields, { name, text }, propertyOf(this.#endpoint, name));
+      const property = propertyOf(this.#endpoint, name);
+      addField(this.fields, { name, value: this.#valueOf(text, property) }, property);
       return;
     }
     const file = fileFromDataUrl(text);
@@ -82,6 +86,27 @@ export class FormTaker implements PartsTaker {
     if (wanted && taken.bytes > limit) {
       const description = tooLarge(limit, { ...facts, bytes: taken.bytes });
       this.violations.push({ field: name, description });
+    }
+  }
+
+  /**
+   * A text part is JSON, as client libraries send it, or bare text, as people type it;
+   * the argument's type decides if it could be both.
+   */
+  #valueOf(text: string, property: Property): unknown {
+    if (property?.type === "string" && !/^\s*"/.test(text)) {
+      return text;
+    }
+    // Bare text is no JSON from its first characters on, and is not counted.
+    const fault = /^\s*[[{]/.test(text) ? faultOfJson(Buffer.from(text), this.#room) : undefined;
+    if (fault !== undefined) {
+      throw problem("BODY_MALFORMED", `the form ${fault}`);
+    }
+    try {
+      return JSON.parse(text);
+    } catch {
+      // Not JSON: bare text.
+      return text;
     }
   }
 
@@ -142,23 +167,12 @@ function propertyOf({ input }: EndpointManifest, name: string): Property {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-/**
- * A text part is JSON, as client libraries send it, or bare text, as people type it;
- * the argument's type decides if it could be both. Parts of one name make a list.
- */
+/** Adds a value to the arguments; parts of one name make a list. */
 function addField(
   fields: JsonObject,
-  part: { name: string; text: string },
+  { name, value }: { readonly name: string; readonly value: unknown },
   property: Property,
 ): void {
-  const { name, text } = part;
-  let value: unknown = text;
-  try {
-    const parsed: unknown = JSON.parse(text);
-    value = property?.type === "string" && typeof parsed !== "string" ? text : parsed;
-  } catch {
-    // Not JSON: bare text.
-  }
   const earlier = Object.hasOwn(fields, name) ? fields[name] : undefined;
   if (earlier === undefined) {
     const alone = property?.type === "array" && !Array.isArray(value);

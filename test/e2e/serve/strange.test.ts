@@ -97,19 +97,18 @@ describe("JSON", () => {
   it.each([
     ["lists", "[", "", "]"],
     ["objects", '{"a":', "1", "}"],
-  ])("of 100,000 %s in each other is answered, and the next call too", async (_, ...parts) => {
+  ])("of 100,000 %s in each other is refused, and the next call is answered", async (_, ...parts) => {
     const [open, inner, close] = parts as [string, string, string];
     const deep = open.repeat(100_000) + inner + close.repeat(100_000);
     for (const [path, field] of [
       ["/repeat", "text"],
       ["/sum/submit", "numbers"],
       ["/describe", "image"],
+      ["/size", "value"],
     ] as const) {
       const answer = await served.send(path, `{"${field}":${deep}}`, JSON_HEADERS);
-      expect(refusal(answer)).toMatchObject({ status: 400, reason: "ARGUMENTS_INVALID" });
+      expect(refusal(answer)).toMatchObject({ status: 400, reason: "BODY_MALFORMED" });
     }
-    const inFunction = await served.send("/size", `{"value":${deep}}`, JSON_HEADERS);
-    expect(refusal(inFunction)).toMatchObject({ status: 500, reason: "CALL_FAILED" });
     const struct = `{"endpoint":"sum","arguments":{"numbers":${deep}}}`;
     for (const path of ["/api/v1/tasks", "/tessera.v1.TaskService/SubmitTask"]) {
       expect((await served.send(path, struct, JSON_HEADERS)).status).toBe(400);

@@ -11,6 +11,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { problem, toProblem } from "../../../errors.ts";
 import { readBody } from "../../http/body.ts";
@@ -33,8 +34,12 @@ export function isConnectJson(req: FastifyRequest): boolean {
     /^application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
       req.headers["content-type"] ?? "",
     ) &&
-    (req.headers["content-encoding"] ?? "identity") === "identity"
+    ["identity", "gzip"].includes(encodingOf(req))
   );
+}
+
+function encodingOf({ headers }: FastifyRequest): string {
+  return headers["content-encoding"] ?? "identity";
 }
 
 /** Creates the handler of one method. */
@@ -44,7 +49,10 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
     try {
       const timeoutMs = readTimeout(req);
       requireVersion(req);
-      const message = read(method, parseJson(await readBody(req, readMaxBytes)));
+      const body = await readBody(req, readMaxBytes);
+      const plain =
+        encodingOf(req) === "gzip" ? await compressionGzip.decompress(body, readMaxBytes) : body;
+      const message = read(method, parseJson(plain));
       const answer = await invoker.unary(method, message, {
         header: req.headers,
         signal: disconnectSignal(reply),

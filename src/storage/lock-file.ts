@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { createPrivately } from "./private-file.ts";
 
 /**
  * Takes an exclusive file lock: an exclusive transaction on a small SQLite
@@ -9,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
  * when another process holds it. Throws when the file cannot be created.
  */
 export function takeLock(path: string): (() => void) | undefined {
+  createPrivately(path);
   const lock = new DatabaseSync(path);
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");

@@ -127,7 +127,11 @@ export const RULES: readonly Rule[] = [
     of: ["src/storage/sqlite/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
-      startsWithAny(...ADAPTERS_SHARE, "src/storage/lock-file.ts")(it) ||
+      startsWithAny(
+        ...ADAPTERS_SHARE,
+        "src/storage/lock-file.ts",
+        "src/storage/private-file.ts",
+      )(it) ||
       isProtocolType(it),
   },
   {

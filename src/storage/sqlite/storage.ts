@@ -11,6 +11,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { createPrivately } from "../private-file.ts";
 import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
 import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
 import { METRICS_OPERATIONS } from "../sql/metrics/operations.ts";
@@ -60,6 +61,7 @@ export class SqliteStorage implements Storage {
     if (this.capabilities.durable) {
       const lockable = lockableFile(this.#path);
       this.#releaseLock = this.#ownsQueue ? lockDatabase(lockable) : undefined;
+      createPrivately(lockable);
     }
     try {
       await this.#open({ mustExist: false });

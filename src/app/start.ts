@@ -1,4 +1,5 @@
 /** Runs `tessera start`: a node of the platform, started in order and ended in the opposite order. */
+import { hostname } from "node:os";
 import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
@@ -270,6 +271,10 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     sameSiteOnly: false,
     allowedOrigins: config.allowedOrigins,
     platformDomain: config.platformDomain ?? new URL(url).hostname,
+    // Without a public address, nobody knows by what names others come.
+    ...(config.publicUrl !== undefined && {
+      hostnames: [new URL(config.publicUrl).hostname, config.host, hostname()],
+    }),
     ...trusted,
     plugins,
     health: readiness,

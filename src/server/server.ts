@@ -23,6 +23,7 @@ import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
 import { mountProtocols, type ProtocolOptions, type ServerPlugin } from "./protocols.ts";
 import { believeWithSecret } from "./proxies.ts";
+import { refuseOtherHosts } from "./requested-host.ts";
 import { pathsOf } from "./rest/service-paths.ts";
 import { answerUnknown } from "./rpc/engine/unimplemented.ts";
 import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
@@ -36,6 +37,11 @@ export interface ServerOptions extends ProtocolOptions {
   readonly trustProxy?: FastifyServerOptions["trustProxy"];
   /** The secret that these proxies have to send, if any. */
   readonly proxySecret?: string;
+  /**
+   * Names at which a platform with a public address and this node are reached. Requests for hosts
+   * that are neither these nor below the server's domains get 421. Default: every host is served.
+   */
+  readonly hostnames?: readonly string[];
   /** The data plane, documents and pages, after RPC and REST. */
   readonly plugins: readonly ServerPlugin[];
   readonly log: FastifyBaseLogger;
@@ -92,6 +98,8 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   if (options.accessLog !== undefined) {
     logAccess(app, options.accessLog);
   }
+  const { hostnames: names, platformDomain } = options;
+  refuseOtherHosts(app, names && { names, appsDomain, platformDomain });
   const { allowedOrigins = [] } = options;
   if (allowedOrigins.length > 0) {
     shareAcrossOrigins(app, allowedOrigins, callsOf(options));

@@ -108,7 +108,7 @@ export function requestValues(
 }
 
 /** `acme` for `acme.tessera.example:3000` if the platform's domain is `tessera.example`. */
-function organizationOfHost(host: string, platformDomain: string): string | undefined {
+export function organizationOfHost(host: string, platformDomain: string): string | undefined {
   const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
   const label = name.endsWith(`.${platformDomain}`)
     ? name.slice(0, -platformDomain.length - 1)

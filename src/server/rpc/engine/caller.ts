@@ -7,6 +7,7 @@
  * principal holds its memberships.
  */
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { FastifyRequest } from "fastify";
 import {
   addressOf,
@@ -15,10 +16,14 @@ import {
   setAddress,
   setSecure,
 } from "../../../auth/principal.ts";
-import { type Problem, problem } from "../../../errors.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
+import { type Problem, problem, toProblem } from "../../../errors.ts";
 import type { Protocol } from "../../../metrics/deployment.ts";
 import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
+import { isTaskId } from "../../../tasks/id.ts";
+import { loggedTrace, type Origin, readTrace } from "../../../tracing/context.ts";
+import type { DeploymentTracing } from "../../../tracing/tracing.ts";
 import type { CallNote } from "../../http/call-note.ts";
 import { CallValues } from "./call-context.ts";
 
@@ -227,4 +232,74 @@ function invalid(description: string): Problem {
   return problem("REQUEST_INVALID", `organization ${description}`, {
     violations: [{ field: "organization", description }],
   });
+}
+
+// The origin of a call: its request and its trace, and what the log says of them.
+
+type Context = Pick<HandlerContext, "requestHeader" | "values">;
+
+/** The trace and the request id that a call came with. */
+export function originOf({ requestHeader, values }: Context): Origin {
+  const { requestId, note } = arrivalOf(values);
+  const trace = readTrace(requestHeader);
+  if (note && trace !== undefined) {
+    Object.assign(note, loggedTrace(trace));
+  }
+  return { trace, requestId };
+}
+
+/** Adds a task to the call's line in the access log. */
+export function noteTask(
+  { values }: Pick<HandlerContext, "values">,
+  { taskId, trace }: { readonly taskId: string; readonly trace?: string | undefined },
+): void {
+  const { note } = arrivalOf(values);
+  if (note && isTaskId(taskId)) {
+    Object.assign(note, { taskId, ...loggedTrace(trace) });
+  }
+}
+
+/**
+ * Runs a synchronous call in a span of its own. `run` gets the origin of what
+ * happens within, below that span.
+ */
+export function tracedCall<Result>(
+  ctx: HandlerContext,
+  { tracing }: Pick<Deployment, "tracing">,
+  call: TracedCall<Result>,
+): Promise<Result> {
+  const origin = originOf(ctx);
+  return tracing === undefined ? call.run(origin) : inSpan(ctx, tracing, { ...call, origin });
+}
+
+interface TracedCall<Result> {
+  readonly endpoint: string;
+  run(origin: Origin): Promise<Result>;
+}
+
+async function inSpan<Result>(
+  ctx: HandlerContext,
+  tracing: DeploymentTracing,
+  { endpoint, origin, run }: TracedCall<Result> & { readonly origin: Origin },
+): Promise<Result> {
+  const { protocol, atMs, requestId, note } = arrivalOf(ctx.values);
+  const span = tracing.callBegan({
+    endpoint,
+    protocol,
+    requestId,
+    parent: origin.trace,
+    method: `${ctx.service.typeName}/${ctx.method.name}`,
+    atMs: Date.now() - (performance.now() - atMs),
+  });
+  if (note) {
+    Object.assign(note, loggedTrace(span.trace));
+  }
+  try {
+    const result = await run({ ...origin, trace: span.trace });
+    span.end({ outcome: "ok" });
+    return result;
+  } catch (thrown) {
+    span.end({ outcome: "failure", error: codeToString(toProblem(thrown).code) });
+    throw thrown;
+  }
 }

@@ -12,10 +12,9 @@ import type { FoundEndpoint } from "../../../deployments/rollout.ts";
 import { problem, toProblem } from "../../../errors.ts";
 import type { Origin } from "../../../tracing/context.ts";
 import { streamedBodies } from "../../http/streamed-bodies.ts";
-import { noteTask, tracedCall } from "../origin.ts";
+import { noteTask, tracedCall } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
-import { finallyReleasing, inputOf, releasingUnless } from "./input.ts";
-import { toResultMessage } from "./messages.ts";
+import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
 import { digestOfCall, noteReplay, refuseKey, replaying, scheduleText } from "./submission.ts";
 

@@ -19,10 +19,9 @@ import type { CallInput } from "../../../service/input/arguments.ts";
 import { isFinal } from "../../../tasks/task.ts";
 import type { Origin } from "../../../tracing/context.ts";
 import { type StreamedBodies, streamedBodies } from "../../http/streamed-bodies.ts";
-import { noteTask, originOf } from "../origin.ts";
+import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
-import { inputOf, releasingUnless } from "./input.ts";
-import { milliseconds, toTaskMessage } from "./messages.ts";
+import { inputOf, milliseconds, releasingUnless, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
 import {
   checkKey,

@@ -4,7 +4,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../../gen/tessera/v1/task_pb.js";
 import type { TaskQuestion } from "../../../queue/queue.ts";
 import { streamedBodies } from "../../http/streamed-bodies.ts";
-import { noteTask, originOf } from "../origin.ts";
+import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { listTasks } from "./list.ts";
 import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";

@@ -32,6 +32,11 @@ describe("imports", () => {
     ).toEqual([]);
   });
 
+  it("leave V8's serialization to nobody: what it reads can end a process", () => {
+    const users = imports.filter(({ to }) => /^(?:node:)?v8$/.test(to));
+    expect(users.map(({ from }) => from)).toEqual(["src/worker/restrict.ts"]);
+  });
+
   it("name storage adapters only in app/adapters.ts", () => {
     const adapter = /^src\/storage\/(?:sqlite|postgres|blobs)\//;
     const outside = imports.filter(({ from, to }) => adapter.test(to) && !adapter.test(from));

@@ -10,7 +10,7 @@
  */
 import { createHash } from "node:crypto";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { readWorkerMessage } from "../pool/check.ts";
+import { readManifest } from "../pool/check-manifest.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { version } from "../version.ts";
 import { ArtifactError, quoted } from "./artifact-error.ts";
@@ -148,7 +148,7 @@ export function verifyIndex(text: string): ArtifactIndex {
   }
   checkFiles(index.files);
   const { service, name } = index;
-  if (!readWorkerMessage({ type: "ready", manifest: service }) || service.name !== name) {
+  if (!readManifest(service) || service.name !== name) {
     throw new ArtifactError(`${INDEX_NAME}/service does not describe the service ${quoted(name)}`);
   }
   if (canonical(index) !== text) {

@@ -1,23 +1,39 @@
-/** Validates the manifest that a worker sends: plain data of a bounded size. */
+/** Validates the manifest of a service: of a worker, as JSON text, or of an artifact's index. */
+import type { Attachments } from "../protocol/attachments.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
 import { metricsFault } from "../sdk/metric-rules.ts";
-import { isFields, jsonOf } from "./untrusted.ts";
+import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 
-/** Values in a manifest that a worker sends; large schemas have thousands. */
-const MAX_MANIFEST_VALUES = 200_000;
-/**
- * Manifest that a worker sends: as many as the index of an artifact may have, with the
- * manifest in it.
- */
-const MAX_MANIFEST_CHARACTERS = 8 * 1024 ** 2;
+/** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */
+const MAX_MANIFEST_VALUES = 50_000;
 
-/** A copy of the manifest; undefined for anything else. */
-export function readManifest(value: unknown): ServiceManifest | undefined {
-  const manifest = jsonOf(value, {
-    values: MAX_MANIFEST_VALUES,
-    characters: MAX_MANIFEST_CHARACTERS,
-  });
+/** The manifest that a worker sends in an attachment; undefined for anything else. */
+export function readSentManifest(
+  value: unknown,
+  attachments: Attachments,
+): ServiceManifest | undefined {
+  const text = attachments.take(value, MAX_MANIFEST_BYTES);
+  const manifest = text && parseJson(text, MAX_MANIFEST_VALUES);
   return isManifest(manifest) ? manifest : undefined;
+}
+
+/** The manifest in a value that was parsed from JSON; undefined for anything else. */
+export function readManifest(value: unknown): ServiceManifest | undefined {
+  const room = { values: MAX_MANIFEST_VALUES };
+  return isBounded(value, room, MAX_MESSAGE_DEPTH) && isManifest(value) ? value : undefined;
+}
+
+function isBounded(value: unknown, room: { values: number }, depth: number): boolean {
+  room.values -= 1;
+  if (typeof value !== "object" || value === null) {
+    return room.values >= 0;
+  }
+  return (
+    room.values >= 0 &&
+    depth >= 0 &&
+    Object.values(value).every((member) => isBounded(member, room, depth - 1))
+  );
 }
 
 function isManifest(manifest: unknown): manifest is ServiceManifest {

@@ -3,19 +3,27 @@
  * service declared them is checked later (`deployments/counts.ts`).
  */
 
+import type { Attachments } from "../protocol/attachments.ts";
 import {
   type DroppedEvents,
+  MAX_CHANGES_BYTES,
   MAX_SERIES_CHANGES_PER_MESSAGE,
   type MetricChange,
   type WorkerMessage,
 } from "../protocol/messages.ts";
 import { MAX_BUCKETS, MAX_LABELS, MAX_METRICS } from "../sdk/metric-rules.ts";
-import { type Fields, isFields, listOf, textOf } from "./untrusted.ts";
+import { type Fields, isFields, listOf, parseJson, textOf } from "./untrusted.ts";
 
 type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
 
-export function readMetrics(message: Fields): MetricsMessage | undefined {
-  const changes = listOf(message.changes, MAX_SERIES_CHANGES_PER_MESSAGE, readChange);
+/** Values in the changes of series that a worker sends together. */
+const MAX_CHANGES_VALUES = MAX_SERIES_CHANGES_PER_MESSAGE * (MAX_BUCKETS + MAX_LABELS + 10);
+
+/** The changes stand in the header, or as JSON text in an attachment. */
+export function readMetrics(message: Fields, attachments: Attachments): MetricsMessage | undefined {
+  const text = attachments.take(message.changes, MAX_CHANGES_BYTES);
+  const sent = text ? parseJson(text, MAX_CHANGES_VALUES) : message.changes;
+  const changes = listOf(sent, MAX_SERIES_CHANGES_PER_MESSAGE, readChange);
   const dropped = listOf(message.dropped, MAX_METRICS, readDrop);
   return changes && dropped && { type: "metrics", changes, dropped };
 }

@@ -1,16 +1,22 @@
-/** Validates the results and failures that a worker sends at the end of calls. */
+/**
+ * Validates the results and failures that a worker sends at the end of calls. The JSON
+ * text of a result is not parsed: it is stored and forwarded as it came.
+ */
+import type { Attachments } from "../protocol/attachments.ts";
 import {
   type CallFailure,
   type CallResult,
   type FileFacts,
   type FileOnDisk,
   type FileValue,
+  MAX_FAILURE_BYTES,
   MAX_FAILURE_VIOLATIONS,
   MAX_INLINE_FILE_BYTES,
+  MAX_INLINE_RESULT_BYTES,
   MAX_RESULTS_PER_MESSAGE,
   type SentPayload,
 } from "../protocol/messages.ts";
-import { isFields, listOf, textOf } from "./untrusted.ts";
+import { isFields, listOf, parseJson } from "./untrusted.ts";
 
 const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
   "ARGUMENTS_INVALID",
@@ -22,12 +28,14 @@ const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
 
 /** Files of one result: it is a file, or has none. */
 const MAX_RESULT_FILES = 1;
+/** Values in a failure: with all violations there are fewer. */
+const MAX_FAILURE_VALUES = 500;
 
-export function readResults(results: unknown): CallResult[] | undefined {
-  return listOf(results, MAX_RESULTS_PER_MESSAGE, readResult);
+export function readResults(results: unknown, attachments: Attachments): CallResult[] | undefined {
+  return listOf(results, MAX_RESULTS_PER_MESSAGE, (one) => readResult(one, attachments));
 }
 
-function readResult(value: unknown): CallResult | undefined {
+function readResult(value: unknown, attachments: Attachments): CallResult | undefined {
   if (!isFields(value)) {
     return undefined;
   }
@@ -36,22 +44,24 @@ function readResult(value: unknown): CallResult | undefined {
     return undefined;
   }
   if (value.result === undefined) {
-    const failure = readFailure(value.failure);
+    const failure = readFailure(value.failure, attachments);
     return failure && { id, failure };
   }
-  const result = typeof value.result === "string" ? value.result : readPayload(value.result);
+  const result =
+    attachments.text(value.result, MAX_INLINE_RESULT_BYTES) ??
+    readPayload(value.result, attachments);
   return result === undefined ? undefined : { id, result };
 }
 
-function readPayload(payload: unknown): SentPayload | undefined {
+function readPayload(payload: unknown, attachments: Attachments): SentPayload | undefined {
   if (!isFields(payload)) {
     return undefined;
   }
-  const json = textOf(payload.json);
+  const json = attachments.text(payload.json, MAX_INLINE_RESULT_BYTES);
   const files = listOf(
     payload.files,
     MAX_RESULT_FILES,
-    (file) => readInline(file) ?? readOnDisk(file),
+    (file) => readInline(file, attachments) ?? readOnDisk(file),
   );
   const text = readOnDisk(payload.text);
   if (
@@ -64,13 +74,11 @@ function readPayload(payload: unknown): SentPayload | undefined {
   return { json, files, ...(text && { text }) };
 }
 
-function readInline(file: unknown): FileValue | undefined {
+function readInline(file: unknown, attachments: Attachments): FileValue | undefined {
   const facts = readFacts(file);
-  const data = isFields(file) ? file.data : undefined;
-  return facts && data instanceof Uint8Array && data.byteLength <= MAX_INLINE_FILE_BYTES
-    ? // A copy, because the bytes that came are a view that would keep the whole message alive.
-      { ...facts, data: new Uint8Array(data) }
-    : undefined;
+  const data = isFields(file) ? attachments.take(file.data, MAX_INLINE_FILE_BYTES) : undefined;
+  // A copy, because the bytes that came are a view that would keep the whole message alive.
+  return facts && data && { ...facts, data: new Uint8Array(data) };
 }
 
 /** The claimed size is not checked here. */
@@ -91,7 +99,10 @@ function readFacts(file: unknown): FileFacts | undefined {
   return typeof filename === "string" ? { contentType, filename } : undefined;
 }
 
-function readFailure(failure: unknown): CallFailure | undefined {
+/** A failure stands in the header, or as JSON text in an attachment. */
+function readFailure(value: unknown, attachments: Attachments): CallFailure | undefined {
+  const text = attachments.take(value, MAX_FAILURE_BYTES);
+  const failure = text ? parseJson(text, MAX_FAILURE_VALUES) : value;
   if (!isFields(failure)) {
     return undefined;
   }

@@ -3,38 +3,53 @@
  * worker's program, so any message may be forged. A validated message has the
  * types and members that the protocol declares; nothing more is guaranteed.
  */
-import type { LogLevel, WorkerMessage } from "../protocol/messages.ts";
-import { readManifest } from "./check-manifest.ts";
+import type { Attachments } from "../protocol/attachments.ts";
+import {
+  type LogLevel,
+  MAX_LOG_TEXT_CHARACTERS,
+  MAX_REFUSAL_CHARACTERS,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
+import { readSentManifest } from "./check-manifest.ts";
 import { readMetrics } from "./check-metrics.ts";
 import { readResults } from "./check-results.ts";
 import { type Fields, isFields } from "./untrusted.ts";
 
 const LEVELS: ReadonlySet<unknown> = new Set<LogLevel>(["debug", "info", "warn", "error"]);
 
-/** A copy of the message; undefined for anything outside the protocol. */
-export function readWorkerMessage(message: unknown): WorkerMessage | undefined {
+/** UTF-8 bytes per UTF-16 code unit. */
+const MAX_BYTES_PER_CHARACTER = 3;
+
+/**
+ * A copy of the message; undefined for anything outside the protocol. What is wrong with its
+ * references to attachments is the `fault` of these, afterwards.
+ */
+export function readWorkerMessage(
+  message: unknown,
+  attachments: Attachments,
+): WorkerMessage | undefined {
   if (!isFields(message)) {
     return undefined;
   }
   switch (message.type) {
     case "ready": {
-      const manifest = readManifest(message.manifest);
+      const manifest = readSentManifest(message.manifest, attachments);
       return manifest && { type: "ready", manifest };
     }
-    case "refused":
-      return typeof message.message === "string"
-        ? { type: "refused", message: message.message }
-        : undefined;
+    case "refused": {
+      const text = shortText(message.message, attachments, MAX_REFUSAL_CHARACTERS);
+      return text === undefined ? undefined : { type: "refused", message: text };
+    }
     case "results": {
-      const results = readResults(message.results);
+      const results = readResults(message.results, attachments);
       return results && { type: "results", results };
     }
     case "progress":
       return readProgress(message);
     case "log":
-      return readLog(message);
+      return readLog(message, attachments);
     case "metrics":
-      return readMetrics(message);
+      return readMetrics(message, attachments);
     case "pong":
       return typeof message.sequence === "number"
         ? { type: "pong", sequence: message.sequence }
@@ -54,15 +69,27 @@ function readProgress({ id, fraction, message }: Fields): WorkerMessage | undefi
     : undefined;
 }
 
-function readLog({ id, level, message, fieldsJson }: Fields): WorkerMessage | undefined {
-  if (!isCallId(id) || !LEVELS.has(level) || typeof message !== "string") {
+function readLog(sent: Fields, attachments: Attachments): WorkerMessage | undefined {
+  const { id, level } = sent;
+  const message = shortText(sent.message, attachments, MAX_LOG_TEXT_CHARACTERS);
+  if (!isCallId(id) || !LEVELS.has(level) || message === undefined) {
     return undefined;
   }
   const line = { type: "log" as const, id, level: level as LogLevel, message };
-  if (fieldsJson === undefined) {
+  if (sent.fieldsJson === undefined) {
     return line;
   }
+  const fieldsJson = shortText(sent.fieldsJson, attachments, MAX_LOG_TEXT_CHARACTERS);
   return isJsonObject(fieldsJson) ? { ...line, fieldsJson } : undefined;
+}
+
+function shortText(
+  value: unknown,
+  attachments: Attachments,
+  maxCharacters: number,
+): string | undefined {
+  const text = attachments.text(value, maxCharacters * MAX_BYTES_PER_CHARACTER);
+  return text !== undefined && text.length <= maxCharacters ? text : undefined;
 }
 
 function isCallId(id: unknown): id is number {

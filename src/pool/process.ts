@@ -8,10 +8,14 @@ import type { Socket } from "node:net";
 import { extname } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { encodeMessage, FrameReader } from "../protocol/frames.ts";
+import type { Attachments } from "../protocol/attachments.ts";
+import { encodeMessage } from "../protocol/codec.ts";
+import { FrameReader } from "../protocol/frames.ts";
 import {
   type Call,
   CHANNEL_DESCRIPTOR,
+  MAX_ATTACHMENTS,
+  MAX_HEADER_BYTES,
   type NodeMessage,
   type WorkerMessage,
 } from "../protocol/messages.ts";
@@ -108,9 +112,11 @@ export class ServiceProcess {
       limits && this.#held.use(new ThrottledStream(this.#channel, WORKER_MESSAGES_PER_SECOND));
     this.#reader = new FrameReader({
       maxBytes: options.maxMessageBytes,
-      onMessage: (received) => {
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      maxAttachments: MAX_ATTACHMENTS,
+      onMessage: (header, attachments) => {
         throttle?.spend(1);
-        this.#take(received);
+        this.#take(header, attachments);
       },
       onBroken: (reason) => this.kill(reason),
     });
@@ -175,17 +181,19 @@ export class ServiceProcess {
   }
 
   /** No message of a worker may crash the node: an exception here kills the worker. */
-  #take(received: unknown): void {
+  #take(header: unknown, attachments: Attachments): void {
+    let fault: string | undefined;
     try {
-      const message = readWorkerMessage(received);
-      if (message) {
+      const message = readWorkerMessage(header, attachments);
+      fault = attachments.fault;
+      if (message && fault === undefined) {
         this.#options.onMessage(message);
         return;
       }
     } catch (err) {
       this.#options.onFault(err);
     }
-    this.refuse("it sent a message that the protocol does not have");
+    this.refuse(fault ?? "it sent a message that the protocol does not have");
   }
 
   #hold(limits: WorkerLimits): void {

@@ -55,6 +55,11 @@ export class FileTransfers {
     return this.#staging.has(callId) || (this.#collecting.has(callId) && reason !== "shutdown");
   }
 
+  /** True when the call has ended in the worker, and its result is being read. */
+  isCollecting(callId: number): boolean {
+    return this.#collecting.has(callId);
+  }
+
   /** Writes the arguments for the worker, then begins the call. */
   async stage(
     execution: Execution,

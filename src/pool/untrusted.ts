@@ -1,9 +1,8 @@
 /**
- * Copies values that may be forged, from a structured clone or from JSON. A list
- * may have holes, which `every`, `map` and `find` skip, and a length of four
- * thousand million that cost a few bytes to send; one object may appear in a
- * thousand places. So a list's length is checked first, its iterator gives
- * `undefined` for a hole, and the copy shares nothing with what was sent.
+ * Reads values that may be forged. They come from JSON, so they are trees of plain
+ * data, but of any shape. A list's length is checked before it is walked, only
+ * declared members are copied, and JSON text that may be long is measured before it
+ * is parsed, because parsing allocates for each value.
  */
 
 export interface Fields {
@@ -38,55 +37,80 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The remaining size of a copy. It is counted down, each time for a shared object. */
-export interface JsonRoom {
-  values: number;
-  /** UTF-16 code units of strings and names. */
-  characters: number;
-}
-
 /** Nesting of a value that a worker sends. */
-const MAX_MESSAGE_DEPTH = 200;
+export const MAX_MESSAGE_DEPTH = 200;
 
-/** A copy of a JSON value; undefined for anything else, and when it exceeds `room`. */
-export function jsonOf(value: unknown, room: JsonRoom, depth = 0): unknown {
-  room.values -= 1;
-  if (room.values < 0 || depth > MAX_MESSAGE_DEPTH) {
-    return undefined;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 1;
+const OPENS = 2;
+const CLOSES = 3;
+const STRING = 4;
+/** What each byte does outside of strings; 0 for most. One look at it is all that most bytes cost. */
+const ROLES = new Uint8Array(256);
+for (const [bytes, role] of [
+  [",", COMMA],
+  ["[{", OPENS],
+  ["]}", CLOSES],
+  ['"', STRING],
+] as const) {
+  for (const byte of Buffer.from(bytes)) {
+    ROLES[byte] = role;
   }
-  if (typeof value === "string") {
-    return fits(value, room) ? value : undefined;
-  }
-  if (Array.isArray(value)) {
-    return listOf(value, room.values, (one) => jsonOf(one, room, depth + 1));
-  }
-  if (isFields(value)) {
-    return objectOf(value, room, depth);
-  }
-  return value === null || typeof value === "number" || typeof value === "boolean"
-    ? value
-    : undefined;
 }
 
-function objectOf(value: Fields, room: JsonRoom, depth: number): Fields | undefined {
-  if (Object.getPrototypeOf(value) !== Object.prototype) {
+/** The value of a JSON text; undefined for anything else, and for more than `maxValues` values. */
+export function parseJson(text: Buffer, maxValues: number): unknown {
+  if (!isSmall(text, maxValues)) {
     return undefined;
   }
-  const members: [string, unknown][] = [];
-  for (const [name, member] of Object.entries(value)) {
-    if (member === undefined) {
+  try {
+    return JSON.parse(text.toString());
+  } catch {
+    // Not JSON.
+    return undefined;
+  }
+}
+
+/**
+ * Counts the values of a JSON text without parsing it: behind each comma, and each bracket
+ * that opens, stands at most one. What is no JSON is counted too, and refused by the parser.
+ */
+function isSmall(text: Buffer, maxValues: number): boolean {
+  const { length } = text;
+  let values = 1;
+  let depth = 0;
+  for (let at = 0; at < length; at += 1) {
+    const role = ROLES[text[at] as number];
+    if (role === 0) {
       continue;
     }
-    const copy = fits(name, room) ? jsonOf(member, room, depth + 1) : undefined;
-    if (copy === undefined) {
-      return undefined;
+    if (role === STRING) {
+      at = endOfString(text, at);
+    } else if (role === CLOSES) {
+      depth -= 1;
+    } else {
+      values += 1;
+      depth += role === OPENS ? 1 : 0;
+      if (values > maxValues || depth > MAX_MESSAGE_DEPTH) {
+        return false;
+      }
     }
-    members.push([name, copy]);
   }
-  return Object.fromEntries(members);
+  return true;
 }
 
-function fits(text: string, room: JsonRoom): boolean {
-  room.characters -= text.length;
-  return room.characters >= 0;
+/** Where the string that begins at `begin` ends. */
+function endOfString(text: Buffer, begin: number): number {
+  const { length } = text;
+  for (let at = begin + 1; at < length; at += 1) {
+    const byte = text[at];
+    if (byte === QUOTE) {
+      return at;
+    }
+    if (byte === BACKSLASH) {
+      at += 1;
+    }
+  }
+  return length;
 }

@@ -10,8 +10,8 @@ import {
   type AbortReason,
   type CallResult,
   isAtHand,
-  MAX_INLINE_FILE_BYTES,
-  MAX_RESULTS_PER_MESSAGE,
+  MAX_HEADER_BYTES,
+  MAX_MANIFEST_BYTES,
   packPayload,
   type SentPayload,
   unpackPayload,
@@ -27,10 +27,10 @@ import { Capacity } from "./slot.ts";
 import { FileTransfers } from "./transfers.ts";
 
 /**
- * Largest message of a worker: as many small results as it sends together, and large ones come
- * on disk.
+ * Largest message of a worker: a manifest with its header. A worker sends results in messages
+ * of less, and a large result comes on disk.
  */
-const MAX_WORKER_MESSAGE_BYTES = MAX_RESULTS_PER_MESSAGE * 2 * MAX_INLINE_FILE_BYTES + 1024 * 1024;
+const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
 
 /** How long a worker that has refused its service has to write why and exit. */
 const REFUSED_WORKER_EXIT_MS = 1_000;
@@ -280,6 +280,10 @@ export class WorkerProcess implements ExecutionHost {
         break;
       case "results":
         for (const result of message.results) {
+          if (!this.#isExpected(result.id)) {
+            this.#process.refuse(`it sent a result of call ${result.id}, which is not under way`);
+            break;
+          }
           this.#finish(result);
         }
         break;
@@ -325,6 +329,11 @@ export class WorkerProcess implements ExecutionHost {
     const deadlineMs = Date.now() + timeoutMs;
     const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
     this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
+  }
+
+  /** A worker ends each call once; whoever ends another call than its own is not the worker. */
+  #isExpected(id: number): boolean {
+    return this.#executions.has(id) && !this.#transfers.isCollecting(id);
   }
 
   #finish(ended: CallResult): void {

@@ -1,49 +1,65 @@
 /**
- * Length-prefixed frames on the byte stream between a node and a worker: four
- * bytes of length (unsigned, little-endian), then the message as JSON text or in
- * V8's serialization (structured clone, so that bytes stay bytes). The first byte
- * tells them apart: V8's is 0xFF, which no UTF-8 text contains. Short texts take a
- * fourth of the time as JSON.
+ * Length-prefixed frames on the byte stream between a node and a worker, version 2
+ * of the host protocol:
  *
- * Node's own IPC channel would do the same, but a frame that it cannot read throws
- * where nobody can catch it, so user code could end the node by writing a few
- * bytes to the descriptor. Here a bad frame is reported, and the size is checked
- * before the frame is buffered.
+ *     u32 length of the body, then the body:
+ *       u8  0x01, the format
+ *       u32 length of the header
+ *       the header, JSON text in UTF-8
+ *       the attachments, one after the other (`attachments.ts`)
+ *
+ * Numbers are little-endian. What is small stands in the header; long texts and the
+ * bytes of files are attachments, which nobody parses or escapes.
+ *
+ * User code can write to the descriptor. So the reader checks each length as soon as
+ * it has come and before anything is kept for it, reads the header with `JSON.parse`
+ * and nothing stronger, and holds no more of a frame than the part that has arrived.
  */
-import { deserialize, serialize } from "node:v8";
-import { goesAsJson, type NodeMessage, type WorkerMessage } from "./messages.ts";
+import { Attachments, type OutgoingAttachments } from "./attachments.ts";
 
-const HEADER_BYTES = 4;
-const HEADER_SPACE = "\0".repeat(HEADER_BYTES);
+const LENGTH_BYTES = 4;
+/** The two lengths and the format. */
+const PREFIX_BYTES = 9;
+const PREFIX_SPACE = "\0".repeat(PREFIX_BYTES);
 
-/** The first byte of V8's serialization: its version tag. */
-const V8_TAG = 0xff;
+/** The first byte of a body: a header in JSON, and attachments. */
+const FORMAT = 0x01;
+
+/** Memory for the first parts of a frame that comes in many; it doubles as they come. */
+const FIRST_PARTS_BYTES = 1024 * 1024;
 
 // Captured before any user code runs: its replacements of these functions must not affect frames.
 const { parse, stringify } = JSON;
 
-/** Encodes a message as one frame. `asJson` only for messages that survive JSON unchanged. */
-export function encodeFrame(message: unknown, asJson: boolean): Buffer {
-  if (asJson) {
-    const frame = Buffer.from(HEADER_SPACE + stringify(message));
-    frame.writeUInt32LE(frame.length - HEADER_BYTES, 0);
-    return frame;
+/** Encodes a frame. `header` is a value that survives JSON unchanged. */
+export function encodeFrame(header: unknown, attachments?: OutgoingAttachments): Buffer {
+  if (attachments === undefined || attachments.bytes === 0) {
+    const frame = Buffer.from(PREFIX_SPACE + stringify(header));
+    return writePrefix(frame, frame.length - PREFIX_BYTES);
   }
-  const body = serialize(message);
-  const frame = Buffer.allocUnsafe(HEADER_BYTES + body.length);
-  frame.writeUInt32LE(body.length, 0);
-  body.copy(frame, HEADER_BYTES);
+  const text = stringify(header);
+  const headerBytes = Buffer.byteLength(text);
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes + attachments.bytes);
+  frame.write(text, PREFIX_BYTES);
+  attachments.writeTo(frame, PREFIX_BYTES + headerBytes);
+  return writePrefix(frame, headerBytes);
+}
+
+function writePrefix(frame: Buffer, headerBytes: number): Buffer {
+  frame.writeUInt32LE(frame.length - LENGTH_BYTES, 0);
+  frame[LENGTH_BYTES] = FORMAT;
+  frame.writeUInt32LE(headerBytes, LENGTH_BYTES + 1);
   return frame;
 }
 
-export function encodeMessage(message: NodeMessage | WorkerMessage): Buffer {
-  return encodeFrame(message, goesAsJson(message));
-}
-
 export interface FrameReaderOptions {
-  /** Limit of a frame; a larger one breaks the stream. */
+  /** Limit of the body of a frame; a larger one breaks the stream. */
   readonly maxBytes: number;
-  onMessage(message: unknown): void;
+  /** Limit of a header. Default: that of the frame. */
+  readonly maxHeaderBytes?: number;
+  /** Limit of the number of attachments of a frame. Default: none. */
+  readonly maxAttachments?: number;
+  onMessage(header: unknown, attachments: Attachments): void;
   /** The stream cannot be read any further. Called once. */
   onBroken(reason: string): void;
 }
@@ -51,8 +67,11 @@ export interface FrameReaderOptions {
 /** Reads frames from the chunks of a stream. */
 export class FrameReader {
   readonly #options: FrameReaderOptions;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  /** The frame that has come in part: room for it, the bytes that are there, and its size. */
+  #part: Buffer | undefined;
+  #partBytes = 0;
+  /** 0 while the prefix is not complete. */
+  #frameBytes = 0;
   #broken = false;
 
   constructor(options: FrameReaderOptions) {
@@ -60,64 +79,114 @@ export class FrameReader {
   }
 
   push(chunk: Buffer): void {
-    if (this.#broken) {
-      return;
-    }
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    while (!this.#broken && this.#bytes >= HEADER_BYTES) {
-      const length = this.#peek(HEADER_BYTES).readUInt32LE(0);
-      if (length > this.#options.maxBytes) {
-        this.#break(`it sent a message of ${length} bytes; the limit is ${this.#options.maxBytes}`);
-      } else if (this.#bytes < HEADER_BYTES + length) {
-        return;
-      } else {
-        this.#deliver(this.#take(HEADER_BYTES + length).subarray(HEADER_BYTES));
-      }
+    let at = 0;
+    while (!this.#broken && at < chunk.length) {
+      at += this.#part === undefined ? this.#begin(chunk, at) : this.#resume(chunk, at);
     }
   }
 
   /** Stops reading, and discards what has come already. */
   end(): void {
     this.#broken = true;
-    this.#chunks = [];
+    this.#part = undefined;
   }
 
-  #deliver(body: Buffer): void {
-    let message: unknown;
+  /** Reads a frame where it is if the chunk has all of it, else keeps what has come. */
+  #begin(chunk: Buffer, at: number): number {
+    const bytes = chunk.length - at;
+    const frameBytes = this.#sizeOf(chunk, at, bytes);
+    if (frameBytes > 0 && frameBytes <= bytes) {
+      this.#deliver(chunk, at, frameBytes);
+      return frameBytes;
+    }
+    if (!this.#broken) {
+      this.#frameBytes = frameBytes;
+      this.#keep(chunk, at, bytes);
+    }
+    return bytes;
+  }
+
+  #resume(chunk: Buffer, at: number): number {
+    const goal = this.#frameBytes === 0 ? PREFIX_BYTES : this.#frameBytes;
+    const bytes = Math.min(goal - this.#partBytes, chunk.length - at);
+    const part = this.#keep(chunk, at, bytes);
+    if (this.#frameBytes === 0) {
+      this.#frameBytes = this.#sizeOf(part, 0, this.#partBytes);
+    }
+    if (!this.#broken && this.#partBytes === this.#frameBytes) {
+      this.#part = undefined;
+      this.#partBytes = 0;
+      this.#deliver(part, 0, this.#frameBytes);
+    }
+    return bytes;
+  }
+
+  #keep(chunk: Buffer, at: number, bytes: number): Buffer {
+    const needed = this.#partBytes + bytes;
+    let part = this.#part;
+    if (part === undefined || part.length < needed) {
+      const room = Math.max(needed, 2 * (part?.length ?? 0), FIRST_PARTS_BYTES);
+      const grown = Buffer.allocUnsafeSlow(
+        this.#frameBytes === 0 ? PREFIX_BYTES : Math.min(room, this.#frameBytes),
+      );
+      part?.copy(grown, 0, 0, this.#partBytes);
+      part = grown;
+      this.#part = part;
+    }
+    chunk.copy(part, this.#partBytes, at, at + bytes);
+    this.#partBytes = needed;
+    return part;
+  }
+
+  /** The size of the frame that begins at `at`, as soon as its prefix is there; 0 before. */
+  #sizeOf(buffer: Buffer, at: number, bytes: number): number {
+    if (bytes < LENGTH_BYTES) {
+      return 0;
+    }
+    const { maxBytes, maxHeaderBytes = maxBytes } = this.#options;
+    const length = buffer.readUInt32LE(at);
+    if (length > maxBytes) {
+      return this.#break(`it sent a message of ${length} bytes; the limit is ${maxBytes}`);
+    }
+    if (length < PREFIX_BYTES - LENGTH_BYTES) {
+      return this.#break(`it sent a message of ${length} bytes, which has no room for a header`);
+    }
+    if (bytes < PREFIX_BYTES) {
+      return 0;
+    }
+    if (buffer[at + LENGTH_BYTES] !== FORMAT) {
+      return this.#break("it sent a message in a format that the protocol does not have");
+    }
+    const headerBytes = buffer.readUInt32LE(at + LENGTH_BYTES + 1);
+    if (headerBytes > maxHeaderBytes) {
+      return this.#break(
+        `it sent a message with a header of ${headerBytes} bytes; the limit is ${maxHeaderBytes}`,
+      );
+    }
+    if (headerBytes > length - (PREFIX_BYTES - LENGTH_BYTES)) {
+      return this.#break("it sent a message with a header that is longer than the message");
+    }
+    return LENGTH_BYTES + length;
+  }
+
+  #deliver(frame: Buffer, at: number, frameBytes: number): void {
+    const headerAt = at + PREFIX_BYTES;
+    const begin = headerAt + frame.readUInt32LE(headerAt - LENGTH_BYTES);
+    let header: unknown;
     try {
-      message = body[0] === V8_TAG ? deserialize(body) : parse(body.toString());
+      header = parse(frame.toString("utf8", headerAt, begin));
     } catch (err) {
       this.#break(`it sent a message that cannot be read: ${String(err)}`);
       return;
     }
-    this.#options.onMessage(message);
+    const { maxAttachments = Number.POSITIVE_INFINITY } = this.#options;
+    const place = { begin, end: at + frameBytes };
+    this.#options.onMessage(header, new Attachments(frame, place, maxAttachments));
   }
 
-  #break(reason: string): void {
+  #break(reason: string): 0 {
     this.end();
     this.#options.onBroken(reason);
-  }
-
-  #peek(length: number): Buffer {
-    const [first] = this.#chunks;
-    return first && first.length >= length ? first : this.#join();
-  }
-
-  #take(length: number): Buffer {
-    const first = this.#peek(length);
-    const rest = first.subarray(length);
-    this.#chunks[0] = rest;
-    if (rest.length === 0) {
-      this.#chunks.shift();
-    }
-    this.#bytes -= length;
-    return first.subarray(0, length);
-  }
-
-  #join(): Buffer {
-    const joined = Buffer.concat(this.#chunks);
-    this.#chunks = [joined];
-    return joined;
+    return 0;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The messages between a node and its worker processes. They are sent as frames
- * (`frames.ts`) over a socket that the worker inherits.
+ * (`frames.ts`, `codec.ts`) over a socket that the worker inherits.
  *
  * Calls and results are batched: those of one turn of the event loop are sent as
  * one message, because a message costs far more than its content. The node treats
@@ -57,8 +57,32 @@ export interface Payload {
  */
 export const MAX_INLINE_FILE_BYTES = 256 * 1024;
 
+/** Header of a message from a worker: bounds what the node has to parse at once. */
+export const MAX_HEADER_BYTES = 64 * 1024;
+
+/** Attachments of a message from a worker: each result has at most one. */
+export const MAX_ATTACHMENTS = 64;
+
 /** Results that a worker sends together: bounds what the node has to take at once. */
 export const MAX_RESULTS_PER_MESSAGE = 64;
+
+/** JSON text of a result that crosses in a message; a longer one crosses on disk. */
+export const MAX_INLINE_RESULT_CHARACTERS = 256 * 1024;
+
+/** The same in UTF-8. */
+export const MAX_INLINE_RESULT_BYTES = 3 * MAX_INLINE_RESULT_CHARACTERS;
+
+/** JSON text of a failure: one that is longer goes without its stack and violations. */
+export const MAX_FAILURE_BYTES = 128 * 1024;
+
+/** JSON text of a manifest, which a node parses at once. */
+export const MAX_MANIFEST_BYTES = 4 * 1024 ** 2;
+
+/** Message of a line of `ctx.log`, and the JSON text of its fields, in UTF-16 units each. */
+export const MAX_LOG_TEXT_CHARACTERS = 8192;
+
+/** Why a service was refused; a longer text is cut. */
+export const MAX_REFUSAL_CHARACTERS = 16_384;
 
 /** Arguments that a failure describes as wrong. */
 export const MAX_FAILURE_VIOLATIONS = 50;
@@ -147,6 +171,9 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 /** Changes of series that a worker sends together. */
 export const MAX_SERIES_CHANGES_PER_MESSAGE = 500;
 
+/** JSON text of the changes of series that a worker sends together. */
+export const MAX_CHANGES_BYTES = 4 * 1024 ** 2;
+
 /** Limit of the series of one metric in one worker. */
 export const MAX_WORKER_SERIES_PER_METRIC = 2_000;
 
@@ -167,28 +194,6 @@ export interface MetricChange {
 export interface DroppedEvents {
   readonly metric: string;
   readonly events: number;
-}
-
-/**
- * Text that crosses to a worker as JSON: for longer ones JSON costs more than it saves,
- * because it looks at each character for what has to be escaped.
- */
-const MAX_JSON_TEXT_CHARACTERS = 256;
-
-/** True for the frequent messages (calls and results) whose payloads are all short text: JSON is cheaper. */
-export function goesAsJson(message: NodeMessage | WorkerMessage): boolean {
-  switch (message.type) {
-    case "calls":
-      return message.calls.every((call) => isShortText(call.arguments));
-    case "results":
-      return message.results.every((one) => "result" in one && isShortText(one.result));
-    default:
-      return false;
-  }
-}
-
-function isShortText(packed: PackedPayload): boolean {
-  return typeof packed === "string" && packed.length <= MAX_JSON_TEXT_CHARACTERS;
 }
 
 /** From the node to a worker. */

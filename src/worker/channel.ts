@@ -4,7 +4,8 @@
  * own worker, because the node trusts nothing that it reads.)
  */
 import { Socket } from "node:net";
-import { encodeMessage, FrameReader } from "../protocol/frames.ts";
+import { decodeNodeMessage, encodeMessage } from "../protocol/codec.ts";
+import { FrameReader } from "../protocol/frames.ts";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
 import { isolate, keepSignalsToItself } from "./restrict.ts";
 
@@ -31,7 +32,7 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   }
   const reader = new FrameReader({
     maxBytes: Number.MAX_SAFE_INTEGER,
-    onMessage: (received) => message(received as NodeMessage),
+    onMessage: (header, attachments) => message(decodeNodeMessage(header, attachments)),
     onBroken: disconnect,
   });
   socket.on("data", (chunk) => reader.push(chunk));

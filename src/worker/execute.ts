@@ -8,7 +8,7 @@ import {
   type AbortReason,
   type Call,
   type CallFailure,
-  MAX_INLINE_FILE_BYTES,
+  MAX_INLINE_RESULT_CHARACTERS,
   packPayload,
   type SentPayload,
 } from "../protocol/messages.ts";
@@ -173,7 +173,9 @@ async function finish(
     }
     return {
       result:
-        length > MAX_INLINE_FILE_BYTES ? await writeText(value, written.json, options) : written,
+        length > MAX_INLINE_RESULT_CHARACTERS
+          ? await writeText(value, written.json, options)
+          : written,
     };
   } catch (err) {
     if (err instanceof UnserialisableError) {

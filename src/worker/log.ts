@@ -1,13 +1,11 @@
 /** `ctx.log` of one call, with a limit of lines and of their length. */
 
-import type { LogLevel } from "../protocol/messages.ts";
+import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../protocol/messages.ts";
 import type { LogFields, TaskLog } from "../sdk/context.ts";
 import type { Channel } from "./channel.ts";
 
 /** Lines that one call may write by `ctx.log`. */
 const MAX_ATTEMPT_LOG_LINES = 1000;
-/** Message of a line of `ctx.log`, and the JSON text of its fields, in UTF-16 units each. */
-const MAX_LOG_TEXT_CHARACTERS = 8192;
 
 export class CallLog implements TaskLog {
   readonly debug = this.#writer("debug");

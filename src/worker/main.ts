@@ -7,7 +7,7 @@
  * call has ended). An uncaught exception or unhandled rejection in user code ends
  * the process by Node's own rules, with the error on stderr and a non-zero code.
  */
-import type { NodeMessage } from "../protocol/messages.ts";
+import { MAX_REFUSAL_CHARACTERS, type NodeMessage } from "../protocol/messages.ts";
 import { takeChannel } from "./channel.ts";
 import { Meters } from "./custom-metrics.ts";
 import { Executor } from "./execute.ts";
@@ -79,7 +79,8 @@ async function load({ servicePath, code, isolated, ...options }: LoadMessage): P
     meters.open();
   } catch (err) {
     loadingPath = undefined;
-    channel.send({ type: "refused", message: messageOf(err) });
+    const message = messageOf(err).slice(0, MAX_REFUSAL_CHARACTERS);
+    channel.send({ type: "refused", message });
     // Flushes its output first, because the node shows it.
     process.stdout.write("", () => process.stderr.write("", () => exit(1)));
   }

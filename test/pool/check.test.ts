@@ -1,13 +1,40 @@
-import { deserialize, serialize } from "node:v8";
 import { describe, expect, test } from "vitest";
 import { readWorkerMessage } from "../../src/pool/check.ts";
-import { unpackPayload } from "../../src/protocol/messages.ts";
+import { readManifest } from "../../src/pool/check-manifest.ts";
+import { OutgoingAttachments } from "../../src/protocol/attachments.ts";
+import { encodeFrame, FrameReader } from "../../src/protocol/frames.ts";
+import { unpackPayload, type WorkerMessage } from "../../src/protocol/messages.ts";
+import { frame } from "../fixtures/frames.ts";
 
-/** As the node has it from a worker. */
-const read = (message: unknown) => readWorkerMessage(deserialize(serialize(message)));
+/** What the node has of these bytes from a worker. */
+function readFrame(bytes: Buffer): WorkerMessage | undefined {
+  let message: WorkerMessage | undefined;
+  const reader = new FrameReader({
+    maxBytes: 100_000_000,
+    onMessage(header, attachments) {
+      const received = readWorkerMessage(header, attachments);
+      message = attachments.fault === undefined ? received : undefined;
+    },
+    onBroken: (reason) => expect.unreachable(reason),
+  });
+  reader.push(bytes);
+  return message;
+}
 
-const junk = new Uint8Array(10);
-const ENDLESS = new Array(2 ** 32 - 1);
+/** As the node has it from a worker that sends what it should not, in a frame that is in order. */
+function read(message: unknown): WorkerMessage | undefined {
+  const attachments = new OutgoingAttachments();
+  const text = JSON.stringify(message, (name, value) => {
+    if (name === "manifest") {
+      return attachments.add(JSON.stringify(value));
+    }
+    return value instanceof Uint8Array ? attachments.add(value) : value;
+  });
+  return readFrame(encodeFrame(JSON.parse(text), attachments));
+}
+
+const bytes = new Uint8Array(10);
+const junk = ["junk", {}];
 
 const endpoint = {
   name: "go",
@@ -45,7 +72,7 @@ describe("a message of a worker", () => {
     {
       type: "results",
       results: [
-        { id: 1, result: { json: "0", files: [{ contentType: "a/b", data: junk }] } },
+        { id: 1, result: { json: "0", files: [{ contentType: "a/b", data: bytes }] } },
         { id: 2, result: { json: "0", files: [{ contentType: "a/b", filename: "f", size: 5 }] } },
         { id: 3, result: { json: "", files: [], text: { contentType: "a/b", size: 5 } } },
         { id: 4, failure: { ...failure, stack: "at", violations: [{ path: "", message: "no" }] } },
@@ -56,7 +83,7 @@ describe("a message of a worker", () => {
   });
 
   test("is read without members that the protocol does not have", () => {
-    const result = { json: "0", files: [{ contentType: "a/b", data: junk }] };
+    const result = { json: "0", files: [{ contentType: "a/b", data: bytes }] };
     const facts = { contentType: "a/b", size: 1 };
     for (const [message, forged] of [
       [
@@ -100,11 +127,11 @@ describe("a message of a worker", () => {
   });
 
   test("is read with bytes of its own, which keep nothing else of the frame", () => {
-    const files = [{ contentType: "a/b", data: junk }];
+    const files = [{ contentType: "a/b", data: bytes }];
     const message = read({ type: "results", results: [{ id: 1, result: { json: "0", files } }] });
     const [one] = message?.type === "results" ? message.results : [];
     const [file] = one && "result" in one ? unpackPayload(one.result).files : [];
-    expect(file && "data" in file && file.data.buffer.byteLength).toBe(junk.length);
+    expect(file && "data" in file && file.data.buffer.byteLength).toBe(bytes.length);
   });
 
   const lists: readonly (readonly [where: string, message: (list: unknown[]) => unknown])[] = [
@@ -127,49 +154,95 @@ describe("a message of a worker", () => {
   const declared = (one: object) => ({ type: "ready", manifest: { ...manifest, metrics: [one] } });
   const described = (one: object) => ({ type: "ready", manifest: { name: "x", endpoints: [one] } });
 
-  test.each(lists)("is none with a hole in its %s", (_, message) => {
-    expect(read(message(new Array(1)))).toBeUndefined();
-    expect(read(message(new Array(2)))).toBeUndefined();
+  test.each(lists)("is none with something strange in its %s", (_, message) => {
+    for (const strange of [null, 1, "x", [], {}, { __proto__: 1 }, true]) {
+      const list = [strange, strange];
+      const received = read(message(list));
+      // What is no list of texts or numbers of its kind is refused; a schema may have anything.
+      expect(
+        received === undefined || JSON.stringify(received).includes(JSON.stringify(list)),
+      ).toBe(true);
+    }
   });
 
-  test.each(lists)("is none with endless %s, which nobody walks", (_, message) => {
+  test.each(lists)("is none with no list for its %s", (where, message) => {
+    if (where !== "a schema") {
+      for (const strange of [null, {}, "x", { length: 1 }]) {
+        expect(read(message(strange as never))).toBeUndefined();
+      }
+    }
+  });
+
+  test.each(lists)("is none with very long %s", (_, message) => {
     const begunMs = performance.now();
-    expect(read(message(ENDLESS))).toBeUndefined();
+    expect(read(message(Array(100_000).fill("x")))).toBeUndefined();
     expect(performance.now() - begunMs).toBeLessThan(1_000);
   });
 
   test.each([
-    ["a name that is no text", { ...metric, name: 1n }],
-    ["a label that is no text", { ...metric, labels: [1n] }],
+    ["a name that is no text", { ...metric, name: 1 }],
+    ["a label that is no text", { ...metric, labels: [1] }],
     ["a bucket that has no text", { ...metric, buckets: [{ toString: 1, valueOf: 1 }] }],
   ])("is none with %s of a metric, and reading it throws nothing", (_, one) => {
     expect(read(declared(one))).toBeUndefined();
   });
 
-  test("is none where one value stands in more places than could be copied", () => {
-    let value: unknown = "x";
-    for (let depth = 0; depth < 40; depth += 1) {
-      value = [value, value];
-    }
-    expect(read(described({ ...endpoint, input: { value } }))).toBeUndefined();
-    const long = { text: "x".repeat(1_000_000) };
-    expect(read(described({ ...endpoint, input: { e: Array(9).fill(long) } }))).toBeUndefined();
+  test("is none with more values in a manifest than any has, or deeper ones", () => {
+    const input = { enum: Array(200_000).fill(1) };
+    expect(read(described({ ...endpoint, input }))).toBeUndefined();
+    const deep = JSON.parse("[".repeat(1_000) + "]".repeat(1_000));
+    expect(read(described({ ...endpoint, input: { deep } }))).toBeUndefined();
+    const commas = { text: ",[{".repeat(200_000) + '"\\"'.repeat(10) };
+    expect(read(described({ ...endpoint, input: commas }))).toMatchObject({ type: "ready" });
   });
 
-  test.each([
-    ["contains itself", Object.assign([], { 0: null })],
-    ["is a map", new Map()],
-    ["is bytes", new Uint8Array(1)],
-    ["is a large integer", 1n],
-  ])("is none with a schema in which something %s", (what, value) => {
-    if (what === "contains itself") {
-      (value as unknown[])[0] = value;
+  test("is none with a manifest or a failure that is no JSON", () => {
+    for (const text of ["{]", "", '"', '"\\', "]]", "undefined"]) {
+      const bytes = Buffer.from(text);
+      const reference = { $: [0, bytes.length] };
+      expect(readFrame(frame({ type: "ready", manifest: reference }, bytes))).toBeUndefined();
+      const results = [{ id: 1, failure: reference }];
+      expect(readFrame(frame({ type: "results", results }, bytes))).toBeUndefined();
     }
-    expect(read(described({ ...endpoint, input: { value } }))).toBeUndefined();
+  });
+
+  test("is none with a log line that is too long, in the header or beside it", () => {
+    const log = { type: "log", id: 1, level: "info", message: "x".repeat(8_193) };
+    expect(read(log)).toBeUndefined();
+    expect(readFrame(frame(log))).toBeUndefined();
+    const fieldsJson = `{"a":"${"x".repeat(8_193)}"}`;
+    expect(read({ ...log, message: "x", fieldsJson })).toBeUndefined();
+  });
+
+  test("may have a failure in its header", () => {
+    const results = [{ id: 1, failure }];
+    expect(readFrame(frame({ type: "results", results }))).toEqual({ type: "results", results });
+  });
+
+  test("has the text of a result as it came, JSON or not: nobody parses it here", () => {
+    const text = Buffer.from("{] ".repeat(100));
+    const results = [{ id: 1, result: { $: [0, text.length] } }];
+    expect(readFrame(frame({ type: "results", results }, text))).toEqual({
+      type: "results",
+      results: [{ id: 1, result: text.toString() }],
+    });
   });
 
   test("is none with a file that should have come on disk", () => {
     const data = new Uint8Array(256 * 1024 + 1);
     expect(read(result({ json: "0", files: [{ contentType: "a/b", data }] }))).toBeUndefined();
+  });
+});
+
+describe("a manifest of an index", () => {
+  test("is read within the bounds that one of a worker has", () => {
+    expect(readManifest(manifest)).toEqual(manifest);
+    expect(readManifest({ name: "x" })).toBeUndefined();
+    const input = { enum: Array(200_000).fill(1) };
+    expect(readManifest({ ...manifest, endpoints: [{ ...endpoint, input }] })).toBeUndefined();
+    const deep = JSON.parse("[".repeat(100_000) + "]".repeat(100_000));
+    expect(
+      readManifest({ ...manifest, endpoints: [{ ...endpoint, input: { deep } }] }),
+    ).toBeUndefined();
   });
 });

@@ -6,7 +6,9 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerPermissions } from "../../src/deployments/permissions.ts";
-import { encodeFrame, FrameReader } from "../../src/protocol/frames.ts";
+import { readWorkerMessage } from "../../src/pool/check.ts";
+import { encodeMessage } from "../../src/protocol/codec.ts";
+import { FrameReader } from "../../src/protocol/frames.ts";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
 import {
   type Call,
@@ -14,6 +16,7 @@ import {
   type CallResult,
   CHANNEL_DESCRIPTOR,
   type FileValue,
+  MAX_HEADER_BYTES,
   type NodeMessage,
   type SentPayload,
   unpackPayload,
@@ -48,8 +51,13 @@ export class WorkerProcess implements AsyncDisposable {
     });
     const reader = new FrameReader({
       maxBytes: Number.MAX_SAFE_INTEGER,
-      onMessage: (message) => {
-        this.messages.push(message as WorkerMessage);
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      onMessage: (header, attachments) => {
+        const message = readWorkerMessage(header, attachments);
+        if (message === undefined || attachments.fault !== undefined) {
+          throw new Error(attachments.fault ?? `no message: ${JSON.stringify(header)}`);
+        }
+        this.messages.push(message);
         this.#wake();
       },
       onBroken: (reason) => {
@@ -98,7 +106,7 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   send(message: NodeMessage): void {
-    this.channel.write(encodeFrame(message, false));
+    this.channel.write(encodeMessage(message));
   }
 
   /** The first message, come or to come, of which something is found. */

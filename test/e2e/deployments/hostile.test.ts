@@ -100,6 +100,19 @@ describe("a hostile service", () => {
   });
 });
 
+it("a service that sends 667 bytes of V8's format loses its worker, and its neighbour goes on", async () => {
+  await using hosting = await hostile();
+  await using neighbour = await Hosting.start();
+  await neighbour.deploy(source('say: api({}, () => "still here")'));
+  const residentBytes = process.memoryUsage.rss();
+  const taskId = await hosting.submit("inflate");
+  const said = /a message in a format that the protocol does not have/;
+  await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(said));
+  expect(await neighbour.call("say")).toBe("still here");
+  expect(process.memoryUsage.rss() - residentBytes).toBeLessThan(100 * MEBIBYTE);
+  await expect.poll(() => hosting.call("facts")).toHaveProperty("pid");
+});
+
 describe("a service that exhausts", () => {
   let hosting: Hosting;
   afterEach(() => hosting[Symbol.asyncDispose]());

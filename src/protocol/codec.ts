@@ -1,0 +1,159 @@
+/**
+ * Encodes messages as frames, and reads those of a node. Short texts stand in the
+ * header, where they cost least; long texts, files and what has a structure of its
+ * own (manifests, failures, many counts) are attachments, so that the header stays within
+ * `MAX_HEADER_BYTES`. How a node reads the messages of a worker is in `src/pool/check.ts`.
+ */
+import { type Attachments, OutgoingAttachments, type Reference } from "./attachments.ts";
+import { encodeFrame } from "./frames.ts";
+import {
+  type Call,
+  type CallFailure,
+  type CallResult,
+  MAX_FAILURE_BYTES,
+  type NodeMessage,
+  type PackedPayload,
+  type WorkerMessage,
+} from "./messages.ts";
+
+/**
+ * Text that stands in the header of its message. For a longer one JSON costs more than an
+ * attachment, because it looks at each character for what has to be escaped.
+ */
+const MAX_HEADER_TEXT_CHARACTERS = 256;
+
+/** Changes of series that stand in the header of their message, whatever their labels are. */
+const MAX_HEADER_CHANGES = 4;
+
+// Captured before any user code runs.
+const { stringify } = JSON;
+
+export function encodeMessage(message: NodeMessage | WorkerMessage): Buffer {
+  if (isShort(message)) {
+    return encodeFrame(message);
+  }
+  const attachments = new OutgoingAttachments();
+  return encodeFrame(headerOf(message, attachments), attachments);
+}
+
+/** A node's message, from what `FrameReader` gives of it. */
+export function decodeNodeMessage(header: unknown, attachments: Attachments): NodeMessage {
+  const message = header as NodeMessage;
+  switch (message.type) {
+    case "load":
+      return { ...message, code: textOf(message.code, attachments) };
+    case "calls":
+      for (const call of message.calls) {
+        (call as { arguments: PackedPayload }).arguments = payloadOf(call.arguments, attachments);
+      }
+      return message;
+    default:
+      return message;
+  }
+}
+
+/** True for messages that are short texts and numbers only, as nearly all are. */
+function isShort(message: NodeMessage | WorkerMessage): boolean {
+  switch (message.type) {
+    case "calls":
+      return message.calls.every((call) => isShortText(call.arguments));
+    case "results":
+      return message.results.every((one) => "result" in one && isShortText(one.result));
+    case "metrics":
+      return message.changes.length <= MAX_HEADER_CHANGES;
+    case "load":
+    case "ready":
+    case "refused":
+    case "log":
+      return false;
+    default:
+      return true;
+  }
+}
+
+function isShortText(packed: PackedPayload): boolean {
+  return typeof packed === "string" && packed.length <= MAX_HEADER_TEXT_CHARACTERS;
+}
+
+function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAttachments): unknown {
+  switch (message.type) {
+    case "load":
+      return { ...message, code: shown(message.code, attachments) };
+    case "calls":
+      return { ...message, calls: message.calls.map((call) => callHeader(call, attachments)) };
+    case "results":
+      return { ...message, results: message.results.map((one) => resultHeader(one, attachments)) };
+    case "metrics":
+      return { ...message, changes: attachments.add(stringify(message.changes)) };
+    case "ready":
+      return { ...message, manifest: attachments.add(stringify(message.manifest)) };
+    case "refused":
+      return { ...message, message: shown(message.message, attachments) };
+    case "log": {
+      const { fieldsJson } = message;
+      const text = shown(message.message, attachments);
+      return fieldsJson === undefined
+        ? { ...message, message: text }
+        : { ...message, message: text, fieldsJson: shown(fieldsJson, attachments) };
+    }
+    default:
+      return message;
+  }
+}
+
+function callHeader(call: Call, attachments: OutgoingAttachments): unknown {
+  return { ...call, arguments: payloadHeader(call.arguments, attachments) };
+}
+
+function resultHeader(one: CallResult, attachments: OutgoingAttachments): unknown {
+  return "result" in one
+    ? { id: one.id, result: payloadHeader(one.result, attachments) }
+    : { id: one.id, failure: attachments.add(failureText(one.failure)) };
+}
+
+function payloadHeader(packed: PackedPayload, attachments: OutgoingAttachments): unknown {
+  if (typeof packed === "string") {
+    return shown(packed, attachments);
+  }
+  return {
+    ...packed,
+    json: shown(packed.json, attachments),
+    files: packed.files.map((file) =>
+      "data" in file ? { ...file, data: attachments.add(file.data) } : file,
+    ),
+  };
+}
+
+/** What stands in the header for a text. */
+function shown(text: string, attachments: OutgoingAttachments): string | Reference {
+  return text.length <= MAX_HEADER_TEXT_CHARACTERS ? text : attachments.add(text);
+}
+
+function failureText(failure: CallFailure): string {
+  const text = stringify(failure);
+  if (Buffer.byteLength(text) <= MAX_FAILURE_BYTES) {
+    return text;
+  }
+  const { code, reason, message } = failure;
+  return stringify({ code, reason, message });
+}
+
+function payloadOf(packed: PackedPayload, attachments: Attachments): PackedPayload {
+  if (typeof packed === "string") {
+    return packed;
+  }
+  if (!("json" in packed)) {
+    return textOf(packed, attachments);
+  }
+  const json = textOf(packed.json, attachments);
+  const files = packed.files.map((file) =>
+    "data" in file ? { ...file, data: attachments.take(file.data) ?? NO_BYTES } : file,
+  );
+  return { ...packed, json, files };
+}
+
+const NO_BYTES = new Uint8Array();
+
+function textOf(value: unknown, attachments: Attachments): string {
+  return attachments.text(value) ?? "";
+}

@@ -1,0 +1,191 @@
+/**
+ * A fuzzer of what a worker sends: frames of every kind, mutated, and frames made of
+ * parts, read as `ServiceProcess` reads them, in chunks as a socket gives them. It is
+ * seeded; TESSERA_FUZZ_SECONDS and TESSERA_FUZZ_SEED make it longer and different.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readWorkerMessage } from "../../src/pool/check.ts";
+import { encodeMessage } from "../../src/protocol/codec.ts";
+import { FrameReader } from "../../src/protocol/frames.ts";
+import {
+  MAX_ATTACHMENTS,
+  MAX_HEADER_BYTES,
+  MAX_MANIFEST_BYTES,
+  type WorkerMessage,
+} from "../../src/protocol/messages.ts";
+import { BAD_FRAMES, body, framed } from "../fixtures/frames.ts";
+import { threadTimer } from "../thread-time.ts";
+
+const SECONDS = Number(process.env.TESSERA_FUZZ_SECONDS ?? 3);
+const SEED = Number(process.env.TESSERA_FUZZ_SEED ?? 17);
+/** What a socket gives at a time. */
+const CHUNK_BYTES = 64 * 1024;
+const MEBIBYTE = 1024 ** 2;
+const WARM_READS = 200;
+
+const endpoint = {
+  name: "go",
+  kind: "api" as const,
+  input: { type: "object" },
+  output: {},
+  files: {},
+  retries: { max: 0, backoffMs: 0 },
+  timeoutMs: 1,
+  concurrency: 1,
+  retentionMs: 1,
+  queueLimit: 1,
+  priority: 0,
+};
+const failure = { code: "internal", reason: "CALL_FAILED", message: "no", stack: "at" } as const;
+
+/** What a worker sends, as its program encodes it. */
+const RECORDED: readonly Buffer[] = [
+  { type: "ready", manifest: { name: "x", endpoints: [endpoint], metrics: [] } } as never,
+  { type: "refused", message: "no".repeat(1_000) } as const,
+  { type: "results", results: [{ id: 1, result: "1" }] } as const,
+  {
+    type: "results",
+    results: [
+      { id: 1, result: JSON.stringify("x".repeat(100_000)) },
+      { id: 2, result: { json: "0", files: [{ contentType: "a/b", data: Buffer.alloc(9_000) }] } },
+      { id: 3, result: { json: "", files: [], text: { contentType: "a/b", size: 5 } } },
+      { id: 4, failure },
+    ],
+  } as const,
+  { type: "progress", id: 1, fraction: 0.5, message: "half" } as const,
+  { type: "log", id: 1, level: "info", message: "hello", fieldsJson: '{"a":1}' } as const,
+  {
+    type: "metrics",
+    changes: Array(10).fill({ metric: "n", labels: ["a"], value: 1, counts: [1, 2] }),
+    dropped: [{ metric: "n", events: 1 }],
+  } as const,
+  { type: "pong", sequence: 1 } as const,
+].map((message) => encodeMessage(message as WorkerMessage));
+
+/** Reads bytes as the node does. Returns the longest time that one chunk took, in ms. */
+function read(bytes: Buffer, chunkBytes: number): number {
+  let longestMs = 0;
+  let broken = false;
+  const reader = new FrameReader({
+    maxBytes: MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES,
+    maxHeaderBytes: MAX_HEADER_BYTES,
+    maxAttachments: MAX_ATTACHMENTS,
+    onMessage(header, attachments) {
+      const message = readWorkerMessage(header, attachments);
+      if (message === undefined || attachments.fault !== undefined) {
+        broken = true;
+        reader.end();
+      }
+    },
+    onBroken() {
+      broken = true;
+    },
+  });
+  for (let at = 0; at < bytes.length && !broken; at += chunkBytes) {
+    const spentMs = threadTimer();
+    reader.push(bytes.subarray(at, at + chunkBytes));
+    longestMs = Math.max(longestMs, spentMs());
+  }
+  return longestMs;
+}
+
+const recorded = fc.constantFrom(...RECORDED);
+const mutated = fc
+  .tuple(
+    fc.array(recorded, { minLength: 1, maxLength: 4 }),
+    fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 }), fc.constantFrom("set", "cut", "repeat")), {
+      maxLength: 12,
+    }),
+  )
+  .map(([frames, edits]) => {
+    let bytes = Buffer.concat(frames);
+    for (const [place, value, edit] of edits) {
+      // Most of them near the beginning, where the lengths and the headers are.
+      const at = (value % 3 === 0 ? place : place % 300) % Math.max(1, bytes.length);
+      if (edit === "set") {
+        bytes[at] = value;
+      } else if (edit === "cut") {
+        bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + (value % 8))]);
+      } else {
+        bytes = Buffer.concat([bytes.subarray(0, at + 8), bytes.subarray(at)]);
+      }
+    }
+    return bytes;
+  });
+const place = fc.oneof(fc.nat({ max: 40 }), fc.integer(), fc.double());
+const leaf = fc.oneof(
+  fc.record({ $: fc.array(place, { maxLength: 3 }) }),
+  fc.json().map((text) => JSON.parse(text)),
+  fc.string(),
+  fc.nat({ max: 5 }),
+);
+const members = ["id", "result", "failure", "json", "files", "data", "text", "message", "level"];
+const tree = fc.dictionary(
+  fc.constantFrom(...members, "manifest", "changes", "dropped", "fieldsJson", "__proto__"),
+  fc.oneof(leaf, fc.array(fc.dictionary(fc.constantFrom(...members), leaf), { maxLength: 5 })),
+);
+const types = ["ready", "refused", "results", "progress", "log", "metrics", "pong", "x"];
+const made = fc
+  .record({
+    type: fc.constantFrom(...types),
+    members: tree,
+    list: fc.array(fc.dictionary(fc.constantFrom(...members), leaf), { maxLength: 5 }),
+    attachments: fc.uint8Array({ maxLength: 40 }),
+  })
+  .map(({ type, members: some, list, attachments }) =>
+    framed(body({ results: list, ...some, type }, attachments)),
+  );
+
+test(
+  "whatever a worker sends is read without a throw, a stall or much memory",
+  () => {
+    let reads = 0;
+    let heldBytes = 0;
+    let longestMs = 0;
+    fc.assert(
+      fc.property(
+        fc.oneof(mutated, made, fc.uint8Array({ maxLength: 100 }).map(Buffer.from)),
+        fc.constantFrom(CHUNK_BYTES, CHUNK_BYTES, 1_000, 7),
+        (bytes, chunkBytes) => {
+          longestMs = Math.max(longestMs, read(bytes, chunkBytes));
+          reads += 1;
+          // From here on the fuzzer itself is warm.
+          if (reads === WARM_READS) {
+            heldBytes = process.memoryUsage.rss();
+          }
+        },
+      ),
+      {
+        seed: SEED,
+        numRuns: 1_000_000,
+        interruptAfterTimeLimit: SECONDS * 1_000,
+        markInterruptAsFailure: false,
+      },
+    );
+    expect(reads).toBeGreaterThan(WARM_READS);
+    expect(longestMs).toBeLessThan(50);
+    expect(process.memoryUsage.rss() - heldBytes).toBeLessThan(64 * MEBIBYTE);
+  },
+  SECONDS * 1_000 + 60_000,
+);
+
+const filled = (text: string) => text.repeat(Math.floor(MAX_MANIFEST_BYTES / text.length));
+const attached = (header: object, text: string) => {
+  const bytes = Buffer.from(text);
+  return framed(body({ ...header, manifest: { $: [0, bytes.length] } }, bytes));
+};
+const keys = Array.from({ length: 49_000 }, (_, key) => `"${String(key).padStart(70)}":1`);
+
+test.each<[string, () => Buffer]>([
+  ...Object.entries(BAD_FRAMES).map(([name, [bad]]): [string, () => Buffer] => [name, bad]),
+  ["a header of empty objects", () => framed(body(Buffer.from(`[${"{},".repeat(21_000)}1]`)))],
+  ["a manifest of empty objects", () => attached({ type: "ready" }, `[${filled("{},")}1]`)],
+  ["a manifest of spaces", () => attached({ type: "ready" }, filled(" "))],
+  ["a manifest of quotes", () => attached({ type: "ready" }, filled('"\\"",'))],
+  ["a manifest of one text", () => attached({ type: "ready" }, `"${filled("x").slice(2)}"`)],
+  ["a manifest of many keys", () => attached({ type: "ready" }, `{${keys.join()}}`)],
+])("%s stalls nobody", (_, make) => {
+  const bytes = make();
+  expect(Math.min(...[1, 2, 3].map(() => read(bytes, CHUNK_BYTES)))).toBeLessThan(50);
+});

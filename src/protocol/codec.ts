@@ -5,7 +5,7 @@
  * `MAX_HEADER_BYTES`. How a node reads the messages of a worker is in `src/pool/check.ts`.
  */
 import { type Attachments, OutgoingAttachments, type Reference } from "./attachments.ts";
-import { encodeFrame } from "./frames.ts";
+import { FORMAT, LENGTH_BYTES, PREFIX_BYTES } from "./frames.ts";
 import {
   type Call,
   type CallFailure,
@@ -25,8 +25,31 @@ const MAX_HEADER_TEXT_CHARACTERS = 256;
 /** Changes of series that stand in the header of their message, whatever their labels are. */
 const MAX_HEADER_CHANGES = 4;
 
+const PREFIX_SPACE = "\0".repeat(PREFIX_BYTES);
+
 // Captured before any user code runs.
 const { stringify } = JSON;
+
+/** Encodes a frame. `header` is a value that survives JSON unchanged. */
+export function encodeFrame(header: unknown, attachments?: OutgoingAttachments): Buffer {
+  if (attachments === undefined || attachments.bytes === 0) {
+    const frame = Buffer.from(PREFIX_SPACE + stringify(header));
+    return writePrefix(frame, frame.length - PREFIX_BYTES);
+  }
+  const text = stringify(header);
+  const headerBytes = Buffer.byteLength(text);
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes + attachments.bytes);
+  frame.write(text, PREFIX_BYTES);
+  attachments.writeTo(frame, PREFIX_BYTES + headerBytes);
+  return writePrefix(frame, headerBytes);
+}
+
+function writePrefix(frame: Buffer, headerBytes: number): Buffer {
+  frame.writeUInt32LE(frame.length - LENGTH_BYTES, 0);
+  frame[LENGTH_BYTES] = FORMAT;
+  frame.writeUInt32LE(headerBytes, LENGTH_BYTES + 1);
+  return frame;
+}
 
 export function encodeMessage(message: NodeMessage | WorkerMessage): Buffer {
   if (isShort(message)) {

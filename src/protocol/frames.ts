@@ -15,42 +15,20 @@
  * it has come and before anything is kept for it, reads the header with `JSON.parse`
  * and nothing stronger, and holds no more of a frame than the part that has arrived.
  */
-import { Attachments, type OutgoingAttachments } from "./attachments.ts";
+import { Attachments } from "./attachments.ts";
 
-const LENGTH_BYTES = 4;
+export const LENGTH_BYTES = 4;
 /** The two lengths and the format. */
-const PREFIX_BYTES = 9;
-const PREFIX_SPACE = "\0".repeat(PREFIX_BYTES);
+export const PREFIX_BYTES = 9;
 
 /** The first byte of a body: a header in JSON, and attachments. */
-const FORMAT = 0x01;
+export const FORMAT = 0x01;
 
 /** Memory for the first parts of a frame that comes in many; it doubles as they come. */
 const FIRST_PARTS_BYTES = 1024 * 1024;
 
 // Captured before any user code runs: its replacements of these functions must not affect frames.
-const { parse, stringify } = JSON;
-
-/** Encodes a frame. `header` is a value that survives JSON unchanged. */
-export function encodeFrame(header: unknown, attachments?: OutgoingAttachments): Buffer {
-  if (attachments === undefined || attachments.bytes === 0) {
-    const frame = Buffer.from(PREFIX_SPACE + stringify(header));
-    return writePrefix(frame, frame.length - PREFIX_BYTES);
-  }
-  const text = stringify(header);
-  const headerBytes = Buffer.byteLength(text);
-  const frame = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes + attachments.bytes);
-  frame.write(text, PREFIX_BYTES);
-  attachments.writeTo(frame, PREFIX_BYTES + headerBytes);
-  return writePrefix(frame, headerBytes);
-}
-
-function writePrefix(frame: Buffer, headerBytes: number): Buffer {
-  frame.writeUInt32LE(frame.length - LENGTH_BYTES, 0);
-  frame[LENGTH_BYTES] = FORMAT;
-  frame.writeUInt32LE(headerBytes, LENGTH_BYTES + 1);
-  return frame;
-}
+const { parse } = JSON;
 
 export interface FrameReaderOptions {
   /** Limit of the body of a frame; a larger one breaks the stream. */

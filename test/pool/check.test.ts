@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { readWorkerMessage } from "../../src/pool/check.ts";
 import { readManifest } from "../../src/pool/check-manifest.ts";
 import { OutgoingAttachments } from "../../src/protocol/attachments.ts";
-import { encodeFrame, FrameReader } from "../../src/protocol/frames.ts";
+import { encodeFrame } from "../../src/protocol/codec.ts";
+import { FrameReader } from "../../src/protocol/frames.ts";
 import { unpackPayload, type WorkerMessage } from "../../src/protocol/messages.ts";
 import { frame } from "../fixtures/frames.ts";
 

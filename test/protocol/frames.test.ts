@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OutgoingAttachments } from "../../src/protocol/attachments.ts";
-import { encodeFrame, FrameReader } from "../../src/protocol/frames.ts";
+import { encodeFrame } from "../../src/protocol/codec.ts";
+import { FrameReader } from "../../src/protocol/frames.ts";
 import { announced, body, frame, framed } from "../fixtures/frames.ts";
 
 const LIMITS = { maxBytes: 1_000_000, maxHeaderBytes: 100_000, maxAttachments: 100 };

@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { installed, Project, serviceSource } from "./project.ts";
-import { callBuilt, resultValue } from "./running.ts";
+import { installed, Project, serviceSource } from "../../artifacts/project.ts";
+import { callBuilt, resultValue } from "../../artifacts/running.ts";
 
-const SERVICES = fileURLToPath(new URL("../fixtures/services/", import.meta.url));
+const SERVICES = fileURLToPath(new URL("../../fixtures/services/", import.meta.url));
 
 async function answerOf(files: Readonly<Record<string, string>>) {
   await using project = await Project.create({ "package.json": "{}", ...files });

@@ -2,11 +2,11 @@ import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type BuiltArtifact, buildArtifact } from "../../src/artifacts/build.ts";
-import { Project, serviceSource } from "./project.ts";
-import { callBuilt, resultValue } from "./running.ts";
+import { type BuiltArtifact, buildArtifact } from "../../../src/artifacts/build.ts";
+import { Project, serviceSource } from "../../artifacts/project.ts";
+import { callBuilt, resultValue } from "../../artifacts/running.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 function pathsOf({ index }: BuiltArtifact): string[] {
   return index.files.map(({ path }) => path);
@@ -80,7 +80,7 @@ describe("a module in an artifact", () => {
       "package.json": "{}",
       "services/reader/service.ts": serviceSource(
         "[readFileSync(new URL('words.txt', import.meta.url), 'utf8'), shared(), import.meta.filename, import.meta.dirname]",
-        'import { readFileSync } from "node:fs";\nimport { shared } from "../../library/shared.ts";',
+        'import { readFileSync } from "node:fs";\nimport { shared } from "../../../library/shared.ts";',
       ),
       "services/reader/words.txt": "words",
       "services/reader/.env": "SECRET=1",
@@ -111,7 +111,10 @@ describe("a module in an artifact", () => {
 
   it("is named in stack traces by its place in the source", async () => {
     await using project = await Project.create({
-      "service.ts": serviceSource("fail()", 'import { fail } from "./parts/broken.ts";'),
+      "service.ts": serviceSource(
+        "fail()",
+        'import { fail } from "../../artifacts/parts/broken.ts";',
+      ),
       "parts/broken.ts":
         "interface Unused { a: string }\n\nexport function fail(): never {\n  throw new Error('broken');\n}\n",
     });
@@ -186,7 +189,7 @@ describe("what is hidden or outside the project", () => {
       "part/service.ts": serviceSource(
         "['.env', '../data.txt'].length + read.length",
         'import { readFileSync } from "node:fs";\nconst read = () => ["/etc/hosts",\n' +
-          '  readFileSync(new URL(".env", import.meta.url)),\n  readFileSync(new URL("../data.txt", import.meta.url))];',
+          '  readFileSync(new URL(".env", import.meta.url)),\n  readFileSync(new URL("../../data.txt", import.meta.url))];',
       ),
       "part/.env": "SECRET=1",
     });

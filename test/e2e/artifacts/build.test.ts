@@ -80,7 +80,7 @@ describe("a module in an artifact", () => {
       "package.json": "{}",
       "services/reader/service.ts": serviceSource(
         "[readFileSync(new URL('words.txt', import.meta.url), 'utf8'), shared(), import.meta.filename, import.meta.dirname]",
-        'import { readFileSync } from "node:fs";\nimport { shared } from "../../../library/shared.ts";',
+        'import { readFileSync } from "node:fs";\nimport { shared } from "../../library/shared.ts";',
       ),
       "services/reader/words.txt": "words",
       "services/reader/.env": "SECRET=1",
@@ -111,10 +111,7 @@ describe("a module in an artifact", () => {
 
   it("is named in stack traces by its place in the source", async () => {
     await using project = await Project.create({
-      "service.ts": serviceSource(
-        "fail()",
-        'import { fail } from "../../artifacts/parts/broken.ts";',
-      ),
+      "service.ts": serviceSource("fail()", 'import { fail } from "./parts/broken.ts";'),
       "parts/broken.ts":
         "interface Unused { a: string }\n\nexport function fail(): never {\n  throw new Error('broken');\n}\n",
     });
@@ -189,7 +186,7 @@ describe("what is hidden or outside the project", () => {
       "part/service.ts": serviceSource(
         "['.env', '../data.txt'].length + read.length",
         'import { readFileSync } from "node:fs";\nconst read = () => ["/etc/hosts",\n' +
-          '  readFileSync(new URL(".env", import.meta.url)),\n  readFileSync(new URL("../../data.txt", import.meta.url))];',
+          '  readFileSync(new URL(".env", import.meta.url)),\n  readFileSync(new URL("../data.txt", import.meta.url))];',
       ),
       "part/.env": "SECRET=1",
     });

@@ -6,7 +6,7 @@ import { metricsFault } from "../sdk/metric-rules.ts";
 import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 
 /** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */
-const MAX_MANIFEST_VALUES = 50_000;
+const MAX_MANIFEST_VALUES = 25_000;
 
 /** The manifest that a worker sends in an attachment; undefined for anything else. */
 export function readSentManifest(

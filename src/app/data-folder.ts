@@ -18,7 +18,7 @@ export function openDataFolder(path: string): void {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     // It may have been made by hand, for the keys or the configuration to be put there.
     tighten(path, 0o700);
-    // Earlier versions made them readable, and a copy of the folder may lie elsewhere.
+    // Earlier versions created these files readable by everyone.
     for (const file of DATABASE_FILES.map((name) => join(path, name)).filter(existsSync)) {
       tighten(file, 0o600);
     }

@@ -331,7 +331,7 @@ export class WorkerProcess implements ExecutionHost {
     this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
   }
 
-  /** A worker ends each call once; whoever ends another call than its own is not the worker. */
+  /** An honest worker ends each call exactly once, so the end of any other call means that it is forged. */
   #isExpected(id: number): boolean {
     return this.#executions.has(id) && !this.#transfers.isCollecting(id);
   }

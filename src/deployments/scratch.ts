@@ -2,27 +2,29 @@
  * Scratch folders: each worker's own writable folder, inside one folder per node
  * in the system's temporary folder. A killed node cannot clean up, so the next node
  * that starts does: it removes the folders of dead nodes and kills their remaining
- * workers (one that blocks its event loop does not notice that its node is gone).
+ * workers. It knows them by their recorded process id and start time, which a worker
+ * cannot change, as it can its title.
  */
 import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { startTimeTicks } from "../pool/usage.ts";
 import { takeLock } from "../storage/lock-file.ts";
 
 const NODE_FOLDER = "tessera-node-";
-/**
- * Age below which a scratch folder without an owner is kept: it may belong to a node that is
- * just starting.
- */
-const SCRATCH_FOLDER_MIN_AGE_MS = 60_000;
+/** The folder's name until it is locked: then no other node takes it for one of a dead node. */
+const STARTING_FOLDER = "tessera-starting-";
+/** Age from which a folder with that name belongs to a node that ended while it started. */
+const STARTING_FOLDER_MAX_AGE_MS = 60_000;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
@@ -33,8 +35,10 @@ export class ScratchFolders {
 
   constructor(nowMs: number) {
     sweep(nowMs);
-    this.#base = mkdtempSync(join(tmpdir(), NODE_FOLDER));
-    this.#unlock = takeLock(join(this.#base, "lock"));
+    const starting = mkdtempSync(join(tmpdir(), STARTING_FOLDER));
+    this.#unlock = takeLock(join(starting, "lock"));
+    this.#base = join(tmpdir(), basename(starting).replace(STARTING_FOLDER, NODE_FOLDER));
+    renameSync(starting, this.#base);
   }
 
   /** Makes the folder of a new worker. */
@@ -48,7 +52,7 @@ export class ScratchFolders {
 
   /** Records that this process is a worker of this node. */
   record(pid: number): void {
-    writeFileSync(join(this.#base, `${pid}.pid`), "");
+    writeFileSync(join(this.#base, `${pid}.pid`), String(startTimeTicks(pid) ?? ""));
   }
 
   /** Removes the folder and the record of a worker that has ended. */
@@ -70,7 +74,7 @@ function sweep(nowMs: number): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = join(tmpdir(), name);
     try {
-      if (name.startsWith(NODE_FOLDER) && isMineAndOld(folder, nowMs)) {
+      if (isMine(name, folder, nowMs)) {
         sweepFolder(folder);
       }
     } catch {
@@ -79,9 +83,14 @@ function sweep(nowMs: number): void {
   }
 }
 
-function isMineAndOld(folder: string, nowMs: number): boolean {
+function isMine(name: string, folder: string, nowMs: number): boolean {
+  const isStarting = name.startsWith(STARTING_FOLDER);
+  if (!isStarting && !name.startsWith(NODE_FOLDER)) {
+    return false;
+  }
   const { uid, mtimeMs } = statSync(folder);
-  return uid === process.getuid?.() && nowMs - mtimeMs > SCRATCH_FOLDER_MIN_AGE_MS;
+  const isOld = !isStarting || nowMs - mtimeMs > STARTING_FOLDER_MAX_AGE_MS;
+  return uid === process.getuid?.() && isOld;
 }
 
 function sweepFolder(folder: string): void {
@@ -90,19 +99,18 @@ function sweepFolder(folder: string): void {
     return;
   }
   for (const file of readdirSync(folder)) {
-    endWorker(Number(PID_FILE.exec(file)?.[1]));
+    const [, pid] = PID_FILE.exec(file) ?? [];
+    if (pid !== undefined) {
+      endWorker(Number(pid), readFileSync(join(folder, file), "utf8"));
+    }
   }
   unlock();
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Kills the process if it is a worker: its process id may have been reused. */
-function endWorker(pid: number): void {
-  try {
-    if (pid > 0 && /worker\/main\.[jt]s/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"))) {
-      process.kill(pid, "SIGKILL");
-    }
-  } catch {
-    // It is gone, or there is no /proc; a process that cannot be recognized is not killed.
+/** Kills the worker, unless it is gone and its process id belongs to another process now. */
+function endWorker(pid: number, startTime: string): void {
+  if (startTime !== "" && String(startTimeTicks(pid)) === startTime) {
+    process.kill(pid, "SIGKILL");
   }
 }

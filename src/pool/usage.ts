@@ -17,10 +17,21 @@ const BLOCK_BYTES = 512;
 
 /** Processor time since the process started. */
 export function cpuTimeMs(pid: number): number | undefined {
+  const fields = statusFields(pid);
+  return fields && (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+}
+
+/** When the process started, in ticks since the machine did: with its id, what identifies it. */
+export function startTimeTicks(pid: number): number | undefined {
+  const fields = statusFields(pid);
+  return fields && Number(fields[19]);
+}
+
+/** The fields of `/proc/<pid>/stat` from the third one, the state. */
+function statusFields(pid: number): string[] | undefined {
   const text = read(`/proc/${pid}/stat`);
   // The process name is in parentheses and may contain anything.
-  const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
-  return fields && (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  return text?.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
 /** Memory of the process, in RAM and in swap. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ScratchFolders } from "../../src/deployments/scratch.ts";
+import { startTimeTicks } from "../../src/pool/usage.ts";
 
 const before = process.env.TMPDIR;
 let temporary: string;
@@ -33,11 +34,11 @@ afterEach(() => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-/** A process that looks like a worker, or like any other program, and runs until it is killed. */
-async function endless(name: string) {
-  const file = join(temporary, name);
-  mkdirSync(join(file, ".."), { recursive: true });
-  writeFileSync(file, 'process.stdout.write("up"); setInterval(() => {}, 1000);');
+/** A process that runs until it is killed, and has changed its title. */
+async function endless() {
+  const file = join(temporary, "endless.js");
+  const code = 'process.title = "x"; process.stdout.write("up"); setInterval(() => {}, 1000);';
+  writeFileSync(file, code);
   const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "ignore"] });
   await once(child.stdout, "data");
   return child;
@@ -54,12 +55,12 @@ describe("scratch folders", () => {
   });
 
   test("of a node that is gone are removed by the next, with the worker that it left behind", async () => {
-    const orphan = await endless("worker/main.js");
+    const orphan = await endless();
     const left = leftFolder();
     mkdirSync(join(left, "worker-1"));
-    writeFileSync(join(left, `${orphan.pid}.pid`), "");
+    writeFileSync(join(left, `${orphan.pid}.pid`), String(startTimeTicks(orphan.pid ?? 0)));
     const ended = once(orphan, "exit");
-    new ScratchFolders(LATER_MS).removeAll();
+    new ScratchFolders(Date.now()).removeAll();
     expect(await ended).toEqual([null, "SIGKILL"]);
     expect(existsSync(left)).toBe(false);
   });
@@ -73,9 +74,12 @@ describe("scratch folders", () => {
   });
 
   test("of a node that may be just starting are left alone", () => {
-    const left = leftFolder();
+    const starting = join(temporary, "tessera-starting-x");
+    mkdirSync(starting);
     new ScratchFolders(Date.now()).removeAll();
-    expect(existsSync(left)).toBe(true);
+    expect(existsSync(starting)).toBe(true);
+    new ScratchFolders(LATER_MS).removeAll();
+    expect(existsSync(starting)).toBe(false);
   });
 
   test("are made again when a cleaner of temporary files took the node's own", () => {
@@ -85,10 +89,13 @@ describe("scratch folders", () => {
     folders.removeAll();
   });
 
-  test("do not name a process for killing that is not a worker", async () => {
-    const other = await endless("other.js");
+  test("do not name a process for killing that has got a worker's process id since", async () => {
+    const other = await endless();
     const left = leftFolder();
-    writeFileSync(join(left, `${other.pid}.pid`), "");
+    writeFileSync(
+      join(left, `${other.pid}.pid`),
+      String((startTimeTicks(other.pid ?? 0) ?? 0) - 1),
+    );
     new ScratchFolders(LATER_MS).removeAll();
     expect(existsSync(left)).toBe(false);
     expect(other.kill(0)).toBe(true);

@@ -1,4 +1,5 @@
 /** Settings of `tessera start` and `tessera admin`, as data; docs/configuration.md is generated from them. */
+import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { optional, type Settings, setting } from "./settings.ts";
 import { TRACING_SETTINGS } from "./tracing.ts";
 import * as values from "./values.ts";
@@ -129,6 +130,16 @@ export const START_SETTINGS = {
     parse: values.oneOf(["refuse", "allow"]),
     summary: "whether deployments may contain native code: refuse or allow",
     reason: "native code bypasses the permissions that keep workers away from the platform's files",
+  }),
+  sandbox: setting({
+    flag: "--sandbox <level>",
+    variable: "TESSERA_SANDBOX",
+    fallback: "auto",
+    parse: values.oneOf<SandboxMode>(["auto", "kernel", "permission"]),
+    summary:
+      "what holds the workers of deployments: kernel (bubblewrap, on Linux), permission (Node's permission model), or auto, the stronger one that works here",
+    reason:
+      "so that a first try needs nothing installed; use kernel to refuse to start without it, wherever you do not trust everyone who deploys",
   }),
   maxWorkers: setting({
     flag: "--max-workers <number>",

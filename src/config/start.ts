@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path";
 import { overlaps } from "../auth/networks.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
+import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
@@ -43,6 +44,9 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
+  readonly sandbox: SandboxMode;
+  /** The folders in which programs are looked up, as in `PATH`. */
+  readonly searchPath: string;
   /** What deployments may ask for at most. */
   readonly ceilings: Ceilings;
   /** Added to the series that organizations read. */
@@ -96,6 +100,8 @@ export function startConfig(
     bodyBudgetBytes: read.bodyBudget,
     blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
     allowsNativeCode: read.nativeCode === "allow",
+    sandbox: read.sandbox,
+    searchPath: env.PATH ?? "",
     ceilings: {
       workers: read.maxWorkers,
       memoryMib: Math.floor(read.maxMemory / MEBIBYTE),

@@ -1,0 +1,77 @@
+/**
+ * The command line of bubblewrap (`bwrap`) around a worker. Inside, the worker has
+ * namespaces of its own (user, processes, IPC, host name, mounts, network), no
+ * capability, and a file system that holds the interpreter with its libraries and
+ * what it was given, all read-only but for its scratch folder.
+ */
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** Who a worker is inside: the user and the group `nobody`. */
+const NOBODY = "65534";
+const HOST_NAME = "worker";
+
+/** The dynamic loader has one fixed path in each architecture's programs. */
+const LOADERS = [
+  "/lib64/ld-linux-x86-64.so.2",
+  "/lib/ld-linux-aarch64.so.1",
+  "/lib/ld-musl-x86_64.so.1",
+  "/lib/ld-musl-aarch64.so.1",
+];
+
+export interface SandboxContents {
+  /** Files and folders that may be read, by absolute paths, which are the same inside. */
+  readonly read: readonly string[];
+  /** The one folder that may be written. */
+  readonly writable: string;
+  /** Files that have another path inside. */
+  readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
+  /** The descriptor from which bubblewrap reads the seccomp filter. */
+  readonly filterDescriptor: number;
+  /** The descriptor to which bubblewrap writes the process id of its child. */
+  readonly infoDescriptor: number;
+}
+
+/** The arguments of `bwrap` before the command that it runs. */
+export function bubblewrapArguments(contents: SandboxContents): string[] {
+  const { read, writable, mounted = [], filterDescriptor, infoDescriptor } = contents;
+  return [
+    ...["--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--disable-userns"],
+    ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
+    ...["--unshare-uts", "--hostname", HOST_NAME],
+    ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
+    // Under /proc/sys, a node that runs as root could otherwise change the machine's kernel.
+    ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"],
+    ...interpreterFiles().flatMap((path) => ["--ro-bind", path, path]),
+    ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
+    ...read.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
+    ...["--bind", writable, writable, "--chdir", writable],
+    ...["--remount-ro", "/"],
+    ...["--seccomp", String(filterDescriptor), "--info-fd", String(infoDescriptor)],
+    "--",
+  ];
+}
+
+let found: readonly string[] | undefined;
+
+/**
+ * The program that runs this node, the folders of its shared libraries, which native
+ * code in an artifact needs, too, and its dynamic loader.
+ */
+export function interpreterFiles(): readonly string[] {
+  found ??= [
+    ...new Set([
+      realpathSync(process.execPath),
+      ...mappedLibraries().map((path) => dirname(path)),
+      ...LOADERS.filter((path) => existsSync(path)),
+    ]),
+  ];
+  return found;
+}
+
+/** The shared libraries that this process has loaded when it started. */
+function mappedLibraries(): string[] {
+  const mapped = readFileSync("/proc/self/maps", "utf8").matchAll(/ (\/\S+\.so(?:\.\d+)*)$/gm);
+  return [...mapped].flatMap(([, path]) => (path === undefined ? [] : [path]));
+}

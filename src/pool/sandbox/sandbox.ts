@@ -1,0 +1,184 @@
+/**
+ * Which boundary this machine gives to workers:
+ * - `kernel`: bubblewrap with a seccomp filter. Even native code inside has no
+ *   files, processes or network of the machine.
+ * - `permission`: Node's permission model, which its documentation calls no
+ *   protection against malicious code.
+ *
+ * The level is probed by starting a sandboxed program: AppArmor, the seccomp
+ * filter of a container engine, or a sysctl may forbid an installed bubblewrap.
+ */
+import { execFile } from "node:child_process";
+import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { seccompFilter } from "./seccomp.ts";
+import { spawnSandboxed } from "./spawn.ts";
+import type { Architecture } from "./system-calls.ts";
+
+export type SandboxLevel = "kernel" | "permission";
+
+/** What the operator asks for; `auto` is the strongest level that there is. */
+export type SandboxMode = SandboxLevel | "auto";
+
+export interface KernelSandbox {
+  readonly level: "kernel";
+  /** The path of `bwrap`. */
+  readonly bubblewrap: string;
+  /** The seccomp filter of this architecture. */
+  readonly filter: Buffer;
+}
+
+export interface PermissionSandbox {
+  readonly level: "permission";
+  /** The path of `setpriv`, which has the kernel end workers with their node; undefined: there is none. */
+  readonly setpriv: string | undefined;
+  /** Why it is not `kernel`, and what to do about it; undefined where the operator chose it. */
+  readonly shortfall: string | undefined;
+}
+
+export type Sandbox = KernelSandbox | PermissionSandbox;
+
+/** How long a sandboxed program, and one with `setpriv`, may take to say its version. */
+const PROBE_TIMEOUT_MS = 10_000;
+
+const ARCHITECTURES: readonly string[] = ["x64", "arm64"] satisfies Architecture[];
+
+/**
+ * Finds the sandbox for a mode; `path` has the folders of programs, as `PATH` has them.
+ * Rejects when the mode is `kernel` and this machine has none.
+ */
+export async function findSandbox(mode: SandboxMode, path: string): Promise<Sandbox> {
+  const shortfall = mode === "permission" ? undefined : await kernelSandbox(path);
+  if (typeof shortfall === "object") {
+    return shortfall;
+  }
+  if (mode === "kernel") {
+    throw new Error(
+      `--sandbox kernel: ${shortfall}. Or start with --sandbox permission, and host only services that you trust`,
+    );
+  }
+  return { level: "permission", setpriv: await findSetpriv(path), shortfall };
+}
+
+/** The sandbox, or why there is none. */
+async function kernelSandbox(path: string): Promise<KernelSandbox | string> {
+  if (process.platform !== "linux" || !ARCHITECTURES.includes(process.arch)) {
+    return "it needs Linux on x64 or arm64";
+  }
+  const bubblewrap = findProgram("bwrap", path);
+  if (bubblewrap === undefined) {
+    return "bubblewrap is not installed: install the package bubblewrap (apt, dnf, apk, pacman), version 0.8 or later";
+  }
+  const sandbox: KernelSandbox = {
+    level: "kernel",
+    bubblewrap,
+    filter: seccompFilter(process.arch as Architecture),
+  };
+  const complaint = await probe(sandbox);
+  return complaint === undefined ? sandbox : explain(complaint);
+}
+
+/** Starts Node in the sandbox. Returns what went wrong. */
+async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | undefined> {
+  const writable = mkdtempSync(join(tmpdir(), "tessera-probe-"));
+  try {
+    const { child } = spawnSandboxed({
+      bubblewrap,
+      filter,
+      read: [],
+      writable,
+      program: process.execPath,
+      args: ["--version"],
+      env: {},
+    });
+    const timer = setTimeout(() => child.kill("SIGKILL"), PROBE_TIMEOUT_MS);
+    const { stdout, stderr } = child;
+    if (stdout === null || stderr === null) {
+      return "it could not be started";
+    }
+    const failed = new Promise<string>((resolve) => {
+      child.once("error", ({ message }) => resolve(message));
+    });
+    const output = Promise.all([text(stdout), text(stderr)]);
+    const done = await Promise.race([failed, output]);
+    clearTimeout(timer);
+    if (typeof done === "string") {
+      return done;
+    }
+    return done[0].trim() === process.version ? undefined : done[1].trim() || "it gave no answer";
+  } finally {
+    rmSync(writable, { recursive: true, force: true });
+  }
+}
+
+/** What bubblewrap complained of, with the remedy. */
+function explain(complaint: string): string {
+  const [line = ""] = complaint.split("\n");
+  return `bubblewrap is installed but does not work here (${line}): ${remedy(line)}`;
+}
+
+function remedy(complaint: string): string {
+  if (/unknown option/i.test(complaint)) {
+    return "version 0.8 or later is needed";
+  }
+  if (readSetting("kernel/apparmor_restrict_unprivileged_userns") === "1") {
+    return "AppArmor keeps user namespaces from it; install the profile bwrap-userns-restrict from the package apparmor-profiles, or set the sysctl kernel.apparmor_restrict_unprivileged_userns=0";
+  }
+  if (readSetting("kernel/unprivileged_userns_clone") === "0") {
+    return "set the sysctl kernel.unprivileged_userns_clone=1";
+  }
+  if (readSetting("user/max_user_namespaces") === "0") {
+    return "set the sysctl user.max_user_namespaces to 10000 or more";
+  }
+  return isContainer()
+    ? "the container engine forbids namespaces; start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined, which the sandbox of each worker replaces"
+    : "the kernel must allow this user to create user namespaces";
+}
+
+function readSetting(name: string): string | undefined {
+  try {
+    return readFileSync(`/proc/sys/${name}`, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function isContainer(): boolean {
+  return ["/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io"].some((path) =>
+    existsSync(path),
+  );
+}
+
+/** The path of a `setpriv` that knows the signal for a parent's death, as util-linux's does. */
+async function findSetpriv(path: string): Promise<string | undefined> {
+  const program = process.platform === "linux" ? findProgram("setpriv", path) : undefined;
+  if (program === undefined) {
+    return undefined;
+  }
+  const args = ["--pdeathsig", "KILL", process.execPath, "--version"];
+  const options = { timeout: PROBE_TIMEOUT_MS, env: {} };
+  return await promisify(execFile)(program, args, options).then(
+    () => program,
+    () => undefined,
+  );
+}
+
+function findProgram(name: string, path: string): string | undefined {
+  return path
+    .split(delimiter)
+    .filter((folder) => folder.startsWith("/"))
+    .map((folder) => join(folder, name))
+    .find((file) => isExecutable(file));
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

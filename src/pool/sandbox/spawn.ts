@@ -1,0 +1,91 @@
+/** Starts a program in bubblewrap, and finds its process from outside. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import type { Readable, Writable } from "node:stream";
+import { bubblewrapArguments, type SandboxContents } from "./bubblewrap.ts";
+
+/** The descriptors after those of the program itself: standard streams and one channel. */
+const FILTER_DESCRIPTOR = 4;
+const INFO_DESCRIPTOR = 5;
+/** What bubblewrap writes to the information descriptor is a few hundred bytes. */
+const MAX_INFO_CHARACTERS = 4_096;
+
+/** A shell and bubblewrap report that a signal ended a program as its number with this added. */
+const SIGNAL_EXIT_CODE = 128;
+
+export interface SandboxedProgram
+  extends Omit<SandboxContents, "filterDescriptor" | "infoDescriptor"> {
+  /** The path of `bwrap`. */
+  readonly bubblewrap: string;
+  /** The seccomp filter. */
+  readonly filter: Buffer;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** The whole environment. Bubblewrap's own processes get the same, because the program can read theirs. */
+  readonly env: { readonly [name: string]: string };
+}
+
+export interface SandboxedProcess {
+  /** Bubblewrap. When it ends, so does everything inside. Descriptor 3 is a channel. */
+  readonly child: ChildProcess;
+  /** The process id of the program as this process sees it; undefined before it has begun. */
+  pid(): number | undefined;
+}
+
+export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
+  const { bubblewrap, filter, program, args, env, ...contents } = options;
+  const child = spawn(
+    bubblewrap,
+    [
+      ...bubblewrapArguments({
+        ...contents,
+        filterDescriptor: FILTER_DESCRIPTOR,
+        infoDescriptor: INFO_DESCRIPTOR,
+      }),
+      program,
+      ...args,
+    ],
+    { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"] },
+  );
+  const filterPipe = child.stdio[FILTER_DESCRIPTOR] as Writable | undefined;
+  // Bubblewrap has ended before it read the filter; its exit says why.
+  filterPipe?.on("error", () => {});
+  filterPipe?.end(filter);
+  const info = child.stdio.at(INFO_DESCRIPTOR) as Readable | undefined;
+  let told = "";
+  info?.on("error", () => {});
+  info?.setEncoding("utf8").on("data", (text: string) => {
+    told = (told + text).slice(0, MAX_INFO_CHARACTERS);
+  });
+  let pid: number | undefined;
+  return { child, pid: () => (pid ??= onlyChildOf(initIn(told))) };
+}
+
+/** How the program ended, from how bubblewrap did. */
+export function exitInside(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+): { readonly code: number | null; readonly signal: NodeJS.Signals | null } {
+  const number = (code ?? 0) - SIGNAL_EXIT_CODE;
+  const [name] = Object.entries(constants.signals).find(([, each]) => each === number) ?? [];
+  return name === undefined ? { code, signal } : { code: null, signal: name as NodeJS.Signals };
+}
+
+/** The process with the id 1 inside, which bubblewrap tells of. */
+function initIn(info: string): number | undefined {
+  const [, pid] = /"child-pid":\s*(\d+)/.exec(info) ?? [];
+  return pid === undefined ? undefined : Number(pid);
+}
+
+function onlyChildOf(pid: number | undefined): number | undefined {
+  if (pid === undefined) {
+    return undefined;
+  }
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    return children === "" ? undefined : Number(children.split(" ")[0]);
+  } catch {
+    return undefined;
+  }
+}

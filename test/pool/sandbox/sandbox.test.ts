@@ -1,0 +1,195 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import net, { type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findSandbox } from "../../../src/pool/sandbox/sandbox.ts";
+import {
+  exitInside,
+  type SandboxedProcess,
+  spawnSandboxed,
+} from "../../../src/pool/sandbox/spawn.ts";
+import {
+  type Architecture,
+  MAX_SYSTEM_CALL_NUMBER,
+  REFUSED_SYSTEM_CALLS,
+} from "../../../src/pool/sandbox/system-calls.ts";
+import { kernelSandbox, skipped } from "./available.ts";
+
+const FIXTURES = fileURLToPath(new URL("../../fixtures/sandbox/", import.meta.url));
+const PATH = process.env.PATH ?? "";
+const SECRET = "a secret of the node";
+const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97];
+
+let folder: string;
+let scratch: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "tessera-sandbox-test-"));
+  scratch = mkdtempSync(join(tmpdir(), "tessera-sandbox-scratch-"));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  rmSync(scratch, { recursive: true });
+});
+
+interface Program {
+  readonly program?: string;
+  readonly args: readonly string[];
+  readonly read: readonly string[];
+}
+
+function start({ program = process.execPath, args, read }: Program): SandboxedProcess {
+  const env = { TMPDIR: scratch };
+  return spawnSandboxed({ ...kernelSandbox(), read, writable: scratch, program, args, env });
+}
+
+async function outputOf(program: Program): Promise<string> {
+  const { child } = start(program);
+  const [stdout, stderr] = [child.stdout, child.stderr];
+  if (stdout === null || stderr === null) {
+    throw new Error("it has no output");
+  }
+  const [output, complaint] = await Promise.all([text(stdout), text(stderr)]);
+  expect(complaint).toBe("");
+  return output;
+}
+
+test.skipIf(skipped)(
+  `nothing of the machine is reached from inside, even without Node's permission model${skipped}`,
+  async () => {
+    const secret = join(folder, "secret.txt");
+    writeFileSync(secret, SECRET);
+    const server = net.createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+    const unix = net.createServer((socket) => socket.destroy()).listen(join(folder, "socket"));
+    const abstract = net.createServer().listen(`\0tessera-test-${process.pid}`);
+    await Promise.all([server, unix, abstract].map((each) => once(each, "listening")));
+    const { port } = server.address() as AddressInfo;
+    const program = join(FIXTURES, "escapes.cjs");
+    const args = [program, String(process.pid), String(port), secret, folder];
+    try {
+      const got = JSON.parse(await outputOf({ args, read: [program] })) as object;
+      expect(Object.keys(got).length).toBeGreaterThan(63);
+      expect(Object.entries(got).filter(([, answer]) => answer !== null)).toEqual([]);
+      expect(readFileSync(secret, "utf8")).toBe(SECRET);
+    } finally {
+      for (const each of [server, unix, abstract]) {
+        each.close();
+      }
+    }
+  },
+);
+
+describe.skipIf(skipped)(`the seccomp filter${skipped}`, () => {
+  let said: {
+    readonly calls: { readonly [number: string]: number };
+    readonly families: { readonly [family: string]: number };
+    readonly fork: number;
+    readonly thread: number;
+    readonly user: number[];
+    readonly host: string;
+  };
+  const numbers = REFUSED_SYSTEM_CALLS.flatMap((call) => call[process.arch as Architecture] ?? []);
+  const unknown = MAX_SYSTEM_CALL_NUMBER + 1;
+  beforeAll(async () => {
+    const facts = "import sys; print(sys.executable, sys.base_prefix)";
+    const [program = "", prefix = ""] = execFileSync("python3", ["-c", facts], { encoding: "utf8" })
+      .trim()
+      .split(" ");
+    const script = join(FIXTURES, "system-calls.py");
+    const args = [script, ...[...numbers, unknown].map(String)];
+    const read = [prefix === "/usr" ? "/usr/lib" : prefix, program, script];
+    said = JSON.parse(await outputOf({ program, args, read }));
+  });
+
+  test("refuses each call that leads out, and knows no call that is newer than itself", () => {
+    const refused = Object.entries(said.calls).filter(([, error]) => error === EPERM);
+    expect(refused.map(([number]) => Number(number))).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(said.calls[unknown]).toBe(ENOSYS);
+  });
+
+  test("lets a program start threads, and no processes", () => {
+    expect([said.thread, said.fork]).toEqual([0, EPERM]);
+  });
+
+  test("gives sockets of Unix, IPv4, IPv6 and netlink only", () => {
+    expect(said.families).toEqual({
+      1: 0,
+      2: 0,
+      10: 0,
+      16: 0,
+      17: EAFNOSUPPORT,
+      38: EAFNOSUPPORT,
+      40: EAFNOSUPPORT,
+    });
+  });
+
+  test("leaves a program that is nobody, on a host without a name of its own", () => {
+    expect([said.user, said.host]).toEqual([[65534, 65534], "worker"]);
+  });
+});
+
+test.skipIf(skipped)(
+  `a sandboxed program is found from outside, and ends with bubblewrap${skipped}`,
+  async () => {
+    const process_ = start({ args: ["-e", "setInterval(() => {}, 1000)"], read: [] });
+    const { child } = process_;
+    await expect.poll(() => process_.pid()).toBeGreaterThan(child.pid ?? 0);
+    const pid = process_.pid() ?? 0;
+    expect(readFileSync(`/proc/${pid}/cmdline`, "utf8")).toMatch(/^\S*node\0-e/);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false);
+  },
+);
+
+test.skipIf(skipped)(`a signal that ended the program is known by its name${skipped}`, async () => {
+  const { child } = start({ args: ["-e", "process.kill(process.pid, 'SIGTERM')"], read: [] });
+  const [code, signal] = await once(child, "exit");
+  expect(exitInside(code, signal)).toEqual({ code: null, signal: "SIGTERM" });
+  expect(exitInside(3, null)).toEqual({ code: 3, signal: null });
+});
+
+describe("a machine without bubblewrap", () => {
+  test("has Node's permission model, and is told what to install", async () => {
+    expect(await findSandbox("auto", "")).toEqual({
+      level: "permission",
+      setpriv: undefined,
+      shortfall: expect.stringContaining("install the package bubblewrap"),
+    });
+    await expect(findSandbox("kernel", "")).rejects.toThrow(
+      /--sandbox kernel: bubblewrap is not installed: .*--sandbox permission/,
+    );
+  });
+
+  test("is not complained of where the operator asked for the permission model", async () => {
+    const { level, ...rest } = await findSandbox("permission", PATH);
+    expect([level, rest]).toEqual([
+      "permission",
+      expect.objectContaining({ shortfall: undefined }),
+    ]);
+  });
+});
+
+test.each([
+  ["bwrap: Unknown option --disable-userns", "version 0.8 or later is needed"],
+  [
+    "bwrap: No permissions to create a new namespace, likely because the kernel …",
+    /user namespaces|sysctl|container/,
+  ],
+  [
+    "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+    /user namespaces|sysctl|container/,
+  ],
+])("a bubblewrap that says “%s” is told with the remedy", async (complaint, remedy) => {
+  const bwrap = join(folder, "bwrap");
+  writeFileSync(bwrap, `#!/bin/sh\necho "${complaint}" >&2\nexit 1\n`);
+  chmodSync(bwrap, 0o755);
+  const { level, ...rest } = await findSandbox("auto", folder);
+  expect(level).toBe("permission");
+  expect(rest).toHaveProperty("shortfall", expect.stringContaining(complaint));
+  expect(rest).toHaveProperty("shortfall", expect.stringMatching(remedy));
+});

@@ -17,32 +17,36 @@ import {
   type SystemCall,
 } from "./system-calls.ts";
 
-/** Loads a 32-bit word of `struct seccomp_data`. */
-const LOAD_WORD = 0x20;
-const JUMP_IF_EQUAL = 0x15;
-const JUMP_IF_GREATER = 0x25;
-const JUMP_IF_ANY_BIT = 0x45;
-const RETURN = 0x06;
+/** Operations of classic BPF; `load` reads a 32-bit word of `struct seccomp_data`. */
+const OPERATIONS = {
+  load: 0x20,
+  jumpIfEqual: 0x15,
+  jumpIfGreater: 0x25,
+  jumpIfAnyBit: 0x45,
+  answer: 0x06,
+} as const;
 
-/** Offsets in `struct seccomp_data`. */
-const NUMBER_OFFSET_BYTES = 0;
-const ARCHITECTURE_OFFSET_BYTES = 4;
-/** The low word of the first argument, on a little-endian machine. */
-const FIRST_ARGUMENT_OFFSET_BYTES = 16;
+/**
+ * Where the words of `struct seccomp_data` begin, in bytes; of the first argument the low
+ * word, on a little-endian machine.
+ */
+const OFFSETS = { number: 0, architecture: 4, firstArgument: 16 } as const;
 
-const ALLOW = 0x7fff0000;
-const KILL_PROCESS = 0x80000000;
-/** The error number is in the low 16 bits. */
-const ERROR = 0x00050000;
-const EPERM = 1;
-const ENOSYS = 38;
-const EAFNOSUPPORT = 97;
+/** Answers of a filter; that of an error has the error's number in its low 16 bits. */
+const ANSWERS = {
+  allow: 0x7fff0000,
+  killProcess: 0x80000000,
+  notPermitted: 0x00050000 | 1,
+  noSuchCall: 0x00050000 | 38,
+  noSuchFamily: 0x00050000 | 97,
+} as const;
 
-/** Set for a new thread of the same process. */
-const CLONE_THREAD_BIT = 0x00010000;
+/** The flag of `clone` (CLONE_THREAD) for a new thread of the same process. */
+const NEW_THREAD = { flag: 0x00010000 } as const;
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (with which Node lists network interfaces). */
 const SOCKET_FAMILIES = [1, 2, 10, 16];
 
+/** The size of a `struct sock_filter`. */
 const INSTRUCTION_BYTES = 8;
 
 interface Instruction {
@@ -56,31 +60,33 @@ interface Instruction {
 /** The filter for an architecture, ready for `bwrap --seccomp`. */
 export function seccompFilter(architecture: Architecture): Buffer {
   return assemble([
-    load(ARCHITECTURE_OFFSET_BYTES),
-    skipIf(JUMP_IF_EQUAL, AUDIT_ARCHITECTURES[architecture], 1),
-    answer(KILL_PROCESS),
-    load(NUMBER_OFFSET_BYTES),
-    ...answerIf(JUMP_IF_GREATER, MAX_SYSTEM_CALL_NUMBER, ERROR | ENOSYS),
+    load(OFFSETS.architecture),
+    skipIf(OPERATIONS.jumpIfEqual, AUDIT_ARCHITECTURES[architecture], 1),
+    answer(ANSWERS.killProcess),
+    load(OFFSETS.number),
+    ...answerIf(OPERATIONS.jumpIfGreater, MAX_SYSTEM_CALL_NUMBER, ANSWERS.noSuchCall),
     ...REFUSED_SYSTEM_CALLS.flatMap((call) => refuse(call[architecture])),
     // Its flags are in memory, where no filter can read them; the C library then uses `clone`.
-    ...answerIf(JUMP_IF_EQUAL, numberOf(CLONE3, architecture), ERROR | ENOSYS),
+    ...answerIf(OPERATIONS.jumpIfEqual, numberOf(CLONE3, architecture), ANSWERS.noSuchCall),
     ...when(numberOf(CLONE, architecture), [
-      load(FIRST_ARGUMENT_OFFSET_BYTES),
-      skipIf(JUMP_IF_ANY_BIT, CLONE_THREAD_BIT, 1),
-      answer(ERROR | EPERM),
-      answer(ALLOW),
+      load(OFFSETS.firstArgument),
+      skipIf(OPERATIONS.jumpIfAnyBit, NEW_THREAD.flag, 1),
+      answer(ANSWERS.notPermitted),
+      answer(ANSWERS.allow),
     ]),
     ...when(numberOf(SOCKET, architecture), [
-      load(FIRST_ARGUMENT_OFFSET_BYTES),
-      ...SOCKET_FAMILIES.flatMap((family) => answerIf(JUMP_IF_EQUAL, family, ALLOW)),
-      answer(ERROR | EAFNOSUPPORT),
+      load(OFFSETS.firstArgument),
+      ...SOCKET_FAMILIES.flatMap((family) =>
+        answerIf(OPERATIONS.jumpIfEqual, family, ANSWERS.allow),
+      ),
+      answer(ANSWERS.noSuchFamily),
     ]),
-    answer(ALLOW),
+    answer(ANSWERS.allow),
   ]);
 }
 
 function refuse(number: number | undefined): Instruction[] {
-  return number === undefined ? [] : answerIf(JUMP_IF_EQUAL, number, ERROR | EPERM);
+  return number === undefined ? [] : answerIf(OPERATIONS.jumpIfEqual, number, ANSWERS.notPermitted);
 }
 
 function numberOf(call: SystemCall, architecture: Architecture): number {
@@ -92,11 +98,11 @@ function numberOf(call: SystemCall, architecture: Architecture): number {
 }
 
 function load(offset: number): Instruction {
-  return { code: LOAD_WORD, value: offset };
+  return { code: OPERATIONS.load, value: offset };
 }
 
 function answer(value: number): Instruction {
-  return { code: RETURN, value };
+  return { code: OPERATIONS.answer, value };
 }
 
 function skipIf(code: number, value: number, count: number): Instruction {
@@ -110,7 +116,7 @@ function answerIf(code: number, value: number, result: number): Instruction[] {
 /** Runs the instructions, the last of which answers, for the call of this number alone. */
 function when(number: number, instructions: readonly Instruction[]): Instruction[] {
   return [
-    { code: JUMP_IF_EQUAL, value: number, ifTrue: 0, ifFalse: instructions.length },
+    { code: OPERATIONS.jumpIfEqual, value: number, ifTrue: 0, ifFalse: instructions.length },
     ...instructions,
   ];
 }

@@ -6,13 +6,15 @@ import type { Readable, Writable } from "node:stream";
 import { bubblewrapArguments, type SandboxContents } from "./bubblewrap.ts";
 
 /** The descriptors after those of the program itself: standard streams and one channel. */
-const FILTER_DESCRIPTOR = 4;
-const INFO_DESCRIPTOR = 5;
+const DESCRIPTORS = { filter: 4, info: 5 } as const;
 /** What bubblewrap writes to the information descriptor is a few hundred bytes. */
 const MAX_INFO_CHARACTERS = 4_096;
 
-/** A shell and bubblewrap report that a signal ended a program as its number with this added. */
-const SIGNAL_EXIT_CODE = 128;
+/**
+ * The highest exit code of a program that ended by itself: bubblewrap, like a shell, reports
+ * a signal that ended it as the signal's number with this added.
+ */
+const MAX_EXIT_CODE = 128;
 
 export interface SandboxedProgram
   extends Omit<SandboxContents, "filterDescriptor" | "infoDescriptor"> {
@@ -40,19 +42,19 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
     [
       ...bubblewrapArguments({
         ...contents,
-        filterDescriptor: FILTER_DESCRIPTOR,
-        infoDescriptor: INFO_DESCRIPTOR,
+        filterDescriptor: DESCRIPTORS.filter,
+        infoDescriptor: DESCRIPTORS.info,
       }),
       program,
       ...args,
     ],
     { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"] },
   );
-  const filterPipe = child.stdio[FILTER_DESCRIPTOR] as Writable | undefined;
+  const filterPipe = child.stdio[DESCRIPTORS.filter] as Writable | undefined;
   // Bubblewrap has ended before it read the filter; its exit says why.
   filterPipe?.on("error", () => {});
   filterPipe?.end(filter);
-  const info = child.stdio.at(INFO_DESCRIPTOR) as Readable | undefined;
+  const info = child.stdio.at(DESCRIPTORS.info) as Readable | undefined;
   let told = "";
   info?.on("error", () => {});
   info?.setEncoding("utf8").on("data", (text: string) => {
@@ -67,7 +69,7 @@ export function exitInside(
   code: number | null,
   signal: NodeJS.Signals | null,
 ): { readonly code: number | null; readonly signal: NodeJS.Signals | null } {
-  const number = (code ?? 0) - SIGNAL_EXIT_CODE;
+  const number = (code ?? 0) - MAX_EXIT_CODE;
   const [name] = Object.entries(constants.signals).find(([, each]) => each === number) ?? [];
   return name === undefined ? { code, signal } : { code: null, signal: name as NodeJS.Signals };
 }

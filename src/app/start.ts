@@ -11,7 +11,7 @@ import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { choosePort } from "../server/bind.ts";
-import { deploymentMetrics, onKnownHosts, serveDeployments } from "../server/deployments.ts";
+import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
@@ -230,7 +230,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   const serving = serveDeployments({ ...config, version });
   const plugins = [
     ...serving.plugins,
-    onlyOn("deployment", onKnownHosts(hosting, playground)),
+    onlyOn("deployment", deploymentPage(playground)),
     onlyOn("deployment", deploymentMetrics(metrics)),
     onlyOn("platform", metricsPages),
     onlyOn("platform", pages),

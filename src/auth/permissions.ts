@@ -15,7 +15,7 @@
  * organization token represents nobody: it is never an admin, even when an
  * admin created it. To a caller from outside, an organization and everything in
  * it does not exist ("not found"); "denied" is only for what the caller may
- * know about.
+ * know about. `deploymentUnknown` is the one answer for deployments.
  */
 import { Access } from "../../gen/tessera/v1/access_pb.js";
 import { type Problem, problem } from "../errors.ts";
@@ -33,6 +33,7 @@ export interface Situation {
   readonly deployment?: {
     readonly deploymentId: string;
     readonly organizationId: string;
+    readonly organization: string;
     readonly name: string;
     readonly authorization: boolean;
   };
@@ -115,6 +116,34 @@ export function belongsTo(principal: Principal, organizationId: string): boolean
     : roleIn(principal, organizationId) !== undefined;
 }
 
+/**
+ * Whether a principal may see which deployments an organization has: its members, and its
+ * tokens with developer operations.
+ */
+export function seesDeployments(principal: Principal, organizationId: string): boolean {
+  return (
+    belongsTo(principal, organizationId) &&
+    (principal.kind !== "token" || principal.access.developerOperations)
+  );
+}
+
+/**
+ * The problem of a call for a deployment that does not exist, or that the caller may not see:
+ * nobody can tell which. Without a credential it is TOKEN_INVALID, else DEPLOYMENT_NOT_FOUND.
+ *
+ * @param name `organization/name`, as the caller gave it.
+ */
+export function deploymentUnknown(principal: Principal, name?: string): Problem {
+  if (principal.kind !== "session" && principal.kind !== "token") {
+    return credentialMissing();
+  }
+  const which = name === undefined ? "this deployment" : `deployment ${JSON.stringify(name)}`;
+  return problem(
+    "DEPLOYMENT_NOT_FOUND",
+    `${which} does not exist, or this credential may not call it`,
+  );
+}
+
 /** How recent a sign-in has to be for deeds that ask for one. */
 const RECENT_SIGN_IN_MS = 10 * 60_000;
 
@@ -185,19 +214,20 @@ function authorizeEndpoint(principal: Principal, { deployment, standalone }: Sit
   if (standalone === true || deployment?.authorization === false) {
     return;
   }
-  const known = signedIn(principal);
-  if (deployment === undefined || !belongsTo(known, deployment.organizationId)) {
-    throw problem(
-      "DEPLOYMENT_NOT_FOUND",
-      "this deployment does not exist, or this credential may not know of it",
-    );
+  if (deployment === undefined) {
+    throw deploymentUnknown(principal);
   }
-  if (known.kind === "token" && !opens(known, deployment.deploymentId)) {
-    throw problem(
-      "ACCESS_DENIED",
-      "this deployment asks for a token with protected endpoint access for it",
-    );
+  const { deploymentId, organizationId, organization, name } = deployment;
+  const isToken = principal.kind === "token";
+  if (belongsTo(principal, organizationId) && (!isToken || opens(principal, deploymentId))) {
+    return;
   }
+  throw seesDeployments(principal, organizationId)
+    ? problem(
+        "ACCESS_DENIED",
+        "this deployment asks for a token with protected endpoint access for it",
+      )
+    : deploymentUnknown(principal, `${organization}/${name}`);
 }
 
 function opens(

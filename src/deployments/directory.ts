@@ -19,6 +19,7 @@ export interface Located {
   readonly facts: {
     readonly deploymentId: string;
     readonly organizationId: string;
+    readonly organization: string;
     readonly name: string;
     readonly authorization: boolean;
   };
@@ -27,22 +28,22 @@ export interface Located {
    * DEPLOYMENT_FAILED, or NO_WORKER while it starts.
    */
   deployment(): Deployment;
+  /** Whether it takes calls on this node. */
+  isReady(): boolean;
 }
 
 /** Finds deployments by request. */
 export interface Directory {
   /**
    * The deployment that a request is for; a promise only where it is not cached.
-   * Errors: DEPLOYMENT_NOT_FOUND, which lists other deployments to callers who may
-   * know them; REQUEST_INVALID for a target that contradicts itself.
+   * Errors: those of `deploymentUnknown`; to callers who may see the organization's
+   * deployments, DEPLOYMENT_NOT_FOUND lists them; REQUEST_INVALID for a target that
+   * contradicts itself.
    */
   find(target: CallTarget, principal: Principal): Located | Promise<Located>;
 
-  /**
-   * True when the named deployment takes calls; undefined when neither host nor
-   * header name one, so that the question is about the node. Errors: as `find`.
-   */
-  readiness(target: CallTarget): Promise<boolean | undefined>;
+  /** True when host or header name a deployment; otherwise, a question about readiness is about the node. */
+  names(target: Pick<CallTarget, "host" | "header">): boolean;
 }
 
 /**
@@ -54,8 +55,9 @@ export function singleDeployment(
   { authorization }: { readonly authorization: boolean },
 ): Directory {
   const located: Located = {
-    facts: { deploymentId: "", organizationId: "", name: "", authorization },
+    facts: { deploymentId: "", organizationId: "", organization: "", name: "", authorization },
     deployment: () => deployment,
+    isReady: () => true,
   };
   return {
     find({ named, header }) {
@@ -68,7 +70,7 @@ export function singleDeployment(
         `deployment ${JSON.stringify(name.slice(0, 127))} does not exist; this server has ${deployment.name}`,
       );
     },
-    readiness: () => Promise.resolve(undefined),
+    names: () => false,
   };
 }
 

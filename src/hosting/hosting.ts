@@ -25,8 +25,6 @@ import { StatusReporter } from "./status-reporter.ts";
  */
 const RESUME_TIMEOUT_MS = 15_000;
 
-const ANONYMOUS: Principal = { kind: "anonymous" };
-
 export interface HostingOptions extends NodeDeploymentOptions {
   readonly routing: Routing;
   readonly changes: ChangeFeed;
@@ -79,13 +77,8 @@ export class Hosting implements Directory, AsyncDisposable {
       : this.#locate(record);
   }
 
-  async readiness({ named, header, host }: CallTarget): Promise<boolean | undefined> {
-    const { routing } = this.#options;
-    if (!routing.names({ host, header })) {
-      return undefined;
-    }
-    const located = await this.find({ named, header, host }, ANONYMOUS);
-    return this.#deployments.get(located.facts.deploymentId)?.reconciler.isReady ?? false;
+  names(target: Pick<CallTarget, "host" | "header">): boolean {
+    return this.#options.routing.names(target);
   }
 
   /** Applies changed shares of the workers. */
@@ -140,7 +133,11 @@ export class Hosting implements Directory, AsyncDisposable {
   /** The deployment for callers. One that is unknown to this node yet is read first. */
   #locate(record: DeploymentRecord): Located | Promise<Located> {
     const { deploymentId, targetRevision } = record;
-    const located: Located = { facts: record, deployment: () => this.#running(record) };
+    const located: Located = {
+      facts: record,
+      deployment: () => this.#running(record),
+      isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
+    };
     return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located
       : this.#desired.lookAt(deploymentId).then(() => located);

@@ -8,12 +8,12 @@
  * the events cannot be read. So a deployment that is changed to require a token does
  * so at once.
  *
- * A deployment that the caller must not know about is answered as not found.
+ * A deployment that the caller may not see is answered as one that does not exist.
  */
 import type { ChangeFeed, Forgotten } from "../auth/change-feed.ts";
 import { type Cacheable, LookupCache } from "../auth/lookup-cache.ts";
 import { faultOfName } from "../auth/names.ts";
-import { belongsTo } from "../auth/permissions.ts";
+import { deploymentUnknown, seesDeployments } from "../auth/permissions.ts";
 import type { Principal } from "../auth/principal.ts";
 import { agreed, type CallTarget, contradiction } from "../deployments/directory.ts";
 import { type Problem, problem } from "../errors.ts";
@@ -24,7 +24,7 @@ import { appOf } from "./hosts.ts";
 const MAX_NAMED_DEPLOYMENTS = 20;
 
 export interface RoutingOptions {
-  readonly accounts: Pick<Organizations, "findDeployment" | "listDeployments" | "findOrganization">;
+  readonly accounts: Pick<Organizations, "findDeployment" | "listDeployments">;
   readonly changes: ChangeFeed;
   readonly appsDomain: string;
   /** A monotonic clock in milliseconds. Default: `performance.now`. */
@@ -108,39 +108,41 @@ export class Routing implements Disposable {
   }
 
   async #notFound(text: string, name: Name | undefined, principal: Principal): Promise<Problem> {
-    const organization = name && (await this.#mayKnow(name.organization, principal));
-    if (name === undefined || organization === undefined) {
-      const reason =
-        name === undefined
-          ? "; it is named organization/name"
-          : ", or this credential may not know of it";
-      return problem("DEPLOYMENT_NOT_FOUND", `deployment ${quoted(text)} does not exist${reason}`);
+    if (name === undefined) {
+      // No deployment can have such a name, so this tells nothing of any.
+      return problem(
+        "DEPLOYMENT_NOT_FOUND",
+        `deployment ${quoted(text)} does not exist; it is named organization/name`,
+      );
+    }
+    const organizationId = organizationOf(principal, name.organization);
+    if (organizationId === undefined || !seesDeployments(principal, organizationId)) {
+      return deploymentUnknown(principal, text);
     }
     const { accounts, appsDomain } = this.#options;
     const { items, next } = await accounts.listDeployments({
-      ...organization,
+      organizationId,
       limit: MAX_NAMED_DEPLOYMENTS,
     });
     const names = items.map((each) => each.name).join(", ") + (next === undefined ? "" : ", …");
     const there = names === "" ? "none yet" : names;
     return problem(
       "DEPLOYMENT_NOT_FOUND",
-      `organization ${name.organization} has no deployment ${quoted(name.name)}; it has: ${there} (at <name>.${name.organization}.${appsDomain})`,
+      `organization ${name.organization} has no deployment "${name.name}"; it has: ${there} (at <name>.${name.organization}.${appsDomain})`,
     );
   }
+}
 
-  /** The organization, when the caller belongs to it. */
-  async #mayKnow(
-    name: string,
-    principal: Principal,
-  ): Promise<{ readonly organizationId: string } | undefined> {
-    if (principal.kind !== "token" && principal.kind !== "session") {
+/** The id of an organization that the caller belongs to, by its name. */
+function organizationOf(principal: Principal, name: string): string | undefined {
+  switch (principal.kind) {
+    case "session":
+      return principal.memberships.find(({ organization }) => organization === name)
+        ?.organizationId;
+    case "token":
+      return principal.organization === name ? principal.organizationId : undefined;
+    default:
       return undefined;
-    }
-    const organization = await this.#options.accounts.findOrganization({ name });
-    return organization && belongsTo(principal, organization.organizationId)
-      ? { organizationId: organization.organizationId }
-      : undefined;
   }
 }
 

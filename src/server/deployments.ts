@@ -3,7 +3,6 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
-import type { Directory } from "../deployments/directory.ts";
 import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
@@ -54,14 +53,26 @@ export function serveDeployments(
   };
 }
 
-/** Serves a page on the hosts of existing deployments; other hosts get the error of the directory. */
-export function onKnownHosts(directory: Directory, page: FastifyPluginAsync): ServerPlugin {
-  return async (app) => {
+/**
+ * Serves a page on the hosts of deployments. Browsers cannot send a token with the request for
+ * a page, so who comes without one gets the page in any case, and it asks for the token; its
+ * status is 401 wherever calls need one, also where there is no deployment. The files that the
+ * page loads say nothing of any deployment.
+ */
+export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
+  return async (app, { targetValues }) => {
     app.addHook("onRequest", async (req, reply) => {
+      if (req.url.split("?", 1)[0] !== "/") {
+        return;
+      }
       try {
-        await directory.readiness({ named: "", header: "", host: req.host });
+        await targetValues(req, EndpointService.method.listEndpoints);
       } catch (thrown) {
-        return sendProblem(reply, toProblem(thrown));
+        const refused = toProblem(thrown);
+        if (refused.reason !== "TOKEN_INVALID") {
+          return sendProblem(reply, refused);
+        }
+        reply.code(401).headers(Object.fromEntries(refused.metadata));
       }
     });
     await page(app, {});

@@ -5,6 +5,7 @@ import Fastify, {
   type FastifyRequest,
   type FastifyServerOptions,
 } from "fastify";
+import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { problem, toProblem } from "../errors.ts";
 import { appOf, hostKinds } from "../hosting/hosts.ts";
 import { logAccess } from "./http/access-log.ts";
@@ -21,12 +22,17 @@ import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { answerRequestIds, requestIdOf } from "./http/request-id.ts";
 import { writeTo } from "./http/request-log.ts";
 import { createListener, type Listener } from "./listener.ts";
-import { mountProtocols, type ProtocolOptions, type ServerPlugin } from "./protocols.ts";
+import {
+  mountProtocols,
+  type PluginContext,
+  type ProtocolOptions,
+  type ServerPlugin,
+} from "./protocols.ts";
 import { believeWithSecret } from "./proxies.ts";
 import { refuseOtherHosts } from "./requested-host.ts";
 import { pathsOf } from "./rest/service-paths.ts";
 import { answerUnknown } from "./rpc/engine/unimplemented.ts";
-import { DEPLOYMENT_HEADER } from "./rpc/target.ts";
+import { DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
 
 export interface ServerOptions extends ProtocolOptions {
   /** Refuses changes from pages of other sites; for servers whose callers need no credential. */
@@ -110,7 +116,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
   const context = await mountProtocols(app, options);
-  await app.register(health, options);
+  await app.register(health, { health: options.health, isReady: readinessOf(options, context) });
   for (const plugin of options.plugins) {
     await app.register(plugin, context);
   }
@@ -140,19 +146,46 @@ function callsOf({
     (isNamed(req) && !isOwn(req.url.split("?", 1)[0] ?? ""));
 }
 
-/** Liveness and readiness probes, without token and limits. */
+/**
+ * The readiness of the deployment that a request names, for callers who may call it. Without a
+ * token, a protected deployment cannot be told from none, and the answer is about the node.
+ */
+function readinessOf(
+  { directory }: ServerOptions,
+  { targetValues }: PluginContext,
+): (req: FastifyRequest) => Promise<boolean> {
+  return async (req) => {
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    if (directory?.names({ host: req.host, header }) !== true) {
+      return true;
+    }
+    try {
+      const values = await targetValues(req, EndpointService.method.listEndpoints);
+      return locatedOf({ values }).isReady();
+    } catch (thrown) {
+      const { authorization } = req.headers;
+      if (authorization === undefined && toProblem(thrown).reason === "TOKEN_INVALID") {
+        return true;
+      }
+      throw thrown;
+    }
+  };
+}
+
+interface HealthOptions extends Pick<ServerOptions, "health"> {
+  /** Whether what the request names can take calls. */
+  readonly isReady: (req: FastifyRequest) => Promise<boolean>;
+}
+
+/** Liveness and readiness probes, without limits. */
 async function health(
   app: FastifyInstance,
-  { health: source, directory }: ServerOptions,
+  { health: source, isReady }: HealthOptions,
 ): Promise<void> {
   app.get("/livez", (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
   app.get("/readyz", async (req, reply) => {
     try {
-      const isServing = source.status("") === "SERVING";
-      const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
-      const target = { named: "", header, host: req.host };
-      const isReady = isServing && ((await directory?.readiness(target)) ?? true);
-      if (isReady) {
+      if (source.status("") === "SERVING" && (await isReady(req))) {
         return reply.type(JSON_TYPE).send('{"status":"ready"}');
       }
     } catch (thrown) {

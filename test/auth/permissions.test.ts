@@ -47,6 +47,8 @@ type Outcome = Reason | "yes";
 
 const DENIED = "ACCESS_DENIED";
 const NO_ONE = "TOKEN_INVALID";
+/** Callers who may not see the deployments of the organization: theirs alone. */
+const UNKNOWN = "DEPLOYMENT_NOT_FOUND";
 
 /** In the organization of the request; endpoint: of a deployment with authorization on. */
 const TABLE: Record<
@@ -67,14 +69,14 @@ const TABLE: Record<
   admin: row("yes", "yes", "yes", "yes", "yes", DENIED),
   "member's developer token": tokenRow("yes", "ADMIN_REQUIRED", DENIED, DENIED),
   "admin's developer token": tokenRow("yes", "yes", DENIED, DENIED),
-  "member's endpoint token": tokenRow(DENIED, DENIED, "yes", DENIED),
-  "admin's endpoint token": tokenRow(DENIED, DENIED, "yes", DENIED),
+  "member's endpoint token": tokenRow(DENIED, DENIED, "yes", UNKNOWN),
+  "admin's endpoint token": tokenRow(DENIED, DENIED, "yes", UNKNOWN),
   "member's token for both": tokenRow("yes", "ADMIN_REQUIRED", "yes", DENIED),
   "endpoint token for all": tokenRow(DENIED, DENIED, "yes", "yes"),
   "organization's developer token": tokenRow("yes", "ADMIN_REQUIRED", DENIED, DENIED),
-  "organization's endpoint token": tokenRow(DENIED, DENIED, "yes", DENIED),
+  "organization's endpoint token": tokenRow(DENIED, DENIED, "yes", UNKNOWN),
   "organization's token for both": tokenRow("yes", "ADMIN_REQUIRED", "yes", DENIED),
-  "monitoring token": { ...tokenRow(DENIED, DENIED, DENIED, DENIED), monitoring: "yes" },
+  "monitoring token": { ...tokenRow(DENIED, DENIED, UNKNOWN, UNKNOWN), monitoring: "yes" },
 };
 
 function row(...outcomes: readonly [Outcome, Outcome, Outcome, Outcome, Outcome, Outcome]) {
@@ -89,6 +91,7 @@ function tokenRow(...outcomes: readonly [Outcome, Outcome, Outcome, Outcome]) {
 const deployment = (id: { deploymentId: string; name: string }, authorization = true) => ({
   ...id,
   organizationId: "acme-id",
+  organization: "acme",
   authorization,
 });
 

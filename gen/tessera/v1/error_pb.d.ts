@@ -75,7 +75,7 @@ export enum ErrorReason {
   METHOD_NOT_ALLOWED = 7,
 
   /**
-   * No such deployment.
+   * No such deployment, or one that the credential may not call. Without a credential it is TOKEN_INVALID.
    *
    * @generated from enum value: ERROR_REASON_DEPLOYMENT_NOT_FOUND = 8;
    */

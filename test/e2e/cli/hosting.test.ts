@@ -96,7 +96,7 @@ describe("a service on a platform", () => {
       code: 0,
       stderr: "Deleted deployment words\n",
     });
-    expect(await ask("word")).toMatch(/^404 .*DEPLOYMENT_NOT_FOUND/);
+    expect(await ask("word")).toMatch(/^401 .*TOKEN_INVALID/);
   });
 
   it("gets its secrets, and asks for a token once it is told to", async () => {

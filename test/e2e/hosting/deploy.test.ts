@@ -82,13 +82,14 @@ describe("a deployment", () => {
   it("is not found on a host that is none, which names others to members only", async () => {
     const body = { text: "hello" };
     const stranger = await world.call("other", "/say", { body });
-    expect([stranger.status, reasonOf(stranger)]).toEqual([404, "DEPLOYMENT_NOT_FOUND"]);
+    expect([stranger.status, reasonOf(stranger)]).toEqual([401, "TOKEN_INVALID"]);
     expect(stranger.text).not.toContain("echo");
     const { value } = await world.platform.createToken(world.cookie);
     const member = await world.call("other", "/say", { body, token: value });
     expect(member.json.message).toContain("it has: echo");
-    expect((await world.call("other", "/readyz")).status).toBe(404);
-    expect((await world.call("other", "/")).status).toBe(404);
+    for (const path of ["/readyz", "/"]) {
+      expect((await world.call("other", path, { token: value })).status).toBe(404);
+    }
     const nameless = await world.call("", "/say", { body, host: "localhost" });
     expect(nameless.json.message).toContain("Tessera-Deployment");
     const torn = await world.call("echo", "/say", {
@@ -226,7 +227,7 @@ describe("a deployment", () => {
       /2 queued and 1 running tasks/,
     );
     await deployments.deleteDeployment({ name: "doomed", force: true });
-    expect((await world.call("doomed", "/schema.json")).status).toBe(404);
+    expect((await world.call("doomed", "/schema.json")).status).toBe(401);
     await world.deployed("doomed", await artifact());
     const status = await world.call("doomed", `/work/status?task_id=${ids[0]}`);
     expect(status.status).toBe(404);

@@ -55,20 +55,20 @@ describe("a protected deployment", () => {
     expect((await world.call("echo", "/readyz")).status).toBe(200);
   });
 
-  it("answers tokens that are for it, and tells others what they lack", async () => {
+  it("answers tokens that are for it, and tells those that may see it what they lack", async () => {
     expect(await say({ token: good })).toMatchObject({ status: 200, text: "one x" });
     expect(await say({ token: await token({ all_deployments: true }) })).toMatchObject({
       status: 200,
     });
     const wrong = await say({ token: good }, "other");
-    expect([wrong.status, reasonOf(wrong)]).toEqual([403, "ACCESS_DENIED"]);
+    expect([wrong.status, reasonOf(wrong)]).toEqual([404, "DEPLOYMENT_NOT_FOUND"]);
     const developer = await token({ access: ["developer_operations"] });
     expect(reasonOf(await say({ token: developer }))).toBe("ACCESS_DENIED");
     const listed = await world.call("", "/api/v1/tasks?deployment=acme/other", {
       host: "localhost",
       token: good,
     });
-    expect(listed.status).toBe(403);
+    expect(listed.status).toBe(404);
   });
 
   it("decides before it reads the body", async () => {

@@ -63,5 +63,5 @@ it("a deployment whose roll-out hangs can be stopped and deleted", async () => {
   await world.client.deployments.startDeployment({ name: "stopped" });
   await written("stopped", "hangs two");
   await world.client.deployments.deleteDeployment({ name: "stopped" });
-  expect((await world.call("stopped", "/say", { body: { text: "hello" } })).status).toBe(404);
+  expect((await world.call("stopped", "/say", { body: { text: "hello" } })).status).toBe(401);
 });

@@ -43,7 +43,7 @@ describe("a platform that names the origin of an app", () => {
       {},
       { ...PAGE, "tessera-deployment": "acme/none" },
     );
-    expect(refused.status).toBe(404);
+    expect(refused.status).toBe(401);
     expect(refused.headers.get("access-control-allow-origin")).toBe(APP);
   });
 

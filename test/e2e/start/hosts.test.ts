@@ -95,10 +95,11 @@ describe("the host of a deployment", () => {
   });
 
   it("has what is called on deployments", async () => {
-    expect(reasonOf(await ask("/api/v1/tasks", { headers: cookie }))).toBe("DEPLOYMENT_NOT_FOUND");
+    const { value: token } = await platform.createToken(cookie);
+    expect(reasonOf(await ask("/api/v1/tasks", { token }))).toBe("DEPLOYMENT_NOT_FOUND");
     for (const { typeName } of [TaskService, EndpointService]) {
       const method = typeName === TaskService.typeName ? "ListTasks" : "ListEndpoints";
-      const answer = await ask(`/${typeName}/${method}`, { body: {} });
+      const answer = await ask(`/${typeName}/${method}`, { body: {}, token });
       expect(reasonOf(answer)).toBe("DEPLOYMENT_NOT_FOUND");
     }
     const health = await ask("/grpc.health.v1.Health/List", { body: {} });

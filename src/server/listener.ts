@@ -53,6 +53,12 @@ const REQUEST_CHECK_INTERVAL_MS = 30_000;
 /** Silence after which an HTTP/2 session is closed: clients of gRPC keep sessions between calls on purpose. */
 const SESSION_IDLE_TIMEOUT_MS = 300_000;
 
+/**
+ * How long an HTTP/2 session may go without its first request before it is closed. Clients open
+ * one when they have something to ask; pings and settings alone hold memory for nothing.
+ */
+const UNUSED_SESSION_TIMEOUT_MS = 10_000;
+
 export interface ListenerTimeouts {
   /** A new connection is closed after this silence if it has not shown its protocol. Default: 30 s. */
   readonly silentMs?: number;
@@ -68,6 +74,8 @@ export interface ListenerTimeouts {
    * calls on purpose; their pings count as activity.
    */
   readonly idleMs?: number;
+  /** An HTTP/2 session that has made no request is closed after this time. Default: 10 s. */
+  readonly unusedMs?: number;
 }
 
 export interface Listener {
@@ -87,6 +95,7 @@ export function createListener(
   const { silentMs = SILENT_CONNECTION_TIMEOUT_MS, headersMs = HEADERS_TIMEOUT_MS } = timeouts;
   const { checkEveryMs = REQUEST_CHECK_INTERVAL_MS } = timeouts;
   const { requestMs = BODY_DEADLINE_MS, idleMs = SESSION_IDLE_TIMEOUT_MS } = timeouts;
+  const { unusedMs = UNUSED_SESSION_TIMEOUT_MS } = timeouts;
   const http1 = createHttp1(
     {
       keepAliveTimeout: CONNECTION_IDLE_TIMEOUT_MS,
@@ -115,7 +124,12 @@ export function createListener(
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
     sessions.add(session);
-    session.once("close", () => sessions.delete(session));
+    const unused = setTimeout(() => session.close(), unusedMs);
+    session.once("stream", () => clearTimeout(unused));
+    session.once("close", () => {
+      clearTimeout(unused);
+      sessions.delete(session);
+    });
     session.setTimeout(idleMs, () => session.close());
   });
   const server = createTcp({ noDelay: true }, (socket) => {

@@ -225,6 +225,22 @@ describe("an HTTP/2 session", () => {
     await closed;
   });
 
+  it("ends when it never makes a request, and stays once it has made one", async () => {
+    await listener.close(0);
+    await listenWith({ unusedMs: 300 });
+    const used = session();
+    expect(await http2(used, "/a")).toBe("2.0 /a 0");
+    // A peer that does not react to anything: the preface and its settings, then silence.
+    const silent = await open();
+    silent.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", "latin1");
+    const pinging = session();
+    const pings = setInterval(() => pinging.destroyed || pinging.ping(() => {}), 10);
+    await Promise.all([closed(silent), once(pinging, "goaway"), once(pinging, "close")]);
+    clearInterval(pings);
+    expect(await http2(used, "/b")).toBe("2.0 /b 0");
+    used.close();
+  });
+
   it("lets a call that takes longer than its silence come to its end", async () => {
     await listener.close(0);
     await listenWith({ idleMs: 30 });

@@ -5,6 +5,7 @@
  */
 import type { BlobsConfig } from "../config/blobs.ts";
 import type { TracingConfig, TracingSecrets } from "../config/config.ts";
+import type { ConnectionsConfig } from "../config/connections.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
 import { FileKeeper } from "../files/keeper.ts";
 import { startSweeper } from "../files/sweeper.ts";
@@ -13,12 +14,14 @@ import type { Metrics } from "../metrics/metrics.ts";
 import { Maintenance } from "../queue/maintenance.ts";
 import { startPruner } from "../queue/pruner.ts";
 import { listen } from "../server/bind.ts";
+import { ConnectionLimit } from "../server/connection-limit.ts";
 import type { Listener } from "../server/listener.ts";
 import { createServer, type ServerOptions } from "../server/server.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import { createIdSource } from "../tasks/id.ts";
+import { LogThrottle } from "../time/log-throttle.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { openBlobs, openLocalBlobs, openStorage, openTracing } from "./adapters.ts";
 import { measuredStorage, nodeMetrics } from "./metrics.ts";
@@ -134,15 +137,18 @@ export function onExit(clean: () => void, resources: AsyncDisposableStack): void
   resources.defer(() => void process.off("exit", clean));
 }
 
-export interface HttpOptions extends Omit<ServerOptions, "log" | "accessLog" | "shutdownSignal"> {
+type OfTheNode = "log" | "accessLog" | "shutdownSignal" | "connectionLimit";
+
+export interface HttpOptions extends Omit<ServerOptions, OfTheNode> {
   readonly port: number;
   readonly host: string;
+  readonly connections: ConnectionsConfig;
 }
 
 /** Serves on the one port. Rejects with a message that says what to do when it cannot be bound. */
 export async function serveHttp(
-  { port: wanted, host, ...options }: HttpOptions,
-  log: ProcessLog,
+  { port: wanted, host, connections, ...options }: HttpOptions,
+  { log, metrics }: Pick<Node, "log" | "metrics">,
   resources: AsyncDisposableStack,
 ): Promise<{ readonly listener: Listener; readonly port: number }> {
   const shutdown = new AbortController();
@@ -153,6 +159,7 @@ export async function serveHttp(
     log,
     accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
     shutdownSignal: shutdown.signal,
+    connectionLimit: limitConnections(connections, { log, metrics, trusts: options.trustProxy }),
   });
   resources.defer(async () => {
     shutdown.abort();
@@ -160,4 +167,25 @@ export async function serveHttp(
     await app.close();
   });
   return { listener, port: await listen(listener.server, { port: wanted, host }) };
+}
+
+function limitConnections(
+  { total, perAddress }: ConnectionsConfig,
+  parts: Pick<Node, "log" | "metrics"> & { readonly trusts: ServerOptions["trustProxy"] },
+): ConnectionLimit {
+  const { log, metrics, trusts } = parts;
+  const refused = new LogThrottle((fields, message) => log.warn(fields, message));
+  return new ConnectionLimit({
+    total,
+    perAddress,
+    ...(typeof trusts === "function" && { isProxy: (address) => trusts(address, 0) }),
+    onRefused(bound, address) {
+      metrics.connectionRefused(bound);
+      const message =
+        bound === "total"
+          ? "connections were refused because too many are open; tessera start --max-connections allows more"
+          : "connections were refused because their address has too many open: name it with --trusted-proxies if it is a proxy, or allow more with --max-connections-per-address";
+      refused.say({ bound, address, total, perAddress }, message);
+    },
+  });
 }

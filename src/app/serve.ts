@@ -77,7 +77,7 @@ export async function serveService(
     startCleaners(node, files.blobs, resources);
     const { listener, port } = await serveHttp(
       httpOptions(config, { token, deployment, node, readiness }),
-      log,
+      node,
       resources,
     );
     let stopping: Promise<void> | undefined;
@@ -157,5 +157,6 @@ function httpOptions(
     allowedOrigins: config.allowedOrigins,
     health: readiness,
     bodyBudgetBytes: config.bodyBudgetBytes,
+    connections: config.connections,
   };
 }

@@ -91,7 +91,7 @@ export async function startPlatform(
     );
     const { listener } = await serveHttp(
       httpOptions(config, secrets, { node, keys, identity, hosted, health, url, port, resources }),
-      node.log,
+      node,
       resources,
     );
     const setupCode = await newSetupCode(node.storage.accounts, node.now);
@@ -279,6 +279,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     plugins,
     health: readiness,
     bodyBudgetBytes: config.bodyBudgetBytes,
+    connections: config.connections,
   };
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings } from "./settings.ts";
 import {
@@ -48,6 +49,7 @@ export interface ServeConfig extends ServiceLimits {
    * to retry, because a node that runs out of memory fails all of them.
    */
   readonly bodyBudgetBytes: number;
+  readonly connections: ConnectionsConfig;
   /** What workers may do beyond reading their service. Default: nothing. */
   readonly workerAccess: {
     readonly read: readonly string[];
@@ -104,6 +106,8 @@ export function serveConfig(
     drainMs: 10_000,
     ...SERVICE_LIMITS,
     bodyBudgetBytes: 512 * MEBIBYTE,
+    // All callers may come through one proxy, and no setting names it.
+    connections: connectionsConfig({ perAddress: Number.POSITIVE_INFINITY }),
     workerAccess: {
       read: (flags.allowRead ?? []).map(readable),
       addons: flags.allowAddons ?? false,

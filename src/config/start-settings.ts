@@ -206,6 +206,24 @@ export const START_SETTINGS = {
     reason:
       "128 of the largest JSON bodies at a time; beyond that, callers are asked to retry, because a node that runs out of memory fails for everyone",
   }),
+  maxConnections: optional({
+    flag: "--max-connections <number>",
+    variable: "TESSERA_MAX_CONNECTIONS",
+    shownDefault: "half of the files that the process may have open, at most 20000",
+    parse: values.integer(1, 1_000_000),
+    summary: "maximum number of open connections; further ones are closed at once",
+    reason:
+      "each caller that waits for a task holds one; the other half of the files is for the database, workers and files",
+  }),
+  maxConnectionsPerAddress: optional({
+    flag: "--max-connections-per-address <number>",
+    variable: "TESSERA_MAX_CONNECTIONS_PER_ADDRESS",
+    shownDefault: "a quarter of all",
+    parse: values.integer(1, 1_000_000),
+    summary: "maximum number of open connections of one address, an IPv6 address with its /64",
+    reason:
+      "one caller cannot take them all; trusted proxies are exempt, because they connect for many",
+  }),
   metricsToken: optional({
     variable: "TESSERA_METRICS_TOKEN",
     shownDefault: "none",

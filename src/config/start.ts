@@ -4,6 +4,7 @@ import { overlaps } from "../auth/networks.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings, type Values } from "./settings.ts";
@@ -41,6 +42,7 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly sessionLifetimeMs: number;
   readonly drainMs: number;
   readonly bodyBudgetBytes: number;
+  readonly connections: ConnectionsConfig;
   readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
@@ -98,6 +100,10 @@ export function startConfig(
     sessionLifetimeMs: read.sessionLifetime,
     drainMs: read.drainTime,
     bodyBudgetBytes: read.bodyBudget,
+    connections: connectionsConfig({
+      total: read.maxConnections,
+      perAddress: read.maxConnectionsPerAddress,
+    }),
     blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
     allowsNativeCode: read.nativeCode === "allow",
     sandbox: read.sandbox,

@@ -56,6 +56,7 @@ export const LABELS = {
     help: "why a worker had to be replaced",
     values: ["crashed", "killed", "memory", "unresponsive", "start_failed"],
   },
+  bound: { help: "limit that it was beyond", values: ["total", "address"] },
   operation: { help: "operation of the storage port" },
   result: { help: "whether it was carried out", values: ["ok", "unavailable", "error"] },
   quantile: { help: "share of the samples that are not above it", values: ["0.5", "0.99", "1"] },
@@ -228,6 +229,14 @@ export const METRICS = {
     unit: "none",
     of: "node",
     labels: ["verification"],
+  }),
+  connectionsRefused: declare({
+    name: "tessera_connections_refused_total",
+    help: "Connections that were closed at once because too many were open",
+    kind: "counter",
+    unit: "none",
+    of: "node",
+    labels: ["bound"],
   }),
   storageOperations: declare({
     name: "tessera_storage_operation_seconds",

@@ -149,6 +149,11 @@ export class Metrics {
     this.#own.tokenVerifications.with(verification)?.add();
   }
 
+  /** A connection was closed at once because too many were open, in total or of its address. */
+  connectionRefused(bound: "total" | "address"): void {
+    this.#own.connectionsRefused.with(bound)?.add();
+  }
+
   /** An operation of the database has ended or failed. */
   storageOperationFinished(finished: {
     readonly operation: string;

@@ -12,6 +12,7 @@
 import { createServer as createHttp1, type RequestListener } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Session } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
+import type { ConnectionLimit } from "./connection-limit.ts";
 import { BODY_DEADLINE_MS } from "./http/body.ts";
 import { answerUnreadable } from "./http/malformed-request.ts";
 
@@ -87,10 +88,15 @@ export interface Listener {
   close(graceMs: number): Promise<void>;
 }
 
-/** Creates the listener; both protocols call `handler`. */
+/**
+ * Creates the listener; both protocols call `handler`.
+ *
+ * @param limit of open connections. Default: there is none.
+ */
 export function createListener(
   handler: RequestListener,
   timeouts: ListenerTimeouts = {},
+  limit?: ConnectionLimit,
 ): Listener {
   const { silentMs = SILENT_CONNECTION_TIMEOUT_MS, headersMs = HEADERS_TIMEOUT_MS } = timeouts;
   const { checkEveryMs = REQUEST_CHECK_INTERVAL_MS } = timeouts;
@@ -133,6 +139,9 @@ export function createListener(
     session.setTimeout(idleMs, () => session.close());
   });
   const server = createTcp({ noDelay: true }, (socket) => {
+    if (limit?.admit(socket) === false) {
+      return;
+    }
     sockets.add(socket);
     silent.add(socket);
     socket.once("close", () => {

@@ -8,6 +8,7 @@ import Fastify, {
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { problem, toProblem } from "../errors.ts";
 import { appOf, hostKinds } from "../hosting/hosts.ts";
+import type { ConnectionLimit } from "./connection-limit.ts";
 import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/body-budget.ts";
@@ -53,6 +54,8 @@ export interface ServerOptions extends ProtocolOptions {
   readonly log: FastifyBaseLogger;
   /** Memory for the bodies of all requests under way together. */
   readonly bodyBudgetBytes: number;
+  /** Of open connections. Default: none. */
+  readonly connectionLimit?: ConnectionLimit;
   /** The level at which calls are logged; undefined: calls are not logged. */
   readonly accessLog: "debug" | "info" | undefined;
 }
@@ -82,6 +85,8 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
       const { proxySecret } = options;
       listener = createListener(
         proxySecret === undefined ? handler : believeWithSecret(proxySecret, handler),
+        {},
+        options.connectionLimit,
       );
       // Fastify types the server as node:http's, but uses only what both have.
       return listener.server as unknown as ReturnType<typeof import("node:http").createServer>;

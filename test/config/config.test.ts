@@ -23,6 +23,11 @@ describe("the configuration of serve", () => {
     expect(secrets.token).toBeUndefined();
   });
 
+  it("lets one address have all connections, which may be a proxy's", () => {
+    const { total, perAddress } = read().config.connections;
+    expect([total > 0, perAddress]).toEqual([true, total]);
+  });
+
   it("takes every flag", () => {
     const flags = { port: "0", host: "::", workers: "7", database: "./a b.db", watch: true };
     const { config } = read(flags, { TESSERA_LOG_LEVEL: "silent" });

@@ -43,6 +43,7 @@ describe("the configuration of start", () => {
       sessionLifetimeMs: 14 * 24 * 3_600_000,
       drainMs: 10_000,
       bodyBudgetBytes: 512 * 1024 * 1024,
+      connections: expect.anything(),
       blobs: { kind: "folder", folder: resolve(".tessera/blobs") },
       allowsNativeCode: false,
       ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
@@ -74,6 +75,19 @@ describe("the configuration of start", () => {
     for (const maxCpu of ["0", "65", "1e1", "half"]) {
       expect(() => read({ maxCpu })).toThrow("--max-cpu must be a number from 0.1 to 64");
     }
+  });
+
+  it("bounds open connections by the open files of the process, unless the operator says how many", () => {
+    const { total, perAddress } = read().config.connections;
+    expect(total).toBeGreaterThan(0);
+    expect(total).toBeLessThanOrEqual(20_000);
+    expect(perAddress).toBe(Math.ceil(total / 4));
+    const env = { TESSERA_MAX_CONNECTIONS_PER_ADDRESS: "70" };
+    expect(read({ maxConnections: "300" }, env).config.connections).toEqual({
+      total: 300,
+      perAddress: 70,
+    });
+    expect(read({ maxConnections: "60" }, env).config.connections.perAddress).toBe(60);
   });
 
   it("takes the flag before the variable, that before the file, and that before the default", () => {

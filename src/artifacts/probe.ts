@@ -5,7 +5,7 @@
  */
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { workerPermissions } from "../deployments/permissions.ts";
+import { workerRights } from "../deployments/permissions.ts";
 import { ServiceProcess } from "../pool/process.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { WorkerMessage } from "../protocol/messages.ts";
@@ -49,11 +49,7 @@ export async function probeService(
   const lines: string[] = [];
   const answer = Promise.withResolvers<WorkerMessage>();
   const worker = new ServiceProcess({
-    permissions: [
-      ...workerPermissions({ servicePath, selfContained: true }, access),
-      `--allow-fs-read=${scratchFolder}`,
-      `--allow-fs-write=${scratchFolder}`,
-    ],
+    rights: workerRights({ servicePath, selfContained: true, scratchFolder }, access),
     scratchFolder,
     env,
     maxMessageBytes: MAX_PROBE_MESSAGE_BYTES,

@@ -1,11 +1,12 @@
 /**
- * The flags of Node's permission model for a worker. By default it may start no
- * process, no thread and no native addon, write nothing, and read only what its
- * program and the import of the service need. The operator may allow more.
+ * The rights of a worker. By default it may start no process, no thread and no
+ * native addon, write its scratch folder only, and read only what its program and
+ * the import of the service need. The operator may allow more.
  */
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, parse, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { WorkerRights } from "../pool/launch/launch.ts";
 
 /** Additional rights from the operator. Native code and threads can evade the other limits. */
 export interface WorkerAccess {
@@ -17,6 +18,15 @@ export interface WorkerAccess {
   readonly env: { readonly [name: string]: string };
 }
 
+export interface RightsOptions {
+  readonly servicePath: string;
+  /** Its packages are in its own folder. Default: false. */
+  readonly selfContained?: boolean;
+  readonly scratchFolder: string;
+  /** Default: true. */
+  readonly sqlite?: boolean;
+}
+
 /** The source folders that a worker loads: its program, the SDK and their dependencies. */
 const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
 
@@ -24,7 +34,7 @@ const WORKER_FOLDERS = ["collections", "protocol", "sdk", "worker"];
 const MAX_SCANNED_PACKAGES = 5000;
 
 /**
- * The `execArgv` for a worker: the permission model, with reading allowed of
+ * The rights of a worker: it writes its scratch folder, and reads
  * - the worker's own program with the SDK, and the `package.json` that says
  *   that its files are ES modules;
  * - the service's folder;
@@ -34,16 +44,11 @@ const MAX_SCANNED_PACKAGES = 5000;
  *
  * A self-contained service, as in an artifact, has its packages in its own folder
  * and may not read those of parent folders.
- *
- * Nothing may be written; `workers.ts` adds the scratch folder.
  */
-export function workerPermissions(
-  {
-    servicePath,
-    selfContained = false,
-  }: { readonly servicePath: string; readonly selfContained?: boolean },
+export function workerRights(
+  { servicePath, selfContained = false, scratchFolder, sqlite = true }: RightsOptions,
   access?: WorkerAccess,
-): string[] {
+): WorkerRights {
   const source = realpathSync(fileURLToPath(new URL("../", import.meta.url)));
   const own = WORKER_FOLDERS.map((name) => join(source, name));
   const allowed = [...own, ...nearestPackage(source)];
@@ -58,14 +63,13 @@ export function workerPermissions(
   for (const path of access?.read ?? []) {
     allowed.push(path, ...existing(path).map((found) => realpathSync(found)));
   }
-  return [
-    "--permission",
-    ...withoutCovered(allowed).map((path) => `--allow-fs-read=${path}`),
-    ...(access?.addons ? ["--allow-addons"] : []),
-    ...(access?.threads ? ["--allow-worker"] : []),
-    // Silences Node's warning about what the operator has chosen to allow.
-    ...(access?.addons || access?.threads ? ["--disable-warning=SecurityWarning"] : []),
-  ];
+  return {
+    read: withoutCovered(allowed),
+    write: [scratchFolder],
+    addons: access?.addons ?? false,
+    threads: access?.threads ?? false,
+    sqlite,
+  };
 }
 
 function nearestPackage(folder: string): string[] {

@@ -2,10 +2,11 @@
 
 import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
+import type { Launch } from "../pool/launch/launch.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import { type WorkerAccess, workerPermissions } from "./permissions.ts";
+import { type WorkerAccess, workerRights } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
 import { OutputTail } from "./tail.ts";
 
@@ -20,6 +21,8 @@ export interface WorkersOptions {
   readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
   /** Additional rights under `tessera serve`. Default: none. */
   readonly workerAccess?: WorkerAccess | undefined;
+  /** How workers are started. Default: in Node alone. */
+  readonly launch?: Launch | undefined;
   /** Receives the output of workers, line by line. Default: the node's log. */
   readonly onOutput?: ((line: string, from: OutputSource) => void) | undefined;
 }
@@ -61,12 +64,9 @@ export class Workers {
     return {
       service,
       scratchFolder,
-      permissions: [
-        ...workerPermissions(service, access),
-        ...(revision ? HOSTED_FLAGS : []),
-        `--allow-fs-read=${scratchFolder}`,
-        `--allow-fs-write=${scratchFolder}`,
-      ],
+      // Node's SQLite opens files without asking the permission model.
+      rights: workerRights({ ...service, scratchFolder, sqlite: revision === undefined }, access),
+      launch: this.#options.launch,
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
       maxResultBytes,
@@ -98,6 +98,3 @@ export class Workers {
     }
   }
 }
-
-/** Flags for deployments: Node's SQLite opens files without asking the permission model. */
-const HOSTED_FLAGS = ["--no-experimental-sqlite"];

@@ -12,11 +12,9 @@
  * - Output: log lines beyond a rate are dropped and counted; bytes and messages
  *   beyond a rate stay in the pipe, as back-pressure on the worker.
  *
- * The permission model limits processes, threads and all other files
- * (`deployments/permissions.ts`). The network is not limited.
+ * `limit-watch.ts` watches. The sandbox and the permission model limit processes,
+ * threads, all other files, and the network (`sandbox/`, `deployments/permissions.ts`).
  */
-import { writeFileSync } from "node:fs";
-import { cpuTimeMs, residentBytes, storedBytes } from "./usage.ts";
 
 export interface WorkerLimits {
   /** Heap and all other resident memory, with swap. */
@@ -43,12 +41,6 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   logLinesPerSecond: 100,
 };
 
-/** Interval at which a worker's processor time is checked. */
-const WORKER_LIMITS_INTERVAL_MS = 100;
-/** Ticks after which memory and disk are read even if the worker used no processor time. */
-const MAX_TICKS_BETWEEN_FULL_CHECKS = 10;
-/** Unused processor time that a worker may save up, per processor. */
-const CPU_BURST_MS = 500;
 /** Part of a worker's memory that its heap does not get, because Node needs it. */
 const OUTSIDE_HEAP_BYTES = 96 * 1024 ** 2;
 
@@ -58,105 +50,6 @@ export function heapFlags({ memoryBytes }: WorkerLimits): string[] {
   return [`--max-old-space-size=${Math.floor(heapBytes / 1024 ** 2)}`];
 }
 
-export interface Watched {
-  readonly pid: number;
-  readonly scratchFolder: string;
-  readonly limits: WorkerLimits;
-  /** Kills the worker, which exceeded a limit. */
-  kill(reason: string): void;
-}
-
-/** Enforces the memory, processor and disk limits of one worker. */
-export class LimitWatch implements Disposable {
-  readonly #watched: Watched;
-  readonly #timer: NodeJS.Timeout;
-  #ticks = 0;
-  #lastMs = performance.now();
-  #lastCpuMs = 0;
-  /** Processor time left in the token bucket. */
-  #creditMs: number;
-  #stopped = false;
-  #measuring = false;
-
-  constructor(watched: Watched) {
-    this.#watched = watched;
-    this.#creditMs = CPU_BURST_MS * Math.max(watched.limits.cpus, 1);
-    chooseFirst(watched.pid);
-    this.#timer = setInterval(() => this.#tick(), WORKER_LIMITS_INTERVAL_MS);
-  }
-
-  /** Processor time used until the last tick. */
-  get lastCpuMs(): number {
-    return this.#lastCpuMs;
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#timer);
-  }
-
-  #tick(): void {
-    const { pid } = this.#watched;
-    const cpuMs = cpuTimeMs(pid);
-    if (cpuMs === undefined) {
-      return;
-    }
-    const worked = cpuMs !== this.#lastCpuMs;
-    const isFullCheck = this.#ticks++ % MAX_TICKS_BETWEEN_FULL_CHECKS === 0;
-    this.#holdProcessor(cpuMs);
-    if (worked || isFullCheck) {
-      this.#holdMemory();
-    }
-    if (isFullCheck) {
-      void this.#holdDisk();
-    }
-  }
-
-  #holdProcessor(cpuMs: number): void {
-    const { pid, limits } = this.#watched;
-    const nowMs = performance.now();
-    const earnedMs = (nowMs - this.#lastMs) * limits.cpus;
-    const mostMs = CPU_BURST_MS * limits.cpus;
-    this.#creditMs = Math.max(
-      Math.min(this.#creditMs + earnedMs, Math.max(mostMs, this.#creditMs)) -
-        (cpuMs - this.#lastCpuMs),
-      // A floor, so that a burst of many threads does not stop the worker for minutes.
-      -2_000 * limits.cpus,
-    );
-    this.#lastMs = nowMs;
-    this.#lastCpuMs = cpuMs;
-    const stop = this.#creditMs < 0;
-    if (stop !== this.#stopped) {
-      this.#stopped = stop;
-      signal(pid, stop ? "SIGSTOP" : "SIGCONT");
-    }
-  }
-
-  #holdMemory(): void {
-    const { pid, limits, kill } = this.#watched;
-    const usedBytes = residentBytes(pid);
-    if (usedBytes !== undefined && usedBytes > limits.memoryBytes) {
-      kill(`out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(limits.memoryBytes)}`);
-    }
-  }
-
-  async #holdDisk(): Promise<void> {
-    if (this.#measuring) {
-      return;
-    }
-    this.#measuring = true;
-    const { pid, scratchFolder, limits, kill } = this.#watched;
-    const { bytes, files, maxFiles } = await storedBytes(pid, scratchFolder);
-    this.#measuring = false;
-    if (bytes > limits.diskBytes) {
-      kill(
-        `out of disk: it stored ${mebibytes(bytes)} of ${mebibytes(limits.diskBytes)} in its scratch folder`,
-      );
-    } else if (files > maxFiles) {
-      kill(`out of disk: it stored more than ${maxFiles} files in its scratch folder`);
-    }
-  }
-}
-
 /** The reason of an end by V8 for lack of heap, found in a line of output; else undefined. */
 export function heapExhausted(line: string, { memoryBytes }: WorkerLimits): string | undefined {
   return /^FATAL ERROR: .*(?:heap out of memory|Allocation failed)/i.test(line)
@@ -164,23 +57,6 @@ export function heapExhausted(line: string, { memoryBytes }: WorkerLimits): stri
     : undefined;
 }
 
-function mebibytes(bytes: number): string {
+export function mebibytes(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`;
-}
-
-/** Makes the kernel kill this process first when the machine runs out of memory. */
-function chooseFirst(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, "1000");
-  } catch {
-    // Not Linux, or the process has ended already.
-  }
-}
-
-function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It has ended.
-  }
 }

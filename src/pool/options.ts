@@ -1,6 +1,7 @@
 /** The options of a worker and of a call in it. */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Call, Payload, WorkerMessage } from "../protocol/messages.ts";
+import type { Launch, WorkerRights } from "./launch/launch.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
 import type { FileTransferOptions } from "./transfers.ts";
@@ -34,8 +35,9 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly service: ServiceCode;
   /** The resource limits of a worker of a deployment. Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
-  /** Flags of Node's permission model. */
-  readonly permissions: readonly string[];
+  readonly rights: WorkerRights;
+  /** How it is started. Default: in Node alone. */
+  readonly launch?: Launch | undefined;
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
   /** Environment variables in addition to those of every worker. */

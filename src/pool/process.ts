@@ -1,41 +1,22 @@
 /**
- * The operating-system process of a worker and the channel to it. The process
- * runs under Node's permission model, with its own environment and scratch
- * folder. Any violation of the protocol ends it.
+ * The operating-system process of a worker: how it is started (`launch/`), the
+ * channel to it, its output, and its limits. Any violation of the protocol ends it.
  */
-import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
-import { extname } from "node:path";
 import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
-import type { Attachments } from "../protocol/attachments.ts";
-import { encodeMessage } from "../protocol/codec.ts";
-import { FrameReader } from "../protocol/frames.ts";
 import {
   type Call,
   CHANNEL_DESCRIPTOR,
-  MAX_ATTACHMENTS,
-  MAX_HEADER_BYTES,
   type NodeMessage,
   type WorkerMessage,
 } from "../protocol/messages.ts";
-import { readWorkerMessage } from "./check.ts";
-import { heapExhausted, heapFlags, LimitWatch, type WorkerLimits } from "./limits.ts";
+import { WorkerChannel } from "./channel.ts";
+import type { Launch, LaunchedProcess, WorkerRights } from "./launch/launch.ts";
+import { launchNode } from "./launch/node.ts";
+import { LimitWatch } from "./limit-watch.ts";
+import { heapExhausted, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
-import { ThrottledStream } from "./throttled-stream.ts";
-
-const WORKER_PROGRAM = fileURLToPath(
-  new URL(`../worker/main${extname(import.meta.url)}`, import.meta.url),
-);
-
-/**
- * Messages taken from a worker with limits, where one of 16 KiB counts twice. A worker that
- * answers calls as fast as it can sends a few thousand.
- */
-const WORKER_MESSAGES_PER_SECOND = 10_000;
-/** Bytes of messages that count as one more message for the rate of a worker. */
-const WORKER_MESSAGE_UNIT_BYTES = 16 * 1024;
 
 /**
  * How long the rest of an ended worker's output is awaited: it is there at once, or held open
@@ -46,8 +27,9 @@ const OUTPUT_END_TIMEOUT_MS = 1_000;
 export type OutputStream = "stdout" | "stderr" | "node";
 
 export interface ServiceProcessOptions {
-  /** Flags of Node's permission model. */
-  readonly permissions: readonly string[];
+  readonly rights: WorkerRights;
+  /** How it is started. Default: in Node alone. */
+  readonly launch?: Launch | undefined;
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
   /** Environment variables in addition to those of every worker. */
@@ -64,9 +46,8 @@ export interface ServiceProcessOptions {
 }
 
 export class ServiceProcess {
-  readonly #process: ChildProcess;
-  readonly #channel: Socket;
-  readonly #reader: FrameReader;
+  readonly #launched: LaunchedProcess;
+  readonly #channel: WorkerChannel;
   readonly #exited = Promise.withResolvers<string>();
   readonly #outputEnded = Promise.withResolvers<void>();
   readonly #options: ServiceProcessOptions;
@@ -78,58 +59,38 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { permissions, scratchFolder, env, limits } = options;
+    const { rights, scratchFolder, env, limits, launch = launchNode(undefined) } = options;
     this.#options = options;
-    this.#process = spawn(
-      process.execPath,
-      [
-        ...permissions,
-        ...(limits ? heapFlags(limits) : []),
-        "--disable-warning=ExperimentalWarning",
-        WORKER_PROGRAM,
-      ],
-      {
-        env: { ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" },
-        stdio: ["ignore", "pipe", "pipe", "pipe"],
-        // In its own process group, a worker that signals its whole group reaches only itself.
-        ...(limits && { cwd: scratchFolder, detached: true }),
-      },
-    );
+    this.#launched = launch({ rights, scratchFolder, env, limits });
+    const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);
     }
     const throttled = limits !== undefined;
     for (const name of ["stdout", "stderr"] as const) {
       const onLine = (line: string): void => this.#output(line, name);
-      const { [name]: stream } = this.#process;
-      this.#held.use(forEachLine(stream, onLine, { throttled }));
+      const { [name]: stream } = child;
+      if (stream) {
+        this.#held.use(forEachLine(stream, onLine, { throttled }));
+      }
     }
-    this.#process.on("error", (err) => this.#end(err.message));
-    this.#process.once("exit", (code, signal) => this.#exit(code, signal));
-    this.#process.once("close", () => this.#outputEnded.resolve());
-    this.#channel = this.#process.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket;
-    const throttle =
-      limits && this.#held.use(new ThrottledStream(this.#channel, WORKER_MESSAGES_PER_SECOND));
-    this.#reader = new FrameReader({
-      maxBytes: options.maxMessageBytes,
-      maxHeaderBytes: MAX_HEADER_BYTES,
-      maxAttachments: MAX_ATTACHMENTS,
-      onMessage: (header, attachments) => {
-        throttle?.spend(1);
-        this.#take(header, attachments);
-      },
-      onBroken: (reason) => this.kill(reason),
-    });
-    this.#channel.on("data", (chunk: Buffer) => {
-      throttle?.spend(chunk.length / WORKER_MESSAGE_UNIT_BYTES);
-      this.#reader.push(chunk);
-    });
-    // The process is ending; its exit gives the reason.
-    this.#channel.on("error", () => {});
+    child.on("error", (err) => this.#end(err.message));
+    child.once("exit", (code, signal) => this.#exit(code, signal));
+    child.once("close", () => this.#outputEnded.resolve());
+    this.#channel = this.#held.use(
+      new WorkerChannel(child.stdio[CHANNEL_DESCRIPTOR] as Readable & Socket, {
+        maxMessageBytes: options.maxMessageBytes,
+        throttled,
+        onMessage: (message) => options.onMessage(message),
+        onFault: (err) => options.onFault(err),
+        onBroken: (reason) => this.kill(reason),
+      }),
+    );
   }
 
+  /** The process that ends the worker when it is killed; undefined when it could not be started. */
   get pid(): number | undefined {
-    return this.#process.pid;
+    return this.#launched.child.pid;
   }
 
   /** Processor time in ms, as last measured; 0 for a worker without limits. */
@@ -163,45 +124,28 @@ export class ServiceProcess {
   }
 
   send(message: NodeMessage): void {
-    if (this.#channel.writable) {
-      this.#channel.write(encodeMessage(message));
-    }
+    this.#watch?.wake();
+    this.#channel.send(message);
   }
 
   kill(message: string): void {
     this.#killed ||= this.#endedFor === undefined;
     this.#endedFor ??= message;
-    this.#process.kill("SIGKILL");
+    this.#launched.child.kill("SIGKILL");
   }
 
   /** Kills a worker that broke the protocol, and ignores everything else that it sent. */
   refuse(reason: string): void {
-    this.#reader.end();
+    this.#channel.end();
     this.kill(reason);
-  }
-
-  /** No message of a worker may crash the node: an exception here kills the worker. */
-  #take(header: unknown, attachments: Attachments): void {
-    let fault: string | undefined;
-    try {
-      const message = readWorkerMessage(header, attachments);
-      fault = attachments.fault;
-      if (message && fault === undefined) {
-        this.#options.onMessage(message);
-        return;
-      }
-    } catch (err) {
-      this.#options.onFault(err);
-    }
-    this.refuse(fault ?? "it sent a message that the protocol does not have");
   }
 
   #hold(limits: WorkerLimits): void {
     const { scratchFolder, onOutput } = this.#options;
     const tell = (message: string): void => onOutput(message, "node");
     this.#logRateLimit = this.#held.use(new LogRateLimit(limits.logLinesPerSecond, tell));
-    const { pid } = this.#process;
-    if (pid !== undefined) {
+    if (this.pid !== undefined) {
+      const pid = (): number | undefined => this.#launched.pid();
       const kill = (reason: string): void => this.kill(reason);
       this.#watch = this.#held.use(new LimitWatch({ pid, scratchFolder, limits, kill }));
     }
@@ -215,7 +159,8 @@ export class ServiceProcess {
     }
   }
 
-  #exit(code: number | null, signal: NodeJS.Signals | null): void {
+  #exit(exitCode: number | null, exitSignal: NodeJS.Signals | null): void {
+    const { code, signal } = this.#launched.endOf(exitCode, exitSignal);
     const reason = signal ? `it was killed by ${signal}` : `it exited with code ${code}`;
     const timer = setTimeout(() => this.#outputEnded.resolve(), OUTPUT_END_TIMEOUT_MS);
     const told = this.#outputEnded.promise.then(() => {
@@ -233,7 +178,7 @@ export class ServiceProcess {
   #end(reason: string): void {
     this.#endedFor ??= reason;
     this.#exited.resolve(this.#endedFor);
-    if (this.#process.pid === undefined) {
+    if (this.pid === undefined) {
       this.#outputEnded.resolve();
     }
   }

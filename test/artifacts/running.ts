@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type BuildOptions, buildArtifact } from "../../src/artifacts/build.ts";
 import { packArtifact } from "../../src/artifacts/pack.ts";
 import { unpackArtifact } from "../../src/artifacts/unpack.ts";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
 import { ServiceProcess } from "../../src/pool/process.ts";
 import {
   type CallResult,
@@ -58,11 +58,7 @@ async function call(
   const answer = Promise.withResolvers<CallResult>();
   const access = { read: [], addons: true, threads: false, env: {} };
   const worker = new ServiceProcess({
-    permissions: [
-      ...workerPermissions({ servicePath, selfContained: true }, access),
-      `--allow-fs-read=${scratchFolder}`,
-      `--allow-fs-write=${scratchFolder}`,
-    ],
+    rights: workerRights({ servicePath, selfContained: true, scratchFolder }, access),
     scratchFolder,
     env: {},
     maxMessageBytes: 1e7,

@@ -2,7 +2,10 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
+import { permissionFlags } from "../../src/pool/launch/node.ts";
+
+const SCRATCH = "/scratch";
 
 it("allows reading the service's folder, its packages and what these link to, and no more", async () => {
   const root = await realpath(await mkdtemp(join(tmpdir(), "permissions-test-")));
@@ -16,7 +19,11 @@ it("allows reading the service's folder, its packages and what these link to, an
     await symlink(linked, join(root, "workspace/node_modules/@scope/linked"));
     await writeFile(join(root, "workspace/package.json"), "{}");
 
-    const flags = workerPermissions({ servicePath: join(service, "service.ts") });
+    const rights = workerRights({
+      servicePath: join(service, "service.ts"),
+      scratchFolder: SCRATCH,
+    });
+    const flags = permissionFlags(rights);
 
     expect(flags[0]).toBe("--permission");
     const inRoot = flags.filter((flag) => flag.includes(root));
@@ -26,7 +33,9 @@ it("allows reading the service's folder, its packages and what these link to, an
       `--allow-fs-read=${join(root, "workspace/node_modules")}`,
       `--allow-fs-read=${linked}`,
     ]);
-    expect(flags.filter((flag) => !/^--permission$|^--allow-fs-read=/.test(flag))).toEqual([]);
+    expect(flags.filter((flag) => !/^--permission$|^--allow-fs-read=/.test(flag))).toEqual([
+      `--allow-fs-write=${SCRATCH}`,
+    ]);
   } finally {
     await rm(root, { recursive: true });
   }
@@ -38,7 +47,8 @@ it("allows what the operator allows, and where a link of theirs leads", async ()
     await mkdir(join(root, "models"));
     await symlink(join(root, "models"), join(root, "link"));
     const access = { read: [join(root, "link")], addons: true, threads: true, env: {} };
-    const flags = workerPermissions({ servicePath: "/service/service.ts" }, access);
+    const service = { servicePath: "/service/service.ts", scratchFolder: SCRATCH };
+    const flags = permissionFlags(workerRights(service, access));
     expect(flags).toContain(`--allow-fs-read=${join(root, "link")}`);
     expect(flags).toContain(`--allow-fs-read=${join(root, "models")}`);
     expect(flags).toEqual(expect.arrayContaining(["--allow-addons", "--allow-worker"]));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bundleService } from "../../src/artifacts/bundle.ts";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
 import { Pool } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
@@ -47,7 +47,7 @@ beforeEach(async () => {
         graceMs: 100,
         maxFileBytes: 1_000,
         keepers: localFiles(),
-        permissions: workerPermissions(service),
+        rights: workerRights({ ...service, scratchFolder }),
         readyTimeoutMs: 30_000,
         onSpawn: (pid) => onSpawn(pid),
         onOutput() {},

@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
 import { ServiceProcess } from "../../src/pool/process.ts";
 import type { WorkerMessage } from "../../src/protocol/messages.ts";
 import { BAD_FRAMES } from "../fixtures/frames.ts";
@@ -21,10 +21,7 @@ async function run(
   const faults: unknown[] = [];
   const servicePath = join(scratchFolder, "service.js");
   const worker = new ServiceProcess({
-    permissions: [
-      ...workerPermissions({ servicePath, selfContained: true }),
-      ...[`--allow-fs-read=${scratchFolder}`, `--allow-fs-write=${scratchFolder}`],
-    ],
+    rights: workerRights({ servicePath, selfContained: true, scratchFolder }),
     scratchFolder,
     env: {},
     maxMessageBytes: 10_000_000,

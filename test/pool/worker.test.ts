@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { bundleService } from "../../src/artifacts/bundle.ts";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
 import type { ExecutionEnd } from "../../src/pool/execution.ts";
 import { WorkerProcess } from "../../src/pool/worker.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
@@ -24,7 +24,7 @@ beforeEach(async () => {
     graceMs: 100,
     maxFileBytes: 1_000,
     keepers: localFiles(),
-    permissions: workerPermissions(service),
+    rights: workerRights({ ...service, scratchFolder }),
     readyTimeoutMs: 30_000,
     onSpawn() {},
     onOutput() {},

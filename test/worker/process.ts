@@ -5,8 +5,9 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { bundleService } from "../../src/artifacts/bundle.ts";
-import { workerPermissions } from "../../src/deployments/permissions.ts";
+import { workerRights } from "../../src/deployments/permissions.ts";
 import { readWorkerMessage } from "../../src/pool/check.ts";
+import { permissionFlags } from "../../src/pool/launch/node.ts";
 import { encodeMessage } from "../../src/protocol/codec.ts";
 import { FrameReader } from "../../src/protocol/frames.ts";
 import type { ServiceManifest } from "../../src/protocol/manifest.ts";
@@ -41,7 +42,8 @@ export class WorkerProcess implements AsyncDisposable {
   #changed = Promise.withResolvers<void>();
 
   constructor(path: string) {
-    this.process = spawn(process.execPath, [...workerPermissions({ servicePath: path }), HOST], {
+    const rights = workerRights({ servicePath: path, scratchFolder: "/nowhere" });
+    this.process = spawn(process.execPath, [...permissionFlags(rights), HOST], {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {},
     });

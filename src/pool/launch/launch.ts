@@ -1,0 +1,43 @@
+/** How the operating-system process of a worker is started: the port. */
+import type { ChildProcess } from "node:child_process";
+import type { WorkerLimits } from "../limits.ts";
+
+/** What a worker may do beyond computing. */
+export interface WorkerRights {
+  /** Files and folders that it may read, by absolute paths; folders with everything inside. */
+  readonly read: readonly string[];
+  /** Folders that it may read and write. */
+  readonly write: readonly string[];
+  /** It may load native code. */
+  readonly addons: boolean;
+  /** It may start threads. */
+  readonly threads: boolean;
+  /** It may open SQLite databases, which Node's permission model does not check. */
+  readonly sqlite: boolean;
+}
+
+export interface LaunchOptions {
+  readonly rights: WorkerRights;
+  /** Its working and temporary folder. */
+  readonly scratchFolder: string;
+  /** Environment variables in addition to those of every worker. */
+  readonly env: { readonly [name: string]: string };
+  /** Undefined: it has none. */
+  readonly limits: WorkerLimits | undefined;
+}
+
+export interface LaunchedProcess {
+  /** Its end is the worker's end; descriptor 3 is the channel. */
+  readonly child: ChildProcess;
+  /** The process id of the worker itself; undefined until it is known. */
+  pid(): number | undefined;
+  /** How the worker ended, from the exit of `child`. */
+  endOf(code: number | null, signal: NodeJS.Signals | null): ProcessEnd;
+}
+
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export type Launch = (options: LaunchOptions) => LaunchedProcess;

@@ -1,0 +1,163 @@
+/**
+ * Enforces the memory, processor and disk limits of one worker from outside. A
+ * worker that works is looked at ten times a second. One that has used no processor
+ * time, and so can have taken neither memory nor disk, costs one read of a file
+ * every two seconds.
+ */
+import { writeFileSync } from "node:fs";
+import { mebibytes, type WorkerLimits } from "./limits.ts";
+import { cpuTimeMs, residentBytes, storedBytes } from "./usage.ts";
+
+/** Interval at which the processor time and the memory of a working worker are read. */
+const WORKING_INTERVAL_MS = 100;
+/** The same for a worker that uses no processor time. */
+const IDLE_INTERVAL_MS = 2_000;
+/** Looks without processor time after which a worker is idle: 1 s. */
+const MAX_IDLE_LOOKS = 10;
+/** Interval at which the disk space of a working worker is measured. */
+const DISK_INTERVAL_MS = 1_000;
+/** Unused processor time that a worker may save up, per processor. */
+const CPU_BURST_MS = 500;
+/** Most that a worker can be overdrawn, per processor: many threads do not stop it for minutes. */
+const MAX_CPU_DEBT_MS = 2_000;
+
+export interface Watched {
+  /** The worker's process id; undefined while it is not known. */
+  pid(): number | undefined;
+  readonly scratchFolder: string;
+  readonly limits: WorkerLimits;
+  /** Kills the worker, which exceeded a limit. */
+  kill(reason: string): void;
+}
+
+export class LimitWatch implements Disposable {
+  readonly #watched: Watched;
+  #timer: NodeJS.Timeout;
+  #isFirst = true;
+  #idleLooks = 0;
+  #lastMs = performance.now();
+  #lastCpuMs = 0;
+  /** Processor time left in the token bucket. */
+  #creditMs: number;
+  #stopped = false;
+  #measuring = false;
+  #diskDueMs = 0;
+  #disposed = false;
+
+  constructor(watched: Watched) {
+    this.#watched = watched;
+    this.#creditMs = CPU_BURST_MS * Math.max(watched.limits.cpus, 1);
+    this.#timer = setTimeout(() => this.#look(), 0);
+  }
+
+  /** Processor time used until the last look. */
+  get lastCpuMs(): number {
+    return this.#lastCpuMs;
+  }
+
+  /** The worker gets something to do: it is watched closely again. */
+  wake(): void {
+    if (this.#idleLooks >= MAX_IDLE_LOOKS && !this.#disposed) {
+      this.#idleLooks = 0;
+      this.#schedule();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    const isIdle = this.#idleLooks >= MAX_IDLE_LOOKS;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#look(), isIdle ? IDLE_INTERVAL_MS : WORKING_INTERVAL_MS);
+  }
+
+  #look(): void {
+    const pid = this.#watched.pid();
+    const cpuMs = pid === undefined ? undefined : cpuTimeMs(pid);
+    if (pid !== undefined && cpuMs !== undefined) {
+      this.#hold(pid, cpuMs);
+    }
+    this.#schedule();
+  }
+
+  #hold(pid: number, cpuMs: number): void {
+    if (this.#isFirst) {
+      this.#isFirst = false;
+      chooseFirst(pid);
+    }
+    const worked = cpuMs !== this.#lastCpuMs;
+    this.#idleLooks = worked || this.#stopped ? 0 : this.#idleLooks + 1;
+    this.#holdProcessor(pid, cpuMs);
+    // The look that finds it idle is the last to read the rest: nothing changes afterwards.
+    if (worked || this.#idleLooks === MAX_IDLE_LOOKS) {
+      this.#holdMemory(pid);
+      void this.#holdDisk(pid);
+    }
+  }
+
+  #holdProcessor(pid: number, cpuMs: number): void {
+    const { limits } = this.#watched;
+    const nowMs = performance.now();
+    const earnedMs = (nowMs - this.#lastMs) * limits.cpus;
+    const mostMs = CPU_BURST_MS * limits.cpus;
+    this.#creditMs = Math.max(
+      Math.min(this.#creditMs + earnedMs, Math.max(mostMs, this.#creditMs)) -
+        (cpuMs - this.#lastCpuMs),
+      -MAX_CPU_DEBT_MS * limits.cpus,
+    );
+    this.#lastMs = nowMs;
+    this.#lastCpuMs = cpuMs;
+    const stop = this.#creditMs < 0;
+    if (stop !== this.#stopped) {
+      this.#stopped = stop;
+      signal(pid, stop ? "SIGSTOP" : "SIGCONT");
+    }
+  }
+
+  #holdMemory(pid: number): void {
+    const { limits, kill } = this.#watched;
+    const usedBytes = residentBytes(pid);
+    if (usedBytes !== undefined && usedBytes > limits.memoryBytes) {
+      kill(`out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(limits.memoryBytes)}`);
+    }
+  }
+
+  async #holdDisk(pid: number): Promise<void> {
+    const isDue = performance.now() >= this.#diskDueMs || this.#idleLooks === MAX_IDLE_LOOKS;
+    if (this.#measuring || !isDue) {
+      return;
+    }
+    this.#measuring = true;
+    const { scratchFolder, limits, kill } = this.#watched;
+    const { bytes, files, maxFiles } = await storedBytes(pid, scratchFolder);
+    this.#measuring = false;
+    this.#diskDueMs = performance.now() + DISK_INTERVAL_MS;
+    if (bytes > limits.diskBytes) {
+      kill(
+        `out of disk: it stored ${mebibytes(bytes)} of ${mebibytes(limits.diskBytes)} in its scratch folder`,
+      );
+    } else if (files > maxFiles) {
+      kill(`out of disk: it stored more than ${maxFiles} files in its scratch folder`);
+    }
+  }
+}
+
+/** Makes the kernel kill this process first when the machine runs out of memory. */
+function chooseFirst(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, "1000");
+  } catch {
+    // Not Linux, or the process has ended already.
+  }
+}
+
+function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended.
+  }
+}

@@ -10,6 +10,7 @@ import { startHousekeeping } from "../hosting/housekeeping.ts";
 import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
+import type { Launch } from "../pool/launch/launch.ts";
 import { StartGate } from "../pool/start-gate.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -22,6 +23,8 @@ export interface PlatformHostingOptions {
   readonly keys: KeyRing;
   readonly changes: ChangeFeed;
   readonly port: number;
+  /** How workers are started. */
+  readonly launch: Launch;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
 }
@@ -35,7 +38,7 @@ export interface PlatformHosting extends AsyncDisposable {
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, database, node, keys, changes, port } = options;
+  const { config, database, node, keys, changes, port, launch } = options;
   const { storage, notifier, metrics, tracing, log, now, newId } = node;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
@@ -91,6 +94,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         maxWaiting,
         files: keepers,
         allowNativeCode: config.allowsNativeCode,
+        launch,
       },
     }),
   );

@@ -9,6 +9,8 @@ import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { pages } from "../console/pages.ts";
 import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
+import { launchIn } from "../pool/launch/sandboxed.ts";
+import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { choosePort } from "../server/bind.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
@@ -45,6 +47,8 @@ export interface StartedPlatform {
   readonly keys: string;
   /** Whether trusted proxies have to bring a secret. */
   readonly proxySecret: boolean;
+  /** What holds the workers of deployments. */
+  readonly sandbox: Sandbox;
   /** For the setup link, while nobody has set the platform up. */
   readonly setupCode: string | undefined;
   /** Drains and ends everything; the same promise every time. */
@@ -62,6 +66,7 @@ export async function startPlatform(
   const resources = new AsyncDisposableStack();
   try {
     openDataFolder(config.dataFolder);
+    const sandbox = await findSandbox(config.sandbox, config.searchPath);
     const port = await choosePort(config);
     const url = config.publicUrl ?? `http://localhost:${port}`;
     const { database } = secrets;
@@ -86,6 +91,7 @@ export async function startPlatform(
         keys,
         changes: identity.changes,
         port,
+        launch: launchIn(sandbox),
         onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
@@ -111,6 +117,7 @@ export async function startPlatform(
       database: shownDatabase(database),
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,
+      sandbox,
       setupCode,
       stop: () => (stopping ??= stop()),
     };

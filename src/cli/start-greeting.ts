@@ -17,6 +17,7 @@ export function platformGreeting(platform: StartedPlatform): string {
     `  database   ${database}`,
     `  keys       ${keys}`,
     `  listens    ${config.host}:${platform.port}`,
+    ...sandboxLines(platform.sandbox),
     ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,
     `  log level  ${config.logLevel}`,
@@ -26,6 +27,18 @@ export function platformGreeting(platform: StartedPlatform): string {
     "",
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What holds the workers, and what to do where it could be stronger. */
+function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
+  if (sandbox.level === "kernel") {
+    return ["  sandbox    kernel: bubblewrap and seccomp hold the workers of deployments"];
+  }
+  const { shortfall } = sandbox;
+  return [
+    "  sandbox    permission: Node's permission model alone, so deploy only code that you trust",
+    ...(shortfall === undefined ? [] : [`             for the kernel's: ${shortfall}`]),
+  ];
 }
 
 /** The line about proxies; empty without proxies. */

@@ -38,6 +38,7 @@ export interface NodeDeploymentOptions {
     | "maxFileBytes"
     | "files"
     | "allowNativeCode"
+    | "launch"
     | "tracing"
   >;
   /** Default: nothing is counted. */

@@ -41,7 +41,7 @@ export interface PermissionSandbox {
 
 export type Sandbox = KernelSandbox | PermissionSandbox;
 
-/** How long a sandboxed program, and one with `setpriv`, may take to say its version. */
+/** How long a program may take to say its version, sandboxed or under `setpriv`. */
 const PROBE_TIMEOUT_MS = 10_000;
 
 const ARCHITECTURES: readonly string[] = ["x64", "arm64"] satisfies Architecture[];
@@ -158,7 +158,7 @@ async function findSetpriv(path: string): Promise<string | undefined> {
   if (program === undefined) {
     return undefined;
   }
-  const args = ["--pdeathsig", "KILL", process.execPath, "--version"];
+  const args = ["--pdeathsig", "KILL", program, "--version"];
   const options = { timeout: PROBE_TIMEOUT_MS, env: {} };
   return await promisify(execFile)(program, args, options).then(
     () => program,

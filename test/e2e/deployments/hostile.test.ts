@@ -1,11 +1,15 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Launch } from "../../../src/pool/launch/launch.ts";
+import { launchNode } from "../../../src/pool/launch/node.ts";
+import { launchIn } from "../../../src/pool/launch/sandboxed.ts";
 import { cpuTimeMs } from "../../../src/pool/usage.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
+import { kernelSandbox, skipped } from "../../pool/sandbox/available.ts";
 import { bundled, Hosting, type RevisionSettings, source } from "./hosting.ts";
 
 const SERVICE = fileURLToPath(new URL("../../fixtures/services/hostile.ts", import.meta.url));
@@ -30,17 +34,41 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function hostile(settings: RevisionSettings = {}): Promise<Hosting> {
-  const hosting = await Hosting.start();
+/** The levels of the sandbox; at each, the permission model stands inside. */
+const LEVELS: [string, Launch][] = [
+  ["permission", launchNode(undefined)],
+  ...(skipped ? [] : [["kernel", launchIn(kernelSandbox())] satisfies [string, Launch]]),
+];
+
+/** The process id of a worker as this process sees it. */
+function pidOf({ scratch }: { readonly scratch: string }): number {
+  const pids = readdirSync("/proc").filter((name) => {
+    const commandLine = /^\d+$/.test(name) ? commandLineOf(name) : "";
+    return commandLine.startsWith(process.execPath) && commandLine.includes(scratch);
+  });
+  expect(pids).toHaveLength(1);
+  return Number(pids[0]);
+}
+
+function commandLineOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+async function hostile(launch: Launch, settings: RevisionSettings = {}): Promise<Hosting> {
+  const hosting = await Hosting.start({ launch });
   const revision = await hosting.revision("", settings);
   await hosting.hosted.deploy({ ...revision, code });
   return hosting;
 }
 
-describe("a hostile service", () => {
+describe.each(LEVELS)("a hostile service at level %s", (level, launch) => {
   let hosting: Hosting;
   beforeAll(async () => {
-    hosting = await hostile();
+    hosting = await hostile(launch);
   });
   afterAll(() => hosting[Symbol.asyncDispose]());
 
@@ -90,7 +118,9 @@ describe("a hostile service", () => {
 
   it("has nothing of the node's environment, and works in its scratch folder", async () => {
     const facts = (await hosting.call("facts")) as Record<string, unknown>;
-    expect(facts).toMatchObject({ env: ["LANG", "TMPDIR"], cwd: facts.scratch });
+    expect(facts).toMatchObject({ cwd: facts.scratch });
+    // Bubblewrap sets PWD, to the same folder.
+    expect(facts.env).toEqual(level === "kernel" ? ["LANG", "PWD", "TMPDIR"] : ["LANG", "TMPDIR"]);
     expect(JSON.stringify(facts)).not.toContain(SECRET);
   });
 
@@ -100,20 +130,23 @@ describe("a hostile service", () => {
   });
 });
 
-it("a service that sends 667 bytes of V8's format loses its worker, and its neighbour goes on", async () => {
-  await using hosting = await hostile();
-  await using neighbour = await Hosting.start();
-  await neighbour.deploy(source('say: api({}, () => "still here")'));
-  const residentBytes = process.memoryUsage.rss();
-  const taskId = await hosting.submit("inflate");
-  const said = /a message in a format that the protocol does not have/;
-  await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(said));
-  expect(await neighbour.call("say")).toBe("still here");
-  expect(process.memoryUsage.rss() - residentBytes).toBeLessThan(100 * MEBIBYTE);
-  await expect.poll(() => hosting.call("facts")).toHaveProperty("pid");
-});
+it.each(LEVELS)(
+  "a service at level %s that sends 667 bytes of V8's format loses its worker, and its neighbour goes on",
+  async (_, launch) => {
+    await using hosting = await hostile(launch);
+    await using neighbour = await Hosting.start();
+    await neighbour.deploy(source('say: api({}, () => "still here")'));
+    const residentBytes = process.memoryUsage.rss();
+    const taskId = await hosting.submit("inflate");
+    const said = /a message in a format that the protocol does not have/;
+    await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(said));
+    expect(await neighbour.call("say")).toBe("still here");
+    expect(process.memoryUsage.rss() - residentBytes).toBeLessThan(100 * MEBIBYTE);
+    await expect.poll(() => hosting.call("facts")).toHaveProperty("pid");
+  },
+);
 
-describe("a service that exhausts", () => {
+describe.each(LEVELS)("a service at level %s that exhausts", (_, launch) => {
   let hosting: Hosting;
   afterEach(() => hosting[Symbol.asyncDispose]());
 
@@ -128,7 +161,7 @@ describe("a service that exhausts", () => {
     ["a file without a name", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
     ["many files", /out of disk: it stored more than 10000 files/],
   ])("%s is ended with a reason in the log of its task", async (what, reason) => {
-    hosting = await hostile(LIMITS);
+    hosting = await hostile(launch, LIMITS);
     const taskId = await hosting.submit("exhaust", { what });
     await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(reason));
     await hosting.hosted.queue.cancel({ taskId }, true).catch(() => {
@@ -138,8 +171,8 @@ describe("a service that exhausts", () => {
   });
 
   it("the processor gets no more of it than its limit", async () => {
-    hosting = await hostile({ cpus: 0.2 });
-    const { pid } = (await hosting.call("facts")) as { pid: number };
+    hosting = await hostile(launch, { cpus: 0.2 });
+    const pid = pidOf((await hosting.call("facts")) as { scratch: string });
     await hosting.submit("exhaust", { what: "the processor" });
     // What it had left over is spent first.
     const spentMs = cpuTimeMs(pid) ?? 0;
@@ -154,7 +187,7 @@ describe("a service that exhausts", () => {
   it.each(["its output", "the channel"])(
     "%s is heard no further than its limit, and the node goes on",
     async (what) => {
-      hosting = await hostile({ logLinesPerSecond: 50 });
+      hosting = await hostile(launch, { logLinesPerSecond: 50 });
       await using neighbour = await Hosting.start();
       await neighbour.deploy(source('say: api({}, () => "still here")'));
       const taskId = await hosting.submit("exhaust", { what });

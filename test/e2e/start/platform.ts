@@ -36,7 +36,11 @@ export async function start(folder: Folder, options: PlatformOptions = {}): Prom
   const { database, env = {} } = options;
   const { config, secrets } = readStartConfig(
     { port: "0", data: folder.data, logLevel: "silent", drainTime: "300ms" },
-    { ...(database !== undefined && { DATABASE_URL: database }), ...env },
+    {
+      PATH: process.env.PATH,
+      ...(database !== undefined && { DATABASE_URL: database }),
+      ...env,
+    },
   );
   return new Platform(await startPlatform({ ...config, ...options.config }, secrets));
 }

@@ -14,7 +14,9 @@ import { serveCommand } from "./cli/serve.ts";
 import { startCommand } from "./cli/start.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
 import {
+  CHECK_SETTINGS,
   DATA_SETTINGS,
+  readCheckConfig,
   readCloudEnvironment,
   readDataConfig,
   readServeConfig,
@@ -92,6 +94,13 @@ export async function main(
       readConfig: (flags) => readDataConfig(flags, env),
       open: async (...given) =>
         (await import("./app/operate/open.ts")).openAdministration(...given),
+      check: {
+        settings: CHECK_SETTINGS,
+        readConfig: (flags) => readCheckConfig(flags, env),
+        check: async (...given) => (await import("./app/operate/check.ts")).checkMachine(...given),
+        exit,
+        streams,
+      },
       streams,
     }),
   );

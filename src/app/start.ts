@@ -9,9 +9,9 @@ import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { pages } from "../console/pages.ts";
 import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
+import { observeProcess } from "../metrics/process.ts";
 import { launchIn } from "../pool/launch/sandboxed.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
-import { observeProcess } from "../metrics/process.ts";
 import { choosePort } from "../server/bind.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
@@ -96,7 +96,17 @@ export async function startPlatform(
       }),
     );
     const { listener } = await serveHttp(
-      httpOptions(config, secrets, { node, keys, identity, hosted, health, url, port, resources }),
+      httpOptions(config, secrets, {
+        node,
+        keys,
+        identity,
+        hosted,
+        health,
+        sandbox,
+        url,
+        port,
+        resources,
+      }),
       node,
       resources,
     );
@@ -196,6 +206,7 @@ interface HttpParts {
   readonly identity: Identity;
   readonly hosted: PlatformHosting;
   readonly health: Health;
+  readonly sandbox: Sandbox;
   /** Where browsers reach the platform. */
   readonly url: string;
   readonly port: number;
@@ -203,7 +214,7 @@ interface HttpParts {
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, keys, identity, hosted, health, url, port, resources } = parts;
+  const { node, keys, identity, hosted, health, sandbox, url, port, resources } = parts;
   const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
   const { hosting, isAlone } = hosted;
@@ -285,6 +296,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     ...trusted,
     plugins,
     health: readiness,
+    healthDetails: { sandbox: sandbox.level },
     bodyBudgetBytes: config.bodyBudgetBytes,
     connections: config.connections,
   };

@@ -9,6 +9,7 @@ import type {
   PasswordReset,
 } from "../app/operate/administration.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
+import { type CheckActions, checkCommand } from "./admin-check.ts";
 import { usageError } from "./failure.ts";
 import { npx } from "./npx.ts";
 import { type OutputFormat, table } from "./output.ts";
@@ -26,6 +27,7 @@ export interface AdminActions {
     secrets: DataSecrets,
     options: { readonly create: boolean },
   ): Promise<Administration>;
+  readonly check: CheckActions;
   readonly streams: Streams;
 }
 
@@ -37,6 +39,7 @@ export function adminCommand(actions: AdminActions): Command {
   return new Command("admin")
     .description("Operate the platform of this machine. Nodes may be running meanwhile.")
     .addCommand(setupCommand(actions))
+    .addCommand(checkCommand(actions.check))
     .addCommand(organizationsCommand(actions))
     .addCommand(monitoring)
     .addCommand(resetPasswordCommand(actions))

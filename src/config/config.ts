@@ -6,6 +6,8 @@
 import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
 import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
 import {
+  type CheckConfig,
+  checkConfig,
   type DataConfig,
   type DataSecrets,
   dataConfig,
@@ -19,13 +21,14 @@ export type { CloudEnvironment } from "./cloud.ts";
 export type { ServeConfig, ServeFlags, ServeSecrets } from "./serve.ts";
 export type { Setting, Settings } from "./settings.ts";
 export type {
+  CheckConfig,
   DataConfig,
   DataSecrets,
   Flags,
   StartConfig,
   StartSecrets,
 } from "./start.ts";
-export { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+export { CHECK_SETTINGS, DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
 export type { TracingConfig, TracingSecrets } from "./tracing.ts";
 export { ConfigError, isPostgres } from "./values.ts";
 
@@ -52,6 +55,14 @@ export function readDataConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): { readonly config: DataConfig; readonly secrets: DataSecrets } {
   return dataConfig(flags, env);
+}
+
+/** Reads the configuration of `tessera admin check`; throws a `ConfigError`. */
+export function readCheckConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv = process.env,
+): { readonly config: CheckConfig; readonly secrets: DataSecrets } {
+  return checkConfig(flags, env);
 }
 
 /** Reads the environment of the commands that speak to a platform. */

@@ -41,6 +41,20 @@ export const DATA_SETTINGS = {
   }),
 } as const;
 
+const SANDBOX_SETTING = setting({
+  flag: "--sandbox <level>",
+  variable: "TESSERA_SANDBOX",
+  fallback: "auto",
+  parse: values.oneOf<SandboxMode>(["auto", "kernel", "permission"]),
+  summary:
+    "what holds the workers of deployments: kernel (bubblewrap, on Linux), permission (Node's permission model), or auto, the stronger one that works here",
+  reason:
+    "so that a first try needs nothing installed; use kernel to refuse to start without it, wherever you do not trust everyone who deploys",
+});
+
+/** Settings of `tessera admin check`. */
+export const CHECK_SETTINGS = { ...DATA_SETTINGS, sandbox: SANDBOX_SETTING } as const;
+
 /** Every setting of `tessera start`, in the order in which they are shown. */
 export const START_SETTINGS = {
   ...DATA_SETTINGS,
@@ -131,16 +145,7 @@ export const START_SETTINGS = {
     summary: "whether deployments may contain native code: refuse or allow",
     reason: "native code bypasses the permissions that keep workers away from the platform's files",
   }),
-  sandbox: setting({
-    flag: "--sandbox <level>",
-    variable: "TESSERA_SANDBOX",
-    fallback: "auto",
-    parse: values.oneOf<SandboxMode>(["auto", "kernel", "permission"]),
-    summary:
-      "what holds the workers of deployments: kernel (bubblewrap, on Linux), permission (Node's permission model), or auto, the stronger one that works here",
-    reason:
-      "so that a first try needs nothing installed; use kernel to refuse to start without it, wherever you do not trust everyone who deploys",
-  }),
+  sandbox: SANDBOX_SETTING,
   maxWorkers: setting({
     flag: "--max-workers <number>",
     variable: "TESSERA_MAX_WORKERS",

@@ -8,7 +8,7 @@ import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings, type Values } from "./settings.ts";
-import { DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+import { CHECK_SETTINGS, DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
 import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
 import { ConfigError, isPostgres } from "./values.ts";
 
@@ -20,6 +20,13 @@ export interface DataConfig {
   readonly dataFolder: string;
 }
 
+/** What `tessera admin check` needs besides. */
+export interface CheckConfig extends DataConfig {
+  readonly sandbox: SandboxMode;
+  /** The folders in which programs are looked up, as in `PATH`. */
+  readonly searchPath: string;
+}
+
 export interface DataSecrets {
   /** The absolute path of a file, or the address of a Postgres database with its password. */
   readonly database: string;
@@ -27,7 +34,7 @@ export interface DataSecrets {
   readonly keys: string | undefined;
 }
 
-export interface StartConfig extends DataConfig, ServiceLimits {
+export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly host: string;
   readonly port: number;
   /** Without a trailing slash; undefined: on localhost, at the port that is bound. */
@@ -46,9 +53,6 @@ export interface StartConfig extends DataConfig, ServiceLimits {
   readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
-  readonly sandbox: SandboxMode;
-  /** The folders in which programs are looked up, as in `PATH`. */
-  readonly searchPath: string;
   /** What deployments may ask for at most. */
   readonly ceilings: Ceilings;
   /** Added to the series that organizations read. */
@@ -139,6 +143,17 @@ export function dataConfig(
   const read = readSettings(DATA_SETTINGS, { flags, env, file });
   const config = { dataFolder: resolve(read.dataFolder) };
   return { config: Object.freeze(config), secrets: Object.freeze(dataSecrets(read)) };
+}
+
+/** Reads the configuration of `tessera admin check`. Throws a `ConfigError`. */
+export function checkConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: CheckConfig; readonly secrets: DataSecrets } {
+  const { config, secrets } = dataConfig(flags, env);
+  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
+  const { sandbox } = readSettings(CHECK_SETTINGS, { flags, env, file });
+  return { config: Object.freeze({ ...config, sandbox, searchPath: env.PATH ?? "" }), secrets };
 }
 
 function dataSecrets({

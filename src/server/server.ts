@@ -52,6 +52,8 @@ export interface ServerOptions extends ProtocolOptions {
   /** The data plane, documents and pages, after RPC and REST. */
   readonly plugins: readonly ServerPlugin[];
   readonly log: FastifyBaseLogger;
+  /** Facts of the node for `/readyz?verbose`. Default: none. */
+  readonly healthDetails?: { readonly [name: string]: string };
   /** Memory for the bodies of all requests under way together. */
   readonly bodyBudgetBytes: number;
   /** Of open connections. Default: none. */
@@ -121,7 +123,11 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
   const context = await mountProtocols(app, options);
-  await app.register(health, { health: options.health, isReady: readinessOf(options, context) });
+  await app.register(health, {
+    health: options.health,
+    ...(options.healthDetails && { healthDetails: options.healthDetails }),
+    isReady: readinessOf(options, context),
+  });
   for (const plugin of options.plugins) {
     await app.register(plugin, context);
   }
@@ -177,7 +183,7 @@ function readinessOf(
   };
 }
 
-interface HealthOptions extends Pick<ServerOptions, "health"> {
+interface HealthOptions extends Pick<ServerOptions, "health" | "healthDetails"> {
   /** Whether what the request names can take calls. */
   readonly isReady: (req: FastifyRequest) => Promise<boolean>;
 }
@@ -185,13 +191,15 @@ interface HealthOptions extends Pick<ServerOptions, "health"> {
 /** Liveness and readiness probes, without limits. */
 async function health(
   app: FastifyInstance,
-  { health: source, isReady }: HealthOptions,
+  { health: source, healthDetails = {}, isReady }: HealthOptions,
 ): Promise<void> {
   app.get("/livez", (_req, reply) => reply.type(JSON_TYPE).send('{"status":"ok"}'));
   app.get("/readyz", async (req, reply) => {
     try {
       if (source.status("") === "SERVING" && (await isReady(req))) {
-        return reply.type(JSON_TYPE).send('{"status":"ready"}');
+        const isVerbose = /[?&]verbose(?:[=&]|$)/.test(req.url);
+        const details = isVerbose ? healthDetails : {};
+        return reply.type(JSON_TYPE).send(JSON.stringify({ status: "ready", ...details }));
       }
     } catch (thrown) {
       return sendProblem(reply, toProblem(thrown));

@@ -46,6 +46,8 @@ describe("the configuration of start", () => {
       connections: expect.anything(),
       blobs: { kind: "folder", folder: resolve(".tessera/blobs") },
       allowsNativeCode: false,
+      sandbox: "auto",
+      searchPath: "",
       ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
       externalLabels: {},
       ...SERVICE_LIMITS,

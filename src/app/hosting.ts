@@ -12,6 +12,7 @@ import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
 import type { Launch } from "../pool/launch/launch.ts";
 import { StartGate } from "../pool/start-gate.ts";
+import { localUrl } from "../server/bind.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./node.ts";
@@ -56,7 +57,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     new NodeMembership({
       hosting: records,
       shared: capabilities.shared,
-      url: `http://${reachable(config.host)}:${port}`,
+      url: localUrl({ port, host: reachable(config.host) }),
       now,
       log,
       onChange: () => hosting.rescale(),

@@ -13,7 +13,7 @@ import { createLog, type ProcessLog } from "../log/pino.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { Maintenance } from "../queue/maintenance.ts";
 import { startPruner } from "../queue/pruner.ts";
-import { listen } from "../server/bind.ts";
+import type { BoundPort } from "../server/bind.ts";
 import { ConnectionLimit } from "../server/connection-limit.ts";
 import type { Listener } from "../server/listener.ts";
 import { createServer, type ServerOptions } from "../server/server.ts";
@@ -140,17 +140,15 @@ export function onExit(clean: () => void, resources: AsyncDisposableStack): void
 type OfTheNode = "log" | "accessLog" | "shutdownSignal" | "connectionLimit";
 
 export interface HttpOptions extends Omit<ServerOptions, OfTheNode> {
-  readonly port: number;
-  readonly host: string;
   readonly connections: ConnectionsConfig;
 }
 
-/** Serves on the one port. Rejects with a message that says what to do when it cannot be bound. */
+/** Serves on the one port, which is bound already and stays so until after the last worker. */
 export async function serveHttp(
-  { port: wanted, host, connections, ...options }: HttpOptions,
-  { log, metrics }: Pick<Node, "log" | "metrics">,
+  { connections, ...options }: HttpOptions,
+  { bound, log, metrics }: Pick<Node, "log" | "metrics"> & { readonly bound: BoundPort },
   resources: AsyncDisposableStack,
-): Promise<{ readonly listener: Listener; readonly port: number }> {
+): Promise<Listener> {
   const shutdown = new AbortController();
   // People who develop want to see calls; those who collect logs have to ask for them.
   const accessLevel = process.stderr.isTTY ? "info" : "debug";
@@ -166,7 +164,8 @@ export async function serveHttp(
     await listener.close(CLOSE_GRACE_MS);
     await app.close();
   });
-  return { listener, port: await listen(listener.server, { port: wanted, host }) };
+  bound.handTo(listener.server);
+  return listener;
 }
 
 function limitConnections(

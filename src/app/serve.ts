@@ -9,6 +9,7 @@ import { Deployment } from "../deployments/deployment.ts";
 import { singleDeployment } from "../deployments/directory.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
+import { bindPort, localUrl } from "../server/bind.ts";
 import { deploymentMetrics, serveDeployments } from "../server/deployments.ts";
 import { Readiness } from "../server/readiness.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
@@ -36,6 +37,8 @@ export interface StartedService {
   readonly manifest: ServiceManifest;
   /** The port that was bound: the one configured, or any free one for 0. */
   readonly port: number;
+  /** Where this machine reaches it, without a slash at the end. */
+  readonly url: string;
   /** Drains and ends everything; the same promise every time. */
   stop(): Promise<void>;
 }
@@ -52,6 +55,8 @@ export async function serveService(
   const resources = new AsyncDisposableStack();
   try {
     const bundle = await bundleService(config.servicePath);
+    // First, and so released last: no worker may ever listen there.
+    const bound = resources.use(await bindPort(config));
     const node = await openNode({ ...config, tracingSecrets: secrets.tracing }, resources);
     const { log } = node;
     warnOfDatabase(config, bundle, node);
@@ -75,19 +80,20 @@ export async function serveService(
         log.warn({ seconds }, "the service takes long to load; it is served when it has"),
       ));
     startCleaners(node, files.blobs, resources);
-    const { listener, port } = await serveHttp(
+    await serveHttp(
       httpOptions(config, { token, deployment, node, readiness }),
-      node,
+      { ...node, bound },
       resources,
     );
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
-      listener.stopAccepting();
       await watching?.[Symbol.asyncDispose]();
       await deployment.drain(config.drainMs);
       await resources.disposeAsync();
     };
-    return { manifest, port, stop: () => (stopping ??= stop()) };
+    const { port } = bound;
+    const url = localUrl({ port, host: config.host });
+    return { manifest, port, url, stop: () => (stopping ??= stop()) };
   } catch (err) {
     await resources.disposeAsync();
     throw err;
@@ -145,8 +151,6 @@ function httpOptions(
   const { token, deployment, node, readiness } = parts;
   const serving = serveDeployments({ ...config, version });
   return {
-    port: config.port,
-    host: config.host,
     services: [...serving.services, register(AuthService, introspection)],
     plugins: [...serving.plugins, deploymentMetrics(node.metrics), playground],
     directory: singleDeployment(deployment, { authorization: token !== undefined }),

@@ -12,7 +12,7 @@ import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { launchIn } from "../pool/launch/sandboxed.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
-import { choosePort } from "../server/bind.ts";
+import { authority, bindPort, holdsLocalhost, localUrl } from "../server/bind.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
@@ -42,6 +42,8 @@ export interface StartedPlatform {
   /** Where browsers reach it, without a slash at the end. */
   readonly url: string;
   readonly port: number;
+  /** The host and the port that it listens on. */
+  readonly listensOn: string;
   /** The database and the keys, as they may be shown. */
   readonly database: string;
   readonly keys: string;
@@ -67,8 +69,10 @@ export async function startPlatform(
   try {
     openDataFolder(config.dataFolder);
     const sandbox = await findSandbox(config.sandbox, config.searchPath);
-    const port = await choosePort(config);
-    const url = config.publicUrl ?? `http://localhost:${port}`;
+    // First, and so released last: no worker may ever listen there.
+    const bound = resources.use(await bindPort(config));
+    const { port } = bound;
+    const url = config.publicUrl ?? localUrl({ port, host: config.host });
     const { database } = secrets;
     const node = await openNode(
       { ...config, database, port, tracingSecrets: secrets.tracing },
@@ -95,7 +99,7 @@ export async function startPlatform(
         onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
-    const { listener } = await serveHttp(
+    const listener = await serveHttp(
       httpOptions(config, secrets, {
         node,
         keys,
@@ -104,17 +108,15 @@ export async function startPlatform(
         health,
         sandbox,
         url,
-        port,
         resources,
       }),
-      node,
+      { ...node, bound },
       resources,
     );
     const setupCode = await newSetupCode(node.storage.accounts, node.now);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       health.stop();
-      listener.stopAccepting();
       await hosted.hosting.drain(config.drainMs);
       await listener.close(CLOSE_GRACE_MS);
       await resources.disposeAsync();
@@ -124,6 +126,7 @@ export async function startPlatform(
       version,
       url,
       port,
+      listensOn: authority({ port, host: config.host }),
       database: shownDatabase(database),
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,
@@ -209,12 +212,11 @@ interface HttpParts {
   readonly sandbox: Sandbox;
   /** Where browsers reach the platform. */
   readonly url: string;
-  readonly port: number;
   readonly resources: AsyncDisposableStack;
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, keys, identity, hosted, health, sandbox, url, port, resources } = parts;
+  const { node, keys, identity, hosted, health, sandbox, url, resources } = parts;
   const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
   const { hosting, isAlone } = hosted;
@@ -278,8 +280,6 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     },
   );
   return {
-    port,
-    host: config.host,
     services: serving.services,
     platformServices: ownServices,
     directory: hosting,
@@ -351,12 +351,21 @@ function proxies(
   return { trustProxy };
 }
 
-/** Others can reach it, and nobody said how: their links and cookies would not work. */
-function warnOfHost({ host, publicUrl }: StartConfig, log: Log): void {
-  if (publicUrl === undefined && !["127.0.0.1", "::1", "localhost"].includes(host)) {
+/** What links and addresses of deployments promise, and this host does not hold. */
+function warnOfHost({ host, publicUrl, appsDomain }: StartConfig, log: Log): void {
+  if (publicUrl !== undefined) {
+    return;
+  }
+  if (!["127.0.0.1", "::1", "localhost"].includes(host)) {
     log.warn(
       { host },
-      "others may reach this platform, but its links say localhost: set --public-url to the address that they use",
+      "others may reach this platform, but its links are for this machine: set --public-url to the address that they use",
+    );
+  }
+  if (!holdsLocalhost(host) && `.${appsDomain}`.endsWith(".localhost")) {
+    log.warn(
+      { host, appsDomain },
+      "deployments have addresses below localhost, of which this host is a part: another program of this machine could take calls at the rest; use --host localhost, or another --apps-domain",
     );
   }
 }

@@ -12,13 +12,9 @@ export interface GreetingOptions {
 }
 
 export function greeting(
-  { manifest, port }: StartedService,
+  { manifest, url }: StartedService,
   { config, token, exampleOf }: GreetingOptions,
 ): string {
-  const local = ["127.0.0.1", "::1", "0.0.0.0", "::", "localhost"].includes(config.host);
-  const named = config.host.includes(":") ? `[${config.host}]` : config.host;
-  const host = local ? "localhost" : named;
-  const url = `http://${host}:${port}`;
   const { endpoints } = manifest;
   const lines = [
     `Tessera serves ${manifest.name} (${count(endpoints.length, "endpoint")}, ${count(config.workers, "worker")}) on ${url}`,
@@ -26,7 +22,7 @@ export function greeting(
     `  page      ${url}/`,
     `  OpenAPI   ${url}/docs.json`,
     `  schema    ${url}/schema.json`,
-    `  gRPC      ${host}:${port} (with reflection)`,
+    `  gRPC      ${url.replace("http://", "")} (with reflection)`,
     config.database === ":memory:"
       ? "  storage   memory, for development: tasks are gone at exit; --database ./tasks.db keeps them"
       : `  storage   ${withoutPassword(config.database)}`,

@@ -36,7 +36,7 @@ export function serveCommand(actions: ServeActions): Command {
       "-p, --port <port>",
       "port for HTTP, Connect and gRPC; 0 takes a free one (default: 3000)",
     )
-    .option("--host <host>", "address to listen on; 0.0.0.0 is every one (default: 127.0.0.1)")
+    .option("--host <host>", "address to listen on; 0.0.0.0 is every one (default: localhost)")
     .option("-w, --workers <count>", "worker processes (default: the cores, from 2 to 4)")
     .option(
       "-d, --database <path>",

@@ -16,7 +16,7 @@ export function platformGreeting(platform: StartedPlatform): string {
     `  data       ${config.dataFolder}`,
     `  database   ${database}`,
     `  keys       ${keys}`,
-    `  listens    ${config.host}:${platform.port}`,
+    `  listens    ${platform.listensOn}`,
     ...sandboxLines(platform.sandbox),
     ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,

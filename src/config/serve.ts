@@ -92,7 +92,7 @@ export function serveConfig(
   const config: ServeConfig = {
     servicePath,
     port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
-    host: host(flags.host ?? "127.0.0.1", "--host"),
+    host: host(flags.host ?? "localhost", "--host"),
     // At least two, so that one remains when the other is busy or dies; more than the cores gain nothing.
     workers: integer(1, 256)(
       flags.workers ?? String(Math.max(2, Math.min(4, availableParallelism()))),

@@ -61,9 +61,9 @@ export const START_SETTINGS = {
   host: setting({
     flag: "--host <host>",
     variable: "TESSERA_HOST",
-    fallback: "127.0.0.1",
+    fallback: "localhost",
     parse: values.host,
-    summary: "address to listen on; 0.0.0.0 is all interfaces",
+    summary: "address to listen on; localhost is 127.0.0.1 and ::1, 0.0.0.0 is all interfaces",
     reason: "reachable from this machine only, until you change it",
   }),
   port: setting({
@@ -77,7 +77,7 @@ export const START_SETTINGS = {
   publicUrl: optional({
     flag: "--public-url <url>",
     variable: "TESSERA_PUBLIC_URL",
-    shownDefault: "http://localhost:<port>",
+    shownDefault: "http://<host>:<port>",
     parse: values.origin,
     summary: "address at which browsers and programs reach the platform",
     reason:

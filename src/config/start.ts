@@ -37,7 +37,7 @@ export interface DataSecrets {
 export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly host: string;
   readonly port: number;
-  /** Without a trailing slash; undefined: on localhost, at the port that is bound. */
+  /** Without a trailing slash; undefined: where this machine reaches the port that is bound. */
   readonly publicUrl: string | undefined;
   /** Undefined: the host of the public URL. */
   readonly platformDomain: string | undefined;

@@ -109,6 +109,11 @@ export const host: Parse<string> = (text, name) => {
       `${name} is empty: give an address, such as 127.0.0.1, or 0.0.0.0 for all`,
     );
   }
+  if (!URL.canParse(`http://${text.includes(":") ? `[${text}]` : text}`)) {
+    throw new ConfigError(
+      `${name} must be an address or a host name without a port, such as 127.0.0.1, not ${JSON.stringify(text)}`,
+    );
+  }
   return text;
 };
 

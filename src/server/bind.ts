@@ -1,4 +1,12 @@
-/** Binding of the server's port. */
+/**
+ * The server's port, held from before the first worker starts until the last
+ * one has ended: a worker on this machine could otherwise listen there and
+ * collect the credentials of callers.
+ *
+ * `localhost` stands for both loopback addresses, and clients try either first.
+ * A server that listens on one of them leaves the other to anybody, so for this
+ * name the port is bound on both.
+ */
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
 import { createServer } from "node:net";
@@ -8,37 +16,133 @@ export interface ListenOptions {
   readonly host: string;
 }
 
-/** Binds the port and returns it. Rejects with a message that says what to do. */
-export async function listen(server: Server, { port, host }: ListenOptions): Promise<number> {
-  try {
-    server.listen({ port, host });
-    await once(server, "listening");
-    return (server.address() as AddressInfo).port;
-  } catch (err) {
-    const code = (err as NodeJS.ErrnoException).code;
-    const reasons: Record<string, string> = {
-      EADDRINUSE: "another program is using it; choose another with --port",
-      EACCES: "this user may not use it; choose one from 1024 with --port",
-      EADDRNOTAVAIL: "this machine does not have that address; check --host",
-      ENOTFOUND: "the host is not known; check --host",
-    };
-    const reason = reasons[code ?? ""] ?? (err instanceof Error ? err.message : String(err));
-    throw new Error(`cannot listen on ${host}:${port}: ${reason}`, { cause: err });
+/** What `localhost` resolves to (RFC 6761, section 6.3). */
+const LOOPBACKS = ["127.0.0.1", "::1"];
+
+/** Attempts to find a free port that is free on both loopback addresses. */
+const MAX_FREE_PORT_ATTEMPTS = 10;
+
+/** A port that this process listens on. */
+export interface BoundPort extends AsyncDisposable {
+  readonly port: number;
+  /** Gives connections to this server from now on; until then they are closed at once. */
+  handTo(server: Server): void;
+}
+
+/** Binds the port; 0 takes a free one. Rejects with a message that says what to do. */
+export async function bindPort({ port, host }: ListenOptions): Promise<BoundPort> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await bindAll(port, host);
+    } catch (err) {
+      if (port !== 0 || codeOf(err) !== "EADDRINUSE" || tries === MAX_FREE_PORT_ATTEMPTS) {
+        throw refusal(err, { port, host });
+      }
+    }
   }
 }
 
 /**
- * Returns the port, or a free one for 0, to callers that need the number before
- * the server exists. If another program takes it in between, binding fails
- * with a message.
+ * The URL at which this machine reaches a server on this host and port. It
+ * names only addresses that the server holds.
  */
-export async function choosePort({ port, host }: ListenOptions): Promise<number> {
-  if (port !== 0) {
-    return port;
+export function localUrl({ port, host }: ListenOptions): string {
+  return `http://${authority({ port, host: REACHED_AT[host] ?? host })}`;
+}
+
+/** Hosts that stand for every address of the machine, and where it reaches itself then. */
+const REACHED_AT: { readonly [host: string]: string } = {
+  "0.0.0.0": "127.0.0.1",
+  // It takes IPv4 too.
+  "::": "localhost",
+};
+
+/** Whether a server on this host holds every address of `localhost`. */
+export function holdsLocalhost(host: string): boolean {
+  return (REACHED_AT[host] ?? host) === "localhost";
+}
+
+/** A host and a port as a URL has them: addresses of IPv6 stand in brackets. */
+export function authority({ port, host }: ListenOptions): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Binds every address that the host stands for; leaves nothing bound if one fails. */
+async function bindAll(wanted: number, host: string): Promise<BoundPort> {
+  const servers: Server[] = [];
+  let port = wanted;
+  let missing: unknown;
+  for (const address of host === "localhost" ? LOOPBACKS : [host]) {
+    try {
+      const server = await listen(port, address);
+      servers.push(server);
+      ({ port } = server.address() as AddressInfo);
+    } catch (err) {
+      if (!isMissing(err) || host !== "localhost") {
+        await closeAll(servers);
+        throw err;
+      }
+      missing = err;
+    }
   }
-  const server = createServer();
-  const chosen = await listen(server, { port, host });
-  server.close();
-  await once(server, "close");
-  return chosen;
+  if (servers.length === 0) {
+    throw missing;
+  }
+  return boundPort(port, servers);
+}
+
+async function listen(port: number, host: string): Promise<Server> {
+  const server = createServer({ noDelay: true }).listen({ port, host });
+  await once(server, "listening");
+  return server;
+}
+
+function boundPort(port: number, servers: readonly Server[]): BoundPort {
+  let taker: Server | undefined;
+  for (const server of servers) {
+    server.on("connection", (socket) => {
+      if (taker === undefined) {
+        socket.destroy();
+      } else {
+        taker.emit("connection", socket);
+      }
+    });
+  }
+  return {
+    port,
+    handTo(server) {
+      taker = server;
+    },
+    [Symbol.asyncDispose]: () => closeAll(servers),
+  };
+}
+
+async function closeAll(servers: readonly Server[]): Promise<void> {
+  const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+  await Promise.all(closed);
+}
+
+function codeOf(err: unknown): string | undefined {
+  return (err as NodeJS.ErrnoException).code;
+}
+
+/** Whether the machine does not have the address, such as one of IPv6 where that is switched off. */
+function isMissing(err: unknown): boolean {
+  return ["EADDRNOTAVAIL", "EAFNOSUPPORT"].includes(codeOf(err) ?? "");
+}
+
+function refusal(err: unknown, { port, host }: ListenOptions): Error {
+  const reasons: Record<string, string> = {
+    EADDRINUSE: "another program is using it; choose another with --port",
+    EACCES: "this user may not use it; choose one from 1024 with --port",
+    EADDRNOTAVAIL: "this machine does not have that address; check --host",
+    EAFNOSUPPORT: "this machine does not have that address; check --host",
+    ENOTFOUND: "the host is not known; check --host",
+  };
+  const { address = host } = err as { readonly address?: string };
+  const both = host === "localhost" ? ` (localhost means ${LOOPBACKS.join(" and ")})` : "";
+  const reason = reasons[codeOf(err) ?? ""] ?? (err instanceof Error ? err.message : String(err));
+  return new Error(`cannot listen on ${authority({ port, host: address })}: ${reason}${both}`, {
+    cause: err,
+  });
 }

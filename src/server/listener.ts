@@ -1,7 +1,7 @@
 /**
  * Protocol detection: one port for HTTP/1.1 and cleartext HTTP/2 (prior
- * knowledge, as gRPC speaks it). A plain TCP server looks at the first bytes
- * of a connection: HTTP/2 begins with the preface `PRI * HTTP/2.0` (RFC 9113,
+ * knowledge, as gRPC speaks it). A plain TCP server, which gets its connections
+ * from the bound port (`bind.ts`), looks at the first bytes of each: HTTP/2 begins with the preface `PRI * HTTP/2.0` (RFC 9113,
  * section 3.4), which no HTTP/1.1 request can. It then hands the socket to the
  * server that speaks that protocol.
  *
@@ -80,11 +80,15 @@ export interface ListenerTimeouts {
 }
 
 export interface Listener {
-  /** Accepts connections and hands them to the server of their protocol. */
+  /**
+   * Hands its connections to the server of their protocol. They are its own if it listens, or
+   * come as its event `connection`.
+   */
   readonly server: Server;
-  /** Accepts no more connections; open ones go on. */
-  stopAccepting(): void;
-  /** Lets requests under way finish, for at most `graceMs`, then closes every connection. */
+  /**
+   * Lets requests under way finish, for at most `graceMs`, then closes every connection. Later
+   * ones are closed at once.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -138,7 +142,13 @@ export function createListener(
     });
     session.setTimeout(idleMs, () => session.close());
   });
+  let closing: Promise<void> | undefined;
+  let onGone = (): void => {};
   const server = createTcp({ noDelay: true }, (socket) => {
+    if (closing !== undefined) {
+      socket.destroy();
+      return;
+    }
     if (limit?.admit(socket) === false) {
       return;
     }
@@ -147,6 +157,7 @@ export function createListener(
     socket.once("close", () => {
       sockets.delete(socket);
       silent.delete(socket);
+      onGone();
     });
     // Until a server has taken the socket over, an error only ends it.
     socket.on("error", () => socket.destroy());
@@ -156,9 +167,8 @@ export function createListener(
     });
   });
   // Starts the checks of header and request timeouts.
-  server.once("listening", () => http1.emit("listening"));
+  http1.emit("listening");
 
-  let closing: Promise<void> | undefined;
   const close = (graceMs: number): Promise<void> => {
     closing ??= new Promise((resolve) => {
       const force = setTimeout(() => {
@@ -167,12 +177,15 @@ export function createListener(
         }
       }, graceMs);
       const idle = setInterval(() => http1.closeIdleConnections(), 50);
-      server.close(() => {
-        clearTimeout(force);
-        clearInterval(idle);
-        resolve();
-      });
-      // The only error there can be is that the server was not listening, which it never does.
+      onGone = () => {
+        if (sockets.size === 0) {
+          clearTimeout(force);
+          clearInterval(idle);
+          resolve();
+        }
+      };
+      // The only error there can be is that a server was not listening.
+      server.close(() => {});
       http1.close(() => {});
       http1.closeIdleConnections();
       for (const session of sessions) {
@@ -181,10 +194,11 @@ export function createListener(
       for (const socket of silent) {
         socket.destroy();
       }
+      onGone();
     });
     return closing;
   };
-  return { server, close, stopAccepting: () => void server.close() };
+  return { server, close };
 }
 
 /** Calls back once the first bytes show the protocol, with the bytes put back. */

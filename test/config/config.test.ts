@@ -13,7 +13,7 @@ describe("the configuration of serve", () => {
     expect(config).toMatchObject({
       servicePath: "service.ts",
       port: 3000,
-      host: "127.0.0.1",
+      host: "localhost",
       database: ":memory:",
       watch: false,
       logLevel: "info",

@@ -92,27 +92,31 @@ describe("a greeting", () => {
     files: { page: { array: false, contentType: "image/png" } },
   } as unknown as EndpointManifest;
 
-  function greet(flags: { host?: string; database?: string }, endpoints: EndpointManifest[] = []) {
+  function greet(
+    flags: { host?: string; database?: string },
+    endpoints: EndpointManifest[] = [],
+    url = "http://localhost:4100",
+  ) {
     const { config } = readServeConfig("service.ts", flags, {});
     const manifest = { name: "scanner", endpoints };
-    const served = { manifest, port: 4100, stop: async () => {} };
+    const served = { manifest, url, stop: async () => {} };
     return greeting(served as never, { config, token: undefined, exampleOf });
   }
 
   it.each([
-    ["127.0.0.1", "http://localhost:4100/"],
-    ["0.0.0.0", "http://localhost:4100/"],
-    ["192.0.2.7", "http://192.0.2.7:4100/"],
-    ["2001:db8::7", "http://[2001:db8::7]:4100/"],
-  ])("has URLs that can be opened when it listens on %s", (host, url) => {
-    expect(greet({ host })).toContain(`page      ${url}\n`);
+    ["http://localhost:4100", "localhost:4100"],
+    ["http://[2001:db8::7]:4100", "[2001:db8::7]:4100"],
+  ])("names the address %s of the server everywhere", (url, host) => {
+    const said = greet({}, [], url);
+    expect(said).toContain(`page      ${url}/\n`);
+    expect(said).toContain(`gRPC      ${host} (`);
   });
 
   it("tells the shell a token that it does not know, quoted", async () => {
     const { config } = readServeConfig("service.ts", {}, {});
     const served = {
       manifest: { name: "scanner", endpoints: [pages] },
-      port: 1,
+      url: "http://localhost:1",
       stop: async () => {},
     };
     const shown = (toExport: string | undefined) =>

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,6 +13,11 @@ const COMPILE_CACHE = fileURLToPath(
 
 /** Longer than any test takes. */
 const LIMIT_MS = 120_000;
+
+/** The addresses of `localhost` that this machine has. */
+export const LOOPBACKS = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .flatMap(({ address }) => (["127.0.0.1", "::1"].includes(address) ? [address] : []));
 
 export interface Ended {
   readonly code: number | null;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ import {
 } from "../../../gen/grpc/health/v1/health_pb.js";
 import { get, KeptConnection, post, result, submit } from "./calling.ts";
 import { Gate } from "./gate.ts";
-import { isAlive, Program, type ProgramOptions } from "./program.ts";
+import { isAlive, LOOPBACKS, Program, type ProgramOptions } from "./program.ts";
 
 const PROCESS_MS = 40_000;
 const SERVICE = fileURLToPath(new URL("services/gated.ts", import.meta.url));
@@ -53,11 +53,12 @@ async function workerPid(url: string): Promise<number> {
   return Number((await post(`${url}/pid`)).body);
 }
 
-/** Connects and disconnects; rejects when nobody listens. */
-async function newConnection(url: string): Promise<void> {
-  const socket = connect(Number(new URL(url).port), "127.0.0.1");
-  await once(socket, "connect");
-  socket.destroy();
+/** Listens at the server's port, as a worker could try to; rejects while that is taken. */
+async function takePort(url: string, host: string): Promise<void> {
+  const server = createServer().listen({ port: Number(new URL(url).port), host });
+  await once(server, "listening");
+  server.close();
+  await once(server, "close");
 }
 
 const draining = /taking no more calls/;
@@ -85,7 +86,12 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", { timeout: PROCESS_MS }, (si
       expect(refused.status).toBe(503);
       expect(refused.body).toContain("SHUTTING_DOWN");
     }
-    await expect(newConnection(url)).rejects.toThrow("ECONNREFUSED");
+    for (const host of LOOPBACKS) {
+      await expect(takePort(url, host)).rejects.toThrow("EADDRINUSE");
+    }
+    const refused = await post(`${url}/ask`, { url: gate.url("refused") });
+    expect(refused.status).toBe(503);
+    expect(refused.body).toContain("SHUTTING_DOWN");
 
     asking.open("answered");
     expect(await answer).toEqual({ status: 200, body: "answered" });
@@ -166,6 +172,25 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
     (await gate.visit("deaf")).open("also");
     expect((await result(again.url, "hold", listens)).body).toBe("the second time");
     expect((await result(again.url, "deaf", deaf)).body).toBe("also");
+  });
+
+  it.each(LOOPBACKS)("holds its port at %s until the last worker has ended", async (host) => {
+    const { program, url } = await serve({ entry: "impatient.ts" });
+    const pid = await workerPid(url);
+    const name = host === "::1" ? "port-6" : "port-4";
+    await submit(url, "deaf", { url: gate.url(name) });
+    await gate.visit(name);
+    program.send("SIGTERM");
+    await program.says("stderr", draining);
+    const takenWhileItLived = async (): Promise<boolean | undefined> => {
+      const before = isAlive(pid);
+      return await takePort(url, host).then(
+        () => before && isAlive(pid),
+        () => undefined,
+      );
+    };
+    await expect.poll(takenWhileItLived, { interval: 1 }).toBe(false);
+    expect((await program.ended).code).toBe(0);
   });
 
   it("ends at once, with code 1, at the second signal", async () => {

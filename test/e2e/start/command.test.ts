@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ask } from "../../storage/postgres/databases.ts";
-import { Program, run } from "../cli/program.ts";
+import { LOOPBACKS, Program, run } from "../cli/program.ts";
 import { newPostgres } from "./databases.ts";
 import { Folder } from "./platform.ts";
 
@@ -132,17 +132,37 @@ describe("tessera start", () => {
     expect(admin.stderr).toContain("run a newer version of tessera");
   });
 
-  it("says when the port is taken", async () => {
+  it.each(LOOPBACKS)("says when the port is taken on %s", async (host) => {
     using folder = new Folder();
-    const other = createServer().listen(0, "127.0.0.1");
+    const other = createServer().listen(0, host);
     await once(other, "listening");
     const port = String((other.address() as AddressInfo).port);
     const ended = await run(["start", "--port", port], { cwd: folder.path });
     other.close();
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(
-      `cannot listen on 127.0.0.1:${port}: another program is using it`,
+      `cannot listen on ${host === "::1" ? "[::1]" : host}:${port}: another program is using it`,
     );
+  });
+
+  it.each(LOOPBACKS)("leaves its port on %s to nobody, and names where it is", async (host) => {
+    using folder = new Folder();
+    const args = ["start", "--port", "0"];
+    await using program = new Program(args, { cwd: folder.path });
+    const [, port = ""] = await program.says("stdout", / runs on http:\/\/localhost:(\d+)\n/);
+    const worker = createServer().listen(Number(port), host);
+    await expect(once(worker, "listening")).rejects.toThrow("EADDRINUSE");
+    const url = `http://${host === "::1" ? "[::1]" : host}:${port}`;
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+  });
+
+  it("names the address that it was told to listen on", async () => {
+    using folder = new Folder();
+    const args = ["start", "--port", "0", "--host", "127.0.0.1"];
+    await using program = new Program(args, { cwd: folder.path });
+    await program.says("stdout", / runs on http:\/\/127\.0\.0\.1:\d+\n/);
+    await program.says("stdout", / http:\/\/127\.0\.0\.1:\d+\/setup#code=/);
+    await program.says("stderr", /use --host localhost/);
   });
 
   it("reads tessera.json beside it", async () => {

@@ -32,7 +32,7 @@ describe("the configuration of start", () => {
     const { config, secrets } = read();
     expect(config).toEqual({
       dataFolder: resolve(".tessera"),
-      host: "127.0.0.1",
+      host: "localhost",
       port: 3000,
       publicUrl: undefined,
       platformDomain: undefined,

@@ -25,7 +25,7 @@ async function start(folder: Folder, env: Record<string, string>) {
   const port = said(/runs on http:\/\/localhost:(\d+) /);
   return {
     program,
-    address: `127.0.0.1:${port}`,
+    address: `localhost:${port}`,
     password: said(/password +(\w{20}) /),
     token: said(/TESSERA_TOKEN=(\w+)/),
   };

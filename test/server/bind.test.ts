@@ -1,0 +1,98 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { authority, bindPort, localUrl } from "../../src/server/bind.ts";
+
+/** Whether this machine has both addresses of `localhost`. */
+const hasIpv6 = Object.values(networkInterfaces())
+  .flat()
+  .some((each) => each?.address === "::1");
+
+let resources: AsyncDisposableStack;
+beforeEach(() => {
+  resources = new AsyncDisposableStack();
+});
+afterEach(() => resources.disposeAsync());
+
+/** Listens as another program would; rejects when it may not. */
+async function take(host: string, port = 0): Promise<Server> {
+  const server = createServer((socket) => socket.destroy());
+  server.listen({ port, host });
+  await once(server, "listening");
+  resources.defer(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+  return server;
+}
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
+/** What a connection gets until it ends. */
+async function said(port: number, host: string): Promise<string> {
+  const socket = connect(port, host);
+  let all = "";
+  for await (const chunk of socket.setEncoding("utf8")) {
+    all += chunk;
+  }
+  return all;
+}
+
+describe.skipIf(!hasIpv6)("localhost", () => {
+  it("is bound on both loopback addresses, and nobody else gets the port", async () => {
+    const bound = resources.use(await bindPort({ port: 0, host: "localhost" }));
+    const server = createServer((socket) => socket.end("the node"));
+    bound.handTo(server);
+    for (const host of ["127.0.0.1", "::1"]) {
+      expect(await said(bound.port, host)).toBe("the node");
+      await expect(take(host, bound.port)).rejects.toThrow("EADDRINUSE");
+    }
+  });
+
+  it.each(["127.0.0.1", "::1"])("is refused while another program has %s", async (host) => {
+    const port = portOf(await take(host));
+    await expect(bindPort({ port, host: "localhost" })).rejects.toThrow(
+      `cannot listen on ${authority({ port, host })}: another program is using it; choose another with --port (localhost means 127.0.0.1 and ::1)`,
+    );
+    // Nothing of the attempt is left.
+    await take(host === "::1" ? "127.0.0.1" : "::1", port);
+  });
+
+  it("is free again in whole when it ends", async () => {
+    const bound = await bindPort({ port: 0, host: "localhost" });
+    await bound[Symbol.asyncDispose]();
+    await take("127.0.0.1", bound.port);
+    await take("::1", bound.port);
+  });
+});
+
+it("an address is bound alone", async () => {
+  const bound = resources.use(await bindPort({ port: 0, host: "127.0.0.1" }));
+  await expect(take("127.0.0.1", bound.port)).rejects.toThrow("EADDRINUSE");
+  if (hasIpv6) {
+    await take("::1", bound.port);
+  }
+});
+
+it("a connection that comes before anybody serves is closed", async () => {
+  const bound = resources.use(await bindPort({ port: 0, host: "127.0.0.1" }));
+  await expect(said(bound.port, "127.0.0.1").catch(() => "")).resolves.toBe("");
+});
+
+it.each([
+  ["192.0.2.1", "this machine does not have that address; check --host"],
+  ["nowhere.invalid", "check --host"],
+])("%s cannot be listened on, and the message says what to do", async (host, reason) => {
+  const refused = bindPort({ port: 0, host });
+  await expect(refused).rejects.toThrow(`cannot listen on ${host}:0: `);
+  await expect(refused).rejects.toThrow(reason);
+});
+
+it.each([
+  ["localhost", "http://localhost:3000"],
+  ["127.0.0.1", "http://127.0.0.1:3000"],
+  ["::1", "http://[::1]:3000"],
+  ["0.0.0.0", "http://127.0.0.1:3000"],
+  ["::", "http://localhost:3000"],
+  ["192.0.2.7", "http://192.0.2.7:3000"],
+])("a server on %s has the address %s on its machine", (host, url) => {
+  expect(localUrl({ port: 3000, host })).toBe(url);
+});

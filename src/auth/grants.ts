@@ -18,6 +18,10 @@
  * off (`openableBy`). Any token that may create a deployment may create it
  * open: it protects nothing yet, and no token could name it before it exists.
  *
+ * Code reads the secrets that it runs with. So what a member deploys, and what
+ * runs with variables that a member has set, does not get a deployment's secrets
+ * before somebody has confirmed it who may use them (`mayUseSecrets`).
+ *
  * A person has more access than any token: their sessions reach every
  * deployment from every network and can always be opened again, while every
  * token expires. So no token may invite a person or raise a role. Removing
@@ -131,6 +135,16 @@ export function openableBy(principal: Principal): readonly string[] | undefined 
     return [];
   }
   return allDeployments ? undefined : deployments.map(({ deploymentId }) => deploymentId);
+}
+
+/**
+ * Whether a principal may use the secrets of an organization's deployments:
+ * what it deploys and which variables it sets decide who reads them. Admins
+ * and the tokens of the organization may, and personal tokens of admins.
+ */
+export function mayUseSecrets(principal: Principal, organizationId: string): boolean {
+  const isOwnToken = principal.kind === "token" && principal.tokenKind === "organization";
+  return isOwnToken || roleIn(principal, organizationId) === "admin";
 }
 
 function worthOf(token: TokenPrincipal): TokenWorth {

@@ -89,7 +89,7 @@ export function openNodeDeployment(
         onReadiness: onChange,
       }),
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
-    environment: (record) => environmentOf(record, options),
+    environment: (record, revision) => environmentOf({ record, revision, lines }, options),
     servedByOthers: (record) => servedByOthers(record, options),
     served,
     shareOf,
@@ -99,13 +99,22 @@ export function openNodeDeployment(
   return { reconciler, lines };
 }
 
-/** The variables and the secrets; a secret wins over a variable of the same name. */
+/**
+ * The variables and the secrets that a revision may have; a secret wins over a variable of the
+ * same name.
+ */
 async function environmentOf(
-  { organizationId, deploymentId, settings }: DesiredDeployment,
+  { record, revision, lines }: EnvironmentOptions,
   { hosting, keys }: NodeDeploymentOptions,
 ): Promise<{ readonly [name: string]: string }> {
-  const secrets = await hosting.getSecrets({ organizationId, deploymentId });
-  const opened = secrets.map(({ name, sealed }) => {
+  const { organizationId, deploymentId, settings } = record;
+  const key = { organizationId, deploymentId, revision };
+  const { given, withheld } = await hosting.getRevisionSecrets(key);
+  if (withheld.length > 0) {
+    const text = `it runs without the ${withheld.length === 1 ? "secret" : "secrets"} ${withheld.join(", ")}: its code or its variables are from somebody who may not use them, and nobody has confirmed them yet`;
+    lines.write({ worker: "", revision, stream: "node", text });
+  }
+  const opened = given.map(({ name, sealed }) => {
     const context = deploymentSecretContext({ organizationId, deploymentId, name });
     try {
       return [name, keys.unseal(sealed, context)] as const;
@@ -126,6 +135,12 @@ async function environmentOf(
     );
   }
   return environment;
+}
+
+interface EnvironmentOptions {
+  readonly record: DesiredDeployment;
+  readonly revision: number;
+  readonly lines: DeploymentLog;
 }
 
 async function servedByOthers(

@@ -18,8 +18,11 @@ const RETIREMENT_MARGIN_MS = 60_000;
 
 export interface PreparationOptions {
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
-  /** The environment variables of its workers, with the secrets. */
-  readonly environment: (record: DesiredDeployment) => Promise<{ readonly [name: string]: string }>;
+  /** The environment variables of the revision's workers, with the secrets that it may have. */
+  readonly environment: (
+    record: DesiredDeployment,
+    revision: number,
+  ) => Promise<{ readonly [name: string]: string }>;
 }
 
 export interface Prepared {
@@ -43,7 +46,7 @@ export async function prepare(
       selfContained: true,
       revision: {
         number: revision,
-        env: await environment(record),
+        env: await environment(record, revision),
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
         ...(index.platform !== undefined && { platform: index.platform }),
       },
@@ -81,9 +84,13 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 }
 
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
-export function keyOf({ targetRevision, digest, settings }: DesiredDeployment): string {
+export function keyOf(record: DesiredDeployment): string {
+  const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
   const { memoryMib, cpu, env } = settings;
-  return JSON.stringify([targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted()]);
+  return JSON.stringify([
+    [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted()],
+    [secretsSince, secretsConfirmed],
+  ]);
 }
 
 /** Marks a revision that serves while the target revision is not ready here. */

@@ -139,6 +139,14 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
    * @generated from field: int32 version = 17;
    */
   version: number;
+
+  /**
+   * The names of the secrets that workers of the target revision do not get
+   * until somebody confirms it; see ConfirmSecrets.
+   *
+   * @generated from field: repeated string secrets_withheld = 18;
+   */
+  secretsWithheld: string[];
 };
 
 /**
@@ -296,6 +304,21 @@ export declare type Revision = Message<"tessera.v1.Revision"> & {
    * @generated from field: repeated tessera.v1.DeploymentEndpoint endpoints = 8;
    */
   endpoints: DeploymentEndpoint[];
+
+  /**
+   * Who confirmed that its code may have the deployment's secrets: who deployed
+   * it if they may use them. Empty: nobody did; see ConfirmSecrets.
+   *
+   * @generated from field: string secrets_confirmed_by = 9;
+   */
+  secretsConfirmedBy: string;
+
+  /**
+   * When that was.
+   *
+   * @generated from field: google.protobuf.Timestamp secrets_confirmed_at = 10;
+   */
+  secretsConfirmedAt?: Timestamp | undefined;
 };
 
 /**
@@ -805,6 +828,41 @@ export declare type RollBackDeploymentRequest = Message<"tessera.v1.RollBackDepl
 export declare const RollBackDeploymentRequestSchema: GenMessage<RollBackDeploymentRequest>;
 
 /**
+ * ConfirmSecretsRequest names what is confirmed.
+ *
+ * @generated from message tessera.v1.ConfirmSecretsRequest
+ */
+export declare type ConfirmSecretsRequest = Message<"tessera.v1.ConfirmSecretsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The `version` of the deployment, as it was read: nothing is confirmed that
+   * the caller has not seen.
+   *
+   * @generated from field: int32 version = 3;
+   */
+  version: number;
+};
+
+/**
+ * Describes the message tessera.v1.ConfirmSecretsRequest.
+ * Use `create(ConfirmSecretsRequestSchema)` to create a new message.
+ */
+export declare const ConfirmSecretsRequestSchema: GenMessage<ConfirmSecretsRequest>;
+
+/**
  * StopDeploymentRequest names a deployment.
  *
  * @generated from message tessera.v1.StopDeploymentRequest
@@ -1073,7 +1131,9 @@ export declare const DeploymentService: GenService<{
    * UpdateDeployment changes a deployment. Turning authorization on takes
    * effect at once on this node and within a second on the others. A token can
    * turn it off only if it may call the deployment itself. Changes of memory,
-   * cpu and env replace the running workers by new ones.
+   * cpu and env replace the running workers by new ones. With variables from a
+   * caller who may not use the deployment's secrets, the new workers have none
+   * of them until somebody confirms it; see ConfirmSecrets.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID, also for a mask with other fields), ABORTED
@@ -1136,7 +1196,9 @@ export declare const DeploymentService: GenService<{
    * CreateRevision makes an artifact the deployment's next revision, and
    * creates the deployment if it does not exist. It answers once the revision
    * is stored; the roll-out follows: watch `status` and `revision` of the
-   * deployment. A stopped deployment stays stopped.
+   * deployment. A stopped deployment stays stopped. An artifact from a caller
+   * who may not use the deployment's secrets runs without them until somebody
+   * confirms it; see ConfirmSecrets.
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID, REQUEST_INVALID),
    * FAILED_PRECONDITION (FILES_MISSING), RESOURCE_EXHAUSTED (LIMIT_REACHED:
@@ -1164,7 +1226,8 @@ export declare const DeploymentService: GenService<{
   },
   /**
    * RollBackDeployment makes an earlier revision the target again, as a new
-   * revision of the same artifact.
+   * revision of the same artifact. It has the deployment's secrets if a
+   * revision of this artifact is confirmed; see ConfirmSecrets.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never
    * existed, or is too old to be kept).
@@ -1174,6 +1237,29 @@ export declare const DeploymentService: GenService<{
   rollBackDeployment: {
     methodKind: "unary";
     input: typeof RollBackDeploymentRequestSchema;
+    output: typeof DeploymentSchema;
+  },
+  /**
+   * ConfirmSecrets gives the deployment's secrets to the target revision and
+   * its variables. Workers read their secrets, so only these callers may use
+   * them: an admin's session, a token of the organization, and a personal token
+   * of an admin, the latter two with developer operations. What they deploy is
+   * confirmed; what others deploy is not, unless a revision of the same artifact
+   * is. Until then the workers have only the secrets that came with the very
+   * call that brought their code. Variables and secrets that others change have
+   * to be confirmed as well, whoever deploys afterwards. New workers with the
+   * secrets replace the running ones. `secrets_withheld` of the deployment names
+   * what is waiting. Confirming what is confirmed changes nothing.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), PERMISSION_DENIED (ACCESS_DENIED:
+   * the caller may not use secrets), FAILED_PRECONDITION (NO_REVISION), ABORTED
+   * (VERSION_CONFLICT: the deployment was changed since it was read).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.ConfirmSecrets
+   */
+  confirmSecrets: {
+    methodKind: "unary";
+    input: typeof ConfirmSecretsRequestSchema;
     output: typeof DeploymentSchema;
   },
   /**

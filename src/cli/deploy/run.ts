@@ -12,7 +12,7 @@ import {
 } from "../../client/index.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
-import { statusText } from "../deployment/view.ts";
+import { sayWithheld, statusText } from "../deployment/view.ts";
 import { CliError, describeFailure, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
@@ -246,6 +246,8 @@ export class Deploying {
     const { built, wait, signal } = options;
     const { name, targetRevision: revision } = stored;
     const { terminal } = this.#call;
+    // Before the wait: without them, it may not start.
+    sayWithheld(this.#call, stored);
     const goesOn = `The roll-out of revision ${revision} goes on: tessera deployment get ${name}`;
     if (!wait) {
       this.#progress.end();

@@ -15,6 +15,7 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
+import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
 import { revisionsCommand, rollbackCommand } from "./revisions.ts";
 import { startCommand, stopCommand } from "./state.ts";
@@ -32,6 +33,7 @@ export function deploymentCommand(actions: CloudActions): Command {
       updateCommand(actions),
       revisionsCommand(actions),
       rollbackCommand(actions),
+      confirmSecretsCommand(actions),
       stopCommand(actions),
       startCommand(actions),
       logsCommand(actions),

@@ -28,10 +28,10 @@ export function revisionsCommand(actions: CloudActions): Command {
         const read = await client.deployments.listRevisions(request);
         return { items: read.revisions, nextPageToken: read.nextPageToken };
       });
-      const { revision } = await client.deployments.getDeployment({ organization, name });
+      const deployment = await client.deployments.getDeployment({ organization, name });
       const list = create(ListRevisionsResponseSchema, { revisions: [...items], nextPageToken });
       call.show(ListRevisionsResponseSchema, list, (shown) =>
-        revisionTable(shown.revisions, revision),
+        revisionTable(shown.revisions, deployment),
       );
       mentionMore(call, nextPageToken);
     },

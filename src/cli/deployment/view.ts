@@ -26,7 +26,7 @@ export function deploymentTable(deployments: readonly Deployment[]): string {
     ["NAME", "STATUS", "REVISION", "WORKERS", "AUTHORIZATION", "CHANGED", "URL"],
     deployments.map((one) => [
       one.name,
-      statusText(one.status),
+      `${statusText(one.status)}${one.secretsWithheld.length > 0 ? ", secrets withheld" : ""}`,
       revisionText(one),
       workersText(one),
       onOff(one.authorization),
@@ -53,6 +53,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
+      ["withheld", shown.secretsWithheld.join(", ")],
       ["endpoints", endpoints.map(({ name, kind }) => `${name} (${kindText(kind)})`).join(", ")],
       ["created", `${moment(createdAt)} by ${createdBy}`],
       ["changed", moment(shown.updatedAt)],
@@ -60,6 +61,20 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
     ]);
     return [facts, ...reason.map((line) => `  ${line}`)].join("\n");
   });
+  sayWithheld(call, deployment);
+}
+
+/** Tells which secrets the target revision runs without, and what to do, if there are any. */
+export function sayWithheld(call: CommandRun, deployment: Deployment): void {
+  const { name, targetRevision, secretsWithheld: names } = deployment;
+  if (names.length > 0) {
+    const which = `${names.length === 1 ? "the secret" : "the secrets"} ${names.join(", ")}`;
+    call.terminal.say(
+      plain(
+        `warning: revision ${targetRevision} runs without ${which}, because its code or its variables are from somebody who may not use them: an admin reviews it and gives them with tessera deployment confirm-secrets ${name}`,
+      ),
+    );
+  }
 }
 
 /** The status with its reason, which may include the worker's output. */
@@ -68,7 +83,11 @@ function statusLines({ status, statusReason }: Deployment): string[] {
   return [why === "" ? statusText(status) : `${statusText(status)}: ${why}`, ...more];
 }
 
-export function revisionTable(revisions: readonly Revision[], serving: number): string {
+export function revisionTable(
+  revisions: readonly Revision[],
+  { revision: serving, settings }: Deployment,
+): string {
+  const hasSecrets = (settings?.secretNames.length ?? 0) > 0;
   return table(
     ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", ""],
     revisions.map((one) => [
@@ -78,15 +97,19 @@ export function revisionTable(revisions: readonly Revision[], serving: number): 
       `${(Number(one.sizeBytes) / 1024).toFixed(0)} KiB`,
       moment(one.createdAt),
       one.createdBy,
-      noteOf(one, serving),
+      noteOf(one, { serving, hasSecrets }),
     ]),
   ).replaceAll(/ +-$/gm, "");
 }
 
-function noteOf({ revision, rolledBackTo }: Revision, serving: number): string {
+function noteOf(
+  { revision, rolledBackTo, secretsConfirmedBy }: Revision,
+  { serving, hasSecrets }: { readonly serving: number; readonly hasSecrets: boolean },
+): string {
   const notes = [
     ...(revision === serving ? ["serving"] : []),
     ...(rolledBackTo > 0 ? [`back to ${rolledBackTo}`] : []),
+    ...(hasSecrets && secretsConfirmedBy === "" ? ["not confirmed for secrets"] : []),
   ];
   return notes.join(", ");
 }

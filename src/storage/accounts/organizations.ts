@@ -72,6 +72,11 @@ export interface DeploymentRecord {
   readonly settings: DeploymentSettings;
   /** Counts its changes, from 1. */
   readonly version: number;
+  /**
+   * Other than 0: variables or secrets were changed at this version by a caller who may not use
+   * the secrets, and nobody has confirmed it yet. Workers have only the secrets set with it.
+   */
+  readonly secretsSince: number;
 }
 
 export interface AuditRecord {
@@ -223,6 +228,8 @@ export interface Organizations {
         readonly name: string;
         readonly authorization?: boolean;
         readonly openable?: Openable;
+        /** Whether the caller may use the deployment's secrets. Default: they may not. */
+        readonly usesSecrets?: boolean;
         readonly settings?: SettingsUpdate;
         readonly version?: number;
       },

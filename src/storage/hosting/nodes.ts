@@ -38,6 +38,8 @@ export interface DeploymentState {
   /** Nodes that serve it. */
   readonly nodes: number;
   readonly secretNames: readonly string[];
+  /** Names of the secrets that workers of the target revision do not get. */
+  readonly withheldSecrets: readonly string[];
   /** Endpoints of the target revision. */
   readonly endpoints: readonly EndpointSummary[];
 }

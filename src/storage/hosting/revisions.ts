@@ -43,12 +43,21 @@ export interface RevisionRecord {
   readonly files: number;
   readonly sizeBytes: number;
   readonly endpoints: readonly EndpointSummary[];
+  /** Who confirmed that its code may have the deployment's secrets; undefined: nobody. */
+  readonly secretsConfirmed: SecretsConfirmation | undefined;
+}
+
+export interface SecretsConfirmation {
+  readonly by: string;
+  readonly atMs: number;
 }
 
 /** What a node needs to know about a deployment to run it. */
 export interface DesiredDeployment extends DeploymentRecord {
   /** Digest of the target revision's artifact. */
   readonly digest: string | undefined;
+  /** Whether the code of the target revision may have the secrets; see `getRevisionSecrets`. */
+  readonly secretsConfirmed: boolean;
 }
 
 type NamedDeployment = { readonly organizationId: string; readonly name: string };
@@ -63,7 +72,8 @@ export interface Revisions {
   /**
    * Creates the next revision of a deployment from an artifact and makes it the
    * target. Creates the deployment when none has this name. Its desired state
-   * (running or stopped) does not change.
+   * (running or stopped) does not change. An artifact from a caller who may not
+   * use the secrets is confirmed only if a revision of the same one is.
    *
    * `deploymentId` is the id that the caller knows, or a fresh one for a new
    * deployment; secrets are sealed for it. `conflict`: the name now belongs to
@@ -78,6 +88,8 @@ export interface Revisions {
         /** Undefined: stays as it is, and false for a new deployment. */
         readonly authorization?: boolean;
         readonly openable?: Openable;
+        /** Whether the caller may use the deployment's secrets. Default: they may not. */
+        readonly usesSecrets?: boolean;
         readonly settings?: SettingsUpdate;
         /** Sealed values to set, by name. */
         readonly secrets?: { readonly [name: string]: string };
@@ -104,7 +116,8 @@ export interface Revisions {
 
   /**
    * Creates the next revision from the artifact of an earlier one. Default: the
-   * one before the target.
+   * one before the target. Whoever asks, it is confirmed only if a revision of
+   * the same artifact is.
    */
   rollBack(
     parameters: Deed &

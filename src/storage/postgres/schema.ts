@@ -15,7 +15,7 @@
  * neither type accepts U+0000.
  */
 import { accountsSchema } from "../sql/accounts/schema.ts";
-import { hostingSchema } from "../sql/hosting/schema.ts";
+import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
 import type { PostgresDatabase } from "./database.ts";
 import type { Session } from "./session.ts";
@@ -232,6 +232,7 @@ const MIGRATIONS = [
   CREATE INDEX live_tasks_scheduled_by_endpoint
     ON live_tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
+  confirmationSchema('text COLLATE "C"'),
 ];
 
 /**

@@ -9,7 +9,7 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { accountsSchema } from "../sql/accounts/schema.ts";
-import { hostingSchema } from "../sql/hosting/schema.ts";
+import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
@@ -141,6 +141,7 @@ const MIGRATIONS = [
   CREATE INDEX tasks_scheduled_by_endpoint
     ON tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
+  confirmationSchema("text"),
 ];
 
 /** Migrates the schema. Throws when a newer version has written the database. */

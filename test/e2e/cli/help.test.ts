@@ -15,7 +15,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   "member invitations": ["list", "withdraw"],
   deployment: [
     ...["create", "list", "get", "update", "delete"],
-    ...["revisions", "rollback", "stop", "start", "logs"],
+    ...["revisions", "rollback", "confirm-secrets", "stop", "start", "logs"],
   ],
   audit: ["list"],
 };

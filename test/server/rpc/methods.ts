@@ -358,6 +358,16 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.confirmSecrets,
+    request: async (platform, cast) => ({ ...(await deploymentOf(platform, cast)), version: 1 }),
+    outcome: "NO_REVISION",
+    except: {
+      "a member": "ACCESS_DENIED",
+      "a member's personal token": "ACCESS_DENIED",
+      [FOREIGN]: "DEPLOYMENT_NOT_FOUND",
+    },
+  },
+  {
     method: deployment.stopDeployment,
     request: deploymentOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },

@@ -43,6 +43,7 @@ const STATEMENTS = {
   getIndex: SINGLE.getIndex({ ...key, digest: "d" }),
   listArtifactFiles: SINGLE.listArtifactFiles({ ...key, digest: "d" }),
   getSecrets: SINGLE.getSecrets(hosted),
+  getRevisionSecrets: SINGLE.getRevisionSecrets({ ...hosted, revision: 1 }),
   listSealedSecrets: SINGLE.listSealedSecrets({ limit: 50, after: "o/d/n" }),
   listNodes: SINGLE.listNodes({ nowMs: 1 }),
 };

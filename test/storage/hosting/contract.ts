@@ -4,6 +4,7 @@
  */
 import { describe, test } from "vitest";
 import type { CreateDatabase } from "../contract.ts";
+import { confirmedSecretsContract } from "./contract/confirmed-secrets.ts";
 import { deletedContract } from "./contract/deleted.ts";
 import { filesContract } from "./contract/files.ts";
 import { logsContract } from "./contract/logs.ts";
@@ -27,6 +28,7 @@ export function hostingContract(name: string, createDatabase: CreateDatabase): v
     describe("files", () => filesContract(it));
     describe("revisions", () => revisionsContract(it));
     describe("secrets", () => secretsContract(it));
+    describe("secrets of a revision", () => confirmedSecretsContract(it));
     describe("nodes", () => nodesContract(it));
     describe("logs", () => logsContract(it));
     describe("deleted deployments", () => deletedContract(it));

@@ -9,6 +9,7 @@ import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
+import { confirmSecrets } from "./confirm-secrets.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
 import { toDeploymentMessage } from "./messages.ts";
 import {
@@ -124,6 +125,11 @@ export function deploymentService(
           );
         }
       }
+    },
+
+    async confirmSecrets(req, ctx) {
+      const member = memberOf(ctx);
+      return describeOne(member, await confirmSecrets(req, member, options));
     },
 
     async stopDeployment({ name }, ctx) {

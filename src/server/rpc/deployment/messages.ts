@@ -28,7 +28,8 @@ export function toDeploymentMessage(
   url: string,
 ): MessageInitShape<typeof DeploymentSchema> {
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
-  const { status, reason, revision, workers, nodes, secretNames, endpoints } = state;
+  const { status, reason, revision, workers, nodes, secretNames, withheldSecrets, endpoints } =
+    state;
   return {
     deploymentId,
     organization,
@@ -47,11 +48,13 @@ export function toDeploymentMessage(
     settings: { ...record.settings, secretNames: [...secretNames] },
     endpoints: endpoints.map(toEndpoint),
     version,
+    secretsWithheld: [...withheldSecrets],
   };
 }
 
 export function toRevisionMessage(record: RevisionRecord): MessageInitShape<typeof RevisionSchema> {
   const { revision, digest, createdAtMs, createdBy, rolledBackTo, files, sizeBytes } = record;
+  const { secretsConfirmed: confirmed } = record;
   return {
     revision,
     digest,
@@ -61,6 +64,8 @@ export function toRevisionMessage(record: RevisionRecord): MessageInitShape<type
     files,
     sizeBytes: BigInt(sizeBytes),
     endpoints: record.endpoints.map(toEndpoint),
+    secretsConfirmedBy: confirmed?.by ?? "",
+    ...(confirmed && { secretsConfirmedAt: timestampFromMs(confirmed.atMs) }),
   };
 }
 

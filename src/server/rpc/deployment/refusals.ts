@@ -30,6 +30,14 @@ export function noRevision(name: string): Problem {
   return problem("NO_REVISION", `nothing was deployed to ${name} yet: deploy a service first`);
 }
 
+/** The error for a change to a deployment that is not as the caller has read it. */
+export function versionConflict(name: string, version: number): Problem {
+  return problem(
+    "VERSION_CONFLICT",
+    `deployment ${name} is not at version ${version} any more: read it again`,
+  );
+}
+
 export function tooManyDeployments(organization: string, limit: number): Problem {
   return problem(
     "LIMIT_REACHED",

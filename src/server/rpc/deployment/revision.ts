@@ -8,7 +8,7 @@ import type {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../../artifacts/artifact-error.ts";
 import { type ArtifactIndex, digestOf, verifyIndex } from "../../../artifacts/index-file.ts";
-import { openableBy } from "../../../auth/grants.ts";
+import { mayUseSecrets, openableBy } from "../../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../../auth/keys.ts";
 import { faultOfName } from "../../../auth/names.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
@@ -169,6 +169,7 @@ async function createRevision(
       removeSecrets,
       ...(authorization !== undefined && { authorization }),
       openable: openableBy(principal),
+      usesSecrets: mayUseSecrets(principal, organizationId),
       secrets: Object.fromEntries(sealed),
       limit: ceilings.deployments,
       maxSecrets: MAX_DEPLOYMENT_SECRETS,

@@ -5,9 +5,8 @@ import {
   DeploymentSchema,
   type UpdateDeploymentRequest,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
-import { openableBy } from "../../../auth/grants.ts";
+import { mayUseSecrets, openableBy } from "../../../auth/grants.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
-import { problem } from "../../../errors.ts";
 import type {
   DeploymentRecord,
   Organizations,
@@ -23,6 +22,7 @@ import {
   findDeployment,
   isName,
   notOpenable,
+  versionConflict,
   workersContradict,
 } from "./refusals.ts";
 import { settingsOf } from "./settings.ts";
@@ -67,6 +67,7 @@ export async function updateDeployment(
         name,
         ...(changed.has("authorization") && { authorization }),
         openable: openableBy(principal),
+        usesSecrets: mayUseSecrets(principal, organizationId),
         settings,
         ...(version !== 0 && { version }),
       })
@@ -77,10 +78,7 @@ export async function updateDeployment(
     case "not_found":
       throw deploymentNotFound(name);
     case "version_conflict":
-      throw problem(
-        "VERSION_CONFLICT",
-        `deployment ${name} is not at version ${version} any more: read it again`,
-      );
+      throw versionConflict(name, version);
     case "not_openable":
       throw notOpenable(name);
     case "workers_contradict":

@@ -20,11 +20,13 @@ export interface DeploymentRow {
   readonly cpu: number;
   readonly environment: string;
   readonly version: number;
+  readonly secrets_since: number;
 }
 
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
-    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.version`;
+    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.version,
+    d.secrets_since`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -49,6 +51,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
       env: JSON.parse(row.environment) as { [name: string]: string },
     },
     version: row.version,
+    secretsSince: row.secrets_since,
   };
 }
 
@@ -90,6 +93,7 @@ export function newDeployment({
     targetRevision: undefined,
     settings: { minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1, env: {} },
     version: 1,
+    secretsSince: 0,
   };
 }
 
@@ -105,6 +109,7 @@ const CHANGING = {
   cpu: ({ settings }) => settings.cpu,
   environment: ({ settings }) => JSON.stringify(settings.env),
   version: ({ version }) => version,
+  secrets_since: ({ secretsSince }) => secretsSince,
 } as const satisfies Record<
   string,
   (deployment: DeploymentRecord) => string | number | boolean | undefined
@@ -135,6 +140,23 @@ export function* storeDeployment(deployment: DeploymentRecord): Operation<void> 
     deployment.organizationId,
     deployment.deploymentId,
   );
+}
+
+/**
+ * `secretsSince` after a change of variables or secrets. What a caller changes who may not use
+ * the secrets does not meet earlier ones: an address among them decides where confirmed code
+ * sends the others.
+ */
+export function secretsSince(
+  { settings, secretsSince: since }: DeploymentRecord,
+  after: Pick<DeploymentRecord, "settings" | "version">,
+  change: { readonly usesSecrets?: boolean; readonly changesSecrets?: boolean },
+): number {
+  const { usesSecrets = false, changesSecrets = false } = change;
+  const entries = ({ env }: DeploymentRecord["settings"]) =>
+    JSON.stringify(Object.entries(env).toSorted());
+  const changes = changesSecrets || entries(settings) !== entries(after.settings);
+  return changes && !usesSecrets ? after.version : since;
 }
 
 export function* countDeployments(organizationId: string): Operation<number> {

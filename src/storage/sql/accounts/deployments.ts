@@ -13,6 +13,7 @@ import {
   newDeployment,
   opensWrongly,
   SELECT_DEPLOYMENTS,
+  secretsSince,
   storeDeployment,
   toDeployment,
 } from "./deployment-rows.ts";
@@ -77,13 +78,13 @@ export function* listDeployments({
 export function* updateDeployment(
   parameters: Parameters<Accounts["updateDeployment"]>[0],
 ): Operation<Awaited<ReturnType<Organizations["updateDeployment"]>>> {
-  const { organizationId, name, settings: update = {}, nowMs, version } = parameters;
+  const { organizationId, name, settings: update = {}, nowMs } = parameters;
   yield* lockOrganization(organizationId);
   const before = yield* findDeployment({ organizationId, name });
   if (before === undefined) {
     return { outcome: "not_found" };
   }
-  if (version !== undefined && version !== before.version) {
+  if (parameters.version !== undefined && parameters.version !== before.version) {
     return { outcome: "version_conflict" };
   }
   if (opensWrongly(before, parameters)) {
@@ -95,12 +96,14 @@ export function* updateDeployment(
   if (settings.minWorkers > settings.maxWorkers) {
     return { outcome: "workers_contradict" };
   }
+  const version = before.version + 1;
   const deployment = {
     ...before,
     authorization,
     settings,
     updatedAtMs: nowMs,
-    version: before.version + 1,
+    version,
+    secretsSince: secretsSince(before, { settings, version }, parameters),
   };
   yield* storeDeployment(deployment);
   yield* record(parameters, organizationId, {

@@ -10,6 +10,7 @@ import {
   insertDeployment,
   newDeployment,
   opensWrongly,
+  secretsSince,
   storeDeployment,
 } from "../accounts/deployment-rows.ts";
 import { findDeployment } from "../accounts/deployments.ts";
@@ -17,7 +18,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { type Operation, query } from "../operation.ts";
 import { addArtifact } from "./artifacts.ts";
 import { addRevision } from "./revisions.ts";
-import { secretNames, storeSecrets } from "./secrets.ts";
+import { secretNames, storeSecrets, withheldDetail } from "./secrets.ts";
 
 type Requested = Parameters<HostingStorage["createRevision"]>[0];
 type Answer = Awaited<ReturnType<Revisions["createRevision"]>>;
@@ -43,7 +44,7 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
     found ??
     newDeployment({ ...parameters, authorization: false, organization: organization.name });
   const version = found === undefined ? 1 : found.version + 1;
-  const wanted = { ...changed(before, parameters), version };
+  const wanted = yield* changed(before, parameters, version);
   if (wanted.settings.minWorkers > wanted.settings.maxWorkers) {
     return { outcome: "workers_contradict" };
   }
@@ -54,18 +55,20 @@ export function* createRevision(parameters: Requested): Operation<Answer> {
   if (added.outcome !== "added") {
     return added;
   }
-  const deployment = yield* addRevision(wanted, {
-    digest: artifact.digest,
-    createdBy: parameters.by.name,
-    kept: parameters.keptRevisions,
-  });
+  const { usesSecrets = false, by, keptRevisions: kept } = parameters;
+  const confirmed = usesSecrets ? { by: by.name, atMs: nowMs } : undefined;
+  const { digest } = artifact;
+  const deployment = yield* addRevision(wanted, { digest, createdBy: by.name, kept, confirmed });
   yield* found === undefined ? insertDeployment(deployment) : storeDeployment(deployment);
-  yield* storeSecrets(parameters);
+  yield* storeSecrets(parameters, version);
   yield* record(parameters, organizationId, {
     action: "deployment.deploy",
     subjectId: deploymentId,
     subject: name,
-    details: detailsOf(parameters, { found, before, deployment }),
+    details: {
+      ...detailsOf(parameters, { found, before, deployment }),
+      ...(yield* withheldDetail(deployment)),
+    },
   });
   yield* announce(nowMs, { kind: "deployment", id: deploymentId });
   return { outcome: "created", deployment, revision: deployment.targetRevision };
@@ -79,13 +82,24 @@ function* isDeleted(deploymentId: string): Operation<boolean> {
   return rows.length > 0;
 }
 
-function changed(before: DeploymentRecord, parameters: Requested): DeploymentRecord {
-  const { authorization = before.authorization, settings, nowMs } = parameters;
+function* changed(
+  before: DeploymentRecord,
+  parameters: Requested,
+  version: number,
+): Operation<DeploymentRecord> {
+  const { authorization = before.authorization, nowMs, usesSecrets = false } = parameters;
+  const { secrets = {}, removeSecrets = [] } = parameters;
+  const settings = { ...before.settings, ...parameters.settings };
+  const there = yield* secretNames(parameters);
+  const changesSecrets =
+    Object.keys(secrets).length > 0 || removeSecrets.some((name) => there.includes(name));
   return {
     ...before,
     authorization,
-    settings: { ...before.settings, ...settings },
+    settings,
     updatedAtMs: nowMs,
+    version,
+    secretsSince: secretsSince(before, { settings, version }, { usesSecrets, changesSecrets }),
   };
 }
 

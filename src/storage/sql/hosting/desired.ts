@@ -12,16 +12,24 @@ import { type Operation, query } from "../operation.ts";
 
 interface HostedRow extends DeploymentRow {
   readonly digest: string | null;
+  readonly secrets_confirmed: number;
 }
 
-/** The digest is looked up per row by key. */
+const OF_TARGET = `FROM revisions r WHERE r.organization_id = d.organization_id
+       AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision`;
+
+/** What is of the target revision is looked up per row by key. */
 const SELECT = `SELECT ${DEPLOYMENT_COLUMNS},
-    (SELECT r.digest FROM revisions r WHERE r.organization_id = d.organization_id
-       AND r.deployment_id = d.deployment_id AND r.revision = d.target_revision) AS digest
+    (SELECT r.digest ${OF_TARGET}) AS digest,
+    (SELECT CAST(count(r.secrets_confirmed_by) AS integer) ${OF_TARGET}) AS secrets_confirmed
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
 
 function toHosted(row: HostedRow): DesiredDeployment {
-  return { ...toDeployment(row), digest: row.digest ?? undefined };
+  return {
+    ...toDeployment(row),
+    digest: row.digest ?? undefined,
+    secretsConfirmed: row.secrets_confirmed === 1,
+  };
 }
 
 export function* getHosted({

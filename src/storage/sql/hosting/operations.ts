@@ -1,6 +1,7 @@
 /** The table of all operations of the hosting port. */
 import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { OperationsOf } from "../operation.ts";
+import { confirmSecrets } from "./confirm-secrets.ts";
 import { createRevision } from "./create-revision.ts";
 import { getHosted, listHosted } from "./desired.ts";
 import {
@@ -16,7 +17,12 @@ import { appendLogs, readLogs } from "./logs.ts";
 import { beat, endNode, listNodes, reportDeployments, withdrawReports } from "./nodes.ts";
 import { pruneHosting } from "./prune.ts";
 import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.ts";
-import { getSecrets, listSealedSecrets, replaceSealedSecret } from "./secrets.ts";
+import {
+  getRevisionSecrets,
+  getSecrets,
+  listSealedSecrets,
+  replaceSealedSecret,
+} from "./secrets.ts";
 import { describeDeployments } from "./state.ts";
 
 /** Operations with a single statement; they need no transaction. */
@@ -26,6 +32,7 @@ export const SINGLE = {
   getHosted: getHosted,
   listHosted: listHosted,
   getSecrets,
+  getRevisionSecrets,
   listSealedSecrets,
   replaceSealedSecret,
   listArtifactFiles,
@@ -48,6 +55,7 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   ...SINGLE,
   createRevision,
   rollBack,
+  confirmSecrets,
   setDesiredState,
   findMissingFiles,
   registerFile,

@@ -1,8 +1,9 @@
 /** Revisions of deployments: adds, lists, rolls back, and sets the desired state. */
 import type { DeploymentRecord } from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
+import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { RevisionRecord, Revisions } from "../../hosting/revisions.ts";
+import type { RevisionRecord, Revisions, SecretsConfirmation } from "../../hosting/revisions.ts";
 import { record } from "../accounts/audit.ts";
 import { announce } from "../accounts/changes.ts";
 import { storeDeployment } from "../accounts/deployment-rows.ts";
@@ -11,6 +12,7 @@ import { lockOrganization } from "../accounts/locks.ts";
 import { toPage } from "../accounts/rows.ts";
 import { type Operation, query } from "../operation.ts";
 import { dropArtifacts } from "./artifacts.ts";
+import { withheldDetail } from "./secrets.ts";
 
 /**
  * Stores the next revision of a deployment, makes it the target, and deletes
@@ -23,14 +25,18 @@ export function* addRevision(
     readonly rolledBackTo?: number;
     readonly createdBy: string;
     readonly kept: number;
+    /** Default: as the newest confirmed revision of the same artifact, if there is one. */
+    readonly confirmed?: SecretsConfirmation | undefined;
   },
 ): Operation<DeploymentRecord & { readonly targetRevision: number }> {
   const { organizationId, deploymentId, updatedAtMs: nowMs } = deployment;
   const targetRevision = (deployment.targetRevision ?? 0) + 1;
   const after = { ...deployment, targetRevision };
+  const confirmed = revision.confirmed ?? (yield* confirmationOf(deployment, revision.digest));
   yield* query(
     `INSERT INTO revisions (organization_id, deployment_id, revision, digest, rolled_back_to,
-       created_at_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+       created_at_ms, created_by, version, secrets_confirmed_by, secrets_confirmed_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     organizationId,
     deploymentId,
     targetRevision,
@@ -38,6 +44,9 @@ export function* addRevision(
     revision.rolledBackTo,
     nowMs,
     revision.createdBy,
+    deployment.version,
+    confirmed?.by,
+    confirmed?.atMs,
   );
   const dropped = yield* query<{ digest: string }>(
     `DELETE FROM revisions WHERE organization_id = ? AND deployment_id = ? AND revision <= ?
@@ -56,6 +65,23 @@ export function* addRevision(
     nowMs,
   );
   return after;
+}
+
+/** Who confirmed that an artifact may have the deployment's secrets, by its newest revision. */
+function* confirmationOf(
+  { organizationId, deploymentId }: DeploymentKey,
+  digest: string,
+): Operation<SecretsConfirmation | undefined> {
+  const [row] = yield* query<{ secrets_confirmed_by: string; secrets_confirmed_at_ms: number }>(
+    `SELECT secrets_confirmed_by, secrets_confirmed_at_ms FROM revisions
+     WHERE organization_id = ? AND deployment_id = ? AND digest = ?
+       AND secrets_confirmed_by IS NOT NULL
+     ORDER BY revision DESC LIMIT 1`,
+    organizationId,
+    deploymentId,
+    digest,
+  );
+  return row && { by: row.secrets_confirmed_by, atMs: row.secrets_confirmed_at_ms };
 }
 
 export function* rollBack(
@@ -92,7 +118,12 @@ export function* rollBack(
     action: "deployment.roll_back",
     subjectId: before.deploymentId,
     subject: name,
-    details: { revision: String(deployment.targetRevision), to: String(rolledBackTo), digest },
+    details: {
+      revision: String(deployment.targetRevision),
+      to: String(rolledBackTo),
+      digest,
+      ...(yield* withheldDetail(deployment)),
+    },
   });
   yield* announce(nowMs, { kind: "deployment", id: before.deploymentId });
   return { outcome: "created", deployment, revision: deployment.targetRevision };
@@ -134,6 +165,8 @@ interface RevisionRow {
   readonly files: number;
   readonly size_bytes: number;
   readonly endpoints: string;
+  readonly secrets_confirmed_by: string | null;
+  readonly secrets_confirmed_at_ms: number | null;
 }
 
 export function* listRevisions({
@@ -144,7 +177,7 @@ export function* listRevisions({
 }: Parameters<HostingStorage["listRevisions"]>[0]): Operation<Page<RevisionRecord>> {
   const rows = yield* query<RevisionRow>(
     `SELECT r.revision, r.digest, r.rolled_back_to, r.created_at_ms, r.created_by, a.files,
-       a.size_bytes, a.endpoints
+       a.size_bytes, a.endpoints, r.secrets_confirmed_by, r.secrets_confirmed_at_ms
      FROM revisions r JOIN artifacts a
        ON a.organization_id = r.organization_id || '' AND a.digest = r.digest
      WHERE r.organization_id = ? AND r.deployment_id = ? AND r.revision < ?
@@ -161,6 +194,7 @@ export function* listRevisions({
 const MAX_REVISION = 2 ** 31 - 1;
 
 function toRevision(row: RevisionRow): RevisionRecord {
+  const { secrets_confirmed_by: by, secrets_confirmed_at_ms: atMs } = row;
   return {
     revision: row.revision,
     digest: row.digest,
@@ -170,6 +204,7 @@ function toRevision(row: RevisionRow): RevisionRecord {
     files: row.files,
     sizeBytes: row.size_bytes,
     endpoints: JSON.parse(row.endpoints) as RevisionRecord["endpoints"],
+    secretsConfirmed: by === null || atMs === null ? undefined : { by, atMs },
   };
 }
 

@@ -136,3 +136,20 @@ export function hostingSchema(text: string): string {
   );
   `;
 }
+
+/** Additions that say which secrets a revision may have; see `secrets.ts`. */
+export function confirmationSchema(text: string): string {
+  return `
+  -- Workers have only the secrets that were set at this version of the deployment; 0: all.
+  ALTER TABLE deployments ADD COLUMN secrets_since integer NOT NULL DEFAULT 0;
+  -- The version of the deployment that set it.
+  ALTER TABLE deployment_secrets ADD COLUMN version integer NOT NULL DEFAULT 0;
+  -- The version of the deployment that made it.
+  ALTER TABLE revisions ADD COLUMN version integer NOT NULL DEFAULT 0;
+  -- Who confirmed that its code may have the secrets; null: nobody.
+  ALTER TABLE revisions ADD COLUMN secrets_confirmed_by ${text};
+  ALTER TABLE revisions ADD COLUMN secrets_confirmed_at_ms bigint;
+  -- Revisions from before all had the secrets.
+  UPDATE revisions SET secrets_confirmed_by = created_by, secrets_confirmed_at_ms = created_at_ms;
+  `;
+}

@@ -1,10 +1,19 @@
-/** Stores and reads sealed secrets of deployments. */
+/**
+ * Stores and reads sealed secrets of deployments.
+ *
+ * A worker reads its secrets, so whoever chooses its code reads them, and
+ * whoever chooses a variable may choose where confirmed code sends them. A
+ * caller who may not use the secrets therefore leaves a mark with what they
+ * change: a revision that nobody confirmed, or `secrets_since` for variables
+ * and secrets. Where a mark stands, only secrets that came with that very
+ * change are given, by the version of the deployment: their setter knew them.
+ */
 import type { Page } from "../../accounts/page.ts";
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { SealedSecret } from "../../hosting/secrets.ts";
+import type { RevisionSecrets, SealedSecret } from "../../hosting/secrets.ts";
 import { toPage } from "../accounts/rows.ts";
-import { type Operation, query } from "../operation.ts";
+import { type Operation, placeholders, query } from "../operation.ts";
 
 interface SecretRow {
   readonly organization_id: string;
@@ -12,6 +21,13 @@ interface SecretRow {
   readonly name: string;
   readonly sealed: string;
 }
+
+/**
+ * Whether a revision `r` of a deployment `d` has a secret `s`; null for a
+ * revision that is not stored any more.
+ */
+const IS_GIVEN = `(d.secrets_since = 0 OR s.version = d.secrets_since)
+    AND (r.secrets_confirmed_by IS NOT NULL OR s.version = r.version)`;
 
 const COLUMNS = "organization_id, deployment_id, name, sealed";
 
@@ -33,17 +49,89 @@ export function* getSecrets({
   return rows.map(toSecret);
 }
 
+export function* getRevisionSecrets({
+  organizationId,
+  deploymentId,
+  revision,
+}: Parameters<HostingStorage["getRevisionSecrets"]>[0]): Operation<RevisionSecrets> {
+  const rows = yield* query<SecretRow & { readonly is_given: number }>(
+    `SELECT s.organization_id, s.deployment_id, s.name, s.sealed,
+       CASE WHEN ${IS_GIVEN} THEN 1 ELSE 0 END AS is_given
+     FROM deployment_secrets s
+       JOIN deployments d ON d.organization_id = s.organization_id || ''
+         AND d.deployment_id = s.deployment_id
+       LEFT JOIN revisions r ON r.organization_id = s.organization_id || ''
+         AND r.deployment_id = s.deployment_id AND r.revision = ?
+     WHERE s.organization_id = ? AND s.deployment_id = ? ORDER BY s.name`,
+    revision,
+    organizationId,
+    deploymentId,
+  );
+  return {
+    given: rows.filter((row) => row.is_given === 1).map(toSecret),
+    withheld: rows.filter((row) => row.is_given === 0).map(({ name }) => name),
+  };
+}
+
+export interface SecretNames {
+  readonly all: string[];
+  /** Those that the target revision does not have. */
+  readonly withheld: string[];
+}
+
+/** The names of the secrets of deployments, sorted, by deployment. */
+export function* secretNamesOf(
+  organizationId: string,
+  deploymentIds: readonly string[],
+): Operation<Map<string, SecretNames>> {
+  const found = new Map<string, SecretNames>();
+  const rows = yield* query<{ deployment_id: string; name: string; is_given: number }>(
+    `SELECT s.deployment_id, s.name, CASE WHEN ${IS_GIVEN} THEN 1 ELSE 0 END AS is_given
+     FROM deployment_secrets s
+       JOIN deployments d ON d.organization_id = s.organization_id || ''
+         AND d.deployment_id = s.deployment_id
+       LEFT JOIN revisions r ON r.organization_id = s.organization_id || ''
+         AND r.deployment_id = s.deployment_id AND r.revision = d.target_revision
+     WHERE s.organization_id = ? AND s.deployment_id IN ${placeholders(1, deploymentIds.length)}
+     ORDER BY s.deployment_id, s.name`,
+    organizationId,
+    ...deploymentIds,
+  );
+  for (const { deployment_id: id, name, is_given } of rows) {
+    const names = found.get(id) ?? { all: [], withheld: [] };
+    found.set(id, names);
+    names.all.push(name);
+    if (is_given === 0) {
+      names.withheld.push(name);
+    }
+  }
+  return found;
+}
+
+/** For the audit log: the secrets that the target revision of a deployment does not have. */
+export function* withheldDetail({
+  organizationId,
+  deploymentId,
+}: DeploymentKey): Operation<{ readonly secrets_withheld?: string }> {
+  const names = (yield* secretNamesOf(organizationId, [deploymentId])).get(deploymentId);
+  const withheld = names?.withheld ?? [];
+  return withheld.length === 0 ? {} : { secrets_withheld: withheld.join(" ") };
+}
+
 export function* secretNames(deployment: DeploymentKey): Operation<string[]> {
   return (yield* getSecrets(deployment)).map(({ name }) => name);
 }
 
-/** Removes and sets secrets; a secret in both lists is set. */
-export function* storeSecrets({
-  organizationId,
-  deploymentId,
-  secrets = {},
-  removeSecrets = [],
-}: Parameters<HostingStorage["createRevision"]>[0]): Operation<void> {
+/** Removes and sets secrets at this version of the deployment; a secret in both lists is set. */
+export function* storeSecrets(
+  {
+    organizationId,
+    deploymentId,
+    secrets = {},
+    removeSecrets = [],
+  }: Parameters<HostingStorage["createRevision"]>[0],
+  version: number,
+): Operation<void> {
   for (const name of removeSecrets) {
     yield* query(
       "DELETE FROM deployment_secrets WHERE organization_id = ? AND deployment_id = ? AND name = ?",
@@ -54,12 +142,14 @@ export function* storeSecrets({
   }
   for (const [name, sealed] of Object.entries(secrets)) {
     yield* query(
-      `INSERT INTO deployment_secrets (${COLUMNS}) VALUES (?, ?, ?, ?)
-       ON CONFLICT (organization_id, deployment_id, name) DO UPDATE SET sealed = excluded.sealed`,
+      `INSERT INTO deployment_secrets (${COLUMNS}, version) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (organization_id, deployment_id, name)
+         DO UPDATE SET sealed = excluded.sealed, version = excluded.version`,
       organizationId,
       deploymentId,
       name,
       sealed,
+      version,
     );
   }
 }

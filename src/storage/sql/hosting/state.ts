@@ -5,6 +5,7 @@ import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hos
 import type { EndpointSummary } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 import { liveReports } from "./nodes.ts";
+import { type SecretNames, secretNamesOf } from "./secrets.ts";
 
 /** Deployments that one statement reads. */
 const MAX_DEPLOYMENTS_PER_STATEMENT = 100;
@@ -16,18 +17,12 @@ export function* describeDeployments({
 }: Parameters<HostingStorage["describeDeployments"]>[0]): Operation<DeploymentState[]> {
   const ids = deployments.map(({ deploymentId }) => deploymentId);
   const reports = yield* liveReports(organizationId, ids, nowMs);
-  const secretNames = new Map<string, string[]>();
+  const secrets = new Map<string, SecretNames>();
   const endpoints = new Map<string, EndpointSummary[]>();
   for (const piece of pieces(ids, MAX_DEPLOYMENTS_PER_STATEMENT)) {
     const these = placeholders(1, piece.length);
-    const secrets = yield* query<{ deployment_id: string; name: string }>(
-      `SELECT deployment_id, name FROM deployment_secrets
-       WHERE organization_id = ? AND deployment_id IN ${these} ORDER BY deployment_id, name`,
-      organizationId,
-      ...piece,
-    );
-    for (const { deployment_id: id, name } of secrets) {
-      secretNames.set(id, [...(secretNames.get(id) ?? []), name]);
+    for (const [id, names] of yield* secretNamesOf(organizationId, piece)) {
+      secrets.set(id, names);
     }
     const rows = yield* query<{ deployment_id: string; endpoints: string }>(
       `SELECT d.deployment_id, a.endpoints FROM deployments d
@@ -44,12 +39,13 @@ export function* describeDeployments({
   }
   return deployments.map((deployment) => ({
     ...aggregate(deployment, reports.get(deployment.deploymentId) ?? []),
-    secretNames: secretNames.get(deployment.deploymentId) ?? [],
+    secretNames: secrets.get(deployment.deploymentId)?.all ?? [],
+    withheldSecrets: secrets.get(deployment.deploymentId)?.withheld ?? [],
     endpoints: endpoints.get(deployment.deploymentId) ?? [],
   }));
 }
 
-type Aggregate = Omit<DeploymentState, "secretNames" | "endpoints">;
+type Aggregate = Omit<DeploymentState, "secretNames" | "withheldSecrets" | "endpoints">;
 
 /** Aggregates the reports of all nodes. */
 function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentReport[]): Aggregate {

@@ -69,6 +69,7 @@ export function nodesContract(it: It): void {
       workers: 3,
       nodes: 2,
       secretNames: ["A", "B"],
+      withheldSecrets: [],
       endpoints: artifactOf("one").endpoints,
     });
     await platform.hosting.endNode({ nodeId: "b" });

@@ -24,10 +24,11 @@ export function revisionsContract(it: It): void {
         targetRevision: 1,
         settings: { minWorkers: 1, maxWorkers: 3, memoryMib: 512, cpu: 1, env: { LANG: "C" } },
         version: 1,
+        secretsSince: 1,
       };
       const made = await hosting.createRevision(parameters);
       expect(made).toEqual({ outcome: "created", deployment, revision: 1 });
-      const hosted = { ...deployment, digest: artifact.digest };
+      const hosted = { ...deployment, digest: artifact.digest, secretsConfirmed: false };
       expect(await hosting.getHosted({ deploymentId: "summarizer-id" })).toEqual(hosted);
     };
     expect(await platform.changesOf(create)).toEqual(["deployment summarizer-id"]);

@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { LimitWatch } from "../../src/pool/limit-watch.ts";
+import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
+import { cpuTimeMs } from "../../src/pool/usage.ts";
+
+let scratchFolder: string;
+let child: ChildProcess;
+let looks: number;
+let kills: string[];
+let watch: LimitWatch;
+
+/** A program that sleeps, and burns the processor for 50 ms at each byte that it reads. */
+const SLEEPER = `process.stdin.on("data", () => {
+  for (const endMs = Date.now() + 50; Date.now() < endMs; );
+  process.stdout.write("done");
+}); process.stdout.write("up");`;
+
+beforeEach(async () => {
+  scratchFolder = mkdtempSync(join(tmpdir(), "tessera-watch-test-"));
+  child = spawn(process.execPath, ["-e", SLEEPER], { stdio: ["pipe", "pipe", "ignore"] });
+  await once(child.stdout ?? child, "data");
+  await settled();
+  looks = 0;
+  kills = [];
+  vi.useFakeTimers();
+  watch = new LimitWatch({
+    pid: () => {
+      looks += 1;
+      return child.pid;
+    },
+    scratchFolder,
+    limits: DEFAULT_LIMITS,
+    kill: (reason) => kills.push(reason),
+  });
+});
+
+afterEach(() => {
+  watch[Symbol.dispose]();
+  vi.useRealTimers();
+  child.kill("SIGKILL");
+  rmSync(scratchFolder, { recursive: true });
+});
+
+/** Resolves when Node's own start has used its last processor time. */
+async function settled(): Promise<void> {
+  const pid = child.pid ?? 0;
+  let before: number | undefined;
+  await vi.waitFor(
+    () => {
+      const now = cpuTimeMs(pid);
+      const same = now === before;
+      before = now;
+      expect(same).toBe(true);
+    },
+    { interval: 200, timeout: 10_000 },
+  );
+}
+
+/** The looks within a time. */
+function looksIn(ms: number): number {
+  const before = looks;
+  vi.advanceTimersByTime(ms);
+  return looks - before;
+}
+
+test("a worker is looked at ten times a second until it has been idle for one, then every two seconds", () => {
+  expect(looksIn(1_000)).toBe(11);
+  expect(looksIn(20_000)).toBe(10);
+  expect(kills).toEqual([]);
+});
+
+test("an idle worker that gets something to do is looked at closely at once", () => {
+  looksIn(5_000);
+  watch.wake();
+  expect(looksIn(1_000)).toBe(10);
+  expect(looksIn(4_000)).toBe(2);
+});
+
+test("an idle worker that works by itself is found by its next look", async () => {
+  looksIn(5_000);
+  child.stdin?.write("x");
+  await once(child.stdout ?? child, "data");
+  looksIn(2_000);
+  expect(watch.lastCpuMs).toBe(cpuTimeMs(child.pid ?? 0));
+  expect(looksIn(900)).toBe(9);
+});
+
+test("nothing is read of a worker whose watch has ended", () => {
+  looksIn(500);
+  watch[Symbol.dispose]();
+  watch.wake();
+  expect(looksIn(10_000)).toBe(0);
+});

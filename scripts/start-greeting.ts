@@ -4,6 +4,8 @@ export interface StartGreeting {
   /** The platform's address, such as `http://localhost:3000`. */
   readonly url: string;
   readonly data: string;
+  /** The level of the sandbox. */
+  readonly sandbox: string;
   readonly email: string;
   /** Undefined if an earlier start has shown it. */
   readonly password: string | undefined;
@@ -16,7 +18,7 @@ const ARTICLE =
 const PICTURE = "-F image=@examples/digits/images/3-b.png";
 const HEADER = '-H "Authorization: Bearer $TESSERA_TOKEN"';
 
-export function greeting({ url, data, email, password, token }: StartGreeting): string {
+export function greeting({ url, data, sandbox, email, password, token }: StartGreeting): string {
   const { protocol, port } = new URL(url);
   const app = (name: string): string => `${protocol}//${name}.acme.apps.localhost:${port}`;
   const one = `${JSON_HEADER} -d '${JSON.stringify({ text: ARTICLE, sentences: 1 })}'`;
@@ -29,6 +31,7 @@ export function greeting({ url, data, email, password, token }: StartGreeting): 
     `  sign in   ${url} as ${email}`,
     `  password  ${password === undefined ? "as it was shown at the first start; npx tessera admin reset-password sets another" : `${password}  (shown this once)`}`,
     `  data      ${data}`,
+    `  sandbox   ${sandbox === "kernel" ? "kernel" : "permission: deploy only code that you trust; npx tessera admin check says why"}`,
     "",
     `summarizer, which anyone may call: ${app("summarizer")}`,
     "",

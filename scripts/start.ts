@@ -148,6 +148,12 @@ async function startPlatform(): Promise<{ readonly url: string; readonly ended: 
   return { url, ended };
 }
 
+/** The level at which workers are held. */
+async function sandboxOf(url: string): Promise<string> {
+  const answer = await fetch(`${url}/readyz?verbose`);
+  return ((await answer.json()) as { readonly sandbox: string }).sandbox;
+}
+
 /** Creates the token that deploys and calls the examples. */
 async function createToken(url: string, password: string): Promise<string> {
   const access = ["--developer-operations", "--all-deployments", "--expires", "365d"];
@@ -188,7 +194,8 @@ async function run(): Promise<number> {
     for (const { name, flags } of EXAMPLES) {
       await deploy(name, flags, env);
     }
-    process.stdout.write(greeting({ url, data, email: EMAIL, password, token }));
+    const sandbox = await sandboxOf(url);
+    process.stdout.write(greeting({ url, data, sandbox, email: EMAIL, password, token }));
   } catch (err) {
     if (!(err instanceof Failed)) {
       throw err;

@@ -25,7 +25,9 @@ it("the port is never a worker's: not while its node starts, serves or drains", 
   await once(gate, "listening");
   const { port: tell } = gate.address() as AddressInfo;
   const [port, free] = [await freePort(), await freePort()];
-  await using world = await World.start({ config: { port } });
+  // Where the kernel holds it, a worker has no ports of the machine.
+  const config = { port, sandbox: "permission" } as const;
+  await using world = await World.start({ config });
   const env = { PORTS: `${port},${free}`, TELL: `http://127.0.0.1:${tell}` };
   await world.deployed("grabber", await artifact("grabber"), { settings: { env } });
   // It does listen where it can.
@@ -36,7 +38,7 @@ it("the port is never a worker's: not while its node starts, serves or drains", 
   await world.platform[Symbol.asyncDispose]();
   {
     // Its worker starts while the node does.
-    await using again = await start(world.folder, { config: { port } });
+    await using again = await start(world.folder, { config });
     const isReady = async () => (await fetch(`${again.url}/readyz`)).status;
     await expect.poll(isReady).toBe(200);
   }

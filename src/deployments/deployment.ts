@@ -9,7 +9,7 @@ import type { MeasuredDeployment, Metrics } from "../metrics/metrics.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
 import type { StartGate } from "../pool/start-gate.ts";
-import type { WorkerProcess } from "../pool/worker.ts";
+import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
@@ -110,10 +110,11 @@ export class Deployment implements AsyncDisposable {
       starts: options.starts,
       isUrgent: () => this.calls.anyWait,
       newId,
-      workerOptions: (service, workerId) => ({
-        ...this.#workers.optionsFor(service, workerId),
-        countsOf: (manifest) => this.#counts.worker(workerId, manifest),
-      }),
+      startWorker: (service, workerId, onUnblocked) =>
+        this.#workers.start(service, workerId, {
+          countsOf: (manifest) => this.#counts.worker(workerId, manifest),
+          onUnblocked,
+        }),
       onReady: ({ id }) => maintenance.leases.open(id, () => this.#leaseLost(id)),
       onExit: (worker, reason) => this.#onExit(worker, reason),
       onRestartFailed: (err) => this.#onRestartFailed(err),
@@ -340,8 +341,7 @@ export class Deployment implements AsyncDisposable {
     scaling?.revisionStarted();
   }
 
-  #onExit(worker: WorkerProcess, reason: string): void {
-    this.#scratch.remove(worker.scratchFolder, worker.pid);
+  #onExit(worker: Worker, reason: string): void {
     if (!this.#draining && !worker.stopping) {
       const { id, pid, revision } = worker;
       this.#options.log.warn({ worker: id, pid, revision, reason }, "a worker ended");

@@ -9,8 +9,7 @@
 import type { Log } from "../log/log.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { Pool } from "../pool/pool.ts";
-import { cpuTimeMs, residentBytes } from "../pool/usage.ts";
-import type { WorkerProcess } from "../pool/worker.ts";
+import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { OldestWaiting, Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
@@ -57,9 +56,9 @@ export class Observer implements AsyncDisposable {
   }
 
   /** A worker has ended: keeps its processor time in the total. */
-  workerEnded({ id, lastCpuMs }: Pick<WorkerProcess, "id" | "lastCpuMs">): void {
-    this.#goneCpuMs += Math.max(this.#cpuMs.get(id) ?? 0, lastCpuMs);
-    this.#cpuMs.delete(id);
+  workerEnded(worker: Pick<Worker, "id" | "usage">): void {
+    this.#goneCpuMs += worker.usage().cpuMs;
+    this.#cpuMs.delete(worker.id);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,11 +85,10 @@ export class Observer implements AsyncDisposable {
   #lookAtWorkers(): void {
     const { metrics, pool } = this.#options;
     let memoryBytes = 0;
-    for (const { id, pid } of pool.alive) {
-      if (pid !== undefined) {
-        this.#cpuMs.set(id, cpuTimeMs(pid) ?? 0);
-        memoryBytes += residentBytes(pid) ?? 0;
-      }
+    for (const worker of pool.alive) {
+      const usage = worker.usage();
+      this.#cpuMs.set(worker.id, usage.cpuMs);
+      memoryBytes += usage.memoryBytes;
     }
     const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);
     metrics.workersObserved({ up: pool.readyCount, cpuSeconds: cpuMs / 1_000, memoryBytes });

@@ -1,10 +1,12 @@
-/** Builds the options of each worker of a deployment: permissions, limits, environment, output. */
+/** Starts the workers of a deployment: rights, limits, environment, scratch folder, output. */
 
 import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
 import type { Launch } from "../pool/launch/launch.ts";
+import { LocalWorker } from "../pool/local-worker.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
+import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import { type WorkerAccess, workerRights } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
@@ -36,6 +38,11 @@ export interface OutputSource {
   readonly revision: number | undefined;
 }
 
+export interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
+  /** The worker answers again after its event loop was blocked. */
+  onUnblocked(): void;
+}
+
 export class Workers {
   readonly #options: WorkersOptions;
   readonly #scratch: ScratchFolders;
@@ -51,8 +58,16 @@ export class Workers {
     return this.#tails.get(service)?.lines ?? [];
   }
 
+  /** Starts a worker, in a scratch folder that is removed when it has ended. */
+  start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
+    const options = { ...this.#optionsFor(service, workerId), countsOf: hooks.countsOf };
+    const worker = new LocalWorker(workerId, options, hooks.onUnblocked);
+    void worker.exited.then(() => this.#scratch.remove(options.scratchFolder, worker.pid));
+    return worker;
+  }
+
   /** The options of a new worker. Creates its scratch folder. */
-  optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
+  #optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
     const { workerAccess, log } = this.#options;
     const { revision } = service;

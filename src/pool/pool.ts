@@ -1,5 +1,5 @@
 /**
- * The worker pool of one deployment: `size` processes that run the same revision
+ * The worker pool of one deployment: `size` workers that run the same revision
  * of a service. A worker that ends is replaced (`restart-backoff.ts`). `resize`
  * changes the number while calls run. `replace` brings in another revision
  * without a gap: its workers are ready before the old ones are told to finish.
@@ -7,12 +7,12 @@
 
 import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { ServiceCode, WorkerOptions } from "./options.ts";
+import type { ServiceCode } from "./options.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 import { Slot } from "./slot.ts";
 import { type Leave, type Starter, StartGate } from "./start-gate.ts";
-import { WorkerProcess } from "./worker.ts";
+import type { Worker } from "./worker.ts";
 
 export interface PoolOptions {
   /** The initial number of workers; 0 is possible. */
@@ -22,12 +22,12 @@ export interface PoolOptions {
   /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
   readonly newId: () => string;
-  /** The options of one worker of this revision. Called per worker: each has its own scratch folder. */
-  readonly workerOptions: (service: ServiceCode, workerId: string) => WorkerOptions;
+  /** Starts a worker of the service. Call `onUnblocked` when it answers again after it was blocked. */
+  readonly startWorker: (service: ServiceCode, workerId: string, onUnblocked: () => void) => Worker;
   /** A worker is ready. Attempts may be claimed for it once this resolves. */
-  onReady(worker: WorkerProcess): Promise<void>;
+  onReady(worker: Worker): Promise<void>;
   /** A worker has ended, and its executions with it. */
-  onExit(worker: WorkerProcess, reason: string): void;
+  onExit(worker: Worker, reason: string): void;
   /** A worker could not be started; another try follows. */
   onRestartFailed(err: unknown): void;
   /** A worker ended unexpectedly or could not start, and will be replaced. */
@@ -48,10 +48,10 @@ export class Pool implements AsyncDisposable {
   };
   #size: number;
   #service: ServiceCode | undefined;
-  #workers: WorkerProcess[] = [];
+  #workers: Worker[] = [];
   /** Workers of the current revision that are loading, to become one of `#workers`. */
-  readonly #starting = new Set<WorkerProcess>();
-  readonly #alive = new Set<WorkerProcess>();
+  readonly #starting = new Set<Worker>();
+  readonly #alive = new Set<Worker>();
   readonly #leaving = new Set<Promise<void>>();
   #closed = false;
 
@@ -76,8 +76,8 @@ export class Pool implements AsyncDisposable {
     return this.#workers.filter((worker) => worker.loaded).length;
   }
 
-  /** Every process that has not ended, including those that load or finish. */
-  get alive(): Iterable<WorkerProcess> {
+  /** Every worker that has not ended, including those that load or finish. */
+  get alive(): Iterable<Worker> {
     return this.#alive;
   }
 
@@ -169,7 +169,7 @@ export class Pool implements AsyncDisposable {
 
   /** Takes a slot on the least busy worker with a free one; undefined without a free slot. */
   reserve(endpoint: EndpointManifest): Slot | undefined {
-    let best: WorkerProcess | undefined;
+    let best: Worker | undefined;
     for (const worker of this.#workers) {
       if (
         worker.freeSlots(endpoint) > 0 &&
@@ -206,7 +206,7 @@ export class Pool implements AsyncDisposable {
     await Promise.all(this.#leaving);
   }
 
-  /** Kills every process at once: the node itself is ending. */
+  /** Kills every worker at once: the node itself is ending. */
   killAll(message: string): void {
     for (const worker of this.#alive) {
       worker.kill(message);
@@ -217,10 +217,9 @@ export class Pool implements AsyncDisposable {
     await this.close(0);
   }
 
-  #spawn(service: ServiceCode): WorkerProcess {
-    const { newId, workerOptions, onCapacity } = this.#options;
-    const workerId = newId();
-    const worker = new WorkerProcess(workerId, workerOptions(service, workerId), onCapacity);
+  #spawn(service: ServiceCode): Worker {
+    const { newId, startWorker, onCapacity } = this.#options;
+    const worker = startWorker(service, newId(), onCapacity);
     this.#alive.add(worker);
     void worker.exited.then((reason) => {
       this.#alive.delete(worker);
@@ -229,13 +228,13 @@ export class Pool implements AsyncDisposable {
     return worker;
   }
 
-  #retire(worker: WorkerProcess, drainMs?: number): void {
+  #retire(worker: Worker, drainMs?: number): void {
     const leaving = worker.stop(drainMs).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
   }
 
   /** Switches to this service and its workers; the old workers finish their calls. */
-  #takeOver(service: ServiceCode, workers: WorkerProcess[]): void {
+  #takeOver(service: ServiceCode, workers: Worker[]): void {
     const old = [...this.#workers, ...this.#starting];
     this.#restarts.reset();
     this.#starting.clear();
@@ -249,7 +248,7 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  async #replaceWhenGone(worker: WorkerProcess): Promise<void> {
+  async #replaceWhenGone(worker: Worker): Promise<void> {
     const bornMs = Date.now();
     const reason = await worker.exited;
     const current = this.#workers.indexOf(worker);
@@ -276,7 +275,7 @@ export class Pool implements AsyncDisposable {
   }
 
   #start(service: ServiceCode, leave: Leave): void {
-    let worker: WorkerProcess;
+    let worker: Worker;
     try {
       worker = this.#spawn(service);
     } catch (err) {
@@ -302,7 +301,7 @@ export class Pool implements AsyncDisposable {
     this.#options.onRestartFailed(err);
   }
 
-  async #load(worker: WorkerProcess): Promise<void> {
+  async #load(worker: Worker): Promise<void> {
     await worker.load();
     await this.#options.onReady(worker);
     if (this.#starting.delete(worker)) {

@@ -4,12 +4,7 @@
  */
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
-import {
-  type Call,
-  CHANNEL_DESCRIPTOR,
-  type NodeMessage,
-  type WorkerMessage,
-} from "../protocol/messages.ts";
+import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
 import { WorkerChannel } from "./channel.ts";
 import type { Launch, LaunchedProcess, WorkerRights } from "./launch/launch.ts";
 import { launchNode } from "./launch/node.ts";
@@ -17,6 +12,7 @@ import { LimitWatch } from "./limit-watch.ts";
 import { heapExhausted, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
+import { cpuTimeMs, residentBytes, type WorkerUsage } from "./usage.ts";
 
 /**
  * How long the rest of an ended worker's output is awaited: it is there at once, or held open
@@ -54,6 +50,8 @@ export class ServiceProcess {
   readonly #held = new DisposableStack();
   #logRateLimit: LogRateLimit | undefined;
   #watch: LimitWatch | undefined;
+  /** Processor time, as last measured by `usage`. */
+  #cpuMs = 0;
   #endedFor: string | undefined;
   #killed = false;
   #exhausted: string | undefined;
@@ -93,9 +91,15 @@ export class ServiceProcess {
     return this.#launched.child.pid;
   }
 
-  /** Processor time in ms, as last measured; 0 for a worker without limits. */
-  get lastCpuMs(): number {
-    return this.#watch?.lastCpuMs ?? 0;
+  /** What the worker uses now; after its end, the processor time as last measured. */
+  usage(): WorkerUsage {
+    const { child } = this.#launched;
+    const hasEnded = child.exitCode !== null || child.signalCode !== null;
+    const pid = hasEnded ? undefined : this.#launched.pid();
+    const cpuMs = pid === undefined ? undefined : cpuTimeMs(pid);
+    this.#cpuMs = Math.max(this.#cpuMs, cpuMs ?? 0, this.#watch?.lastCpuMs ?? 0);
+    const memoryBytes = pid === undefined ? undefined : residentBytes(pid);
+    return { cpuMs: this.#cpuMs, memoryBytes: memoryBytes ?? 0 };
   }
 
   /** True when the node has killed it. */
@@ -180,31 +184,6 @@ export class ServiceProcess {
     this.#exited.resolve(this.#endedFor);
     if (this.pid === undefined) {
       this.#outputEnded.resolve();
-    }
-  }
-}
-
-/** Batches calls: those of one turn of the event loop go to the worker in one message. */
-export class CallOutbox {
-  readonly #send: (calls: readonly Call[]) => void;
-  #calls: Call[] = [];
-
-  constructor(send: (calls: readonly Call[]) => void) {
-    this.#send = send;
-  }
-
-  post(call: Call): void {
-    if (this.#calls.push(call) === 1) {
-      setImmediate(() => this.flush());
-    }
-  }
-
-  /** Sends the posted calls now. */
-  flush(): void {
-    if (this.#calls.length > 0) {
-      const calls = this.#calls;
-      this.#calls = [];
-      this.#send(calls);
     }
   }
 }

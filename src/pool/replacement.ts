@@ -1,17 +1,17 @@
 /** A rolling replacement: starts the first workers of another revision beside the serving ones. */
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Leave } from "./start-gate.ts";
-import type { WorkerProcess } from "./worker.ts";
+import type { Worker } from "./worker.ts";
 
 export interface ReplacementOptions {
-  readonly spawn: () => WorkerProcess;
+  readonly spawn: () => Worker;
   /** The number of workers; at least one is started, to prove that the service loads. */
   readonly size: () => number;
   /** Waits for room to start a worker. */
   readonly enter: (signal: AbortSignal) => Promise<Leave>;
-  onReady(worker: WorkerProcess): Promise<void>;
+  onReady(worker: Worker): Promise<void>;
   /** Puts the workers in service; may throw. */
-  readonly takeOver: (workers: WorkerProcess[], manifest: ServiceManifest) => void;
+  readonly takeOver: (workers: Worker[], manifest: ServiceManifest) => void;
   /** Cancels the replacement. Its reason becomes the reason why the new workers are killed. */
   readonly signal: AbortSignal | undefined;
 }
@@ -19,7 +19,7 @@ export interface ReplacementOptions {
 /** Resolves when the new workers have taken over. If one cannot start, ends all and rejects. */
 export async function startRevision(options: ReplacementOptions): Promise<ServiceManifest> {
   const { spawn, size, enter, onReady, takeOver, signal } = options;
-  const workers: WorkerProcess[] = [];
+  const workers: Worker[] = [];
   const failed = new AbortController();
   const ended = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;
   const start = async (): Promise<ServiceManifest> => {
@@ -65,7 +65,7 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
 }
 
 /** Throws when one of the workers has ended, with its reason. */
-async function refuseEnded(workers: readonly WorkerProcess[]): Promise<void> {
+async function refuseEnded(workers: readonly Worker[]): Promise<void> {
   const gone = workers.find(({ ended }) => ended);
   if (gone) {
     throw new Error(`a worker ended before it took calls: ${await gone.exited}`);

@@ -15,6 +15,13 @@ const MAX_MEASURED_FILES = 10_000;
 const MAX_MEASURED_DESCRIPTORS = 1_000;
 const BLOCK_BYTES = 512;
 
+export interface WorkerUsage {
+  /** Processor time since it started. */
+  readonly cpuMs: number;
+  /** Memory in RAM and in swap; 0 after its end. */
+  readonly memoryBytes: number;
+}
+
 /** Processor time since the process started. */
 export function cpuTimeMs(pid: number): number | undefined {
   const fields = statusFields(pid);

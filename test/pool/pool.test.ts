@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";
+import { LocalWorker } from "../../src/pool/local-worker.ts";
 import { Pool } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
@@ -33,13 +34,13 @@ beforeEach(async () => {
   pool = new Pool({
     size: 1,
     newId: createIdSource(),
-    workerOptions: (service) => {
+    startWorker: (service, workerId, onUnblocked) => {
       const err = startFails;
       startFails = undefined;
       if (err) {
         throw err;
       }
-      return {
+      const options = {
         service,
         scratchFolder,
         env: {},
@@ -49,10 +50,11 @@ beforeEach(async () => {
         keepers: localFiles(),
         rights: workerRights({ ...service, scratchFolder }),
         readyTimeoutMs: 30_000,
-        onSpawn: (pid) => onSpawn(pid),
+        onSpawn: (pid: number) => onSpawn(pid),
         onOutput() {},
         onFault() {},
       };
+      return new LocalWorker(workerId, options, onUnblocked);
     },
     onReady: async ({ id }) => void held.add(id),
     onExit: ({ id }) => void held.delete(id),

@@ -5,13 +5,13 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";
 import type { ExecutionEnd } from "../../src/pool/execution.ts";
-import { WorkerProcess } from "../../src/pool/worker.ts";
+import { LocalWorker } from "../../src/pool/local-worker.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { localFiles } from "../files/local.ts";
 import { servicePath } from "../worker/process.ts";
 
 let scratchFolder: string;
-let worker: WorkerProcess;
+let worker: LocalWorker;
 let endpoint: EndpointManifest | undefined;
 beforeEach(async () => {
   scratchFolder = mkdtempSync(join(realpathSync(tmpdir()), "tessera-worker-test-"));
@@ -30,7 +30,7 @@ beforeEach(async () => {
     onOutput() {},
     onFault: (err: unknown) => expect.unreachable(String(err)),
   };
-  worker = new WorkerProcess("worker-1", options, () => {});
+  worker = new LocalWorker("worker-1", options, () => {});
   const { endpoints } = await worker.load();
   endpoint = endpoints.find(({ name }) => name === "forge");
 });

@@ -1,0 +1,193 @@
+/**
+ * The calls under way in one worker: from the moment that the node begins them to
+ * their end, which is told exactly once, whatever the worker says or however it dies.
+ */
+import { SlotMap } from "../collections/slots.ts";
+import {
+  type AbortReason,
+  type Call,
+  type CallResult,
+  isAtHand,
+  type NodeMessage,
+  packPayload,
+  type SentPayload,
+  unpackPayload,
+} from "../protocol/messages.ts";
+import { Deadlines } from "../time/deadlines.ts";
+import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
+import type { ExecuteOptions } from "./options.ts";
+import { type FileTransferOptions, FileTransfers } from "./transfers.ts";
+
+export interface ExecutionsOptions extends FileTransferOptions {
+  /** Time between an abort and the kill. */
+  readonly graceMs: number;
+}
+
+/** The worker that executes the calls. */
+export interface CallExecutor {
+  hasEnded(): boolean;
+  send(message: NodeMessage): void;
+  /** Kills the worker because of one execution; its other executions end as displaced. */
+  sacrifice(message: string): void;
+}
+
+export class Executions implements ExecutionHost {
+  readonly #target: CallExecutor;
+  readonly #graceMs: number;
+  readonly #executions = new SlotMap<number, Execution>();
+  readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
+  readonly #transfers: FileTransfers;
+  readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
+  #nextId = 1;
+
+  constructor(options: ExecutionsOptions, target: CallExecutor) {
+    this.#target = target;
+    this.#graceMs = options.graceMs;
+    this.#transfers = new FileTransfers(options, {
+      settle: (callId) => this.#settle(callId),
+      isUnderWay: (callId) => this.#executions.has(callId),
+    });
+  }
+
+  /** The number of calls under way. */
+  get size(): number {
+    return this.#executions.size;
+  }
+
+  /** The number of calls that have begun. */
+  get begun(): number {
+    return this.#nextId - 1;
+  }
+
+  get(id: number): Execution | undefined {
+    return this.#executions.get(id);
+  }
+
+  /** Begins a call; the listener's `onEnd` is called exactly once. */
+  begin(call: ExecuteOptions, listener: ExecutionListener): Execution {
+    const id = this.#nextId++;
+    const { endpoint, kind, timeoutMs, arguments: payload } = call;
+    const execution = new Execution({ id, endpoint, kind }, listener, {
+      host: this,
+      graceMs: this.#graceMs,
+      timeoutMs,
+    });
+    this.#executions.set(id, execution);
+    if (this.#target.hasEnded()) {
+      setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
+    } else if (isAtHand(payload)) {
+      this.#post(id, call, payload);
+    } else {
+      void this.#transfers.stage(execution, payload, (sent) => {
+        execution.resume(timeoutMs);
+        this.#post(id, call, sent);
+      });
+    }
+    return execution;
+  }
+
+  sendAbort(id: number, reason: AbortReason): void {
+    if (this.#transfers.holds(id, reason)) {
+      this.#settle(id)?.displace("its files were on their way");
+      return;
+    }
+    this.#outbox.flush();
+    this.#target.send({ type: "abort", id, reason });
+  }
+
+  expect(deadlineMs: number): void {
+    // A call that begins in a worker that has ended is displaced at once.
+    if (!this.#target.hasEnded()) {
+      this.#deadlines.expect(deadlineMs);
+    }
+  }
+
+  sacrifice(message: string): void {
+    this.#target.sacrifice(message);
+  }
+
+  abortAll(reason: AbortReason): void {
+    for (const execution of this.#executions.values()) {
+      execution.abort(reason);
+    }
+  }
+
+  /**
+   * Takes a result. Returns what is wrong with a forged one: an honest worker ends each
+   * call exactly once, so nobody else sends the end of any other call.
+   */
+  finish(ended: CallResult): string | undefined {
+    if (!this.#executions.has(ended.id) || this.#transfers.isCollecting(ended.id)) {
+      return `it sent a result of call ${ended.id}, which is not under way`;
+    }
+    if ("failure" in ended) {
+      this.#settle(ended.id)?.fail(ended.failure);
+      return undefined;
+    }
+    const result = unpackPayload(ended.result);
+    if (isAtHand(result)) {
+      this.#settle(ended.id)?.succeed(result);
+    } else {
+      void this.#transfers.collect(this.#executions.get(ended.id), result);
+    }
+    return undefined;
+  }
+
+  /** The worker has ended: `end` gives each call its end. */
+  endAll(end: (execution: Execution) => void): void {
+    this.#deadlines.clear();
+    for (const id of [...this.#executions.keys()]) {
+      const execution = this.#settle(id);
+      if (execution) {
+        end(execution);
+      }
+    }
+  }
+
+  #look(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const execution of this.#executions.values()) {
+      nextMs = Math.min(nextMs, execution.look(nowMs));
+    }
+    return nextMs;
+  }
+
+  #post(id: number, call: ExecuteOptions, payload: SentPayload): void {
+    const { endpoint, taskId, attempt, trace, timeoutMs } = call;
+    const deadlineMs = Date.now() + timeoutMs;
+    const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
+    this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
+  }
+
+  /** Removes an execution from those under way, and its files. */
+  #settle(id: number): Execution | undefined {
+    const execution = this.#executions.take(id);
+    this.#transfers.ended(id);
+    return execution;
+  }
+}
+
+/** Batches calls: those of one turn of the event loop go to the worker in one message. */
+class CallOutbox {
+  readonly #send: (calls: readonly Call[]) => void;
+  #calls: Call[] = [];
+
+  constructor(send: (calls: readonly Call[]) => void) {
+    this.#send = send;
+  }
+
+  post(call: Call): void {
+    if (this.#calls.push(call) === 1) {
+      setImmediate(() => this.flush());
+    }
+  }
+
+  /** Sends the posted calls now. */
+  flush(): void {
+    if (this.#calls.length > 0) {
+      const calls = this.#calls;
+      this.#calls = [];
+      this.#send(calls);
+    }
+  }
+}

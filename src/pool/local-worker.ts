@@ -1,0 +1,267 @@
+/**
+ * A worker that is a process on this machine: it loads the service, runs calls, is
+ * watched, and is killed when necessary. A crash, `process.exit`, lack of memory or an
+ * endless loop in user code affects this worker only.
+ */
+import type { WorkerEnd } from "../metrics/deployment.ts";
+import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { MAX_HEADER_BYTES, MAX_MANIFEST_BYTES, type WorkerMessage } from "../protocol/messages.ts";
+import { resultIsText } from "../service/schema.ts";
+import type { Execution, ExecutionListener } from "./execution.ts";
+import { Executions } from "./executions.ts";
+import { WorkerHeartbeat } from "./heartbeat.ts";
+import type { CountsReceiver, ExecuteOptions, WorkerOptions } from "./options.ts";
+import { ServiceProcess } from "./process.ts";
+import { Capacity } from "./slot.ts";
+import type { WorkerUsage } from "./usage.ts";
+import type { Worker } from "./worker.ts";
+
+/**
+ * Largest message of a worker: a manifest with its header. A worker sends results in messages
+ * of less, and a large result comes on disk.
+ */
+const MAX_WORKER_MESSAGE_BYTES = MAX_MANIFEST_BYTES + 2 * MAX_HEADER_BYTES;
+
+/** How long a worker that has refused its service has to write why and exit. */
+const REFUSED_WORKER_EXIT_MS = 1_000;
+
+export class LocalWorker implements Worker {
+  readonly id: string;
+  readonly capacity = new Capacity();
+  readonly #options: WorkerOptions;
+  readonly #process: ServiceProcess;
+  readonly #executions: Executions;
+  readonly #heartbeat: WorkerHeartbeat;
+  readonly #loaded = Promise.withResolvers<ServiceManifest>();
+  #manifest: ServiceManifest | undefined;
+  #counts: CountsReceiver | undefined;
+  /** True when the node kills the process because of one execution or of its own shutdown. */
+  #sacrificed = false;
+  #stopping = false;
+  #leaving: NodeJS.Timeout | undefined;
+
+  /** `onUnblocked` is called when the worker answers again after its event loop was blocked. */
+  constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
+    this.id = id;
+    this.#options = options;
+    this.#heartbeat = new WorkerHeartbeat({
+      isBusy: () => this.#executions.size > 0,
+      ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
+      onUnblocked,
+    });
+    this.#executions = new Executions(options, {
+      hasEnded: () => this.ended,
+      send: (message) => this.#process.send(message),
+      sacrifice: (message) => this.#sacrifice(message),
+    });
+    this.#process = new ServiceProcess({
+      ...options,
+      maxMessageBytes: MAX_WORKER_MESSAGE_BYTES,
+      onMessage: (message) => this.#receive(message),
+    });
+    if (this.#process.pid !== undefined) {
+      options.onSpawn(this.#process.pid);
+    }
+    void this.exited.then((reason) => this.#lost(reason));
+  }
+
+  get revision(): number | undefined {
+    return this.#options.service.revision?.number;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  usage(): WorkerUsage {
+    return this.#process.usage();
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  get ended(): boolean {
+    return this.#process.ended;
+  }
+
+  get exited(): Promise<string> {
+    return this.#process.exited;
+  }
+
+  causeOf(reason: string): WorkerEnd {
+    if (reason.startsWith("out of memory")) {
+      return "memory";
+    }
+    if (this.#sacrificed) {
+      return "unresponsive";
+    }
+    return this.#process.killed ? "killed" : "crashed";
+  }
+
+  get outputEnded(): Promise<void> {
+    return this.#process.outputEnded;
+  }
+
+  get loaded(): boolean {
+    return this.#manifest !== undefined && !this.#stopping && !this.ended;
+  }
+
+  get used(): boolean {
+    return this.#executions.begun > 0;
+  }
+
+  get busyness(): number {
+    return this.#executions.size;
+  }
+
+  async load(): Promise<ServiceManifest> {
+    const { readyTimeoutMs, scratchFolder, maxResultBytes, maxFileBytes } = this.#options;
+    const { servicePath, code } = this.#options.service;
+    const timer = setTimeout(() => {
+      const seconds = readyTimeoutMs / 1000;
+      const message = `the service was not ready after ${seconds} s; does it wait for something at import?`;
+      this.#loaded.reject(new Error(message));
+      this.kill(message);
+    }, readyTimeoutMs);
+    const load = { servicePath, code, scratchFolder, maxResultBytes, maxFileBytes };
+    const isolated = this.#options.limits !== undefined;
+    this.#process.send({ type: "load", ...load, isolated });
+    try {
+      return await this.#loaded.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  freeSlots(endpoint: EndpointManifest): number {
+    return this.loaded && !this.#heartbeat.blocked ? this.capacity.free(endpoint) : 0;
+  }
+
+  release(endpoint: EndpointManifest): void {
+    this.capacity.giveBack(endpoint);
+    this.#finishWhenIdle();
+  }
+
+  execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
+    return this.#executions.begin(call, listener);
+  }
+
+  discard(message: string): void {
+    if (this.#leaving === undefined) {
+      this.kill(message);
+    }
+  }
+
+  kill(message: string): void {
+    this.#process.kill(message);
+  }
+
+  async stop(withinMs?: number): Promise<void> {
+    this.#stopping = true;
+    this.#finishWhenIdle();
+    if (withinMs === undefined) {
+      await this.exited;
+      return;
+    }
+    const abort = setTimeout(
+      () => this.#executions.abortAll("shutdown"),
+      Math.max(0, withinMs - this.#options.graceMs),
+    );
+    const kill = setTimeout(() => this.#sacrifice("it did not stop"), withinMs);
+    await this.exited;
+    clearTimeout(abort);
+    clearTimeout(kill);
+  }
+
+  /** Waits for all slots, not only for calls: a reserved slot may still become a call. */
+  #finishWhenIdle(): void {
+    if (this.#stopping && this.capacity.idle) {
+      this.#process.send({ type: "stop" });
+    }
+  }
+
+  /** Kills the process because of one execution; its other executions end as displaced. */
+  #sacrifice(message: string): void {
+    this.#sacrificed = true;
+    this.kill(message);
+  }
+
+  #receive(message: WorkerMessage): void {
+    switch (message.type) {
+      case "ready":
+        this.#ready(message.manifest);
+        break;
+      case "refused":
+        this.#loaded.reject(new Error(message.message));
+        this.#leave();
+        break;
+      case "results":
+        for (const result of message.results) {
+          const fault = this.#executions.finish(result);
+          if (fault !== undefined) {
+            this.#process.refuse(fault);
+            break;
+          }
+        }
+        break;
+      case "progress":
+        this.#executions.get(message.id)?.progress(message.fraction, message.message);
+        break;
+      case "log":
+        if (this.#process.admitLine(message.message.length)) {
+          this.#executions.get(message.id)?.log(message);
+        }
+        break;
+      case "metrics":
+        this.#count(message);
+        break;
+      case "pong":
+        this.#heartbeat.pong();
+        break;
+    }
+  }
+
+  #count(message: Extract<WorkerMessage, { readonly type: "metrics" }>): void {
+    const fault = this.#counts?.take(message);
+    if (fault !== undefined) {
+      this.#process.refuse(fault);
+    }
+  }
+
+  #ready(manifest: ServiceManifest): void {
+    if (this.#manifest !== undefined) {
+      this.#process.refuse("it said twice that it was ready");
+      return;
+    }
+    this.#manifest = manifest;
+    this.#counts = this.ended ? undefined : this.#options.countsOf?.(manifest);
+    const endpoints = manifest.endpoints.filter(resultIsText).map(({ name }) => name);
+    this.#process.send({ type: "text_results", endpoints });
+    this.#heartbeat.start();
+    this.#loaded.resolve(manifest);
+  }
+
+  /** Gives the worker time to write its reason and exit by itself. */
+  #leave(): void {
+    if (this.#leaving === undefined) {
+      this.#leaving = setTimeout(
+        () => this.kill("it did not go by itself"),
+        REFUSED_WORKER_EXIT_MS,
+      );
+      void this.exited.then(() => clearTimeout(this.#leaving));
+    }
+  }
+
+  #lost(reason: string): void {
+    this.#heartbeat[Symbol.dispose]();
+    this.#counts?.end();
+    this.#loaded.promise.catch(() => {
+      // Handled here, because `load` may not be waiting any more.
+    });
+    this.#loaded.reject(new Error(`the worker ended while it loaded the service: ${reason}`));
+    this.#executions.endAll((execution) =>
+      this.#sacrificed ? execution.displace(reason) : execution.lose(reason),
+    );
+  }
+}

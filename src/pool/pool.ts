@@ -159,8 +159,11 @@ export class Pool implements AsyncDisposable {
       takeOver: (workers, manifest) => {
         open();
         onManifest(manifest);
-        this.#size = Math.max(this.#size, 1);
+        if (this.#size === 0 && this.#starter.isUrgent()) {
+          this.#size = 1;
+        }
         this.#takeOver(service, workers);
+        // Where no worker is wanted, the one that proved the service goes at once.
         this.resize(this.#size);
         this.#options.onCapacity();
       },

@@ -20,6 +20,14 @@ async function asleep(max = 4): Promise<void> {
   hosting.hosted.resume(await hosting.revision(SOURCE), manifest);
 }
 
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 it("a revision that has served before starts no worker until a call wakes it", async () => {
   await asleep();
   expect(hosting.hosted.status).toMatchObject({ state: "ready", ready: 0, wanted: 0, revision: 1 });
@@ -54,12 +62,16 @@ it("many tasks get many workers, within the bound", async () => {
   expect(pids.size).toBe(3);
 });
 
-it("a deploy without workers proves the revision with one", async () => {
+it("a deploy without workers proves the revision with one, which stops at once", async () => {
   hosting = await Hosting.start({ workers: 0, scale: { min: 0, max: 2 } });
   await expect(
     hosting.deploy(source("a: api({}, () => 1)", 'throw new Error("no");')),
   ).rejects.toThrow("no");
-  await hosting.deploy(SOURCE);
+  await hosting.deploy(source("say: api({}, () => process.pid)", "console.log(process.pid);"));
+  expect(hosting.hosted.status).toMatchObject({ state: "ready", ready: 0, wanted: 0 });
+  const pid = Number(hosting.lines.at(-1)?.line);
+  await expect.poll(() => lives(pid)).toBe(false);
+  expect(await hosting.call("say")).not.toBe(pid);
   expect(hosting.hosted.status).toMatchObject({ state: "ready", ready: 1, wanted: 1 });
 });
 

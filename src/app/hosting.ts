@@ -94,6 +94,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         maxFileBytes,
         maxWaiting,
         files: keepers,
+        readers: node.readers,
         allowNativeCode: config.allowsNativeCode,
         launch,
       },

@@ -17,6 +17,7 @@ import type { BoundPort } from "../server/bind.ts";
 import { ConnectionLimit } from "../server/connection-limit.ts";
 import type { Listener } from "../server/listener.ts";
 import { createServer, type ServerOptions } from "../server/server.ts";
+import { ReaderThreads } from "../service/input/threads.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -49,6 +50,8 @@ export interface Node {
   /** Undefined where one node alone uses the database. */
   readonly notifier: Notifier | undefined;
   readonly metrics: Metrics;
+  /** Where large bodies are read. */
+  readonly readers: ReaderThreads;
   readonly now: () => number;
   readonly newId: () => string;
 }
@@ -72,7 +75,10 @@ export async function openNode(
   const now = Date.now;
   const metrics = nodeMetrics(port, now);
   const storage = measuredStorage(unmeasured, metrics);
-  return { log, tracing, storage, unmeasured, notifier, metrics, now, newId: createIdSource() };
+  const onFailed = (err: unknown): void => log.error({ err }, "a large body could not be read");
+  const readers = resources.use(new ReaderThreads({ onFailed }));
+  const newId = createIdSource();
+  return { log, tracing, storage, unmeasured, notifier, metrics, readers, now, newId };
 }
 
 /** Where a node keeps files, and the folders of its workers. */
@@ -137,7 +143,7 @@ export function onExit(clean: () => void, resources: AsyncDisposableStack): void
   resources.defer(() => void process.off("exit", clean));
 }
 
-type OfTheNode = "log" | "accessLog" | "shutdownSignal" | "connectionLimit";
+type OfTheNode = "log" | "readers" | "accessLog" | "shutdownSignal" | "connectionLimit";
 
 export interface HttpOptions extends Omit<ServerOptions, OfTheNode> {
   readonly connections: ConnectionsConfig;
@@ -146,7 +152,14 @@ export interface HttpOptions extends Omit<ServerOptions, OfTheNode> {
 /** Serves on the one port, which is bound already and stays so until after the last worker. */
 export async function serveHttp(
   { connections, ...options }: HttpOptions,
-  { bound, log, metrics }: Pick<Node, "log" | "metrics"> & { readonly bound: BoundPort },
+  {
+    bound,
+    log,
+    metrics,
+    readers,
+  }: Pick<Node, "log" | "metrics" | "readers"> & {
+    readonly bound: BoundPort;
+  },
   resources: AsyncDisposableStack,
 ): Promise<Listener> {
   const shutdown = new AbortController();
@@ -155,6 +168,7 @@ export async function serveHttp(
   const { app, listener } = await createServer({
     ...options,
     log,
+    readers,
     accessLog: log.isLevelEnabled(accessLevel) ? accessLevel : undefined,
     shutdownSignal: shutdown.signal,
     connectionLimit: limitConnections(connections, { log, metrics, trusts: options.trustProxy }),

@@ -115,7 +115,7 @@ function warnOfDatabase(
 
 function deploymentOptions(
   config: ServeConfig,
-  { storage, notifier, log, tracing, metrics, now, newId }: Node,
+  { storage, notifier, log, tracing, metrics, readers, now, newId }: Node,
   { keepers }: NodeFiles,
   maintenance: Maintenance,
 ) {
@@ -135,6 +135,7 @@ function deploymentOptions(
     maxResultBytes: config.maxResultBytes,
     maxFileBytes: config.maxFileBytes,
     files: keepers,
+    readers,
     maxWaiting: config.maxWaiting,
   };
 }

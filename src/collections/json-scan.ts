@@ -14,6 +14,12 @@
 export const MAX_JSON_VALUES = 100_000;
 
 /**
+ * JSON values in a message of an RPC, apart from arguments of endpoints: the longest list that
+ * one takes, of the digests of an artifact's files, has 20,000.
+ */
+export const MAX_MESSAGE_VALUES = 30_000;
+
+/**
  * JSON in JSON: deeper than anybody writes, and shallow enough for every recursive reader of a
  * message.
  */
@@ -41,13 +47,18 @@ export interface ValueRoom {
  * What keeps a text from being parsed, as an end of "the body …"; undefined when nothing does.
  *
  * @param room from which the values of the text are taken. Default: that of a text alone.
+ * @param maxValues of a text alone, or of those that share the room
  */
-export function faultOfJson(text: Uint8Array, room?: ValueRoom): string | undefined {
+export function faultOfJson(
+  text: Uint8Array,
+  room?: ValueRoom,
+  maxValues = MAX_JSON_VALUES,
+): string | undefined {
   // Each level and each value takes a byte at least, so a short text alone cannot exceed either.
   if (room === undefined && text.length <= MAX_JSON_DEPTH) {
     return undefined;
   }
-  const most = room?.values ?? MAX_JSON_VALUES;
+  const most = room?.values ?? maxValues;
   let values = 1;
   let depth = 0;
   let previous = 0;
@@ -81,7 +92,7 @@ export function faultOfJson(text: Uint8Array, room?: ValueRoom): string | undefi
     room.values -= values;
   }
   return values > most
-    ? `holds more than ${MAX_JSON_VALUES} JSON values: send less, or send it as a file`
+    ? `holds more than ${maxValues} JSON values: send less, or send it as a file`
     : undefined;
 }
 

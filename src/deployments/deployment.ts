@@ -17,6 +17,7 @@ import { Changes } from "../queue/changes.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent-tasks.ts";
+import type { ReaderThreads } from "../service/input/threads.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { DeploymentTracing, Tracing } from "../tracing/tracing.ts";
@@ -62,6 +63,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
   /** The node's tracing. Default: nothing is traced. */
   readonly tracing?: Tracing | undefined;
+  /** Where the node reads large bodies. Default: on the serving thread. */
+  readonly readers?: ReaderThreads | undefined;
   /** `ready` or `status` may have changed. */
   onReadiness(): void;
 }
@@ -147,6 +150,10 @@ export class Deployment implements AsyncDisposable {
 
   get files(): DeploymentOptions["files"] {
     return this.#options.files;
+  }
+
+  get readers(): ReaderThreads | undefined {
+    return this.#options.readers;
   }
 
   /** The id under which its tasks are stored. Without a record, throws before the first `deploy`. */

@@ -37,6 +37,7 @@ export interface NodeDeploymentOptions {
     | "maxResultBytes"
     | "maxFileBytes"
     | "files"
+    | "readers"
     | "allowNativeCode"
     | "launch"
     | "tracing"

@@ -19,6 +19,8 @@ import type { Authenticate } from "../auth/principal.ts";
 import type { Directory } from "../deployments/directory.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
+import type { ReaderThreads } from "../service/input/threads.ts";
+import { createReadLarge } from "./large-messages.ts";
 import { restPlugin } from "./rest/plugin.ts";
 import { hostOf, requestValues } from "./rpc/engine/caller.ts";
 import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
@@ -58,6 +60,8 @@ export interface ProtocolOptions {
   /** Hosts below this domain are those of deployments. Absent: hosts name no deployment. */
   readonly appsDomain?: string;
   readonly health: HealthSource;
+  /** Where large messages in JSON are read. Default: on the serving thread. */
+  readonly readers?: ReaderThreads | undefined;
   /** Aborts the calls that are still under way when the server stops. */
   readonly shutdownSignal: AbortSignal;
 }
@@ -106,6 +110,7 @@ export async function mountProtocols(
   });
   const identify = withoutAppCookies(createIdentify(authenticate, accessOf), options.appsDomain);
   const { directory } = options;
+  const readLarge = createReadLarge(options.readers);
   const locate = directory && createLocate(directory, { standalone });
   const interceptors = [
     createAuthenticateInterceptor(identify),
@@ -140,12 +145,14 @@ export async function mountProtocols(
       invoker: invoke,
       readMaxBytes: DEFAULT_MAX_MESSAGE_BYTES,
       shutdownSignal,
+      readLarge,
       contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
     });
     await app.register(onlyOn(hostKind, restPlugin), {
       services: shown.map(({ service }) => service),
       invoke,
       contextValues: valuesOver("rest"),
+      readLarge,
       maxBodyBytes: ({ parent }) => limits.get(parent) ?? DEFAULT_MAX_MESSAGE_BYTES,
     });
     return invoke;

@@ -6,8 +6,8 @@ import { problem } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Parses a body as JSON. Errors: BODY_MALFORMED, with the parser's message, or for a body beyond the bounds. */
-export function parseJson(body: Uint8Array): JsonValue {
-  const fault = faultOfJson(body);
+export function parseJson(body: Uint8Array, maxValues: number): JsonValue {
+  const fault = faultOfJson(body, undefined, maxValues);
   if (fault !== undefined) {
     throw problem("BODY_MALFORMED", `the body ${fault}`);
   }

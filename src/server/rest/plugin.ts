@@ -15,6 +15,7 @@ import { readBody } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import { sendFrameworkError } from "../http/framework.ts";
 import type { CallOrigin, Invoke } from "../http/invoke.ts";
+import type { LargeMessage, ReadLarge } from "../http/large-json.ts";
 import { sendProblem } from "../http/problem.ts";
 import { type Binding, compileBindings } from "./binding.ts";
 import { type Found, RouteTable } from "./path-matching.ts";
@@ -27,6 +28,8 @@ export interface RestOptions {
   readonly invoke: Invoke;
   /** Largest body of a request to a method. Default 4 MiB, the usual limit for an RPC message. */
   readonly maxBodyBytes?: (method: DescMethod) => number;
+  /** Reads large messages in JSON. Default: none is large. */
+  readonly readLarge?: ReadLarge | undefined;
   /** Silence after which a Server-Sent Events stream gets a comment. Default 15 s, below the 30 s and 60 s of common proxies. */
   readonly keepAliveMs?: number;
   /**
@@ -86,8 +89,11 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
       const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
       const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
-      const parts = { values, query, body, contentType, idempotencyKey };
+      const reading = largeOf(binding, body, options.readLarge);
+      const large = reading && (await reading);
+      const parts = { values, query, body: large?.body ?? body, contentType, idempotencyKey };
       const message = bindRequest(binding, parts);
+      large?.restore(message);
       const origin: CallOrigin = {
         header: req.headers,
         signal: disconnectSignal(reply),
@@ -110,6 +116,15 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
 }
 
 const EMPTY = new Uint8Array();
+
+/** The large message that the whole body is, if it is one. */
+function largeOf(
+  { body: { kind, field }, method }: Binding,
+  body: Uint8Array,
+  readLarge: ReadLarge | undefined,
+): Promise<LargeMessage> | undefined {
+  return kind === "json" && field === undefined ? readLarge?.(body, method.input) : undefined;
+}
 
 function findRoute(routes: RouteTable<Binding>, req: FastifyRequest, reply: FastifyReply) {
   const mark = req.url.indexOf("?");

@@ -11,6 +11,7 @@ import { create, type DescField, type JsonObject, type Message } from "@bufbuild
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { problem } from "../../errors.ts";
 import { parseJson } from "../http/json.ts";
+import { maxValuesOf } from "../http/large-json.ts";
 import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
@@ -44,7 +45,7 @@ export function bindRequest(binding: Binding, parts: RequestParts): Message {
     refuseQuery(parts.query);
     return httpBody(parts);
   }
-  const json = kind === "json" ? jsonBody(parts, field) : {};
+  const json = kind === "json" ? jsonBody(parts, binding) : {};
   const bound = parts.values.map(({ variable, text }): BoundField => {
     const fields = binding.fields.get(variable) ?? [];
     return { fields, value: textToJson(fields.at(-1) as DescField, text) };
@@ -73,7 +74,10 @@ function refuseQuery(query: string): void {
   }
 }
 
-function jsonBody({ body, contentType }: RequestParts, field: DescField | undefined): JsonObject {
+function jsonBody(
+  { body, contentType }: RequestParts,
+  { body: { field }, method }: Binding,
+): JsonObject {
   if (body.length === 0) {
     return {};
   }
@@ -84,7 +88,7 @@ function jsonBody({ body, contentType }: RequestParts, field: DescField | undefi
       `the content type ${given}; send JSON as application/json`,
     );
   }
-  const value = parseJson(body);
+  const value = parseJson(body, maxValuesOf(method.input));
   if (field !== undefined) {
     return { [field.name]: value };
   }

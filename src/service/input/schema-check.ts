@@ -58,7 +58,9 @@ const NONE: Faults = { count: 0, violations: [] };
  * Compiles the endpoint's input schema without its file arguments (see `file.ts`).
  * Throws when that fails or takes too long.
  */
-export function createSchemaCheck(endpoint: EndpointManifest): SchemaCheck {
+export function createSchemaCheck(
+  endpoint: Pick<EndpointManifest, "name" | "input" | "files">,
+): SchemaCheck {
   const schema = withoutFiles(endpoint);
   const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, false));
   if (compiled === undefined) {
@@ -116,7 +118,7 @@ function compile(schema: JsonSchema, allErrors: boolean): ValidateFunction {
   return ajv.compile(schema);
 }
 
-function withoutFiles({ input, files }: EndpointManifest): JsonSchema {
+function withoutFiles({ input, files }: Pick<EndpointManifest, "input" | "files">): JsonSchema {
   const names = new Set(Object.keys(files));
   const properties = Object.entries((input.properties ?? {}) as JsonSchema);
   const required = Array.isArray(input.required) ? input.required : [];

@@ -7,7 +7,7 @@ import type { SchemaCheck } from "./schema-check.ts";
 
 /** What is wrong with stored arguments; undefined when they fit. */
 export function storedViolation(
-  { files: arguments_ }: EndpointManifest,
+  { files: arguments_ }: Pick<EndpointManifest, "files">,
   check: SchemaCheck,
   payload: Payload,
 ): FieldViolation | undefined {

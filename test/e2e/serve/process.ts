@@ -33,6 +33,14 @@ export class ServerProcess extends Served {
     await exited;
   }
 
+  /** The longest turn of its event loop since the last question, in processor time. */
+  async longestTurnMs(): Promise<number> {
+    const answered = once(this.#child, "message");
+    this.#child.send("turns");
+    const [{ longestTurnMs }] = (await answered) as [{ longestTurnMs: number }];
+    return longestTurnMs;
+  }
+
   /** The most memory that it ever had, in bytes. */
   async peakBytes(): Promise<number> {
     const answered = once(this.#child, "message");

@@ -18,6 +18,7 @@ import { readBody } from "../../http/body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
 import { connectStatus } from "../../http/error-status.ts";
 import { parseJson } from "../../http/json.ts";
+import { maxValuesOf, type ReadLarge } from "../../http/large-json.ts";
 import { sendProblem } from "../../http/problem.ts";
 import type { Invoker } from "./invoker.ts";
 
@@ -25,6 +26,7 @@ export interface ConnectJsonOptions {
   readonly invoker: Invoker;
   readonly readMaxBytes: number;
   readonly contextValues: ((req: FastifyRequest) => ContextValues) | undefined;
+  readonly readLarge: ReadLarge | undefined;
 }
 
 /** True for a request that `createConnectJsonHandler` serves. */
@@ -44,7 +46,7 @@ function encodingOf({ headers }: FastifyRequest): string {
 
 /** Creates the handler of one method. */
 export function createConnectJsonHandler(method: DescMethodUnary, options: ConnectJsonOptions) {
-  const { invoker, readMaxBytes, contextValues } = options;
+  const { invoker, readMaxBytes, contextValues, readLarge } = options;
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     try {
       const timeoutMs = readTimeout(req);
@@ -52,7 +54,11 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
       const body = await readBody(req, readMaxBytes);
       const plain =
         encodingOf(req) === "gzip" ? await compressionGzip.decompress(body, readMaxBytes) : body;
-      const message = read(method, parseJson(plain));
+      const reading = readLarge?.(plain, method.input);
+      const large = reading && (await reading);
+      const json = parseJson(large?.body ?? plain, maxValuesOf(method.input));
+      const message = read(method, json);
+      large?.restore(message);
       const answer = await invoker.unary(method, message, {
         header: req.headers,
         signal: disconnectSignal(reply),
@@ -66,11 +72,11 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
       for (const [name, value] of answer.trailer) {
         reply.header(`trailer-${name}`, value);
       }
-      const json = toJson(method.output, answer.message);
+      const answered = toJson(method.output, answer.message);
       // Bytes, because Fastify adds a charset to strings, which the protocol does not allow.
       return reply
         .header("content-type", "application/json")
-        .send(Buffer.from(JSON.stringify(json)));
+        .send(Buffer.from(JSON.stringify(answered)));
     } catch (thrown) {
       const found = toProblem(thrown);
       return sendProblem(reply, found, {

@@ -17,6 +17,7 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { boundedChunks } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
+import type { ReadLarge } from "../../http/large-json.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
@@ -39,6 +40,8 @@ export interface RpcOptions {
   readonly shutdownSignal?: AbortSignal;
   /** The request's context for the interceptors. */
   readonly contextValues?: (req: FastifyRequest) => ContextValues;
+  /** Reads large messages in JSON. Default: none is large. */
+  readonly readLarge?: ReadLarge | undefined;
   /** Called with the errors of calls through the library. Default: logs defects. */
   readonly report?: ReportProblem;
 }
@@ -76,6 +79,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         invoker,
         readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
         contextValues,
+        readLarge: options.readLarge,
       });
       app.post(url, (req, reply) =>
         isConnectJson(req) ? viaInvoker(req, reply) : viaLibrary(req, reply),

@@ -58,7 +58,7 @@ async function call(
   }
   const bodies = ctx.values.get(streamedBodies);
   const keeper = deployment.files[manifest.kind];
-  const payload = await reader.read(inputOf(req.input, bodies), keeper);
+  const payload = await reader.read(inputOf(req.input, bodies), keeper, deployment.readers);
   const format = req.resultFormat;
   const { signal } = ctx;
   if (manifest.kind === "api") {

@@ -112,7 +112,8 @@ function read(
       key === "" ? undefined : { key, digest: digestOfCall(payload, scheduleText(call)) };
     return { endpoint: manifest, payload, options: { ...schedule, idempotency, origin } };
   };
-  const payload = reader.read(inputOf(call.input, bodies), deployment.files.task);
+  const { files, readers } = deployment;
+  const payload = reader.read(inputOf(call.input, bodies), files.task, readers);
   return payload instanceof Promise ? payload.then(toSubmission) : toSubmission(payload);
 }
 

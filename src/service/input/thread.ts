@@ -1,0 +1,76 @@
+/** A thread that reads large JSON, one body at a time: the thread's side of `threads.ts`. */
+import { parentPort } from "node:worker_threads";
+import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
+import type { FileValue } from "../../protocol/messages.ts";
+import { type Lifted, liftArguments } from "./lift.ts";
+import { ObjectReader } from "./object-reader.ts";
+
+/** Endpoints whose compiled schemas a thread keeps; the one that was used longest ago goes first. */
+const MAX_COMPILED_ENDPOINTS = 64;
+
+/** A body to read. */
+export interface ReadingJob {
+  /**
+   * The endpoint as JSON, by which its compiled schema is found again; undefined for a message
+   * whose arguments are to be taken out.
+   */
+  readonly endpoint: string | undefined;
+  readonly data: Uint8Array;
+}
+
+/** What came of it. */
+export type ReadingOutcome =
+  /** `json` is absent when it is the body itself. */
+  | { readonly json: string | undefined; readonly files: readonly FileValue[] }
+  | { readonly lifted: Lifted }
+  | {
+      readonly reason: Reason;
+      readonly message: string;
+      readonly violations: readonly FieldViolation[];
+    }
+  | { readonly defect: string };
+
+const readers = new Map<string, ObjectReader>();
+
+function readerOf(endpoint: string): ObjectReader {
+  const reader = readers.get(endpoint) ?? new ObjectReader(JSON.parse(endpoint));
+  readers.delete(endpoint);
+  readers.set(endpoint, reader);
+  for (const oldest of readers.keys()) {
+    if (readers.size <= MAX_COMPILED_ENDPOINTS) {
+      break;
+    }
+    readers.delete(oldest);
+  }
+  return reader;
+}
+
+function outcomeOf({ endpoint, data }: ReadingJob): ReadingOutcome {
+  try {
+    if (endpoint === undefined) {
+      return { lifted: liftArguments(data) };
+    }
+    const { json, files } = readerOf(endpoint).read(data);
+    return { json: files.length === 0 ? undefined : json, files };
+  } catch (err) {
+    if (err instanceof Problem) {
+      const { reason, rawMessage, violations } = err;
+      return { reason, message: rawMessage, violations };
+    }
+    return { defect: err instanceof Error ? (err.stack ?? err.message) : String(err) };
+  }
+}
+
+parentPort?.on("message", (job: ReadingJob) => {
+  const outcome = outcomeOf(job);
+  const files = "files" in outcome ? outcome.files : [];
+  const whole = files
+    .map(({ data }) => data)
+    .filter(({ buffer, byteLength }) => {
+      return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+    });
+  parentPort?.postMessage(
+    outcome,
+    whole.map(({ buffer }) => buffer as ArrayBuffer),
+  );
+});

@@ -13,7 +13,7 @@ import {
 import type { ContextValues } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { problem, toProblem } from "../../../errors.ts";
+import { type Problem, problem, toProblem } from "../../../errors.ts";
 import { readBody } from "../../http/body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
 import { connectStatus } from "../../http/error-status.ts";
@@ -78,13 +78,17 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
         .header("content-type", "application/json")
         .send(Buffer.from(JSON.stringify(answered)));
     } catch (thrown) {
-      const found = toProblem(thrown);
-      return sendProblem(reply, found, {
-        status: connectStatus(found.code),
-        type: "application/json",
-      });
+      return sendConnectProblem(reply, toProblem(thrown));
     }
   };
+}
+
+/** Answers with an error as Connect has it for unary calls. */
+export function sendConnectProblem(reply: FastifyReply, found: Problem): FastifyReply {
+  return sendProblem(reply, found, {
+    status: connectStatus(found.code),
+    type: "application/json",
+  });
 }
 
 function read(method: DescMethodUnary, json: JsonValue): Message {

@@ -15,15 +15,17 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { toProblem } from "../../../errors.ts";
 import { boundedChunks } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import type { ReadLarge } from "../../http/large-json.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
-import { createConnectJsonHandler, isConnectJson } from "./connect.ts";
+import { createConnectJsonHandler, isConnectJson, sendConnectProblem } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
+import { type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
 
 /** RPC message that the engine reads by default, which is gRPC's own. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
@@ -73,11 +75,15 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
   }
   for (const handler of router.handlers) {
     const { method, requestPath: url } = handler;
-    const viaLibrary = createLibraryHandler(handler, contextValues);
+    const scan: ScanOptions = {
+      input: method.input,
+      readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
+    };
+    const viaLibrary = createLibraryHandler(handler, { contextValues, scan });
     if (method.methodKind === "unary") {
       const viaInvoker = createConnectJsonHandler(method as DescMethodUnary, {
         invoker,
-        readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
+        readMaxBytes: scan.readMaxBytes,
         contextValues,
         readLarge: options.readLarge,
       });
@@ -88,14 +94,24 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       app.post(url, viaLibrary);
     }
     if (handler.allowedMethods.includes("GET")) {
-      app.get(url, { exposeHeadRoute: false }, viaLibrary);
+      app.get(url, { exposeHeadRoute: false }, async (req, reply) => {
+        try {
+          await scanQuery(req, scan);
+        } catch (thrown) {
+          return sendConnectProblem(reply, toProblem(thrown));
+        }
+        return viaLibrary(req, reply);
+      });
     }
   }
 }
 
 function createLibraryHandler(
   handler: UniversalHandler,
-  contextValues: RpcOptions["contextValues"],
+  {
+    contextValues,
+    scan,
+  }: { readonly contextValues: RpcOptions["contextValues"]; readonly scan: ScanOptions },
 ) {
   return async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
@@ -114,8 +130,10 @@ function createLibraryHandler(
       const { methodKind } = handler.method;
       // A streaming client may send indefinitely; the library bounds each message.
       const whole = methodKind === "unary" || methodKind === "server_streaming";
-      const body = universal.body as AsyncIterable<Uint8Array>;
-      const request = whole ? { ...universal, body: boundedChunks(req, body) } : universal;
+      const arriving = universal.body as AsyncIterable<Uint8Array>;
+      const chunks = whole ? boundedChunks(req, arriving) : arriving;
+      const body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
+      const request = { ...universal, body };
       await universalResponseToNodeResponse(await handler(request), reply.raw);
     } catch (err) {
       // Errors of calls are answers; this is an error of the connection, so there is nobody to answer.

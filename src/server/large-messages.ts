@@ -6,6 +6,7 @@ import type { ReaderThreads } from "../service/input/threads.ts";
 import { bodyMessage } from "./http/body.ts";
 import { type LargeMessage, type ReadLarge, takesArguments } from "./http/large-json.ts";
 import { JSON_TYPE } from "./http/problem.ts";
+import type { RewriteLarge } from "./rpc/engine/scan.ts";
 
 /** Creates the function that reads them. Without threads, no message is large. */
 export function createReadLarge(readers: ReaderThreads | undefined): ReadLarge {
@@ -13,6 +14,14 @@ export function createReadLarge(readers: ReaderThreads | undefined): ReadLarge {
     readers === undefined || body.length <= MAX_JSON_BYTES_IN_PLACE || !takesArguments(input)
       ? undefined
       : readers.lift(body).then(toLarge);
+}
+
+/** Creates the function that rewrites those that the library decodes. */
+export function createRewriteLarge(readers: ReaderThreads | undefined): RewriteLarge {
+  return ({ data, input, isJson }) =>
+    readers === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE || !takesArguments(input)
+      ? undefined
+      : readers.rewrite(data, isJson ? undefined : input.typeName);
 }
 
 type Several = Message & { readonly tasks?: readonly Message[] };

@@ -20,7 +20,7 @@ import type { Directory } from "../deployments/directory.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
 import type { Protocol } from "../metrics/deployment.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
-import { createReadLarge } from "./large-messages.ts";
+import { createReadLarge, createRewriteLarge } from "./large-messages.ts";
 import { restPlugin } from "./rest/plugin.ts";
 import { hostOf, requestValues } from "./rpc/engine/caller.ts";
 import { createInvoker, type Invoker, type ServiceRegistration } from "./rpc/engine/invoker.ts";
@@ -111,6 +111,7 @@ export async function mountProtocols(
   const identify = withoutAppCookies(createIdentify(authenticate, accessOf), options.appsDomain);
   const { directory } = options;
   const readLarge = createReadLarge(options.readers);
+  const rewriteLarge = createRewriteLarge(options.readers);
   const locate = directory && createLocate(directory, { standalone });
   const interceptors = [
     createAuthenticateInterceptor(identify),
@@ -146,6 +147,7 @@ export async function mountProtocols(
       readMaxBytes: DEFAULT_MAX_MESSAGE_BYTES,
       shutdownSignal,
       readLarge,
+      rewriteLarge,
       contextValues: (req) => requestValues(req, rpcProtocol(req), platformDomain),
     });
     await app.register(onlyOn(hostKind, restPlugin), {

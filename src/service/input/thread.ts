@@ -4,25 +4,30 @@ import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import { type Lifted, liftArguments } from "./lift.ts";
 import { ObjectReader } from "./object-reader.ts";
+import { rewritten } from "./rewrite.ts";
 
 /** Endpoints whose compiled schemas a thread keeps; the one that was used longest ago goes first. */
 const MAX_COMPILED_ENDPOINTS = 64;
 
 /** A body to read. */
-export interface ReadingJob {
-  /**
-   * The endpoint as JSON, by which its compiled schema is found again; undefined for a message
-   * whose arguments are to be taken out.
-   */
-  readonly endpoint: string | undefined;
-  readonly data: Uint8Array;
-}
+export type ReadingJob = { readonly data: Uint8Array } & (
+  | {
+      readonly kind: "arguments";
+      /** The endpoint as JSON, by which its compiled schema is found again. */
+      readonly endpoint: string;
+    }
+  /** A message in JSON, whose arguments are taken out. */
+  | { readonly kind: "lift" }
+  /** A message whose arguments become its body: of this type in binary form, or in JSON. */
+  | { readonly kind: "rewrite"; readonly typeName: string | undefined }
+);
 
 /** What came of it. */
 export type ReadingOutcome =
   /** `json` is absent when it is the body itself. */
   | { readonly json: string | undefined; readonly files: readonly FileValue[] }
   | { readonly lifted: Lifted }
+  | { readonly rewritten: Uint8Array }
   | {
       readonly reason: Reason;
       readonly message: string;
@@ -45,13 +50,19 @@ function readerOf(endpoint: string): ObjectReader {
   return reader;
 }
 
-function outcomeOf({ endpoint, data }: ReadingJob): ReadingOutcome {
+function outcomeOf(job: ReadingJob): ReadingOutcome {
+  const { data } = job;
   try {
-    if (endpoint === undefined) {
-      return { lifted: liftArguments(data) };
+    switch (job.kind) {
+      case "lift":
+        return { lifted: liftArguments(data) };
+      case "rewrite":
+        return { rewritten: rewritten(data, job.typeName) };
+      default: {
+        const { json, files } = readerOf(job.endpoint).read(data);
+        return { json: files.length === 0 ? undefined : json, files };
+      }
     }
-    const { json, files } = readerOf(endpoint).read(data);
-    return { json: files.length === 0 ? undefined : json, files };
   } catch (err) {
     if (err instanceof Problem) {
       const { reason, rawMessage, violations } = err;

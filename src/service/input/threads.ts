@@ -23,7 +23,7 @@ const MAX_READER_THREADS = 2;
 const MAX_WAITING_BODIES = 128;
 
 /** How long a thread may take for one body; checks against schemas have a limit of their own. */
-const READING_TIMEOUT_MS = 10_000;
+const READING_TIMEOUT_MS = 30_000;
 
 /** Memory for the values of one body: a reader that needs more is ended. */
 const MAX_READER_HEAP_MIB = 512;
@@ -34,7 +34,7 @@ const READING_RETRY_AFTER_MS = 1_000;
 export interface ReaderThreadsOptions {
   /** A thread failed, other than by taking too long. */
   onFailed(err: unknown): void;
-  /** Default: 10 s. */
+  /** Default: 30 s. */
   readonly timeoutMs?: number;
   /** Default: as many as there are cores besides one, at most 2. */
   readonly size?: number;
@@ -42,7 +42,8 @@ export interface ReaderThreadsOptions {
   readonly maxWaiting?: number;
 }
 
-interface Waiting extends ReadingJob {
+interface Waiting {
+  readonly job: ReadingJob;
   readonly resolve: (outcome: Succeeded) => void;
   readonly reject: (err: unknown) => void;
 }
@@ -65,7 +66,7 @@ export class ReaderThreads implements AsyncDisposable {
 
   /** Reads arguments. Rejects as `ObjectReader.read` throws; SERVER_BUSY when others are too many. */
   async read(endpoint: ReadEndpoint, data: Uint8Array): Promise<ReadPayload> {
-    const outcome = await this.#read({ endpoint: this.#textOf(endpoint), data });
+    const outcome = await this.#read({ kind: "arguments", endpoint: this.#textOf(endpoint), data });
     if (!("files" in outcome)) {
       throw new Error("a thread took arguments for a message");
     }
@@ -75,11 +76,23 @@ export class ReaderThreads implements AsyncDisposable {
 
   /** Takes the arguments out of a message. Rejects as `liftArguments` throws; else as `read`. */
   async lift(data: Uint8Array): Promise<Lifted> {
-    const outcome = await this.#read({ endpoint: undefined, data });
+    const outcome = await this.#read({ kind: "lift", data });
     if (!("lifted" in outcome)) {
       throw new Error("a thread took a message for arguments");
     }
     return outcome.lifted;
+  }
+
+  /**
+   * Encodes a message anew, with its arguments as its body: of this type in binary form, or in
+   * JSON. Rejects as `rewritten` throws; else as `read`.
+   */
+  async rewrite(data: Uint8Array, typeName: string | undefined): Promise<Uint8Array> {
+    const outcome = await this.#read({ kind: "rewrite", typeName, data });
+    if (!("rewritten" in outcome)) {
+      throw new Error("a thread did not rewrite a message");
+    }
+    return outcome.rewritten;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,7 +117,7 @@ export class ReaderThreads implements AsyncDisposable {
       return Promise.reject(busy("too many large bodies wait to be read: try again"));
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ ...job, resolve, reject });
+      this.#queue.push({ job, resolve, reject });
       this.#next();
     });
   }
@@ -135,7 +148,7 @@ export class ReaderThreads implements AsyncDisposable {
     return thread;
   }
 
-  #run(thread: Worker, { endpoint, data, resolve, reject }: Waiting): void {
+  #run(thread: Worker, { job, resolve, reject }: Waiting): void {
     const { timeoutMs = READING_TIMEOUT_MS, onFailed } = this.#options;
     const late = setTimeout(() => void thread.terminate(), timeoutMs);
     const onExit = (): void => {
@@ -159,8 +172,8 @@ export class ReaderThreads implements AsyncDisposable {
       }
     });
     // A view would be copied with all of its buffer, which holds other bodies, too.
-    const copy = new Uint8Array(data);
-    thread.postMessage({ endpoint, data: copy } satisfies ReadingJob, [copy.buffer]);
+    const copy = new Uint8Array(job.data);
+    thread.postMessage({ ...job, data: copy } satisfies ReadingJob, [copy.buffer]);
   }
 }
 

@@ -2,10 +2,11 @@
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { gzipSync } from "node:zlib";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { CallEndpointRequestSchema } from "../../../gen/tessera/v1/endpoint_pb.js";
+import { TaskResultSchema } from "../../../gen/tessera/v1/task_pb.js";
 import { type Served, serve } from "./served.ts";
 
 let served: Served;
@@ -124,4 +125,42 @@ it("and Connect GET", async () => {
     400,
   );
   expect((await ask(Buffer.from("{}"), "")).status).toBe(200);
+});
+
+it("large arguments are the call's, in each of these protocols", async () => {
+  const numbers = Array.from({ length: 90_000 }, (_, i) => i / 7);
+  const text = JSON.stringify({ value: numbers });
+  const message = create(CallEndpointRequestSchema, {
+    endpoint: "size",
+    input: { case: "arguments", value: { value: numbers } },
+  });
+  const packed = Buffer.from(toBinary(CallEndpointRequestSchema, message));
+  const inJson = Buffer.from(`{"endpoint":"size","arguments":${text}}`);
+  for (const [type, body, encoding] of [
+    ["application/grpc", envelope(packed), "identity"],
+    ["application/grpc", envelope(gzipSync(packed), 1), "gzip"],
+    ["application/grpc+json", envelope(inJson), "identity"],
+    ["application/grpc+json", envelope(gzipSync(inJson), 1), "gzip"],
+  ] as const) {
+    expect(await grpc(type, body, encoding), type).toMatchObject({ status: "0" });
+  }
+  for (const [body, encoding] of [
+    [packed, "identity"],
+    [gzipSync(packed), "gzip"],
+  ] as const) {
+    const headers = { "content-type": "application/proto", "content-encoding": encoding };
+    const answer = await served.send(CALL, body, headers);
+    expect(answer.status, answer.text).toBe(200);
+    const { value } = fromBinary(TaskResultSchema, answer.body).result;
+    expect(value).toMatchObject({ kind: { value: expect.any(Number) } });
+  }
+  const tooLarge = await served.send(CALL, Buffer.alloc(4 * 1024 * 1024 + 1), {
+    "content-type": "application/proto",
+  });
+  expect(tooLarge.text).toContain("resource_exhausted");
+  const broken = await served.send(CALL, Buffer.from("no gzip"), {
+    "content-type": "application/proto",
+    "content-encoding": "gzip",
+  });
+  expect(broken.status).toBe(400);
 });

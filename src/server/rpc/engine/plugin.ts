@@ -25,10 +25,16 @@ import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson, sendConnectProblem } from "./connect.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
-import { type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
+import { isWhole, type RewriteLarge, type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
 
 /** RPC message that the engine reads by default, which is gRPC's own. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
+
+/**
+ * How much longer a message may become when its arguments become a body: numbers of 8 bytes are
+ * longer in JSON, and bytes in JSON are base64. What a caller sends is bounded before (`scan.ts`).
+ */
+const MAX_GROWTH_FACTOR = 3;
 
 export interface RpcOptions {
   readonly services: readonly ServiceRegistration[];
@@ -44,6 +50,8 @@ export interface RpcOptions {
   readonly contextValues?: (req: FastifyRequest) => ContextValues;
   /** Reads large messages in JSON. Default: none is large. */
   readonly readLarge?: ReadLarge | undefined;
+  /** Rewrites large messages of the other protocols. Default: none is large. */
+  readonly rewriteLarge?: RewriteLarge | undefined;
   /** Called with the errors of calls through the library. Default: logs defects. */
   readonly report?: ReportProblem;
 }
@@ -70,7 +78,9 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
   });
   const limits = new Map<DescService, number>();
   for (const { service, implementation, maxMessageBytes = readMaxBytes } of options.services) {
-    router.service(service, implementation, { readMaxBytes: maxMessageBytes });
+    router.service(service, implementation, {
+      readMaxBytes: maxMessageBytes * MAX_GROWTH_FACTOR,
+    });
     limits.set(service, maxMessageBytes);
   }
   for (const handler of router.handlers) {
@@ -78,6 +88,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     const scan: ScanOptions = {
       input: method.input,
       readMaxBytes: limits.get(method.parent) ?? readMaxBytes,
+      rewriteLarge: options.rewriteLarge,
     };
     const viaLibrary = createLibraryHandler(handler, { contextValues, scan });
     if (method.methodKind === "unary") {
@@ -133,7 +144,14 @@ function createLibraryHandler(
       const arriving = universal.body as AsyncIterable<Uint8Array>;
       const chunks = whole ? boundedChunks(req, arriving) : arriving;
       const body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
-      const request = { ...universal, body };
+      const request = { ...universal, body, header: new Headers(universal.header) };
+      if (isWhole(req)) {
+        // The body passes on unpacked, and perhaps rewritten.
+        request.header.delete("content-length");
+        if (request.header.get("content-encoding") === "gzip") {
+          request.header.delete("content-encoding");
+        }
+      }
       await universalResponseToNodeResponse(await handler(request), reply.raw);
     } catch (err) {
       // Errors of calls are answers; this is an error of the connection, so there is nobody to answer.

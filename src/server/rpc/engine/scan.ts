@@ -1,50 +1,78 @@
 /**
  * The bounds of messages that the library decodes: gRPC, gRPC-Web, binary Connect,
  * Connect streams and Connect GET. Messages are looked at before they are decoded,
- * because a decoder makes objects of many times their size, and passed on unchanged.
+ * because a decoder makes objects of many times their size. Large ones pass on with
+ * their arguments as a body, all others as they came, unpacked.
  */
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { encodeEnvelope, transformSplitEnvelope } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyRequest } from "fastify";
 import { faultOfJson } from "../../../collections/json-scan.ts";
 import { problem } from "../../../errors.ts";
+import { faultOfBinary } from "../../../service/input/binary-scan.ts";
+import { bodyTooLarge } from "../../http/body.ts";
 import { maxValuesOf } from "../../http/large-json.ts";
-
-/** A JSON value in binary form has at most this many fields: entry, key, value and its kind. */
-const MAX_FIELDS_PER_VALUE = 4;
-
-/** Binary messages up to this size have too few fields to take long. */
-const MAX_UNSCANNED_BYTES = 65_536;
 
 /** Flag of an envelope whose message is compressed. */
 const COMPRESSED = 0b1;
+
+/** A message as it is encoded. */
+export interface EncodedMessage {
+  readonly data: Uint8Array;
+  readonly input: DescMessage;
+  readonly isJson: boolean;
+}
+
+/**
+ * Encodes a large message anew, with its arguments as a body; undefined where it can be decoded
+ * as it is. Rejects with BODY_MALFORMED or SERVER_BUSY.
+ */
+export type RewriteLarge = (message: EncodedMessage) => Promise<Uint8Array> | undefined;
 
 export interface ScanOptions {
   /** The message that is read. */
   readonly input: DescMessage;
   readonly readMaxBytes: number;
+  /** Default: no message is large. */
+  readonly rewriteLarge: RewriteLarge | undefined;
 }
 
-/** Passes on the body of a request, unless a message in it is beyond the bounds. Throws BODY_MALFORMED. */
+/** Whether the body is one message, and not one envelope after the other. */
+export function isWhole({ headers }: Pick<FastifyRequest, "headers">): boolean {
+  return !/^application\/(?:grpc|connect)/i.test(headers["content-type"] ?? "");
+}
+
+/**
+ * Passes on the messages of a body, unpacked. Throws BODY_MALFORMED for one that is beyond the
+ * bounds, and SERVER_BUSY.
+ */
 export async function* scannedBody(
-  { headers }: FastifyRequest,
+  { headers }: Pick<FastifyRequest, "headers">,
   chunks: AsyncIterable<Uint8Array>,
-  { input, readMaxBytes }: ScanOptions,
+  options: ScanOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const type = headers["content-type"] ?? "";
-  const format: Format = { input, readMaxBytes, isJson: /[+/]json\b/i.test(type) };
-  if (!/^application\/(?:grpc|connect)/i.test(type)) {
+  const { readMaxBytes } = options;
+  const isJson = /[+/]json\b/i.test(headers["content-type"] ?? "");
+  if (isWhole({ headers })) {
     const body = await whole(readMaxBytes, chunks);
-    await check(body, headers["content-encoding"], format);
-    yield body;
+    yield await scanned(
+      await unpacked(body, headers["content-encoding"], options),
+      isJson,
+      options,
+    );
     return;
   }
   const encoding = headers["grpc-encoding"] ?? headers["connect-content-encoding"];
   for await (const { flags, data } of transformSplitEnvelope(readMaxBytes)(chunks)) {
-    await check(data, (flags & COMPRESSED) === 0 ? undefined : String(encoding), format);
-    yield encodeEnvelope(flags, data);
+    const isPacked = (flags & COMPRESSED) !== 0;
+    if (isPacked && encoding !== "gzip") {
+      // The library says that it cannot read this.
+      yield encodeEnvelope(flags, data);
+    } else {
+      const plain = isPacked ? await unpacked(data, encoding, options) : data;
+      yield encodeEnvelope(flags & ~COMPRESSED, await scanned(plain, isJson, options));
+    }
   }
 }
 
@@ -56,88 +84,43 @@ export async function scanQuery(
   const query = new URLSearchParams(url.split("?", 2)[1]);
   const message = query.get("message") ?? "";
   const data = Buffer.from(message, query.get("base64") === "1" ? "base64url" : "utf8");
-  const isJson = query.get("encoding") !== "proto";
-  await check(data, query.get("compression") ?? undefined, { ...options, isJson });
+  const plain = await unpacked(data, query.get("compression") ?? undefined, options);
+  check(plain, query.get("encoding") !== "proto", options);
 }
 
-interface Format extends ScanOptions {
-  readonly isJson: boolean;
-}
-
-async function check(
+function unpacked(
   data: Uint8Array,
-  encoding: string | undefined,
-  { input, readMaxBytes, isJson }: Format,
-): Promise<void> {
-  const plain = encoding === "gzip" ? await unzipped(data, readMaxBytes) : data;
+  encoding: string | string[] | undefined,
+  { readMaxBytes }: ScanOptions,
+): Uint8Array | Promise<Uint8Array> {
+  return encoding === "gzip" ? compressionGzip.decompress(data, readMaxBytes) : data;
+}
+
+function scanned(
+  data: Uint8Array,
+  isJson: boolean,
+  options: ScanOptions,
+): Uint8Array | Promise<Uint8Array> {
+  const { input, rewriteLarge } = options;
+  const rewriting = rewriteLarge?.({ data, input, isJson });
+  if (rewriting !== undefined) {
+    return rewriting;
+  }
+  check(data, isJson, options);
+  return data;
+}
+
+function check(data: Uint8Array, isJson: boolean, { input }: ScanOptions): void {
   const maxValues = maxValuesOf(input);
   const fault = isJson
-    ? faultOfJson(plain, undefined, maxValues)
-    : faultOfBinary(plain, input, maxValues);
+    ? faultOfJson(data, undefined, maxValues)
+    : faultOfBinary(data, input, maxValues);
   if (fault !== undefined) {
     throw problem("BODY_MALFORMED", `the message ${fault}`);
   }
 }
 
-/** The library answers what is too large or no gzip. */
-async function unzipped(data: Uint8Array, readMaxBytes: number): Promise<Uint8Array> {
-  try {
-    return await compressionGzip.decompress(data, readMaxBytes);
-  } catch {
-    return new Uint8Array(0);
-  }
-}
-
-function faultOfBinary(
-  data: Uint8Array,
-  input: DescMessage,
-  maxValues: number,
-): string | undefined {
-  if (data.length <= MAX_UNSCANNED_BYTES) {
-    return undefined;
-  }
-  const room = { fields: maxValues * MAX_FIELDS_PER_VALUE };
-  try {
-    countFields(new BinaryReader(data), data.length, { message: input, room });
-  } catch {
-    // It is no message: the decoder says why.
-  }
-  return room.fields < 0
-    ? `holds more than ${maxValues} values: send less, or send the arguments as a body of JSON`
-    : undefined;
-}
-
-interface Counting {
-  /** Undefined for the entry of a map. */
-  readonly message: DescMessage | undefined;
-  /** The map whose entry it is. */
-  readonly map?: DescField;
-  readonly room: { fields: number };
-}
-
-/** Takes every field of a message from the room, until there is none left. */
-function countFields(reader: BinaryReader, end: number, counting: Counting): void {
-  const { message, map, room } = counting;
-  while (reader.pos < end && room.fields >= 0) {
-    room.fields--;
-    const [number, wireType] = reader.tag();
-    const field = map ?? message?.fields.find((it) => it.number === number);
-    const isEntry = map === undefined && field?.fieldKind === "map";
-    const inner = map !== undefined && number !== 2 ? undefined : field?.message;
-    if (wireType !== WireType.LengthDelimited || (inner === undefined && !isEntry)) {
-      reader.skip(wireType, number);
-      continue;
-    }
-    const innerEnd = reader.uint32() + reader.pos;
-    const within = isEntry ? { message: undefined, map: field, room } : { message: inner, room };
-    countFields(reader, innerEnd, within);
-    if (room.fields >= 0) {
-      reader.pos = innerEnd;
-    }
-  }
-}
-
-/** The body, or so much of it that the library refuses it for its size. */
+/** The whole body. Throws BODY_TOO_LARGE. */
 async function whole(maxBytes: number, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -145,7 +128,7 @@ async function whole(maxBytes: number, chunks: AsyncIterable<Uint8Array>): Promi
     parts.push(chunk);
     size += chunk.length;
     if (size > maxBytes) {
-      break;
+      throw bodyTooLarge(maxBytes);
     }
   }
   return Buffer.concat(parts);

@@ -29,10 +29,10 @@ export class ObjectReader {
   readonly #endpoint: ReadEndpoint;
   readonly #check: SchemaCheck;
 
-  /** Throws when the endpoint's schema cannot be compiled. */
-  constructor(endpoint: ReadEndpoint) {
+  /** Throws when the endpoint's schema cannot be compiled. `checkTimeoutMs` as in `createSchemaCheck`. */
+  constructor(endpoint: ReadEndpoint, checkTimeoutMs?: number) {
     this.#endpoint = endpoint;
-    this.#check = createSchemaCheck(endpoint);
+    this.#check = createSchemaCheck(endpoint, checkTimeoutMs);
   }
 
   /** Reads JSON. Throws BODY_MALFORMED or ARGUMENTS_INVALID. */

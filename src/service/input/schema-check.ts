@@ -24,7 +24,7 @@ export const MAX_DESCRIBED_VIOLATIONS = 20;
  */
 const MAX_EXPLAINED_CHARACTERS = 65_536;
 
-/** How long one check of arguments against a schema may take. */
+/** How long one check of arguments against a schema may take on the serving thread. */
 const SCHEMA_CHECK_TIMEOUT_MS = 100;
 /** How long compiling one schema may take. */
 const SCHEMA_COMPILE_TIMEOUT_MS = 5_000;
@@ -57,9 +57,12 @@ const NONE: Faults = { count: 0, violations: [] };
 /**
  * Compiles the endpoint's input schema without its file arguments (see `file.ts`).
  * Throws when that fails or takes too long.
+ *
+ * @param timeoutMs of one check. Default: that of the serving thread, 100 ms.
  */
 export function createSchemaCheck(
   endpoint: Pick<EndpointManifest, "name" | "input" | "files">,
+  timeoutMs = SCHEMA_CHECK_TIMEOUT_MS,
 ): SchemaCheck {
   const schema = withoutFiles(endpoint);
   const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, false));
@@ -77,18 +80,17 @@ export function createSchemaCheck(
       return check(values);
     }
     const { user: beforeUs } = process.threadCpuUsage();
-    const checked = withinTime(SCHEMA_CHECK_TIMEOUT_MS, () => check(values));
+    const checked = withinTime(timeoutMs, () => check(values));
     // Only processor time counts: on a busy machine, a timeout says nothing about the schema.
     isTooSlow =
-      checked === undefined &&
-      process.threadCpuUsage().user - beforeUs > (SCHEMA_CHECK_TIMEOUT_MS * 1_000) / 4;
+      checked === undefined && process.threadCpuUsage().user - beforeUs > (timeoutMs * 1_000) / 4;
     return checked?.result ?? true;
   };
   const explained = (values: object): ErrorObject[] | undefined => {
     // Compiled outside the time limit of a check: on a busy machine that alone can take longer.
     explain ??= withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, true))?.result;
     const validate = explain;
-    const checked = validate && withinTime(SCHEMA_CHECK_TIMEOUT_MS, () => validate(values));
+    const checked = validate && withinTime(timeoutMs, () => validate(values));
     return checked && (validate?.errors ?? undefined);
   };
   return (values, text) => {

@@ -9,6 +9,12 @@ import { rewritten } from "./rewrite.ts";
 /** Endpoints whose compiled schemas a thread keeps; the one that was used longest ago goes first. */
 const MAX_COMPILED_ENDPOINTS = 64;
 
+/**
+ * How long one check of arguments against a schema may take in a reader thread: nobody waits for
+ * it but the callers with large bodies.
+ */
+const THREAD_CHECK_TIMEOUT_MS = 2_000;
+
 /** A body to read. */
 export type ReadingJob = { readonly data: Uint8Array } & (
   | {
@@ -38,7 +44,8 @@ export type ReadingOutcome =
 const readers = new Map<string, ObjectReader>();
 
 function readerOf(endpoint: string): ObjectReader {
-  const reader = readers.get(endpoint) ?? new ObjectReader(JSON.parse(endpoint));
+  const reader =
+    readers.get(endpoint) ?? new ObjectReader(JSON.parse(endpoint), THREAD_CHECK_TIMEOUT_MS);
   readers.delete(endpoint);
   readers.set(endpoint, reader);
   for (const oldest of readers.keys()) {

@@ -39,6 +39,10 @@ export interface FailureLimiterOptions {
   readonly underWay?: number;
   /** Maximum number of addresses. Default 50,000: some 10 MB. */
   readonly capacity?: number;
+  /** Keys that share a bucket have the same group. Default: addresses, as above. */
+  readonly groupOf?: (key: string) => string;
+  /** The message of a refusal. Default: about failed attempts. */
+  readonly refusal?: string;
   /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
 }
@@ -54,6 +58,8 @@ export class FailureLimiter {
   readonly #refillMs: number;
   readonly #underWay: number;
   readonly #capacity: number;
+  readonly #groupOf: (key: string) => string;
+  readonly #refusal: string;
   readonly #monotonicMs: () => number;
   readonly #buckets = new Map<string, Bucket>();
 
@@ -62,6 +68,8 @@ export class FailureLimiter {
     this.#refillMs = options.refillMs ?? FAILURE_REFILL_MS;
     this.#underWay = options.underWay ?? MAX_ATTEMPTS_UNDER_WAY;
     this.#capacity = options.capacity ?? MAX_LIMITED_ADDRESSES;
+    this.#groupOf = options.groupOf ?? addressGroup;
+    this.#refusal = options.refusal ?? "too many failed attempts from this address: try later";
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
   }
 
@@ -72,12 +80,12 @@ export class FailureLimiter {
 
   /** Throws RATE_LIMITED, with the time to wait, when the address failed too often. */
   check(address: string): void {
-    this.#check(this.#buckets.get(addressGroup(address)));
+    this.#check(this.#buckets.get(this.#groupOf(address)));
   }
 
   /** Counts a failed attempt. */
   fail(address: string): void {
-    const group = addressGroup(address);
+    const group = this.#groupOf(address);
     const bucket = this.#filled(this.#buckets.get(group)) ?? this.#newBucket();
     bucket.left = Math.max(0, bucket.left - 1);
     this.#put(group, bucket);
@@ -92,7 +100,7 @@ export class FailureLimiter {
     attempt: () => Promise<Result>,
     isFailure: (result: Result) => boolean,
   ): Promise<Result> {
-    const group = addressGroup(address);
+    const group = this.#groupOf(address);
     const known = this.#buckets.get(group);
     this.#check(known);
     const bucket = known ?? this.#newBucket();
@@ -127,7 +135,7 @@ export class FailureLimiter {
     }
     if (bucket.left < 1 || bucket.underWay >= this.#underWay) {
       const missing = Math.max(0, 1 - bucket.left);
-      throw problem("RATE_LIMITED", "too many failed attempts from this address: try later", {
+      throw problem("RATE_LIMITED", this.#refusal, {
         retryAfterMs: Math.max(1_000, Math.ceil(missing * this.#refillMs)),
       });
     }

@@ -77,6 +77,9 @@ export const CATALOGUE = {
   TASKS_QUEUED: Code.FailedPrecondition,
   DEPLOYMENT_STOPPED: Code.Unavailable,
   DEPLOYMENT_FAILED: Code.Unavailable,
+  OPERATOR_REQUIRED: Code.PermissionDenied,
+  INVITATION_LINKS_DISABLED: Code.FailedPrecondition,
+  MAIL_FAILED: Code.Unavailable,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

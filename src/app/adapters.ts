@@ -3,8 +3,14 @@
  * trace exporters. Everything else works on their ports.
  */
 import type { BlobsConfig } from "../config/blobs.ts";
-import { isPostgres, type TracingConfig, type TracingSecrets } from "../config/config.ts";
+import {
+  isPostgres,
+  type SmtpSecrets,
+  type TracingConfig,
+  type TracingSecrets,
+} from "../config/config.ts";
 import type { Log } from "../log/log.ts";
+import type { Mailer } from "../server/mail/mailer.ts";
 import { FolderBlobStore } from "../storage/blobs/folder.ts";
 import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -65,6 +71,16 @@ export async function openBlobs(
       return new S3BlobStore(blobs);
     }
   }
+}
+
+/** Undefined where no mail is sent. */
+export async function openMailer(smtp: SmtpSecrets | undefined): Promise<Mailer | undefined> {
+  if (smtp === undefined) {
+    return undefined;
+  }
+  // Most platforms on one machine send none, and need not load it.
+  const { SmtpMailer } = await import("../server/mail/smtp.ts");
+  return new SmtpMailer(smtp);
 }
 
 /** Undefined where nothing is traced. */

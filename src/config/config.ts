@@ -18,6 +18,7 @@ import {
 } from "./start.ts";
 
 export type { CloudEnvironment } from "./cloud.ts";
+export type { SmtpSecrets } from "./mail.ts";
 export type { ServeConfig, ServeFlags, ServeSecrets } from "./serve.ts";
 export type { Setting, Settings } from "./settings.ts";
 export type {

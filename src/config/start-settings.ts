@@ -1,5 +1,7 @@
 /** Settings of `tessera start` and `tessera admin`, as data; docs/configuration.md is generated from them. */
+import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
+import { MAIL_SETTINGS } from "./mail.ts";
 import { optional, type Settings, setting } from "./settings.ts";
 import { TRACING_SETTINGS } from "./tracing.ts";
 import * as values from "./values.ts";
@@ -288,5 +290,16 @@ export const START_SETTINGS = {
     summary: "name of the provider on the sign-in page",
     reason: "as in “Sign in with Example Corp”",
   }),
+  organizationCreators: optional({
+    flag: "--organization-creators <who>",
+    variable: "TESSERA_ORGANIZATION_CREATORS",
+    shownDefault: "admins, and operator once there are two organizations",
+    parse: values.oneOf(ORGANIZATION_CREATORS),
+    summary:
+      "who may create organizations: anyone, admins (of any organization) or operator (tessera admin create-organization)",
+    reason:
+      "each organization has quotas and a name of its own, so that one person with many of them takes from all others",
+  }),
+  ...MAIL_SETTINGS,
   ...TRACING_SETTINGS,
 } as const satisfies Settings;

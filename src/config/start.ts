@@ -1,12 +1,14 @@
 /** The configuration of `tessera start` and `tessera admin`, made from their settings. */
 import { join, resolve } from "node:path";
 import { overlaps } from "../auth/networks.ts";
+import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
+import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
 import { readSettings, type Values } from "./settings.ts";
 import { CHECK_SETTINGS, DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
 import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
@@ -60,6 +62,8 @@ export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly oidc:
     | { readonly issuer: string; readonly clientId: string; readonly name: string }
     | undefined;
+  /** Who may create organizations; undefined: as `mayCreate` says. */
+  readonly organizationCreators: OrganizationCreators | undefined;
   /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
 }
@@ -72,6 +76,8 @@ export interface StartSecrets extends DataSecrets {
   readonly prometheusUrl: string | undefined;
   /** The secret that trusted proxies send; undefined: they are known by their addresses. */
   readonly proxySecret: string | undefined;
+  /** How mail is sent; undefined: not at all. */
+  readonly smtp: SmtpSecrets | undefined;
   /** Where traces are sent; undefined: nowhere. */
   readonly tracing: TracingSecrets | undefined;
 }
@@ -120,6 +126,7 @@ export function startConfig(
     },
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),
+    organizationCreators: read.organizationCreators,
     tracing,
   };
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
@@ -129,6 +136,7 @@ export function startConfig(
     metricsToken,
     prometheusUrl,
     proxySecret,
+    smtp: smtpSecrets(read),
     tracing: tracingSecrets,
   };
   return { config: Object.freeze(config), secrets: Object.freeze(secrets) };

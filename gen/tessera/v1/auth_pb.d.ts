@@ -103,6 +103,14 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
    * @generated from field: repeated tessera.v1.Organization organizations = 12;
    */
   organizations: Organization[];
+
+  /**
+   * What ended when this call proved the address of an account that nobody had
+   * proved before. Only in the answer of AcceptInvitation.
+   *
+   * @generated from field: tessera.v1.EndedCredentials ended_credentials = 13;
+   */
+  endedCredentials?: EndedCredentials | undefined;
 };
 
 /**
@@ -110,6 +118,55 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
  * Use `create(PrincipalSchema)` to create a new message.
  */
 export declare const PrincipalSchema: GenMessage<Principal>;
+
+/**
+ * EndedCredentials is what an account lost when its owner proved the address:
+ * somebody else may have made the account before, and used it.
+ *
+ * @generated from message tessera.v1.EndedCredentials
+ */
+export declare type EndedCredentials = Message<"tessera.v1.EndedCredentials"> & {
+  /**
+   * Whether the account had a password.
+   *
+   * @generated from field: bool password = 1;
+   */
+  password: boolean;
+
+  /**
+   * How many sessions ended.
+   *
+   * @generated from field: int32 sessions = 2;
+   */
+  sessions: number;
+
+  /**
+   * How many personal tokens ended.
+   *
+   * @generated from field: int32 personal_tokens = 3;
+   */
+  personalTokens: number;
+
+  /**
+   * How many organization tokens ended that the account had made.
+   *
+   * @generated from field: int32 organization_tokens = 4;
+   */
+  organizationTokens: number;
+
+  /**
+   * How many open invitations ended that the account had made.
+   *
+   * @generated from field: int32 invitations = 5;
+   */
+  invitations: number;
+};
+
+/**
+ * Describes the message tessera.v1.EndedCredentials.
+ * Use `create(EndedCredentialsSchema)` to create a new message.
+ */
+export declare const EndedCredentialsSchema: GenMessage<EndedCredentials>;
 
 /**
  * SetUpRequest creates the first admin.
@@ -522,6 +579,11 @@ export declare const AuthService: GenService<{
    * AcceptInvitation joins the organization and signs the person in. Without an
    * account, the person gets one with this password. A person with an account
    * gives its password, or is signed in to it already.
+   *
+   * A link that came by mail proves the address. If an account has an address
+   * that nobody has proved, somebody else may have made it: it gets this
+   * password, and its sessions and tokens end; `ended_credentials` of the answer
+   * says which.
    *
    * Errors: NOT_FOUND (INVITATION_NOT_FOUND), UNAUTHENTICATED
    * (SIGN_IN_FAILED), INVALID_ARGUMENT.

@@ -452,6 +452,27 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_DEPLOYMENT_FAILED = 61;
    */
   DEPLOYMENT_FAILED = 61,
+
+  /**
+   * Only the operator of the platform may do this.
+   *
+   * @generated from enum value: ERROR_REASON_OPERATOR_REQUIRED = 62;
+   */
+  OPERATOR_REQUIRED = 62,
+
+  /**
+   * The platform sends no mail, and may not show the invitation's link instead.
+   *
+   * @generated from enum value: ERROR_REASON_INVITATION_LINKS_DISABLED = 63;
+   */
+  INVITATION_LINKS_DISABLED = 63,
+
+  /**
+   * The mail server did not take a mail.
+   *
+   * @generated from enum value: ERROR_REASON_MAIL_FAILED = 64;
+   */
+  MAIL_FAILED = 64,
 }
 
 /**

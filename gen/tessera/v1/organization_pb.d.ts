@@ -173,6 +173,14 @@ export declare type Invitation = Message<"tessera.v1.Invitation"> & {
    * @generated from field: string organization = 7;
    */
   organization: string;
+
+  /**
+   * Whether who accepts it chooses a password, because there is no account, or
+   * one whose address nobody has proved. Only GetInvitation tells.
+   *
+   * @generated from field: bool sets_password = 8;
+   */
+  setsPassword: boolean;
 };
 
 /**
@@ -455,7 +463,7 @@ export declare type InviteMemberRequest = Message<"tessera.v1.InviteMemberReques
 export declare const InviteMemberRequestSchema: GenMessage<InviteMemberRequest>;
 
 /**
- * InviteMemberResponse is the invitation with its link.
+ * InviteMemberResponse is the invitation, with its link if it was not mailed.
  *
  * @generated from message tessera.v1.InviteMemberResponse
  */
@@ -468,11 +476,18 @@ export declare type InviteMemberResponse = Message<"tessera.v1.InviteMemberRespo
   invitation?: Invitation | undefined;
 
   /**
-   * The link to join with, shown this once.
+   * The link to join with, shown this once; empty if it was sent by mail.
    *
    * @generated from field: string url = 2;
    */
   url: string;
+
+  /**
+   * Whether the link was sent to the person by mail.
+   *
+   * @generated from field: bool mailed = 3;
+   */
+  mailed: boolean;
 };
 
 /**
@@ -737,10 +752,14 @@ export declare const RoleSchema: GenEnum<Role>;
 export declare const OrganizationService: GenService<{
   /**
    * CreateOrganization creates an organization; the caller becomes its admin.
+   * The operator of the platform decides who may: anyone, admins of an
+   * organization, or the operator alone. By default an admin may create a second
+   * organization, and only the operator any further one.
    *
    * Errors: INVALID_ARGUMENT (REQUEST_INVALID), ALREADY_EXISTS
-   * (ORGANIZATION_EXISTS), RESOURCE_EXHAUSTED (LIMIT_REACHED: the person belongs
-   * to 100 or more).
+   * (ORGANIZATION_EXISTS), PERMISSION_DENIED (ADMIN_REQUIRED or
+   * OPERATOR_REQUIRED), RESOURCE_EXHAUSTED (LIMIT_REACHED: the person belongs to
+   * 100 or more).
    *
    * @generated from rpc tessera.v1.OrganizationService.CreateOrganization
    */
@@ -797,12 +816,20 @@ export declare const OrganizationService: GenService<{
     output: typeof ListMembersResponseSchema;
   },
   /**
-   * InviteMember invites a person by e-mail address. The link in the answer is
-   * shown once; anyone who has it can join, so send it to that person only.
-   * Inviting the same address again replaces the earlier invitation. Tokens
-   * cannot invite: a token is restricted and expires, a member does not.
+   * InviteMember invites a person by e-mail address. A platform with a mail
+   * server sends them the link. Without one, the link is in the answer, once;
+   * anyone who has it can join, so send it to that person only. Who makes an
+   * account by such a link has not proved the address: the first sign-in by a
+   * provider that has verified it ends the account's password, sessions and
+   * tokens. So for people without an account, the link is in the answer only in
+   * organizations for which the operator allowed that. Inviting the same address
+   * again replaces the earlier invitation. Tokens cannot invite: a token is
+   * restricted and expires, a member does not.
    *
    * Errors: ALREADY_EXISTS (MEMBER_EXISTS), INVALID_ARGUMENT,
+   * FAILED_PRECONDITION (INVITATION_LINKS_DISABLED), RESOURCE_EXHAUSTED
+   * (LIMIT_REACHED, RATE_LIMITED: too many mails within an hour), UNAVAILABLE
+   * (MAIL_FAILED: the invitation stays; invite again to send another mail),
    * PERMISSION_DENIED (ACCESS_DENIED for a token).
    *
    * @generated from rpc tessera.v1.OrganizationService.InviteMember

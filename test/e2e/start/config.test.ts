@@ -52,6 +52,7 @@ describe("the configuration of start", () => {
       externalLabels: {},
       ...SERVICE_LIMITS,
       oidc: undefined,
+      organizationCreators: undefined,
       tracing: undefined,
     });
     expect(secrets).toEqual({
@@ -61,6 +62,7 @@ describe("the configuration of start", () => {
       metricsToken: undefined,
       prometheusUrl: undefined,
       proxySecret: undefined,
+      smtp: undefined,
       tracing: undefined,
     });
     expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
@@ -206,5 +208,60 @@ describe("the configuration of start", () => {
 
   it("is described as it is in docs/configuration.md (node scripts/configuration.ts writes it)", () => {
     expect(readFileSync(CONFIGURATION_PATH, "utf8")).toBe(configurationDocument());
+  });
+});
+
+describe("the mail server", () => {
+  const from = { mailFrom: "tessera@example.com" };
+  const smtp = (url: string) => read({ ...from, smtpUrl: url }).secrets.smtp;
+
+  it("is named by flag, environment or file, and is apart from what may be printed", () => {
+    const url = "smtps://me%40corp:p%23ss@mail.example.com";
+    const env = { TESSERA_SMTP_URL: url, TESSERA_MAIL_FROM: from.mailFrom };
+    const path = file({ smtpUrl: url, ...from });
+    for (const read of [
+      readStartConfig({ smtpUrl: url, ...from }, {}),
+      readStartConfig({}, env),
+      readStartConfig({ config: path }, {}),
+    ]) {
+      expect(read.secrets.smtp).toEqual({
+        host: "mail.example.com",
+        port: 465,
+        secure: true,
+        login: { user: "me@corp", password: "p#ss" },
+        from: "tessera@example.com",
+      });
+      expect(JSON.stringify(read.config)).not.toContain("p#ss");
+    }
+    const open = file({ smtpUrl: url, ...from }, 0o644);
+    expect(() => readStartConfig({ config: open }, {})).toThrow(
+      "smtpUrl and can be read by others",
+    );
+  });
+
+  it("has the port of its protocol, and needs no login", () => {
+    expect(smtp("smtp://mail")).toMatchObject({ port: 587, secure: false, login: undefined });
+    expect(smtp("smtp://[::1]:25")).toMatchObject({ host: "::1", port: 25 });
+  });
+
+  it.each([
+    "http://me:hunter2@mail",
+    "mail.example.com",
+    "smtp://",
+    "smtp://mail/path",
+    "smtp://mail?tls=no",
+    "smtp://me@mail",
+    "smtp://me:%E0%A4%A@mail",
+  ])("is not %j, which is not quoted", (url) => {
+    const attempt = (): unknown => smtp(url);
+    expect(attempt).toThrow(ConfigError);
+    expect(attempt).toThrow(/^--smtp-url/);
+    expect(attempt).not.toThrow(/hunter2/);
+  });
+
+  it("needs a sender, which is an address", () => {
+    expect(() => read({ smtpUrl: "smtp://mail" })).toThrow("set --mail-from too");
+    expect(() => read(from)).toThrow("set --smtp-url too");
+    expect(() => read({ smtpUrl: "smtp://mail", mailFrom: "me" })).toThrow("--mail-from must be");
   });
 });

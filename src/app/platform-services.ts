@@ -7,11 +7,13 @@ import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { currentPlatform } from "../artifacts/platform.ts";
-import type { FailureLimiter } from "../auth/failures.ts";
+import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
+import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Federation } from "../metrics/federation.ts";
+import type { Mailer } from "../server/mail/mailer.ts";
 import { authService } from "../server/rpc/auth/auth.ts";
 import {
   type DeploymentServiceOptions,
@@ -33,6 +35,8 @@ export interface PlatformServicesPorts {
   readonly blobs: BlobStore;
   readonly federation: Federation;
   readonly keys: KeyRing;
+  /** Undefined where no mail is sent. */
+  readonly mailer?: Mailer | undefined;
   /** Limits failed sign-ins and wrong codes, by address. */
   readonly failures: FailureLimiter;
   /** Limits device logins that are begun, which anyone may. */
@@ -53,6 +57,8 @@ export interface PlatformServicesSettings {
   /** Whether deployments may bring native code. */
   readonly allowsNativeCode: boolean;
   readonly ceilings: Ceilings;
+  /** Who may create organizations; undefined: as `checkCreator` says. */
+  readonly organizationCreators?: OrganizationCreators | undefined;
 }
 
 /**
@@ -61,16 +67,32 @@ export interface PlatformServicesSettings {
  */
 const MAX_INDEX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+/** Invitations that an organization, or a person in all of them, may send by mail at once. */
+const MAX_INVITATION_MAIL_BURST = 50;
+/** Time in which they may send one more: with the burst, at most 100 within an hour and node. */
+const INVITATION_MAIL_REFILL_MS = 72_000;
+
 export function platformServices(
   ports: PlatformServicesPorts,
   settings: PlatformServicesSettings,
 ): ServiceRegistration[] {
   const { failures: limiter, deviceLogins: startLimiter } = ports;
   const throttle = new SignInThrottle();
+  const { mailer } = ports;
+  const mailLimiter = new FailureLimiter({
+    burst: MAX_INVITATION_MAIL_BURST,
+    refillMs: INVITATION_MAIL_REFILL_MS,
+    groupOf: (key) => key,
+    refusal: "you or your organization sent too many invitations by mail: try later",
+  });
+  const { organizationCreators } = settings;
   const platform = currentPlatform();
   return [
-    register(AuthService, authService({ ...ports, ...settings, limiter, throttle })),
-    register(OrganizationService, organizationService({ ...ports, ...settings })),
+    register(AuthService, authService({ ...ports, ...settings, mailer, limiter, throttle })),
+    register(
+      OrganizationService,
+      organizationService({ ...ports, ...settings, organizationCreators, mailer, mailLimiter }),
+    ),
     register(TokenService, tokenService({ ...ports, ...settings })),
     register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
     register(FederationService, federationService(ports.federation)),

@@ -14,6 +14,7 @@ import { launchIn } from "../pool/launch/sandboxed.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { authority, bindPort, holdsLocalhost, localUrl } from "../server/bind.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
+import type { Mailer } from "../server/mail/mailer.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
@@ -22,7 +23,7 @@ import { Readiness } from "../server/readiness.ts";
 import type { ServerOptions } from "../server/server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import { version } from "../version.ts";
-import { shownDatabase } from "./adapters.ts";
+import { openMailer, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { openKeys } from "./keys.ts";
@@ -87,6 +88,7 @@ export async function startPlatform(
     });
     const { keys } = identity;
     const health = new Health(resources);
+    const mailer = await openMailer(secrets.smtp);
     const hosted = resources.use(
       await startHosting({
         config,
@@ -104,6 +106,7 @@ export async function startPlatform(
         node,
         keys,
         identity,
+        mailer,
         hosted,
         health,
         sandbox,
@@ -207,6 +210,8 @@ interface HttpParts {
   readonly node: Node;
   readonly keys: KeyRing;
   readonly identity: Identity;
+  /** Undefined where no mail is sent. */
+  readonly mailer: Mailer | undefined;
   readonly hosted: PlatformHosting;
   readonly health: Health;
   readonly sandbox: Sandbox;
@@ -216,7 +221,7 @@ interface HttpParts {
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, keys, identity, hosted, health, sandbox, url, resources } = parts;
+  const { node, keys, identity, mailer, hosted, health, sandbox, url, resources } = parts;
   const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
   const { hosting, isAlone } = hosted;
@@ -226,10 +231,12 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   const oidc = oidcOf(config.oidc, {
     accounts,
     keys,
+    mailer,
+    log,
     now,
     newId,
     sessionLifetimeMs,
-    url,
+    publicUrl: url,
     secrets,
     secure: secureCookies,
   });
@@ -263,6 +270,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       blobs: hosted.blobs,
       federation,
       keys,
+      mailer,
       // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.
       failures: new FailureLimiter({ underWay: MAX_SIGN_INS_UNDER_WAY }),
       deviceLogins: new FailureLimiter(),
@@ -277,6 +285,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       urlOf,
       allowsNativeCode: config.allowsNativeCode,
       ceilings: config.ceilings,
+      organizationCreators: config.organizationCreators,
     },
   );
   return {
@@ -310,7 +319,6 @@ function signInPlugin(options: Omit<SignInPageOptions, "contextValues">): Server
 function oidcOf(
   config: StartConfig["oidc"],
   options: Omit<OidcOptions, "provider" | "name"> & {
-    readonly url: string;
     readonly secrets: StartSecrets;
   },
 ): OidcOptions | undefined {
@@ -318,8 +326,8 @@ function oidcOf(
     return undefined;
   }
   const { issuer, clientId, name } = config;
-  const { url, secrets } = options;
-  const redirectUri = `${url}/auth/oidc/callback`;
+  const { publicUrl, secrets } = options;
+  const redirectUri = `${publicUrl}/auth/oidc/callback`;
   const { oidcClientSecret: clientSecret } = secrets;
   return {
     ...options,

@@ -3,44 +3,39 @@
  * directly on its machine.
  */
 import { Command, Option } from "commander";
-import type {
-  AdminCredentials,
-  Administration,
-  PasswordReset,
-} from "../app/operate/administration.ts";
-import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
-import { type CheckActions, checkCommand } from "./admin-check.ts";
+import type { AdminCredentials, PasswordReset } from "../app/operate/administration.ts";
+import type { Flags } from "../config/config.ts";
+import { checkCommand } from "./admin-check.ts";
+import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
+import {
+  createOrganizationCommand,
+  invitationLinksCommand,
+  monitoringCommand,
+  organizationsCommand,
+} from "./admin-organization.ts";
 import { usageError } from "./failure.ts";
 import { npx } from "./npx.ts";
-import { type OutputFormat, table } from "./output.ts";
 import { plain } from "./plain.ts";
-import { addSettings } from "./settings.ts";
-import { type Streams, Terminal } from "./terminal.ts";
+import { Terminal } from "./terminal.ts";
 
-/** The dependencies of the commands, which `main.ts` provides. */
-export interface AdminActions {
-  readonly settings: Settings;
-  readConfig(flags: Flags): { config: DataConfig; secrets: DataSecrets };
-  /** Opens the platform's data; nodes may be running on it. */
-  open(
-    config: DataConfig,
-    secrets: DataSecrets,
-    options: { readonly create: boolean },
-  ): Promise<Administration>;
-  readonly check: CheckActions;
-  readonly streams: Streams;
-}
+export type { AdminActions } from "./admin-command.ts";
 
 export function adminCommand(actions: AdminActions): Command {
   const monitoring = new Command("monitoring")
     .description("Let an organization have monitoring tokens, or not.")
     .addCommand(monitoringCommand(actions, "enable"))
     .addCommand(monitoringCommand(actions, "disable"));
+  const links = new Command("invitation-links")
+    .description("Let an organization's admins see links of invitations, or not.")
+    .addCommand(invitationLinksCommand(actions, "enable"))
+    .addCommand(invitationLinksCommand(actions, "disable"));
   return new Command("admin")
     .description("Operate the platform of this machine. Nodes may be running meanwhile.")
     .addCommand(setupCommand(actions))
     .addCommand(checkCommand(actions.check))
     .addCommand(organizationsCommand(actions))
+    .addCommand(createOrganizationCommand(actions))
+    .addCommand(links)
     .addCommand(monitoring)
     .addCommand(resetPasswordCommand(actions))
     .addCommand(rotateKeysCommand(actions));
@@ -132,57 +127,6 @@ function tokensText({ endedTokens, keptTokens }: PasswordReset, revoked: boolean
     : `They keep ${count(keptTokens)}: --revoke-tokens ends them, too`;
 }
 
-function organizationsCommand(actions: AdminActions): Command {
-  return adminOf(actions, "organizations", "List the organizations of the platform.")
-    .addOption(
-      new Option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
-    .addHelpText("after", examples(["tessera admin organizations --output json"]))
-    .action(async (flags: Flags & { readonly output: OutputFormat }) => {
-      await using administration = await open(actions, flags);
-      const listed = await administration.organizations();
-      const terminal = new Terminal(actions.streams);
-      if (flags.output === "json") {
-        const json = listed.map((one) => ({
-          name: one.name,
-          display_name: one.displayName,
-          members: one.members,
-          monitoring_enabled: one.monitoringEnabled,
-          created_at: new Date(one.createdAtMs).toISOString(),
-        }));
-        terminal.answer(JSON.stringify(json, null, 2));
-        return;
-      }
-      const rows = listed.map((one) => [
-        one.name,
-        one.displayName,
-        String(one.members),
-        one.monitoringEnabled ? "yes" : "no",
-        new Date(one.createdAtMs).toISOString().slice(0, 10),
-      ]);
-      terminal.answer(table(["NAME", "DISPLAY NAME", "MEMBERS", "MONITORING", "CREATED"], rows));
-    });
-}
-
-function monitoringCommand(actions: AdminActions, verb: "enable" | "disable"): Command {
-  return adminOf(
-    actions,
-    verb,
-    verb === "enable"
-      ? "Let an organization's admins make monitoring tokens."
-      : "Stop an organization's monitoring tokens, and the making of others.",
-  )
-    .requiredOption("--organization <name>", "name of the organization")
-    .addHelpText("after", examples([`tessera admin monitoring ${verb} --organization acme`]))
-    .action(async (flags: Flags & { readonly organization: string }) => {
-      await using administration = await open(actions, flags);
-      const { name } = await administration.setMonitoring(flags.organization, verb === "enable");
-      new Terminal(actions.streams).say(`Monitoring tokens are ${verb}d for ${name}`);
-    });
-}
-
 function rotateKeysCommand(actions: AdminActions): Command {
   return adminOf(
     actions,
@@ -232,20 +176,6 @@ function tellKeys(
   terminal.answer(rotated);
 }
 
-function adminOf({ settings }: AdminActions, name: string, description: string): Command {
-  return addSettings(new Command(name).description(description), settings);
-}
-
-/** Opens the data. With `create`, the platform may not have started yet. */
-function open(
-  { readConfig, open: openData }: AdminActions,
-  flags: Flags,
-  { create } = { create: false },
-): Promise<Administration> {
-  const { config, secrets } = readConfig(flags);
-  return openData(config, secrets, { create });
-}
-
 function passwordStdin(): Option {
   return new Option(
     "--password-stdin",
@@ -280,8 +210,4 @@ function tellPassword(terminal: Terminal, { generated }: AdminCredentials): void
     terminal.say("The password, shown this once:");
     terminal.answer(plain(generated));
   }
-}
-
-function examples(lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
 }

@@ -86,13 +86,16 @@ export class CommandRun {
     return this.organization || (await this.principal()).organization;
   }
 
-  /** Writes the answer: the message as JSON, or text for people. */
+  /** Writes the answer: the message as JSON, or text for people, if there is any. */
   show<Desc extends DescMessage>(
     desc: Desc,
     message: MessageShape<Desc>,
-    text: (message: MessageShape<Desc>) => string,
+    text: (message: MessageShape<Desc>) => string | undefined,
   ): void {
-    this.terminal.answer(this.output === "json" ? jsonText(desc, message) : text(message));
+    const answer = this.output === "json" ? jsonText(desc, message) : text(message);
+    if (answer !== undefined) {
+      this.terminal.answer(answer);
+    }
   }
 
   /** Reports success, except in JSON output. */

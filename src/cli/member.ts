@@ -92,7 +92,7 @@ interface InviteFlags extends SessionFlags {
 
 function inviteCommand(actions: CloudActions): Command {
   return callCommand<InviteFlags>("invite", actions, {
-    description: `Invite a person. The link is shown once, on standard output. ${SESSION_NOTE}`,
+    description: `Invite a person. A platform with a mail server sends them the link; any other shows it once, on standard output. ${SESSION_NOTE}`,
     arguments: [["<email>", "the address they sign in with"]],
     options: [
       option("--role <role>", "what they may do").choices(Object.keys(ROLES)).default("member"),
@@ -104,10 +104,15 @@ function inviteCommand(actions: CloudActions): Command {
       const invited = await withTokenOrSession(call, flags, (client, organization, options) =>
         client.organizations.inviteMember({ organization, email, role }, options),
       );
+      const until = moment(invited.invitation?.expiresAt);
       call.done(
-        `Invited ${email} until ${moment(invited.invitation?.expiresAt)}. Whoever has this link can join, so send it to them only:\n`,
+        invited.mailed
+          ? `Invited ${email} until ${until}. The link was sent by mail to ${invited.invitation?.email}`
+          : `Invited ${email} until ${until}. Whoever has this link can join, so send it to them only:\n`,
       );
-      call.show(InviteMemberResponseSchema, invited, ({ url }) => url);
+      call.show(InviteMemberResponseSchema, invited, ({ url, mailed }) =>
+        mailed ? undefined : url,
+      );
     },
   });
 }

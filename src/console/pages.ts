@@ -8,7 +8,16 @@ const PLAYGROUND = new URL("./playground/", import.meta.url);
 const SHARED = ["dom.js", "favicon.svg", "playground.css", "controls.css"];
 
 /** One document for all paths; its script selects the page. */
-const PATHS = ["/", "/setup", "/sign-in", "/invitation", "/account", "/cli/authorize", "/device"];
+const PATHS = [
+  "/",
+  "/setup",
+  "/sign-in",
+  "/invitation",
+  "/account",
+  "/account-secured",
+  "/cli/authorize",
+  "/device",
+];
 
 /** The pages of the platform: setup, sign-in, invitation, account, and command-line logins. */
 export const pages: FastifyPluginAsync = async (app) => {

@@ -65,10 +65,7 @@ export class Administration implements AsyncDisposable {
     const { organization, displayName = "" } = parameters;
     const { accounts, newId } = this.#options;
     const email = checkedEmail(parameters.email);
-    const fault = faultOfOrganizationName(organization);
-    if (fault !== undefined) {
-      throw new Error(`the organization's name ${JSON.stringify(organization)} ${fault}`);
-    }
+    checkOrganizationName(organization);
     const { password, generated } = choose(parameters.password);
     const { outcome } = await accounts.setUp({
       ...this.#deed(),
@@ -87,8 +84,46 @@ export class Administration implements AsyncDisposable {
     return { email, generated };
   }
 
+  /** Creates an organization; its admin is a person who has an account. */
+  async createOrganization(parameters: {
+    readonly name: string;
+    readonly adminEmail: string;
+    readonly displayName?: string;
+  }): Promise<OrganizationRecord> {
+    const { name, displayName = "" } = parameters;
+    const { accounts, newId } = this.#options;
+    const email = checkedEmail(parameters.adminEmail);
+    checkOrganizationName(name);
+    const user = await accounts.findUser({ email });
+    if (user === undefined) {
+      throw new Error(
+        `there is no person with the e-mail address ${email}: have them invited to an organization first`,
+      );
+    }
+    const organizationId = newId();
+    const { userId } = user;
+    const made = { organizationId, name, displayName, userId };
+    const created = await accounts.createOrganization({ ...this.#deed(), ...made });
+    if (created.outcome !== "created") {
+      throw new Error(`the name ${name} is taken: tessera admin organizations lists them all`);
+    }
+    return created.organization;
+  }
+
   /** Whether an organization may have monitoring tokens. */
-  async setMonitoring(name: string, enabled: boolean): Promise<OrganizationRecord> {
+  setMonitoring(name: string, enabled: boolean): Promise<OrganizationRecord> {
+    return this.#update(name, { monitoringEnabled: enabled });
+  }
+
+  /** Whether an organization's admins may see links of invitations for people without an account. */
+  setInvitationLinks(name: string, enabled: boolean): Promise<OrganizationRecord> {
+    return this.#update(name, { invitationLinksEnabled: enabled });
+  }
+
+  async #update(
+    name: string,
+    fields: { readonly monitoringEnabled?: boolean; readonly invitationLinksEnabled?: boolean },
+  ): Promise<OrganizationRecord> {
     const { accounts } = this.#options;
     const found = await accounts.findOrganization({ name });
     const { organizationId } = found ?? {};
@@ -98,7 +133,7 @@ export class Administration implements AsyncDisposable {
         : await accounts.updateOrganization({
             ...this.#deed(),
             organizationId,
-            monitoringEnabled: enabled,
+            ...fields,
           });
     if (updated === undefined) {
       throw new Error(
@@ -162,6 +197,13 @@ export class Administration implements AsyncDisposable {
   #deed(): Deed {
     const { now, newId } = this.#options;
     return { by: { name: "operator", id: "", address: "" }, nowMs: now(), eventId: newId() };
+  }
+}
+
+function checkOrganizationName(name: string): void {
+  const fault = faultOfOrganizationName(name);
+  if (fault !== undefined) {
+    throw new Error(`the organization's name ${JSON.stringify(name)} ${fault}`);
   }
 }
 

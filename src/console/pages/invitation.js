@@ -1,5 +1,7 @@
 // @ts-check
 /** The page that accepts an invitation. */
+
+import { securedPath } from "./account-secured.js";
 import { CallError, call } from "./api.js";
 import { facts, form } from "./form.js";
 import { card, codeOfLink, intro, show } from "./frame.js";
@@ -22,36 +24,52 @@ export async function invitationPage(person) {
     }
     throw err;
   }
-  const { organization, email, role, created_by: createdBy } = invitation;
-  const isSignedIn = person?.email === email;
+  const { organization, email, role, created_by: createdBy, sets_password: isNew } = invitation;
+  const isSignedIn = person?.email === email && !isNew;
   show(
     `Join ${organization}`,
     intro(`${createdBy} invites you.`),
     card(
       facts({ "E-mail": email, Role: role }),
       form({
-        fields: isSignedIn ? [] : newPersonFields(),
+        fields: isSignedIn ? [] : personFields(isNew),
         submit: `Join ${organization}`,
         send: async (values) => {
-          await call("/api/v1/auth:acceptInvitation", { invitation_code: code, ...values });
-          location.assign("/");
+          const joined = await call("/api/v1/auth:acceptInvitation", {
+            invitation_code: code,
+            ...values,
+          });
+          location.assign(joined.ended_credentials ? securedPath(joined.ended_credentials) : "/");
         },
       }),
     ),
   );
 }
 
-/** @returns {import("./form.js").Field[]} */
-function newPersonFields() {
-  return [
-    { name: "display_name", label: "Your name", optional: true, autocomplete: "name" },
-    {
-      name: "password",
-      label: "Password",
-      type: "password",
-      hint: "A new one of at least 10 characters; or, if you have an account here, its password.",
-      autocomplete: "new-password",
-      minLength: 10,
-    },
-  ];
+/**
+ * @param {boolean} isNew whether the person chooses a password
+ * @returns {import("./form.js").Field[]}
+ */
+function personFields(isNew) {
+  return isNew
+    ? [
+        { name: "display_name", label: "Your name", optional: true, autocomplete: "name" },
+        {
+          name: "password",
+          label: "Password",
+          type: "password",
+          hint: "A new one of at least 10 characters.",
+          autocomplete: "new-password",
+          minLength: 10,
+        },
+      ]
+    : [
+        {
+          name: "password",
+          label: "Password",
+          type: "password",
+          hint: "The password of your account here.",
+          autocomplete: "current-password",
+        },
+      ];
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** The router of the pages. */
 import { accountPage } from "./account.js";
+import { accountSecuredPage } from "./account-secured.js";
 import { currentPerson } from "./api.js";
 import { authorizePage } from "./authorize.js";
 import { devicePage } from "./device.js";
@@ -20,6 +21,7 @@ const OPEN = { "/setup": setupPage, "/sign-in": signInPage, "/invitation": invit
 const SIGNED_IN = {
   "/": homePage,
   "/account": accountPage,
+  "/account-secured": accountSecuredPage,
   "/cli/authorize": authorizePage,
   "/device": devicePage,
 };

@@ -11,6 +11,7 @@ import type { KeyRing } from "../../auth/keys.ts";
 import { principalOf, type SessionPrincipal } from "../../auth/principal.ts";
 import { newSession, writeSessionCookie } from "../../auth/sessions.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
+import type { EndedCredentials } from "../../storage/accounts/people.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { PluginContext } from "../protocols.ts";
 import {
@@ -119,13 +120,13 @@ async function callback(
       return refusal === undefined ? go(reply, next) : refuse(reply, refusal, next);
     }
     const { value, session } = newSession(now(), sessionLifetimeMs);
-    const refusal = await signInAs(identity, { session, address: addressOf(req) }, options);
-    if (refusal !== undefined) {
-      return refuse(reply, refusal, next);
+    const signedIn = await signInAs(identity, { session, address: addressOf(req) }, options);
+    if (signedIn.outcome === "refused") {
+      return refuse(reply, signedIn.reason, next);
     }
     const { expiresAtMs } = session;
     reply.header("set-cookie", writeSessionCookie(value, { secure, expiresAtMs }));
-    return go(reply, next);
+    return go(reply, signedIn.ended === undefined ? next : tellingPath(signedIn.ended, next));
   } catch (err) {
     const denied = err instanceof SignInDenied;
     requestLog(req)[denied ? "info" : "warn"]({ err }, "a sign-in by OpenID Connect failed");
@@ -148,6 +149,18 @@ async function confirm(
 
 function refuse(reply: FastifyReply, refused: Word, next: string): FastifyReply {
   return go(reply, `/sign-in?${new URLSearchParams({ refused, next })}`);
+}
+
+/** The page that tells what ended with this sign-in, and leads on. */
+function tellingPath(ended: EndedCredentials, next: string): string {
+  return `/account-secured?${new URLSearchParams({
+    password: String(ended.password),
+    sessions: String(ended.sessions),
+    personal_tokens: String(ended.personalTokens),
+    organization_tokens: String(ended.organizationTokens),
+    invitations: String(ended.invitations),
+    next,
+  })}`;
 }
 
 function go(reply: FastifyReply, url: string): FastifyReply {

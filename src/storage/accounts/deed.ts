@@ -11,6 +11,8 @@ export interface Actor {
    * organization token and the operator.
    */
   readonly token?: { readonly id: string; readonly name: string };
+  /** The session of a person. What makes a credential checks that it has not ended. */
+  readonly sessionId?: string;
 }
 
 /** The audit data that every change carries. */

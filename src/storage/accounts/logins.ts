@@ -39,7 +39,10 @@ export type RedeemOutcome =
 
 /** The server's side of command-line logins. Each code can be redeemed once. */
 export interface Logins {
-  /** Stores the digest of a code that the browser carries to the program. */
+  /**
+   * Stores the digest of a code that the browser carries to the program. If the
+   * actor's session has ended, nothing is stored: the code is invalid.
+   */
   createLoginCode(
     parameters: Deed & {
       readonly digest: string;

@@ -13,6 +13,8 @@ export interface OrganizationRecord {
   readonly createdAtMs: number;
   readonly monitoringEnabled: boolean;
   readonly revealEnabled: boolean;
+  /** Whether the operator lets its admins see links of invitations for people without an account. */
+  readonly invitationLinksEnabled: boolean;
 }
 
 export interface MemberRecord {
@@ -32,6 +34,8 @@ export interface InvitationRecord {
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
+  /** Whether its link was sent by mail and shown to nobody, so that it proves the address. */
+  readonly mailed: boolean;
 }
 
 /** How a deployment runs. */
@@ -93,17 +97,19 @@ export interface AuditRecord {
 type OfOrganization = { readonly organizationId: string };
 
 export interface Organizations {
-  /** Creates an organization with its creator as admin. */
+  /** Creates an organization with its creator as admin. Without `limit` there may be any number. */
   createOrganization(
     parameters: Deed &
       OfOrganization & {
         readonly name: string;
         readonly displayName: string;
         readonly userId: string;
+        /** Refused when the platform has this many organizations. */
+        readonly limit?: number;
       },
   ): Promise<
     | { readonly outcome: "created"; readonly organization: OrganizationRecord }
-    | { readonly outcome: "name_taken" }
+    | { readonly outcome: "name_taken" | "limit" }
   >;
 
   findOrganization(
@@ -125,6 +131,7 @@ export interface Organizations {
         readonly displayName?: string;
         readonly revealEnabled?: boolean;
         readonly monitoringEnabled?: boolean;
+        readonly invitationLinksEnabled?: boolean;
       },
   ): Promise<OrganizationRecord | undefined>;
 
@@ -147,7 +154,10 @@ export interface Organizations {
     parameters: Deed & OfOrganization & { readonly userId: string; readonly left: boolean },
   ): Promise<{ readonly outcome: "removed" | "not_found" | "last_admin" }>;
 
-  /** Invites an address; replaces its open invitation. */
+  /**
+   * Invites an address; replaces its open invitation. A link that is not mailed
+   * is for people who have an account, unless the organization may show links.
+   */
   invite(
     parameters: Deed &
       OfOrganization & {
@@ -156,12 +166,18 @@ export interface Organizations {
         readonly email: string;
         readonly role: Role;
         readonly expiresAtMs: number;
+        /** True if the link goes by mail and is shown to nobody. Default false. */
+        readonly mailed?: boolean;
         /** Refused when this many invitations are open. */
         readonly limit: number;
       },
   ): Promise<
     | { readonly outcome: "invited"; readonly invitation: InvitationRecord }
-    | { readonly outcome: "is_member" | "limit" }
+    /**
+     * `links_disabled`: there is no account, and the link must not be shown.
+     * `signed_out`: the actor's session or token has ended.
+     */
+    | { readonly outcome: "is_member" | "limit" | "links_disabled" | "signed_out" }
   >;
 
   /** Lists open invitations, sorted by e-mail address. */
@@ -193,10 +209,16 @@ export interface Organizations {
         readonly email: string;
         readonly displayName: string;
         readonly passwordHash?: string;
+        /** Default: if the link was mailed. */
+        readonly emailVerified?: boolean;
       };
+      /** The hash of the password that an existing person has proved; refused if it has changed. */
+      readonly currentHash?: string | undefined;
       readonly session?: NewSession;
     },
-  ): Promise<{ readonly outcome: "joined" | "not_found" | "user_exists" }>;
+  ): Promise<{
+    readonly outcome: "joined" | "not_found" | "user_exists" | "password_changed";
+  }>;
 
   createDeployment(
     parameters: Deed &

@@ -10,6 +10,11 @@ export interface User {
   readonly displayName: string;
   /** As `@node-rs/argon2` writes it; undefined for a person who signs in by OpenID Connect only. */
   readonly passwordHash: string | undefined;
+  /**
+   * Whether the mailbox or a provider has proved that the address is the
+   * person's. Until then somebody else may have made the account.
+   */
+  readonly emailVerified: boolean;
   readonly createdAtMs: number;
 }
 
@@ -38,6 +43,19 @@ export interface NewSession {
   readonly expiresAtMs: number;
   /** When the person authenticated. Default: now, as with a password. */
   readonly authenticatedAtMs?: number;
+}
+
+/** What an account lost when its owner proved the address. */
+export interface EndedCredentials {
+  /** Whether the account had a password. */
+  readonly password: boolean;
+  readonly sessions: number;
+  /** Personal tokens, those of command-line logins among them. */
+  readonly personalTokens: number;
+  /** Tokens that the account had made for its organizations. */
+  readonly organizationTokens: number;
+  /** Open invitations that the account had made. */
+  readonly invitations: number;
 }
 
 /** What a change of the password ended. */
@@ -82,6 +100,24 @@ export interface People {
     readonly subject: string;
   }): Promise<User | undefined>;
 
+  /**
+   * Records that a person has proved their e-mail address. If nobody had before,
+   * somebody else may have made the account: everything by which it could be
+   * used ends in the same transaction (password, sessions, tokens, pending
+   * logins), and so does what it gave to others (organization tokens,
+   * invitations). Memberships stay; they are the person's alone from now on.
+   * Returns what ended; undefined if the address was verified already.
+   */
+  verifyEmail(
+    parameters: Deed & {
+      readonly userId: string;
+      /** How it was proved, for the audit log. */
+      readonly way: "oidc" | "invitation";
+      /** The password that the account has from now on. Default: none. Ignored if it was verified. */
+      readonly passwordHash?: string;
+    },
+  ): Promise<EndedCredentials | undefined>;
+
   /** Links a provider's identity to a person. */
   linkIdentity(
     parameters: Deed & {
@@ -91,10 +127,18 @@ export interface People {
     },
   ): Promise<void>;
 
-  /** Opens a session for a person who has just signed in. */
+  /**
+   * Opens a session for a person who has just signed in. With `passwordHash`,
+   * the password that they proved has to be the current one still; returns
+   * false if it was changed in the meantime.
+   */
   openSession(
-    parameters: Deed & { readonly userId: string; readonly session: NewSession },
-  ): Promise<void>;
+    parameters: Deed & {
+      readonly userId: string;
+      readonly session: NewSession;
+      readonly passwordHash?: string | undefined;
+    },
+  ): Promise<boolean>;
 
   /**
    * Finds a session by its digest, with the person's memberships; undefined
@@ -113,12 +157,15 @@ export interface People {
   /**
    * Sets a password. Ends the person's sessions, except `exceptSessionId`, and
    * their pending command-line logins; with `revokeTokens` also their personal
-   * tokens in every organization. Undefined when the person does not exist.
+   * tokens in every organization. Undefined when the person does not exist, or
+   * has another password than `currentHash` by now.
    */
   setPassword(
     parameters: Deed & {
       readonly userId: string;
       readonly passwordHash: string;
+      /** The hash of the password that the person has proved. Default: any, as for the operator. */
+      readonly currentHash?: string | undefined;
       readonly exceptSessionId?: string;
       /** Default false. */
       readonly revokeTokens?: boolean;

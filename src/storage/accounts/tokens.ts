@@ -102,8 +102,8 @@ type TokenKey = { readonly organizationId: string; readonly tokenId: string };
 
 export interface Tokens {
   /**
-   * Creates a token. The owner of a personal token must still be a member,
-   * otherwise `not_member`.
+   * Creates a token. The owner of a personal token must still be a member, and
+   * the actor's session or token must not have ended, otherwise `not_member`.
    */
   createToken(
     parameters: Deed &

@@ -14,7 +14,7 @@
  * is stored as text: `jsonb` would not return exactly what was stored, and
  * neither type accepts U+0000.
  */
-import { accountsSchema } from "../sql/accounts/schema.ts";
+import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
 import type { PostgresDatabase } from "./database.ts";
@@ -233,6 +233,7 @@ const MIGRATIONS = [
     ON live_tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
   confirmationSchema('text COLLATE "C"'),
+  verifiedAddressesSchema(),
 ];
 
 /**

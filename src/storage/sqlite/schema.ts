@@ -8,7 +8,7 @@
  * second table for history would only cost another statement per task.)
  */
 import type { DatabaseSync } from "node:sqlite";
-import { accountsSchema } from "../sql/accounts/schema.ts";
+import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -142,6 +142,7 @@ const MIGRATIONS = [
     ON tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
   confirmationSchema("text"),
+  verifiedAddressesSchema(),
 ];
 
 /** Migrates the schema. Throws when a newer version has written the database. */

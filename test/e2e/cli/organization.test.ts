@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SmtpServer } from "../../server/mail/smtp-server.ts";
 import { bearer, cookieOf, PASSWORD } from "../start/platform.ts";
 import { Person } from "./person.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
@@ -74,6 +75,26 @@ describe("member", () => {
     const withdraw = ["member", "invitations", "withdraw", "Bob@example.com"];
     expect(await run(...withdraw)).toMatchObject({ code: 0 });
     expect(await run(...withdraw)).toMatchObject({ code: 4 });
+  });
+
+  it("says so when the link went by mail, and shows none", async () => {
+    await using server = await SmtpServer.listen();
+    const env = { TESSERA_SMTP_URL: server.url, TESSERA_MAIL_FROM: "tessera@example.com" };
+    await using mailing = await scene({ env });
+    const args = ["member", "invite", "Bob@example.com", "--password-stdin"];
+    const invited = await mailing.ada.run(args, { input: PASSWORD });
+    expect(invited).toMatchObject({ code: 0, stdout: "" });
+    expect(invited.stderr).toContain("The link was sent by mail to bob@example.com");
+    expect(server.mails).toMatchObject([{ to: ["bob@example.com"] }]);
+    const asJson = [...args, "--output", "json"];
+    expect(json(await mailing.ada.run(asJson, { input: PASSWORD }))).toMatchObject({
+      mailed: true,
+      invitation: { email: "bob@example.com" },
+    });
+    server.answers = { RCPT: "550 no" };
+    const failed = await mailing.ada.run(args, { input: PASSWORD });
+    expect(failed).toMatchObject({ code: 1, stdout: "" });
+    expect(failed.stderr).toContain("invite them again to send another mail");
   });
 
   it("changes roles, and keeps an admin", async () => {

@@ -1,6 +1,6 @@
 /** People at their command lines before one platform that runs in this process. */
 import { createTesseraClient, type TesseraClient } from "../../../src/client/index.ts";
-import { Folder, type Platform, start } from "../start/platform.ts";
+import { Folder, type Platform, type PlatformOptions, start } from "../start/platform.ts";
 import { type Outcome, Person } from "./person.ts";
 
 export interface Scene extends AsyncDisposable {
@@ -18,9 +18,9 @@ export interface Scene extends AsyncDisposable {
 const LAPTOP = { name: "ada's laptop", expires_at: "2100-01-01T00:00:00Z" };
 
 /** A platform with the organization acme. */
-export async function scene(): Promise<Scene> {
+export async function scene(options: PlatformOptions = {}): Promise<Scene> {
   const folder = new Folder();
-  const platform = await start(folder);
+  const platform = await start(folder, options);
   const adaCookie = await platform.setUp("ada@example.com");
   const ada = new Person();
   const logIn = (person: Person, value: string) =>

@@ -74,6 +74,12 @@ describe("tessera start", () => {
     expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "acme", members: 1 }]);
     const enabled = await cli("admin", "monitoring", "enable", "--organization", "acme");
     expect(enabled.stderr).toContain("enabled for acme");
+    const admin = ["--admin", EMAIL];
+    const globex = await cli("admin", "create-organization", "globex", ...admin);
+    expect(globex.stderr).toContain(`Made the organization globex with its admin ${EMAIL}`);
+    const links = ["admin", "invitation-links", "enable", "--organization", "globex"];
+    expect((await cli(...links)).stderr).toContain("Links of invitations are enabled for globex");
+    expect((await cli("admin", "organizations")).stdout).toMatch(/^globex .* no +yes +2/m);
     expect((await cli("admin", "rotate-keys")).stderr).toContain("Made new keys");
 
     const ended = await program.stop();

@@ -289,6 +289,32 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await heading("This invitation cannot be used");
   });
 
+  it("tell a person what ended in an account that somebody made before them", async () => {
+    const email = "ceo@corp.example";
+    const invited = await platform.call("/api/v1/members:invite", { email }, await signedIn());
+    await platform.call("/api/v1/auth:acceptInvitation", {
+      invitation_code: String(invited.json.url).split("#code=")[1],
+      password: PASSWORD,
+    });
+    provider.accounts.set("ceo", { email, email_verified: true });
+    await context.close();
+    await newContext();
+    await open("/account");
+    await page.getByRole("link", { name: "Sign in with Example Corp" }).click();
+    await page.locator("input[name=login]").fill("ceo");
+    await page.locator("input[name=password]").fill("any");
+    await page.locator("button[type=submit]").click();
+    await page.locator("button[type=submit]").click();
+    await heading("Your account is yours alone now");
+    await page.getByText("Somebody else may have used this account before you").waitFor();
+    await page.getByText("The password", { exact: true }).waitFor();
+    await page.getByText("Sessions: 1", { exact: true }).waitFor();
+    await page.getByText("acme (member)").waitFor();
+    await picture("account-secured");
+    await page.getByRole("link", { name: "Continue" }).click();
+    await at("/account");
+  });
+
   it("fit a phone, and the dark", async () => {
     await context.close();
     const contrast = await readFile(new URL("../console/contrast.js", import.meta.url), "utf8");

@@ -104,6 +104,7 @@ export class TestPlatform implements AsyncDisposable {
           urlOf: ({ name, organization }) => `https://${name}.${organization}.apps.tessera.example`,
           allowsNativeCode: false,
           ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+          organizationCreators: "anyone",
         },
       ),
       authenticate: verifier.authenticate,

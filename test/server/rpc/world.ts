@@ -62,6 +62,9 @@ export async function newCompany(platform: TestPlatform): Promise<Company> {
   }
   await newPerson(platform, await anyOrganization(platform), admin);
   await accounts.createOrganization({ ...platform.deed(), ...made, name, displayName: "" });
+  // As the operator does for those who send their links by themselves.
+  const links = { organizationId, invitationLinksEnabled: true };
+  await accounts.updateOrganization({ ...platform.deed(), ...links });
   await accounts.openSession({ ...platform.deed(), userId: admin.userId, session });
   return { organizationId, name, admin: { ...admin, headers } };
 }
@@ -98,6 +101,7 @@ async function join(
     email,
     role: "member",
     expiresAtMs: platform.now() + 60_000,
+    mailed: true,
     limit: 1_000,
   });
   await accounts.acceptInvitation({

@@ -18,6 +18,7 @@ import { setupContract } from "./contract/setup.ts";
 import { tokensContract } from "./contract/tokens.ts";
 import { valuesContract } from "./contract/values.ts";
 import { verificationContract } from "./contract/verification.ts";
+import { verifiedAddressesContract } from "./contract/verified-addresses.ts";
 import { Platform } from "./fixtures.ts";
 
 /** Declares a test on a platform with an empty database. */
@@ -36,6 +37,7 @@ export function accountsContract(name: string, createDatabase: CreateDatabase): 
     describe("organizations", () => organizationsContract(it));
     describe("members", () => membersContract(it));
     describe("invitations", () => invitationsContract(it));
+    describe("verified addresses", () => verifiedAddressesContract(it));
     describe("deployments", () => deploymentsContract(it));
     describe("tokens", () => tokensContract(it));
     describe("values of tokens", () => valuesContract(it));

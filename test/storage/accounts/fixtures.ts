@@ -83,7 +83,8 @@ export class Platform {
     return { organizationId, userId };
   }
 
-  async invite(organizationId: string, email: string, role: Role = "member") {
+  /** An invitation by mail, unless its link is `shown`. */
+  async invite(organizationId: string, email: string, role: Role = "member", shown = false) {
     const digest = this.newId("invitation-digest");
     const answer = await this.accounts.invite({
       ...this.deed("ada@example.com"),
@@ -93,6 +94,7 @@ export class Platform {
       email,
       role,
       expiresAtMs: this.nowMs + 7 * DAY_MS,
+      mailed: !shown,
       limit: 100,
     });
     if (answer.outcome !== "invited") {
@@ -105,9 +107,10 @@ export class Platform {
   async join(
     organizationId: string,
     email: string,
-    options: { role?: Role; userId?: string } = {},
+    options: { role?: Role; userId?: string; shown?: boolean } = {},
   ) {
-    const { invitationId } = await this.invite(organizationId, email, options.role);
+    const { role, shown } = options;
+    const { invitationId } = await this.invite(organizationId, email, role, shown);
     const userId = options.userId ?? this.newId("user");
     const newUser = { email, displayName: "", passwordHash: "hash of another password" };
     const { outcome } = await this.accounts.acceptInvitation({

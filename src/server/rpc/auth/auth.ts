@@ -14,6 +14,7 @@ import { type InvitationOptions, invitationHandlers } from "./invitation.ts";
 import { type PasswordOptions, passwordHandlers } from "./password.ts";
 import { provePassword } from "./prove-password.ts";
 import { giveSession, takeSession } from "./session.ts";
+import { signInFailed } from "./sign-in-failure.ts";
 
 export interface AuthServiceOptions extends InvitationOptions, PasswordOptions {
   readonly accounts: InvitationOptions["accounts"] &
@@ -77,7 +78,16 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
       const { value, session } = newSession(now(), options.sessionLifetimeMs);
       const { email: name, userId, passwordHash } = user;
       const by = { name, id: userId, address };
-      await accounts.openSession({ ...deed(by, options), userId, session });
+      const opened = await accounts.openSession({
+        ...deed(by, options),
+        userId,
+        session,
+        passwordHash,
+      });
+      if (!opened) {
+        // The password was changed while it was being verified.
+        throw signInFailed();
+      }
       return giveSession(ctx, { ...options, passwordHash, value, session });
     },
 

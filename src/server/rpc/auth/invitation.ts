@@ -1,12 +1,19 @@
 /** The methods of AuthService by which an invited person joins an organization. */
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { AcceptInvitationRequest, AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
+import {
+  type AcceptInvitationRequest,
+  type AuthService,
+  EndedCredentialsSchema,
+} from "../../../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { newSession } from "../../../auth/sessions.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { InvitationRecord, Organizations } from "../../../storage/accounts/organizations.ts";
-import type { People } from "../../../storage/accounts/people.ts";
+import type { People, User } from "../../../storage/accounts/people.ts";
+import type { Mailer } from "../../mail/mailer.ts";
+import { tellOwner } from "../../mail/tell-owner.ts";
 import { callerOf, deed } from "../engine/caller.ts";
 import { toInvitationMessage } from "../organization/messages.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
@@ -16,10 +23,14 @@ import { signInFailed } from "./sign-in-failure.ts";
 
 export interface InvitationOptions extends ProofOptions {
   readonly accounts: ProofOptions["accounts"] &
-    Pick<People, "findUser" | "findSession" | "openSession" | "closeSession"> &
+    Pick<People, "findUser" | "findSession" | "openSession" | "closeSession" | "verifyEmail"> &
     Pick<Organizations, "findOrganization" | "findInvitation" | "acceptInvitation">;
   /** How long a person stays signed in. Default: 14 days. */
   readonly sessionLifetimeMs?: number;
+  /** The platform's public URL, without a trailing slash. */
+  readonly publicUrl: string;
+  /** Undefined where no mail is sent. */
+  readonly mailer: Mailer | undefined;
 }
 
 /** The handlers of invitations. */
@@ -44,12 +55,19 @@ export function invitationHandlers(
 
   return {
     async getInvitation({ invitationCode }, ctx) {
-      return toInvitationMessage(await find(invitationCode, ctx));
+      const invitation = await find(invitationCode, ctx);
+      const user = await accounts.findUser({ email: invitation.email });
+      const setsPassword = user === undefined || takesOver(invitation, user);
+      return { ...toInvitationMessage(invitation), setsPassword };
     },
 
     async acceptInvitation(req, ctx) {
       const invitation = await find(req.invitationCode, ctx);
       const { principal } = callerOf(ctx);
+      const user = await accounts.findUser({ email: invitation.email });
+      if (user !== undefined && takesOver(invitation, user)) {
+        return joinTakingOver(options, { invitation, user, req }, ctx);
+      }
       if (principal.kind === "session" && principal.email === invitation.email) {
         await joinSignedIn(options, invitation, ctx);
         const { organizationId, organization, role } = invitation;
@@ -57,9 +75,52 @@ export function invitationHandlers(
         const memberships = [...others, { organizationId, organization, role }];
         return toPrincipalMessage({ ...principal, memberships }, accounts);
       }
-      return joinWithPassword(options, { invitation, req }, ctx);
+      return joinWithPassword(options, { invitation, user, req }, ctx);
     },
   };
+}
+
+/**
+ * Whether a link proves the address of an account for the first time. Until
+ * then somebody else may have made the account, and may know its password or
+ * have sessions; so neither lets anybody join by this link.
+ */
+function takesOver({ mailed }: InvitationRecord, { emailVerified }: User): boolean {
+  return mailed && !emailVerified;
+}
+
+/** Joins with an account that the person takes over: all that was in it ends, and it gets their password. */
+async function joinTakingOver(
+  options: InvitationOptions,
+  { invitation, user, req }: Join,
+  ctx: HandlerContext,
+) {
+  const { accounts, log, mailer, publicUrl } = options;
+  const { email } = invitation;
+  checkPassword(req.password);
+  const passwordHash = await hashPassword(req.password);
+  const { userId = "" } = user ?? {};
+  const by = { name: email, id: userId, address: callerOf(ctx).address };
+  const ended = await accounts.verifyEmail({
+    ...deed(by, options),
+    userId,
+    way: "invitation",
+    passwordHash,
+  });
+  if (ended === undefined) {
+    // Another sign-in proved it a moment ago; that one has set what the account has now.
+    throw signInFailed();
+  }
+  tellOwner({ mailer, log }, { email, ended, publicUrl });
+  const answer = await join(options, { invitation, userId, passwordHash }, ctx);
+  return { ...answer, endedCredentials: create(EndedCredentialsSchema, ended) };
+}
+
+interface Join {
+  readonly invitation: InvitationRecord;
+  /** The account of the invited address. */
+  readonly user: User | undefined;
+  readonly req: AcceptInvitationRequest;
 }
 
 async function joinSignedIn(
@@ -85,37 +146,55 @@ async function joinSignedIn(
 
 async function joinWithPassword(
   options: InvitationOptions,
-  {
-    invitation: { invitationId, email },
-    req: { password, displayName },
-  }: { readonly invitation: InvitationRecord; readonly req: AcceptInvitationRequest },
+  { invitation, user, req: { password, displayName } }: Join,
   ctx: HandlerContext,
 ) {
-  const { accounts, now, newId } = options;
-  const { address } = callerOf(ctx);
-  const user = await accounts.findUser({ email });
-  if (user === undefined) {
-    checkPassword(password);
-  } else {
+  const { email } = invitation;
+  if (user !== undefined) {
     await provePassword(options, { email, password, find: async () => user }, ctx);
+    const { userId, passwordHash } = user;
+    return join(options, { invitation, userId, passwordHash }, ctx);
   }
-  const userId = user?.userId ?? newId();
+  checkPassword(password);
+  const passwordHash = await hashPassword(password);
+  const newUser = { email, displayName, passwordHash };
+  return join(options, { invitation, userId: options.newId(), passwordHash, newUser }, ctx);
+}
+
+/** Accepts the invitation with a session. */
+async function join(
+  options: InvitationOptions,
+  {
+    invitation: { invitationId, email },
+    userId,
+    passwordHash,
+    newUser,
+  }: {
+    readonly invitation: InvitationRecord;
+    readonly userId: string;
+    readonly passwordHash: string | undefined;
+    readonly newUser?: Parameters<Organizations["acceptInvitation"]>[0]["newUser"] & object;
+  },
+  ctx: HandlerContext,
+) {
+  const { accounts, now } = options;
   const { value, session } = newSession(now(), options.sessionLifetimeMs);
-  const passwordHash = user === undefined ? await hashPassword(password) : user.passwordHash;
   const { outcome } = await accounts.acceptInvitation({
-    ...deed({ name: email, id: userId, address }, options),
+    ...deed({ name: email, id: userId, address: callerOf(ctx).address }, options),
     invitationId,
     userId,
-    ...(user === undefined && { newUser: { email, displayName, passwordHash } }),
+    ...(newUser === undefined ? { currentHash: passwordHash } : { newUser }),
     session,
   });
-  if (outcome === "user_exists") {
-    throw signInFailed();
+  switch (outcome) {
+    case "joined":
+      return giveSession(ctx, { ...options, passwordHash, value, session });
+    case "user_exists":
+    case "password_changed":
+      throw signInFailed();
+    case "not_found":
+      throw notFound();
   }
-  if (outcome === "not_found") {
-    throw notFound();
-  }
-  return giveSession(ctx, { ...options, passwordHash, value, session });
 }
 
 /** The same error for an unknown, used, revoked or expired invitation. */

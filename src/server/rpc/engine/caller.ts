@@ -199,7 +199,12 @@ export function memberIn(caller: Caller, named: string): Member {
 export function actorOf({ principal, address }: Pick<Caller, "principal" | "address">): Actor {
   switch (principal.kind) {
     case "session":
-      return { name: principal.email, id: principal.userId, address };
+      return {
+        name: principal.email,
+        id: principal.userId,
+        address,
+        sessionId: principal.sessionId,
+      };
     case "token": {
       const { user, tokenName, tokenId } = principal;
       return user === undefined

@@ -1,25 +1,14 @@
 /** The methods of OrganizationService about members and invitations. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import {
-  type OrganizationService,
-  Role as RoleWord,
-} from "../../../../gen/tessera/v1/organization_pb.js";
+import type { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
 import { checkMadeByPerson } from "../../../auth/grants.ts";
-import { faultOfEmail, normalizeEmail } from "../../../auth/names.ts";
-import { createCode, digestCode } from "../../../auth/one-time-codes.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
-import type { Role } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
-import { callerOf, deed, type Member, memberIn, memberOf, type Sources } from "../engine/caller.ts";
+import { callerOf, deed, type Member, memberIn, memberOf } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
-import { refuse, violationsOf } from "../violations.ts";
-import { toInvitationMessage, toMemberMessage } from "./messages.ts";
-
-/** Open invitations of an organization. */
-const MAX_OPEN_INVITATIONS = 1_000;
-/** How long an invitation is valid. */
-const INVITATION_LIFETIME_MS = 7 * 24 * 3_600_000;
+import { type InviteOptions, inviteHandler, MAX_OPEN_INVITATIONS } from "./invite.ts";
+import { roleOf, toInvitationMessage, toMemberMessage } from "./messages.ts";
 
 type MemberMethods =
   | "listMembers"
@@ -30,25 +19,19 @@ type MemberMethods =
   | "removeMember"
   | "leaveOrganization";
 
-export interface MemberOptions extends Sources {
-  readonly accounts: Pick<
-    Organizations,
-    | "listMembers"
-    | "changeRole"
-    | "removeMember"
-    | "invite"
-    | "listInvitations"
-    | "deleteInvitation"
-  >;
-  /** The platform's public URL, without a trailing slash. */
-  readonly publicUrl: string;
+export interface MemberOptions extends InviteOptions {
+  readonly accounts: InviteOptions["accounts"] &
+    Pick<
+      Organizations,
+      "listMembers" | "changeRole" | "removeMember" | "listInvitations" | "deleteInvitation"
+    >;
 }
 
 /** The handlers of members and invitations. */
 export function memberHandlers(
   options: MemberOptions,
 ): Pick<ServiceImpl<typeof OrganizationService>, MemberMethods> {
-  const { accounts, now, newId, publicUrl } = options;
+  const { accounts, now } = options;
 
   const remove = async (
     { organizationId, organization, by }: Member,
@@ -74,37 +57,7 @@ export function memberHandlers(
       return { members: page.items.map(toMemberMessage), nextPageToken: tokens.after(page.next) };
     },
 
-    async inviteMember(req, ctx) {
-      const { principal, organizationId, organization, by } = memberOf(ctx);
-      checkMadeByPerson(principal, "invite people");
-      const email = normalizeEmail(req.email);
-      refuse(violationsOf({ email: faultOfEmail(email) }));
-      const code = createCode();
-      const invited = await accounts.invite({
-        ...deed(by, options),
-        organizationId,
-        invitationId: newId(),
-        digest: digestCode(code),
-        email,
-        role: roleOf(req.role),
-        expiresAtMs: now() + INVITATION_LIFETIME_MS,
-        limit: MAX_OPEN_INVITATIONS,
-      });
-      switch (invited.outcome) {
-        case "invited": {
-          // A fragment keeps the code out of the logs of servers and proxies.
-          const url = `${publicUrl}/invitation#code=${code}`;
-          return { invitation: toInvitationMessage(invited.invitation), url };
-        }
-        case "is_member":
-          throw problem("MEMBER_EXISTS", `${email} is a member of ${organization} already`);
-        case "limit":
-          throw problem(
-            "LIMIT_REACHED",
-            `${organization} has ${MAX_OPEN_INVITATIONS} open invitations: withdraw some first`,
-          );
-      }
-    },
+    inviteMember: inviteHandler(options),
 
     async listInvitations(_req, ctx) {
       const { organizationId } = memberOf(ctx);
@@ -158,10 +111,6 @@ export function memberHandlers(
       return remove(member, { userId: member.userId ?? "", left: true });
     },
   };
-}
-
-function roleOf(role: RoleWord): Role {
-  return role === RoleWord.ADMIN ? "admin" : "member";
 }
 
 function memberNotFound(userId: string): Problem {

@@ -19,6 +19,11 @@ import type { Role } from "../../../storage/accounts/people.ts";
 /** Roles as the proto file spells them. */
 export const ROLE = { admin: RoleWord.ADMIN, member: RoleWord.MEMBER } as const;
 
+/** The role of a word; absent is a member. */
+export function roleOf(word: RoleWord): Role {
+  return word === RoleWord.ADMIN ? "admin" : "member";
+}
+
 /** @param role the caller's role; undefined for an organization's token. */
 export function toOrganizationMessage(
   record: OrganizationRecord,

@@ -5,6 +5,11 @@ import {
   type OrganizationService,
 } from "../../../../gen/tessera/v1/organization_pb.js";
 import { faultOfOrganizationName } from "../../../auth/names.ts";
+import {
+  checkCreator,
+  type OrganizationCreators,
+  operatorRequired,
+} from "../../../auth/organization-creators.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import { isTaskId } from "../../../tasks/id.ts";
@@ -32,6 +37,8 @@ export interface OrganizationServiceOptions extends MemberOptions {
       Organizations,
       "createOrganization" | "findOrganization" | "updateOrganization" | "listAuditEvents"
     >;
+  /** Who may create organizations; undefined: as `checkCreator` says. */
+  readonly organizationCreators: OrganizationCreators | undefined;
 }
 
 /** OrganizationService over the accounts. */
@@ -59,6 +66,7 @@ export function organizationService(
         throw new Error("the method's access does not ask for a session");
       }
       const { userId, memberships } = principal;
+      const limit = checkCreator(options.organizationCreators, principal);
       if (memberships.length >= MAX_MEMBERSHIPS) {
         throw problem(
           "LIMIT_REACHED",
@@ -68,11 +76,19 @@ export function organizationService(
       const by = actorOf({ principal, address });
       const organizationId = newId();
       const made = { organizationId, name, displayName, userId };
-      const created = await accounts.createOrganization({ ...deed(by, options), ...made });
-      if (created.outcome === "name_taken") {
-        throw exists(name);
+      const created = await accounts.createOrganization({
+        ...deed(by, options),
+        ...made,
+        ...limit,
+      });
+      switch (created.outcome) {
+        case "created":
+          return toOrganizationMessage(created.organization, "admin");
+        case "name_taken":
+          throw exists(name);
+        case "limit":
+          throw operatorRequired();
       }
-      return toOrganizationMessage(created.organization, "admin");
     },
 
     getOrganization({ organization }, ctx) {

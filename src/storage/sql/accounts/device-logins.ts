@@ -9,6 +9,7 @@
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { DeviceLoginRecord, Logins } from "../../accounts/logins.ts";
 import { type Operation, query } from "../operation.ts";
+import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { lockOrganization, lockPlatform } from "./locks.ts";
 import { endLogin } from "./login-codes.ts";
@@ -87,7 +88,7 @@ export function* answerDeviceLogin(
   const { userCodeDigest, approve, userId, organizationId, nowMs } = parameters;
   yield* lockOrganization(organizationId);
   const member = yield* findMember(organizationId, userId);
-  if (member === undefined) {
+  if (member === undefined || !(yield* isCredentialThere(parameters, organizationId))) {
     return false;
   }
   const [answered] = yield* query<{ host_name: string; address: string }>(

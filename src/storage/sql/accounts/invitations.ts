@@ -3,12 +3,13 @@ import type { Accounts } from "../../accounts/accounts.ts";
 import type { InvitationRecord, Organizations } from "../../accounts/organizations.ts";
 import type { Role } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
+import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
 import { lockOrganization } from "./locks.ts";
 import { addMember } from "./organizations.ts";
 import { insertSession } from "./sessions.ts";
-import { findUser, insertUser } from "./users.ts";
+import { findUser, insertUser, lockPassword } from "./users.ts";
 
 interface InvitationRow {
   readonly invitation_id: string;
@@ -19,10 +20,11 @@ interface InvitationRow {
   readonly created_by: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number;
+  readonly mailed: number;
 }
 
 const SELECT = `SELECT i.invitation_id, i.organization_id, o.name AS organization, i.email, i.role,
-    i.created_by, i.created_at_ms, i.expires_at_ms
+    i.created_by, i.created_at_ms, i.expires_at_ms, i.mailed
   FROM invitations i JOIN organizations o ON o.organization_id = i.organization_id`;
 
 function toInvitation(row: InvitationRow): InvitationRecord {
@@ -35,16 +37,29 @@ function toInvitation(row: InvitationRow): InvitationRecord {
     createdBy: row.created_by,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
+    mailed: row.mailed === 1,
   };
 }
 
 export function* invite(
   parameters: Parameters<Accounts["invite"]>[0],
 ): Operation<Awaited<ReturnType<Organizations["invite"]>>> {
-  const { organizationId, invitationId, email, role, expiresAtMs, nowMs, by } = parameters;
+  const {
+    organizationId,
+    invitationId,
+    email,
+    role,
+    expiresAtMs,
+    mailed = false,
+    nowMs,
+    by,
+  } = parameters;
   const organization = yield* lockOrganization(organizationId);
   if (organization === undefined) {
     throw new Error(`somebody was invited into organization ${organizationId}, which is gone`);
+  }
+  if (!(yield* isCredentialThere(parameters, organizationId))) {
+    return { outcome: "signed_out" };
   }
   const members = yield* query(
     "SELECT user_id FROM memberships WHERE organization_id = ? AND email = ?",
@@ -53,6 +68,11 @@ export function* invite(
   );
   if (members.length > 0) {
     return { outcome: "is_member" };
+  }
+  // Who sees the link could otherwise make the account of a person who was never here.
+  const isShown = mailed || organization.invitationLinksEnabled;
+  if (!isShown && (yield* findUser({ email })) === undefined) {
+    return { outcome: "links_disabled" };
   }
   const [open] = yield* query<{ count: number }>(
     `SELECT count(*) AS count FROM invitations
@@ -71,7 +91,7 @@ export function* invite(
   );
   yield* query(
     `INSERT INTO invitations (organization_id, invitation_id, digest, email, role, created_by,
-       created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+       created_at_ms, expires_at_ms, mailed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     organizationId,
     invitationId,
     parameters.digest,
@@ -80,12 +100,13 @@ export function* invite(
     by.name,
     nowMs,
     expiresAtMs,
+    mailed,
   );
   yield* record(parameters, organizationId, {
     action: "invitation.create",
     subjectId: invitationId,
     subject: email,
-    details: { role },
+    details: { role, link: mailed ? "mailed" : "shown" },
   });
   const invitation = {
     invitationId,
@@ -96,6 +117,7 @@ export function* invite(
     createdBy: by.name,
     createdAtMs: nowMs,
     expiresAtMs,
+    mailed,
   };
   return { outcome: "invited", invitation };
 }
@@ -173,7 +195,7 @@ function* lockInvitation(
 export function* acceptInvitation(
   parameters: Parameters<Accounts["acceptInvitation"]>[0],
 ): Operation<Awaited<ReturnType<Organizations["acceptInvitation"]>>> {
-  const { invitationId, userId, newUser, session, nowMs } = parameters;
+  const { invitationId, userId, newUser, currentHash, session, nowMs } = parameters;
   const invitation = yield* lockInvitation(invitationId, nowMs);
   if (invitation === undefined) {
     return { outcome: "not_found" };
@@ -184,7 +206,12 @@ export function* acceptInvitation(
   if (user?.email !== email) {
     return { outcome: "not_found" };
   }
-  if (newUser && !(yield* insertUser({ ...newUser, userId, nowMs }))) {
+  if (currentHash !== undefined && !(yield* lockPassword(userId, currentHash))) {
+    return { outcome: "password_changed" };
+  }
+  // Only the owner of the mailbox can have a link that was mailed.
+  const { emailVerified = invitation.mailed } = newUser ?? {};
+  if (newUser && !(yield* insertUser({ ...newUser, emailVerified, userId, nowMs }))) {
     return { outcome: "user_exists" };
   }
   yield* query(

@@ -13,8 +13,8 @@
  * reveal was switched off. A decision by a row's content is only allowed under
  * that lock.
  *
- * The platform's own invariants (it is set up once; a bounded number of device
- * logins) use rows of `counters` as locks. Locks are taken in a fixed order to
+ * The platform's own invariants (it is set up once; a bounded number of
+ * organizations and of device logins) use rows of `counters` as locks. Locks are taken in a fixed order to
  * avoid deadlocks: one of these counters, one organization (or several by id),
  * its rows by key, and last the counter of changes, for the reason in
  * `changes.ts`.
@@ -22,7 +22,7 @@
 
 import type { OrganizationRecord } from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
-import { type OrganizationRow, toOrganization } from "./rows.ts";
+import { ORGANIZATION_COLUMNS, type OrganizationRow, toOrganization } from "./rows.ts";
 
 /** Locks an organization and returns it as it is now; undefined when it does not exist. */
 export function* lockOrganization(
@@ -30,8 +30,7 @@ export function* lockOrganization(
 ): Operation<OrganizationRecord | undefined> {
   const [row] = yield* query<OrganizationRow>(
     `UPDATE organizations SET locks = locks + 1 WHERE organization_id = ?
-     RETURNING organization_id, name, display_name, created_at_ms, monitoring_enabled,
-       reveal_enabled`,
+     RETURNING ${ORGANIZATION_COLUMNS}`,
     organizationId,
   );
   return row && toOrganization(row);

@@ -3,6 +3,7 @@ import type { Accounts } from "../../accounts/accounts.ts";
 import type { Deed } from "../../accounts/deed.ts";
 import type { LoginToken, RedeemOutcome } from "../../accounts/logins.ts";
 import { type Operation, query } from "../operation.ts";
+import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { lockOrganization } from "./locks.ts";
 import { findMember } from "./members.ts";
@@ -12,6 +13,10 @@ export function* createLoginCode(
   parameters: Parameters<Accounts["createLoginCode"]>[0],
 ): Operation<void> {
   const { organizationId, userId, hostName } = parameters;
+  yield* lockOrganization(organizationId);
+  if (!(yield* isCredentialThere(parameters, organizationId))) {
+    return;
+  }
   yield* query(
     `INSERT INTO login_codes (digest, organization_id, user_id, code_challenge, redirect_uri,
        host_name, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`,

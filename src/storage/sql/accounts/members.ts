@@ -6,9 +6,9 @@ import type { Role } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
+import { deletePersonalTokens } from "./delete-tokens.ts";
 import { lockOrganization } from "./locks.ts";
 import { toPage } from "./rows.ts";
-import { deletePersonalTokens } from "./tokens.ts";
 
 /** Ids per audit event. */
 export const MAX_AUDITED_IDS = 100;

@@ -47,6 +47,7 @@ import { needsSetup, putSetupCode, setUp } from "./setup.ts";
 import { getToken } from "./token-rows.ts";
 import { createToken, deleteToken, listPersonalTokens, listTokens, updateToken } from "./tokens.ts";
 import { findIdentity, findUser, linkIdentity, recordFailedSignIn } from "./users.ts";
+import { verifyEmail } from "./verify-email.ts";
 
 /** Operations with a single reading statement; they need no transaction. */
 export const READS = {
@@ -77,6 +78,7 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   putSetupCode,
   setUp,
   linkIdentity,
+  verifyEmail,
   openSession,
   confirmSession,
   closeSession,

@@ -6,26 +6,31 @@ import type { Role } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
-import { lockOrganization } from "./locks.ts";
-import { type OrganizationRow, toOrganization, toPage } from "./rows.ts";
-
-const COLUMNS =
-  "organization_id, name, display_name, created_at_ms, monitoring_enabled, reveal_enabled";
+import { lockOrganization, lockPlatform } from "./locks.ts";
+import {
+  ORGANIZATION_COLUMNS as COLUMNS,
+  type OrganizationRow,
+  toOrganization,
+  toPage,
+} from "./rows.ts";
 
 /** Inserts an organization; undefined when the name is taken. */
 export function* addOrganization(organization: {
   readonly organizationId: string;
   readonly name: string;
   readonly displayName: string;
+  readonly invitationLinksEnabled: boolean;
   readonly nowMs: number;
 }): Operation<OrganizationRecord | undefined> {
   const [row] = yield* query<OrganizationRow>(
-    `INSERT INTO organizations (organization_id, name, display_name, created_at_ms)
-     VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
+    `INSERT INTO organizations
+       (organization_id, name, display_name, created_at_ms, invitation_links_enabled)
+     VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
     organization.organizationId,
     organization.name,
     organization.displayName,
     organization.nowMs,
+    organization.invitationLinksEnabled,
   );
   return row && toOrganization(row);
 }
@@ -60,7 +65,10 @@ export function* createOrganization(
   if (user === undefined) {
     throw new Error(`an organization was created for user ${userId}, who does not exist`);
   }
-  const organization = yield* addOrganization(parameters);
+  if (parameters.limit !== undefined && (yield* isFull(parameters.limit))) {
+    return { outcome: "limit" };
+  }
+  const organization = yield* addOrganization({ ...parameters, invitationLinksEnabled: false });
   if (organization === undefined) {
     return { outcome: "name_taken" };
   }
@@ -73,6 +81,13 @@ export function* createOrganization(
   });
   yield* announce(nowMs, { kind: "user", id: userId });
   return { outcome: "created", organization };
+}
+
+/** Whether the platform has this many organizations; it stays so until the transaction ends. */
+function* isFull(limit: number): Operation<boolean> {
+  yield* lockPlatform("setup");
+  const rows = yield* query("SELECT organization_id FROM organizations LIMIT ?", limit);
+  return rows.length >= limit;
 }
 
 export function* findOrganization(
@@ -118,14 +133,17 @@ export function* updateOrganization(
     displayName = before.displayName,
     revealEnabled = before.revealEnabled,
     monitoringEnabled = before.monitoringEnabled,
+    invitationLinksEnabled = before.invitationLinksEnabled,
   } = parameters;
-  const after = { ...before, displayName, revealEnabled, monitoringEnabled };
+  const changed = { displayName, revealEnabled, monitoringEnabled, invitationLinksEnabled };
+  const after = { ...before, ...changed };
   yield* query(
-    `UPDATE organizations SET display_name = ?, reveal_enabled = ?, monitoring_enabled = ?
-     WHERE organization_id = ?`,
+    `UPDATE organizations SET display_name = ?, reveal_enabled = ?, monitoring_enabled = ?,
+       invitation_links_enabled = ? WHERE organization_id = ?`,
     displayName,
     revealEnabled,
     monitoringEnabled,
+    invitationLinksEnabled,
     organizationId,
   );
   if (!revealEnabled) {
@@ -148,6 +166,7 @@ const FIELDS = {
   displayName: "display_name",
   revealEnabled: "reveal_enabled",
   monitoringEnabled: "monitoring_enabled",
+  invitationLinksEnabled: "invitation_links_enabled",
 } as const;
 
 /** Describes changed fields with their new values. */

@@ -10,7 +10,13 @@ export interface OrganizationRow {
   readonly created_at_ms: number;
   readonly monitoring_enabled: number;
   readonly reveal_enabled: number;
+  readonly invitation_links_enabled: number;
 }
+
+/** The columns of `OrganizationRow`. */
+export const ORGANIZATION_COLUMNS =
+  "organization_id, name, display_name, created_at_ms, monitoring_enabled, reveal_enabled, " +
+  "invitation_links_enabled";
 
 export function toOrganization(row: OrganizationRow): OrganizationRecord {
   return {
@@ -20,6 +26,7 @@ export function toOrganization(row: OrganizationRow): OrganizationRecord {
     createdAtMs: row.created_at_ms,
     monitoringEnabled: row.monitoring_enabled === 1,
     revealEnabled: row.reveal_enabled === 1,
+    invitationLinksEnabled: row.invitation_links_enabled === 1,
   };
 }
 

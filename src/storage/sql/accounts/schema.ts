@@ -20,6 +20,32 @@ export function accountsSchema(text: string): string {
     .join("\n");
 }
 
+/**
+ * Which addresses are verified, and which invitations prove one.
+ *
+ * Accounts that exist already: verified are those without a password, which a
+ * provider's verified address made, and the first admin, whom the operator set
+ * up. Any other may have been made by who saw the link of its invitation, also
+ * one that was linked to a provider later: its password may still be theirs.
+ * The first organization is the operator's, and may show links.
+ */
+export function verifiedAddressesSchema(): string {
+  const first = "SELECT organization_id FROM organizations ORDER BY created_at_ms, organization_id";
+  return `
+  ALTER TABLE users ADD COLUMN email_verified integer NOT NULL DEFAULT 0;
+  ALTER TABLE organizations ADD COLUMN invitation_links_enabled integer NOT NULL DEFAULT 0;
+  -- Whether the link was sent by mail and shown to nobody.
+  ALTER TABLE invitations ADD COLUMN mailed integer NOT NULL DEFAULT 0;
+  UPDATE organizations SET invitation_links_enabled = 1
+    WHERE organization_id = (${first} LIMIT 1);
+  UPDATE users SET email_verified = 1 WHERE password_hash IS NULL OR user_id = (
+    SELECT m.user_id FROM memberships m JOIN organizations o
+      ON o.organization_id = m.organization_id AND o.created_at_ms = m.joined_at_ms
+    WHERE m.organization_id = (${first} LIMIT 1)
+    ORDER BY m.joined_at_ms, m.user_id LIMIT 1);
+  `;
+}
+
 /** Counters, people and their sessions. */
 function peopleSchema(text: string): string {
   return `

@@ -4,6 +4,7 @@ import type { Membership, NewSession, Role, SessionRecord } from "../../accounts
 import { type Operation, prepared, query } from "../operation.ts";
 import { recordForUser } from "./audit.ts";
 import { announce } from "./changes.ts";
+import { lockPassword } from "./users.ts";
 
 export function* insertSession({
   userId,
@@ -27,14 +28,20 @@ export function* insertSession({
   );
 }
 
-export function* openSession(parameters: Parameters<Accounts["openSession"]>[0]): Operation<void> {
-  const { userId, by } = parameters;
+export function* openSession(
+  parameters: Parameters<Accounts["openSession"]>[0],
+): Operation<boolean> {
+  const { userId, by, passwordHash } = parameters;
+  if (passwordHash !== undefined && !(yield* lockPassword(userId, passwordHash))) {
+    return false;
+  }
   yield* insertSession(parameters);
   yield* recordForUser(parameters, userId, {
     action: "sign_in",
     subjectId: userId,
     subject: by.name,
   });
+  return true;
 }
 
 interface SessionRow {

@@ -9,20 +9,25 @@ import type { PasswordChange } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
+import { deletePersonalTokens } from "./delete-tokens.ts";
 import { lockOrganization } from "./locks.ts";
 import { MAX_AUDITED_IDS } from "./members.ts";
-import { deletePersonalTokens } from "./tokens.ts";
+import { lockPassword } from "./users.ts";
 
 export function* setPassword(
   parameters: Parameters<Accounts["setPassword"]>[0],
 ): Operation<PasswordChange | undefined> {
   const { userId, passwordHash, exceptSessionId = "", revokeTokens = false, nowMs } = parameters;
+  const { currentHash } = parameters;
   const organizations = yield* query<{ organization_id: string }>(
     "SELECT organization_id FROM memberships WHERE user_id = ? ORDER BY organization_id",
     userId,
   );
   for (const { organization_id: organizationId } of organizations) {
     yield* lockOrganization(organizationId);
+  }
+  if (currentHash !== undefined && !(yield* lockPassword(userId, currentHash))) {
+    return undefined;
   }
   const [user] = yield* query<{ email: string }>(
     "UPDATE users SET password_hash = ? WHERE user_id = ? RETURNING email",

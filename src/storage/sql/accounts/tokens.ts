@@ -11,6 +11,7 @@ import type {
   Tokens,
 } from "../../accounts/tokens.ts";
 import { type Operation, query, type Value } from "../operation.ts";
+import { isCredentialThere } from "./acting-credential.ts";
 import { record } from "./audit.ts";
 import { announce } from "./changes.ts";
 import { lockOrganization } from "./locks.ts";
@@ -46,7 +47,8 @@ export function* addToken(
 ): Operation<CreateOutcome> {
   const { organizationId } = organization;
   const { tokenId, kind, userId, fields, secret, nowMs, by } = token;
-  if (kind === "personal" && !(yield* isMember(organizationId, userId))) {
+  const isTheirs = kind !== "personal" || (yield* isMember(organizationId, userId));
+  if (!isTheirs || !(yield* isCredentialThere(token, organizationId))) {
     return { outcome: "not_member" };
   }
   if (fields.access.monitoring && !organization.monitoringEnabled) {
@@ -266,27 +268,4 @@ export function* deleteToken(
   });
   yield* announce(nowMs, { kind: "token", id: tokenId });
   return true;
-}
-
-/**
- * Deletes all personal tokens of a leaving member; returns their ids. Requires
- * the organization's lock.
- */
-export function* deletePersonalTokens(organizationId: string, userId: string): Operation<string[]> {
-  const theirs = "organization_id = ? AND user_id = ? AND kind = 'personal'";
-  for (const table of ["token_deployments", "token_secrets"]) {
-    yield* query(
-      `DELETE FROM ${table} WHERE organization_id = ?
-         AND token_id IN (SELECT token_id FROM tokens WHERE ${theirs})`,
-      organizationId,
-      organizationId,
-      userId,
-    );
-  }
-  const rows = yield* query<{ token_id: string }>(
-    `DELETE FROM tokens WHERE ${theirs} RETURNING token_id`,
-    organizationId,
-    userId,
-  );
-  return rows.map((row) => row.token_id);
 }

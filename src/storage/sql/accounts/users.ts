@@ -9,11 +9,13 @@ interface UserRow {
   readonly email: string;
   readonly display_name: string;
   readonly password_hash: string | null;
+  readonly email_verified: number;
   readonly created_at_ms: number;
 }
 
 const SELECT =
-  "SELECT u.user_id, u.email, u.display_name, u.password_hash, u.created_at_ms FROM users u";
+  "SELECT u.user_id, u.email, u.display_name, u.password_hash, u.email_verified, " +
+  "u.created_at_ms FROM users u";
 
 function toUser(row: UserRow | undefined): User | undefined {
   return (
@@ -22,6 +24,7 @@ function toUser(row: UserRow | undefined): User | undefined {
       email: row.email,
       displayName: row.display_name,
       passwordHash: row.password_hash ?? undefined,
+      emailVerified: row.email_verified === 1,
       createdAtMs: row.created_at_ms,
     }
   );
@@ -33,15 +36,18 @@ export function* insertUser(user: {
   readonly email: string;
   readonly displayName: string;
   readonly passwordHash?: string;
+  readonly emailVerified: boolean;
   readonly nowMs: number;
 }): Operation<boolean> {
   const rows = yield* query(
-    `INSERT INTO users (user_id, email, display_name, password_hash, created_at_ms)
-     VALUES (?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING RETURNING user_id`,
+    `INSERT INTO users
+       (user_id, email, display_name, password_hash, email_verified, created_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING RETURNING user_id`,
     user.userId,
     user.email,
     user.displayName,
     user.passwordHash,
+    user.emailVerified,
     user.nowMs,
   );
   return rows.length > 0;
@@ -54,6 +60,22 @@ export function* findUser(
     "email" in parameters ? ["email", parameters.email] : ["user_id", parameters.userId];
   const [row] = yield* query<UserRow>(`${SELECT} WHERE u.${column} = ?`, value);
   return toUser(row);
+}
+
+/**
+ * Whether the password is still the one with this hash; it stays so until the
+ * transaction ends, because the person's row is locked by an update. So what a
+ * password is proved for cannot come after the transaction that ends the
+ * password, unseen by it.
+ */
+export function* lockPassword(userId: string, passwordHash: string): Operation<boolean> {
+  const rows = yield* query(
+    `UPDATE users SET password_hash = password_hash WHERE user_id = ? AND password_hash = ?
+     RETURNING user_id`,
+    userId,
+    passwordHash,
+  );
+  return rows.length > 0;
 }
 
 export function* findIdentity({

@@ -16,6 +16,7 @@ export function organizationsContract(it: It): void {
       createdAtMs: nowMs,
       monitoringEnabled: false,
       revealEnabled: true,
+      invitationLinksEnabled: false,
     };
     expect(answer).toEqual({ outcome: "created", organization });
     expect(await accounts.findOrganization({ name: "globex" })).toEqual(organization);
@@ -30,6 +31,28 @@ export function organizationsContract(it: It): void {
     expect(await accounts.findOrganization({ organizationId: again.organizationId })).toBe(
       undefined,
     );
+  });
+
+  it("are no more than the limit, also when they are created at once", async (platform) => {
+    const { accounts } = platform;
+    const { userId } = await platform.setUp();
+    const create = (name: string) =>
+      accounts.createOrganization({
+        ...platform.deed(),
+        organizationId: platform.newId("organization"),
+        name,
+        displayName: "",
+        userId,
+        limit: 3,
+      });
+    const made = await Promise.all(["one", "two", "three", "four", "five"].map(create));
+    expect(made.map(({ outcome }) => outcome).sort()).toEqual([
+      "created",
+      "created",
+      "limit",
+      "limit",
+      "limit",
+    ]);
   });
 
   it("lists organizations by name with their number of members, page by page", async (platform) => {

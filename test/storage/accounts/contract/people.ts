@@ -10,6 +10,7 @@ export function peopleContract(it: It): void {
       email: "ada@example.com",
       displayName: "Ada",
       passwordHash: "hash of a password",
+      emailVerified: true,
       createdAtMs: platform.nowMs,
     };
     expect(await accounts.findUser({ email: "ada@example.com" })).toEqual(user);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
 import { createCode, digestCode } from "../../../../src/auth/one-time-codes.ts";
+import { newSchema } from "../../../storage/postgres/databases.ts";
 import { DATABASES } from "../databases.ts";
 import { type PlatformAnswer, TestPlatform, violatedFields } from "../platform.ts";
 import { type Company, newCompany, newMember, newName, PASSWORD } from "../world.ts";
@@ -26,7 +27,8 @@ describe.each(DATABASES)("sign-in on $database", ({ open }) => {
   let platform: TestPlatform;
   let company: Company;
   beforeAll(async () => {
-    platform = await TestPlatform.start(await open());
+    // Nobody may have set it up before.
+    platform = await TestPlatform.start(await open(newSchema()));
   });
   afterAll(() => platform[Symbol.asyncDispose]());
 

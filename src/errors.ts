@@ -80,6 +80,7 @@ export const CATALOGUE = {
   OPERATOR_REQUIRED: Code.PermissionDenied,
   INVITATION_LINKS_DISABLED: Code.FailedPrecondition,
   MAIL_FAILED: Code.Unavailable,
+  SANDBOX_UNAVAILABLE: Code.FailedPrecondition,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -148,6 +148,16 @@ export const START_SETTINGS = {
     reason: "native code bypasses the permissions that keep workers away from the platform's files",
   }),
   sandbox: SANDBOX_SETTING,
+  allowEgress: setting({
+    flag: "--allow-egress <hosts>",
+    variable: "TESSERA_ALLOW_EGRESS",
+    fallback: "",
+    parse: values.hostRules,
+    summary:
+      "comma-separated hosts that deployments may reach although they are not public, such as 10.0.0.0/8,127.0.0.1:5432,db.internal",
+    reason:
+      "none: loopback, link-local and private addresses lead to this machine, to the metadata of a cloud and to services that trust their neighbours. Holds where the kernel's sandbox does",
+  }),
   maxWorkers: setting({
     flag: "--max-workers <number>",
     variable: "TESSERA_MAX_WORKERS",

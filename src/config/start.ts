@@ -55,6 +55,8 @@ export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
+  /** Host rules: what deployments may reach although it is not public. */
+  readonly allowedEgress: readonly string[];
   /** What deployments may ask for at most. */
   readonly ceilings: Ceilings;
   /** Added to the series that organizations read. */
@@ -118,6 +120,7 @@ export function startConfig(
     allowsNativeCode: read.nativeCode === "allow",
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",
+    allowedEgress: read.allowEgress,
     ceilings: {
       workers: read.maxWorkers,
       memoryMib: Math.floor(read.maxMemory / MEBIBYTE),

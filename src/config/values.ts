@@ -1,5 +1,6 @@
 /** Parsers of settings: each takes a text and returns its value, or throws a message that says what is allowed. */
 import { isIP } from "node:net";
+import { ruleFault } from "../pool/egress/rules.ts";
 import { formatDuration, parseDuration } from "../protocol/duration.ts";
 
 /** An invalid setting; the message names it and says what is valid. */
@@ -187,6 +188,21 @@ export const networks: Parse<readonly string[]> = (text, name) => {
       throw new ConfigError(
         `${name} must be addresses or networks with commas between them, such as 10.0.0.0/8,127.0.0.1; ${JSON.stringify(entry)} is not one`,
       );
+    }
+  }
+  return entries;
+};
+
+/** Hosts, addresses and networks, each with an optional port, with commas between them. */
+export const hostRules: Parse<readonly string[]> = (text, name) => {
+  const entries = text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+  for (const entry of entries) {
+    const fault = ruleFault(entry);
+    if (fault !== undefined) {
+      throw new ConfigError(`${name}: each host ${fault}; ${JSON.stringify(entry)} is none`);
     }
   }
   return entries;

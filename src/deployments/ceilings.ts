@@ -21,6 +21,7 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
   memoryMib: 512,
   cpu: 1,
   env: {},
+  network: { access: "open", hosts: [] },
 };
 
 /** Each setting with its ceiling and the operator's flag for it. */

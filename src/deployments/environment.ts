@@ -4,12 +4,13 @@
  * model is in force, so a deployment could load native code, grant itself
  * permissions, or have files written.
  */
+import { EGRESS_SOCKET_VARIABLE } from "../protocol/egress.ts";
 
 /** Prefixes of settings of the loader, the C library, Node and OpenSSL. */
 const REFUSED_PREFIXES = ["LD_", "DYLD_", "NODE_", "OPENSSL_", "GLIBC_", "GCONV_", "MALLOC_"];
 const ALLOWED = new Set(["NODE_ENV", "NODE_DEBUG", "NODE_TLS_REJECT_UNAUTHORIZED"]);
 /** Variables that the node sets for each worker. */
-const OWN = new Set(["TMPDIR", "LANG"]);
+const OWN = new Set(["TMPDIR", "LANG", EGRESS_SOCKET_VARIABLE]);
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 /**

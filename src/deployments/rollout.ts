@@ -6,11 +6,13 @@
 import { problem } from "../errors.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { Pool } from "../pool/pool.ts";
+import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { ArgumentsReader } from "../service/input/arguments.ts";
 import type { ClaimedTask } from "../storage/storage.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { variableFault } from "./environment.ts";
+import { networkFault } from "./network.ts";
 import type { FailedRevision } from "./state.ts";
 
 /** Thrown when a revision cannot be rolled out; the message says why. */
@@ -31,6 +33,8 @@ export interface RolloutPolicy {
    * rights of the node itself. Default: false.
    */
   readonly allowNativeCode?: boolean | undefined;
+  /** What holds the workers of this node. Default: the permission model. */
+  readonly sandbox?: SandboxLevel | undefined;
 }
 
 export interface RolloutOptions {
@@ -148,11 +152,15 @@ function messageOf(err: unknown): string {
 }
 
 /** Throws a `RevisionFailed` for a service that the operator's policy does not allow. */
-function checkPolicy({ revision }: ServiceCode, { allowNativeCode }: RolloutPolicy): void {
+function checkPolicy({ revision }: ServiceCode, { allowNativeCode, sandbox }: RolloutPolicy): void {
   if (revision === undefined) {
     return;
   }
-  const { platform, env } = revision;
+  const { platform, env, network } = revision;
+  const unenforced = networkFault(network, sandbox);
+  if (unenforced !== undefined) {
+    throw new RevisionFailed(unenforced, []);
+  }
   if (platform !== undefined && allowNativeCode !== true) {
     const message =
       `the artifact has native code (for ${platform}), which no permission holds back; ` +

@@ -39,7 +39,7 @@ export async function prepare(
   const artifact = await hold(record.organizationId, digest);
   try {
     const { index, servicePath } = artifact;
-    const { memoryMib, cpu } = record.settings;
+    const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
       servicePath,
       code: await readFile(servicePath, "utf8"),
@@ -48,6 +48,7 @@ export async function prepare(
         number: revision,
         env: await environment(record, revision),
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
+        network,
         ...(index.platform !== undefined && { platform: index.platform }),
       },
     };
@@ -86,9 +87,9 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf(record: DesiredDeployment): string {
   const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
-  const { memoryMib, cpu, env } = settings;
+  const { memoryMib, cpu, env, network } = settings;
   return JSON.stringify([
-    [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted()],
+    [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
     [secretsSince, secretsConfirmed],
   ]);
 }

@@ -57,6 +57,10 @@ export const LABELS = {
     values: ["crashed", "killed", "memory", "unresponsive", "start_failed"],
   },
   bound: { help: "limit that it was beyond", values: ["total", "address"] },
+  decision: {
+    help: "what became of an outward connection",
+    values: ["allowed", "refused"],
+  },
   operation: { help: "operation of the storage port" },
   result: { help: "whether it was carried out", values: ["ok", "unavailable", "error"] },
   quantile: { help: "share of the samples that are not above it", values: ["0.5", "0.99", "1"] },
@@ -197,6 +201,14 @@ export const METRICS = {
     unit: "none",
     of: "deployment",
     labels: ["cause"],
+  }),
+  egressConnections: declare({
+    name: "tessera_egress_connections_total",
+    help: "Outward connections of the workers that the egress proxy opened or refused",
+    kind: "counter",
+    unit: "none",
+    of: "deployment",
+    labels: ["decision"],
   }),
   workerCpu: declare({
     name: "tessera_worker_cpu_seconds_total",

@@ -86,6 +86,11 @@ export class DeploymentMetrics {
     this.#metrics.workerMemory.with()?.set(memoryBytes, nowMs);
   }
 
+  /** The egress proxy opened or refused an outward connection. */
+  egressDecided(decision: "allowed" | "refused"): void {
+    this.#metrics.egressConnections.with(decision)?.add();
+  }
+
   /** A worker ended unexpectedly. */
   workerReplaced(cause: WorkerEnd): void {
     this.#metrics.workerRestarts.with(cause)?.add();

@@ -1,6 +1,7 @@
 /** The options of a worker and of a call in it. */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Call, Payload, WorkerMessage } from "../protocol/messages.ts";
+import type { NetworkSettings } from "../storage/accounts/organizations.ts";
 import type { Launch, WorkerRights } from "./launch/launch.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
@@ -21,6 +22,8 @@ export interface ServiceCode {
     /** The environment variables of its workers, with the secrets. */
     readonly env: { readonly [name: string]: string };
     readonly limits: WorkerLimits;
+    /** Where its workers may connect to. */
+    readonly network: NetworkSettings;
     /**
      * It serves for a newer revision that has not started here. Tasks that it
      * cannot run may be meant for the newer one, so they wait. Default: false.

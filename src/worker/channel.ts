@@ -7,13 +7,13 @@ import { Socket } from "node:net";
 import { decodeNodeMessage, encodeMessage } from "../protocol/codec.ts";
 import { FrameReader } from "../protocol/frames.ts";
 import { CHANNEL_DESCRIPTOR, type NodeMessage, type WorkerMessage } from "../protocol/messages.ts";
-import { isolate, keepSignalsToItself } from "./restrict.ts";
+import { type IsolationOptions, isolate, keepSignalsToItself } from "./restrict.ts";
 
 export interface Channel {
   /** Sends a message; `sent` is called when it was handed to the operating system. */
   send(message: WorkerMessage, sent?: () => void): void;
   /** Removes from the process what a service of a deployment must not have. */
-  isolate(): void;
+  isolate(options: IsolationOptions): void;
 }
 
 export interface ChannelListener {
@@ -40,7 +40,7 @@ export function takeChannel({ message, disconnect }: ChannelListener): Channel {
   socket.on("close", disconnect);
   keepSignalsToItself();
   return {
-    isolate: () => isolate(socket),
+    isolate: (options) => isolate(socket, options),
     send(outgoing, sent) {
       socket.write(encodeMessage(outgoing), () => sent?.());
     },

@@ -7,9 +7,11 @@
  * call has ended). An uncaught exception or unhandled rejection in user code ends
  * the process by Node's own rules, with the error on stderr and a non-zero code.
  */
+import { EGRESS_SOCKET_VARIABLE } from "../protocol/egress.ts";
 import { MAX_REFUSAL_CHARACTERS, type NodeMessage } from "../protocol/messages.ts";
 import { takeChannel } from "./channel.ts";
 import { Meters } from "./custom-metrics.ts";
+import { startEgressRelay } from "./egress-relay.ts";
 import { Executor } from "./execute.ts";
 import { messageOf } from "./failure.ts";
 import { loadService } from "./load.ts";
@@ -67,11 +69,16 @@ function receive(message: NodeMessage): void {
 
 async function load({ servicePath, code, isolated, ...options }: LoadMessage): Promise<void> {
   loadingPath = servicePath;
+  const { [EGRESS_SOCKET_VARIABLE]: egressSocket } = process.env;
   if (isolated) {
-    channel.isolate();
+    // With an egress proxy, the sandbox of the kernel holds the worker: there are no other sockets.
+    channel.isolate({ unixSockets: egressSocket !== undefined });
     speakToDeployer();
   }
   try {
+    if (egressSocket !== undefined) {
+      await startEgressRelay(egressSocket);
+    }
     const service = await loadService(servicePath, code, meters);
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });

@@ -45,11 +45,16 @@ export function keepSignalsToItself(): void {
   syncBuiltinESMExports();
 }
 
+export interface IsolationOptions {
+  /** It may connect to Unix sockets, because its sandbox has none but its own. */
+  readonly unixSockets: boolean;
+}
+
 /** Isolates a service of a deployment from other processes; `channel` is any Unix socket. */
-export function isolate(channel: object): void {
+export function isolate(channel: object, { unixSockets }: IsolationOptions): void {
   const { _handle: handle } = channel as { _handle: object };
   const sockets = Object.getPrototypeOf(handle) as Record<string, unknown>;
-  for (const name of ["bind", "bind2", "connect", "connect2", "fchmod"]) {
+  for (const name of ["bind", "bind2", "fchmod", ...(unixSockets ? [] : ["connect", "connect2"])]) {
     if (name in sockets) {
       sockets[name] = denied("Unix sockets are not allowed in a deployed service");
     }

@@ -44,13 +44,14 @@ export const RULES: readonly Rule[] = [
       (isPackage(it) && !TRANSPORT.test(it.to)) || startsWithAny("gen/", "src/protocol/")(it),
   },
   {
-    // The worker's channel is a socket that it was started with, not a network.
+    // The worker's channel is a socket that it was started with, and the relay is its way to the egress proxy.
     rule: "worker imports only what its process may read",
     of: ["src/worker/"],
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
       startsWithAny("src/sdk/", "src/protocol/", "src/collections/")(it) ||
-      (it.from === "src/worker/channel.ts" && it.to === "node:net"),
+      (["src/worker/channel.ts", "src/worker/egress-relay.ts"].includes(it.from) &&
+        it.to === "node:net"),
   },
   {
     rule: "client imports only gen and packages",

@@ -208,6 +208,16 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
    * @generated from field: repeated string secret_names = 6;
    */
   secretNames: string[];
+
+  /**
+   * Where the workers may connect to. Default: `open`. In a request, it
+   * replaces the former one as a whole. A node without a sandbox of the kernel
+   * enforces nothing, so it runs no deployment with another setting than
+   * `open`.
+   *
+   * @generated from field: tessera.v1.NetworkSettings network = 7;
+   */
+  network?: NetworkSettings | undefined;
 };
 
 /**
@@ -215,6 +225,39 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
  * Use `create(DeploymentSettingsSchema)` to create a new message.
  */
 export declare const DeploymentSettingsSchema: GenMessage<DeploymentSettings>;
+
+/**
+ * NetworkSettings say where the workers of a deployment may connect to.
+ * Loopback, link-local and private addresses, and those of the platform's own
+ * machines, are refused with every setting, unless the operator of the
+ * platform allows them.
+ *
+ * @generated from message tessera.v1.NetworkSettings
+ */
+export declare type NetworkSettings = Message<"tessera.v1.NetworkSettings"> & {
+  /**
+   * How far.
+   *
+   * @generated from field: tessera.v1.NetworkAccess access = 1;
+   */
+  access: NetworkAccess;
+
+  /**
+   * The hosts, for `allow` only: names, `*.name` for all names below one,
+   * addresses and networks such as `192.0.2.0/24`, each with an optional port,
+   * such as `api.example.com:443` or `[2001:db8::1]:443`. A network stands for
+   * hosts that are asked for by address; for others, name the host.
+   *
+   * @generated from field: repeated string hosts = 2;
+   */
+  hosts: string[];
+};
+
+/**
+ * Describes the message tessera.v1.NetworkSettings.
+ * Use `create(NetworkSettingsSchema)` to create a new message.
+ */
+export declare const NetworkSettingsSchema: GenMessage<NetworkSettings>;
 
 /**
  * DeploymentEndpoint is an endpoint of a deployment.
@@ -473,8 +516,8 @@ export declare type UpdateDeploymentRequest = Message<"tessera.v1.UpdateDeployme
   /**
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
-   * `settings.cpu`, `settings.env` (which may be set to an empty one). Empty:
-   * those that are set.
+   * `settings.cpu`, `settings.env` (which may be set to an empty one),
+   * `settings.network`. Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1087,6 +1130,47 @@ export enum DeploymentStatus {
 export declare const DeploymentStatusSchema: GenEnum<DeploymentStatus>;
 
 /**
+ * NetworkAccess is how far the workers of a deployment reach. REST writes
+ * `none`, `allow`, `open`.
+ *
+ * @generated from enum tessera.v1.NetworkAccess
+ */
+export enum NetworkAccess {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: NETWORK_ACCESS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Nowhere.
+   *
+   * @generated from enum value: NETWORK_ACCESS_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * To the hosts of the setting.
+   *
+   * @generated from enum value: NETWORK_ACCESS_ALLOW = 2;
+   */
+  ALLOW = 2,
+
+  /**
+   * To every public address.
+   *
+   * @generated from enum value: NETWORK_ACCESS_OPEN = 3;
+   */
+  OPEN = 3,
+}
+
+/**
+ * Describes the enum tessera.v1.NetworkAccess.
+ */
+export declare const NetworkAccessSchema: GenEnum<NetworkAccess>;
+
+/**
  * DeploymentService manages the deployments of an organization.
  *
  * @generated from service tessera.v1.DeploymentService
@@ -1131,13 +1215,15 @@ export declare const DeploymentService: GenService<{
    * UpdateDeployment changes a deployment. Turning authorization on takes
    * effect at once on this node and within a second on the others. A token can
    * turn it off only if it may call the deployment itself. Changes of memory,
-   * cpu and env replace the running workers by new ones. With variables from a
-   * caller who may not use the deployment's secrets, the new workers have none
+   * cpu, env and network replace the running workers by new ones. With
+   * variables from a caller who may not use the deployment's secrets, the new workers have none
    * of them until somebody confirms it; see ConfirmSecrets.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
    * (REQUEST_INVALID, also for a mask with other fields), ABORTED
    * (VERSION_CONFLICT when `version` is given and is not the current one),
+   * FAILED_PRECONDITION (SANDBOX_UNAVAILABLE: a network other than `open`, and
+   * this node has no sandbox to enforce it),
    * PERMISSION_DENIED (ACCESS_DENIED, with `field: authorization` in its
    * metadata: authorization would be turned off by a token without protected
    * endpoint access for the deployment).
@@ -1201,7 +1287,8 @@ export declare const DeploymentService: GenService<{
    * confirms it; see ConfirmSecrets.
    *
    * Errors: INVALID_ARGUMENT (ARTIFACT_INVALID, REQUEST_INVALID),
-   * FAILED_PRECONDITION (FILES_MISSING), RESOURCE_EXHAUSTED (LIMIT_REACHED:
+   * FAILED_PRECONDITION (FILES_MISSING; SANDBOX_UNAVAILABLE, as for
+   * UpdateDeployment), RESOURCE_EXHAUSTED (LIMIT_REACHED:
    * deployments of the organization, or secrets of the deployment),
    * PERMISSION_DENIED (ACCESS_DENIED, as for UpdateDeployment).
    *

@@ -473,6 +473,13 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_MAIL_FAILED = 64;
    */
   MAIL_FAILED = 64,
+
+  /**
+   * A setting of the deployment needs a sandbox that no node has here.
+   *
+   * @generated from enum value: ERROR_REASON_SANDBOX_UNAVAILABLE = 65;
+   */
+  SANDBOX_UNAVAILABLE = 65,
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   type Parsed,
   parseCpu,
   parseMemory,
+  parseNetwork,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
@@ -30,7 +31,16 @@ export interface TesseraFile {
   readonly include: readonly string[];
 }
 
-const KEYS = ["service", "name", "authorization", "workers", "memory", "cpu", "env"] as const;
+const KEYS = [
+  "service",
+  "name",
+  "authorization",
+  "workers",
+  "memory",
+  "cpu",
+  "env",
+  "network",
+] as const;
 const LISTS = ["secrets", "include"] as const;
 /** File `tessera.yaml` of a service. */
 const MAX_TESSERA_YAML_BYTES = 1024 * 1024;
@@ -103,14 +113,16 @@ type Fail = (at: Node | number, message: string) => never;
 type Read = <T>(key: string, as: (node: Node, key: string, fail: Fail) => T) => T | undefined;
 
 function settings(read: Read): GivenSettings {
-  const memoryMib = read("memory", (node, key, fail) => number(parseMemory, node, key, fail));
-  const cpu = read("cpu", (node, key, fail) => number(parseCpu, node, key, fail));
+  const memoryMib = read("memory", (node, key, fail) => parsedScalar(parseMemory, node, key, fail));
+  const cpu = read("cpu", (node, key, fail) => parsedScalar(parseCpu, node, key, fail));
   const env = read("env", variables);
+  const network = read("network", (node, key, fail) => parsedScalar(parseNetwork, node, key, fail));
   return {
     ...read("workers", workers),
     ...(memoryMib !== undefined && { memoryMib }),
     ...(cpu !== undefined && { cpu }),
     ...(env !== undefined && { env }),
+    ...(network !== undefined && { network }),
   };
 }
 
@@ -142,10 +154,10 @@ function truth(node: Node, key: string, fail: Fail): boolean {
     : fail(node, `${key} must be true or false`);
 }
 
-function number(
-  parse: (text: string) => Parsed<number>,
+function parsedScalar<T>(
+  parse: (text: string) => Parsed<T>,
   ...[node, key, fail]: readonly [Node, string, Fail]
-): number {
+): T {
   const text = isScalar(node) ? (node.source ?? "") : "";
   const read = parse(text);
   return "value" in read ? read.value : fail(node, `${key} ${read.fault}`);

@@ -1,13 +1,13 @@
 /** Parses deployment settings for `deploy`, `deployment update` and `tessera.yaml`. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { DeploymentSettingsSchema } from "../../client/index.ts";
+import { type DeploymentSettingsSchema, NetworkAccess } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
 
 /** The given settings; others stay as they are. */
 export type GivenSettings = Pick<
   MessageInitShape<typeof DeploymentSettingsSchema> & object,
-  "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env"
+  "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network"
 >;
 
 export interface SettingsFlags extends CallFlags {
@@ -16,6 +16,7 @@ export interface SettingsFlags extends CallFlags {
   readonly memory?: string;
   readonly cpu?: string;
   readonly env?: readonly string[];
+  readonly network?: string;
 }
 
 export const SETTINGS_OPTIONS = [
@@ -25,6 +26,10 @@ export const SETTINGS_OPTIONS = [
   option("--memory <size>", "what each worker may use, such as 512Mi or 2Gi (default: 512Mi)"),
   option("--cpu <count>", "processors that each worker may use, such as 0.5 (default: 1)"),
   repeatable("--env <NAME=value>", "a variable for the workers; they replace all there were"),
+  option(
+    "--network <access>",
+    "where workers may connect to: none, open, or allow:api.example.com,*.example.org:443 (default: open)",
+  ),
 ];
 
 /** Workers that the command line takes for a deployment; the operator's ceiling may be lower. */
@@ -39,12 +44,13 @@ export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const MAX_VARIABLE_BYTES = 16_384;
 
 /** Parses the flags. Throws a usage error for invalid values. */
-export function settingsOf({ workers, memory, cpu, env }: SettingsFlags): GivenSettings {
+export function settingsOf({ workers, memory, cpu, env, network }: SettingsFlags): GivenSettings {
   return {
     ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
     ...(memory !== undefined && { memoryMib: parsed("--memory", memory, parseMemory) }),
     ...(cpu !== undefined && { cpu: parsed("--cpu", cpu, parseCpu) }),
     ...(env !== undefined && { env: parseVariables(env) }),
+    ...(network !== undefined && { network: parsed("--network", network, parseNetwork) }),
   };
 }
 
@@ -89,6 +95,23 @@ export function parseCpu(text: string): Parsed<number> {
     ? { value: count }
     : {
         fault: `must be a number from ${WORKER_CPU_COUNT.min} to ${WORKER_CPU_COUNT.max}, such as 0.5`,
+      };
+}
+
+/** Parses `none`, `open`, or `allow:` with hosts, which the platform checks. */
+export function parseNetwork(
+  text: string,
+): Parsed<{ readonly access: NetworkAccess; readonly hosts: string[] }> {
+  if (text === "none" || text === "open") {
+    const access = text === "none" ? NetworkAccess.NONE : NetworkAccess.OPEN;
+    return { value: { access, hosts: [] } };
+  }
+  const [, list = ""] = /^allow:(.*)$/s.exec(text) ?? [];
+  const hosts = list.split(",").map((host) => host.trim());
+  return hosts.every((host) => host !== "")
+    ? { value: { access: NetworkAccess.ALLOW, hosts } }
+    : {
+        fault: "must be none, open, or allow: with hosts such as allow:api.example.com,10.0.0.0/8",
       };
 }
 

@@ -22,6 +22,7 @@ const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
   memoryMib: "settings.memory_mib",
   cpu: "settings.cpu",
   env: "settings.env",
+  network: "settings.network",
 };
 
 export function updateCommand(actions: CloudActions): Command {

@@ -4,6 +4,8 @@ import {
   DeploymentSchema,
   DeploymentStatus,
   EndpointKind,
+  NetworkAccess,
+  type NetworkSettings,
   type Revision,
 } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
@@ -50,6 +52,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["workers", `${workersText(shown)}${shown.nodes > 1 ? ` on ${shown.nodes} nodes` : ""}`],
       ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
+      ["network", networkText(settings?.network)],
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
@@ -127,6 +130,11 @@ function workersText({ workers, settings }: Deployment): string {
   const { minWorkers, maxWorkers } = settings ?? {};
   const range = minWorkers === maxWorkers ? `${maxWorkers}` : `${minWorkers}..${maxWorkers}`;
   return maxWorkers === undefined ? String(workers) : `${workers} of ${range}`;
+}
+
+function networkText(network: NetworkSettings | undefined): string {
+  const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
+  return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
 }
 
 function kindText(kind: EndpointKind): string {

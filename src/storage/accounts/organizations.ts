@@ -38,6 +38,14 @@ export interface InvitationRecord {
   readonly mailed: boolean;
 }
 
+/** Where the workers of a deployment may connect to. */
+export interface NetworkSettings {
+  /** `open`: any public address; `allow`: the hosts only. */
+  readonly access: "none" | "allow" | "open";
+  /** Host rules such as `api.example.com:443`; empty unless access is `allow`. */
+  readonly hosts: readonly string[];
+}
+
 /** How a deployment runs. */
 export interface DeploymentSettings {
   /** Workers on all nodes together, like `maxWorkers`. */
@@ -48,9 +56,10 @@ export interface DeploymentSettings {
   /** Processors of each worker; may be a fraction. */
   readonly cpu: number;
   readonly env: { readonly [name: string]: string };
+  readonly network: NetworkSettings;
 }
 
-/** Undefined fields stay as they are; `env` is replaced as a whole. */
+/** Undefined fields stay as they are; `env` and `network` are replaced as a whole. */
 export type SettingsUpdate = Partial<DeploymentSettings>;
 
 /**

@@ -234,6 +234,11 @@ const MIGRATIONS = [
   `,
   confirmationSchema('text COLLATE "C"'),
   verifiedAddressesSchema(),
+  `
+  -- Where the workers of a deployment may connect to: access and hosts, as JSON.
+  ALTER TABLE deployments ADD COLUMN network text COLLATE "C" NOT NULL
+    DEFAULT '{"access":"open","hosts":[]}';
+  `,
 ];
 
 /**

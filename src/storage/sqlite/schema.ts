@@ -143,6 +143,11 @@ const MIGRATIONS = [
   `,
   confirmationSchema("text"),
   verifiedAddressesSchema(),
+  `
+  -- Where the workers of a deployment may connect to: access and hosts, as JSON.
+  ALTER TABLE deployments ADD COLUMN network text NOT NULL
+    DEFAULT '{"access":"open","hosts":[]}';
+  `,
 ];
 
 /** Migrates the schema. Throws when a newer version has written the database. */

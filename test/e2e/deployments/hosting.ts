@@ -83,6 +83,7 @@ export class Hosting implements AsyncDisposable {
         number: this.#revision,
         env,
         limits: { ...DEFAULT_LIMITS, cpus: 2, ...limits },
+        network: { access: "open", hosts: [] },
         ...(platform !== undefined && { platform }),
       },
     };

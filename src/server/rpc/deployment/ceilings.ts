@@ -8,7 +8,9 @@ import {
   lowered,
 } from "../../../deployments/ceilings.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../../deployments/environment.ts";
+import { networkFault } from "../../../deployments/network.ts";
 import { problem } from "../../../errors.ts";
+import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
 import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
@@ -26,6 +28,14 @@ export function settingsWithin(
   const settings = { ...(isNew ? lowered(known, ceilings) : known), ...requested };
   checkCeilings(settings, ceilings);
   return isNew ? settings : requested;
+}
+
+/** Throws SANDBOX_UNAVAILABLE for a network that this node could not enforce. */
+export function checkNetwork({ network }: SettingsUpdate, sandbox: SandboxLevel | undefined): void {
+  const fault = network && networkFault(network, sandbox);
+  if (fault !== undefined) {
+    throw problem("SANDBOX_UNAVAILABLE", fault);
+  }
 }
 
 /** Throws LIMIT_REACHED for settings that the operator does not allow. */

@@ -5,10 +5,11 @@ import {
   type DeploymentLogLineSchema,
   type DeploymentSchema,
   DeploymentStatus,
+  NetworkAccess,
   type RevisionSchema,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { EndpointKind } from "../../../../gen/tessera/v1/endpoint_pb.js";
-import type { DeploymentRecord } from "../../../storage/accounts/organizations.ts";
+import type { DeploymentRecord, NetworkSettings } from "../../../storage/accounts/organizations.ts";
 import type { LogLine } from "../../../storage/hosting/logs.ts";
 import type { DeploymentState, HostingStatus } from "../../../storage/hosting/nodes.ts";
 import type { EndpointSummary, RevisionRecord } from "../../../storage/hosting/revisions.ts";
@@ -21,6 +22,12 @@ const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
   stopped: DeploymentStatus.STOPPED,
 };
 
+const ACCESS: { readonly [access in NetworkSettings["access"]]: NetworkAccess } = {
+  none: NetworkAccess.NONE,
+  allow: NetworkAccess.ALLOW,
+  open: NetworkAccess.OPEN,
+};
+
 /** A deployment as callers see it; `url` is the address for its calls. */
 export function toDeploymentMessage(
   record: DeploymentRecord,
@@ -30,6 +37,7 @@ export function toDeploymentMessage(
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, secretNames, withheldSecrets, endpoints } =
     state;
+  const { network } = record.settings;
   return {
     deploymentId,
     organization,
@@ -45,7 +53,11 @@ export function toDeploymentMessage(
     targetRevision: record.targetRevision ?? 0,
     workers,
     nodes,
-    settings: { ...record.settings, secretNames: [...secretNames] },
+    settings: {
+      ...record.settings,
+      secretNames: [...secretNames],
+      network: { access: ACCESS[network.access], hosts: [...network.hosts] },
+    },
     endpoints: endpoints.map(toEndpoint),
     version,
     secretsWithheld: [...withheldSecrets],

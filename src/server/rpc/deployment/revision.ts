@@ -13,6 +13,7 @@ import { deploymentSecretContext, type KeyRing } from "../../../auth/keys.ts";
 import { faultOfName } from "../../../auth/names.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
 import { problem } from "../../../errors.ts";
+import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { ArtifactFiles } from "../../../storage/hosting/files.ts";
 import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.ts";
@@ -21,7 +22,7 @@ import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { artifactInvalid, UPLOADED_FILE_TTL_MS } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
-import { checkEnvironment, settingsWithin } from "./ceilings.ts";
+import { checkEnvironment, checkNetwork, settingsWithin } from "./ceilings.ts";
 import { toRevisionMessage } from "./messages.ts";
 import {
   deploymentNotFound,
@@ -57,6 +58,8 @@ export interface RevisionOptions extends Sources {
   /** Whether workers may run native code, which bypasses Node's permissions. */
   readonly allowsNativeCode: boolean;
   readonly ceilings: Ceilings;
+  /** What holds the workers of this node. Default: the permission model. */
+  readonly sandbox?: SandboxLevel | undefined;
 }
 
 type Handlers = Pick<
@@ -142,11 +145,12 @@ async function createRevision(
   { principal, organizationId, organization, by }: Member,
   req: CreateRevisionRequest,
 ): Promise<DeploymentRecord> {
-  const { accounts, hosting, keys, newId, ceilings } = options;
+  const { accounts, hosting, keys, newId, ceilings, sandbox } = options;
   const { deployment: name, secrets, removeSecrets, authorization } = req;
   refuse(violationsOf({ deployment: faultOfName(name) }));
   refuse(faultsOfEnvironment("secrets", secrets));
   const requested = settingsOf(req.settings);
+  checkNetwork(requested, sandbox);
   const artifact = readArtifact(req.index, options);
   const found = await accounts.findDeployment({ organizationId, name });
   const settings = settingsWithin(requested, found, ceilings);

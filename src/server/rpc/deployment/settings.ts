@@ -1,9 +1,17 @@
 /** The settings of a deployment in requests. */
-import type { DeploymentSettings } from "../../../../gen/tessera/v1/deployment_pb.js";
+import {
+  type DeploymentSettings,
+  NetworkAccess,
+  type NetworkSettings,
+} from "../../../../gen/tessera/v1/deployment_pb.js";
 import { variableFault } from "../../../deployments/environment.ts";
 import type { FieldViolation } from "../../../errors.ts";
+import { ruleFault } from "../../../pool/egress/rules.ts";
 import { MIN_WORKER_MEMORY_BYTES } from "../../../pool/limits.ts";
-import type { SettingsUpdate } from "../../../storage/accounts/organizations.ts";
+import type {
+  SettingsUpdate,
+  NetworkSettings as Stored,
+} from "../../../storage/accounts/organizations.ts";
 import { refuse } from "../violations.ts";
 
 /** The settings that are set, checked; see `DeploymentSettings` in the proto file. */
@@ -11,15 +19,49 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
   if (settings === undefined) {
     return {};
   }
-  const { minWorkers, maxWorkers, memoryMib, cpu, env } = settings;
-  refuse([...faultsOfMemory(memoryMib), ...faultsOfEnvironment("settings.env", env)]);
+  const { minWorkers, maxWorkers, memoryMib, cpu, env, network } = settings;
+  refuse([
+    ...faultsOfMemory(memoryMib),
+    ...faultsOfEnvironment("settings.env", env),
+    ...faultsOfNetwork(network),
+  ]);
   return {
     ...(minWorkers !== undefined && { minWorkers }),
     ...(maxWorkers !== undefined && { maxWorkers }),
     ...(memoryMib !== undefined && { memoryMib }),
     ...(cpu !== undefined && { cpu }),
     ...(Object.keys(env).length > 0 && { env }),
+    ...(network !== undefined && {
+      network: { access: ACCESS[network.access] ?? "none", hosts: [...network.hosts] },
+    }),
   };
+}
+
+/** The names of `NetworkAccess` in records; others are refused by the proto file. */
+const ACCESS: { readonly [access in NetworkAccess]?: Stored["access"] } = {
+  [NetworkAccess.NONE]: "none",
+  [NetworkAccess.ALLOW]: "allow",
+  [NetworkAccess.OPEN]: "open",
+};
+
+function faultsOfNetwork(network: NetworkSettings | undefined): FieldViolation[] {
+  if (network === undefined) {
+    return [];
+  }
+  const { access, hosts } = network;
+  const needsHosts = access === NetworkAccess.ALLOW;
+  if (needsHosts !== hosts.length > 0) {
+    const description = needsHosts
+      ? "are missing: access `allow` needs at least one"
+      : "are for access `allow` only";
+    return [{ field: "settings.network.hosts", description }];
+  }
+  return hosts.flatMap((host, index) => {
+    const description = ruleFault(host);
+    return description === undefined
+      ? []
+      : [{ field: `settings.network.hosts.${index}`, description }];
+  });
 }
 
 function faultsOfMemory(memoryMib: number | undefined): FieldViolation[] {

@@ -7,6 +7,7 @@ import {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { mayUseSecrets, openableBy } from "../../../auth/grants.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
+import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
 import type {
   DeploymentRecord,
   Organizations,
@@ -16,7 +17,7 @@ import type { HostingStorage } from "../../../storage/hosting/hosting.ts";
 import { deed, memberOf, type Sources } from "../engine/caller.ts";
 import { changedFields } from "../mask.ts";
 import { invalidField } from "../violations.ts";
-import { checkCeilings, checkEnvironment } from "./ceilings.ts";
+import { checkCeilings, checkEnvironment, checkNetwork } from "./ceilings.ts";
 import {
   deploymentNotFound,
   findDeployment,
@@ -31,9 +32,11 @@ interface UpdateOptions extends Sources {
   readonly accounts: Organizations;
   readonly hosting: HostingStorage;
   readonly ceilings: Ceilings;
+  /** What holds the workers of this node. Default: the permission model. */
+  readonly sandbox?: SandboxLevel | undefined;
 }
 
-const SETTINGS = ["min_workers", "max_workers", "memory_mib", "cpu", "env"] as const;
+const SETTINGS = ["min_workers", "max_workers", "memory_mib", "cpu", "env", "network"] as const;
 const CHANGEABLE = [
   "authorization",
   "settings",
@@ -50,12 +53,13 @@ export async function updateDeployment(
   ctx: HandlerContext,
   options: UpdateOptions,
 ): Promise<DeploymentRecord> {
-  const { accounts, hosting, ceilings } = options;
+  const { accounts, hosting, ceilings, sandbox } = options;
   const { principal, organizationId, by } = memberOf(ctx);
   const { name, authorization, version } = message;
   const changed = changedFields(DeploymentSchema, { message, mask }, CHANGEABLE);
   const settings = changedSettings(message, changed);
   checkCeilings(settings, ceilings);
+  checkNetwork(settings, sandbox);
   if (settings.env !== undefined) {
     const before = await findDeployment(accounts, { organizationId }, name);
     await checkEnvironment(hosting, before, { env: settings.env });

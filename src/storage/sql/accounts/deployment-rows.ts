@@ -1,6 +1,11 @@
 /** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
-import type { DeploymentRecord, DesiredState, Openable } from "../../accounts/organizations.ts";
+import type {
+  DeploymentRecord,
+  DesiredState,
+  NetworkSettings,
+  Openable,
+} from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
 
 export interface DeploymentRow {
@@ -19,14 +24,15 @@ export interface DeploymentRow {
   readonly memory_mib: number;
   readonly cpu: number;
   readonly environment: string;
+  readonly network: string;
   readonly version: number;
   readonly secrets_since: number;
 }
 
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
-    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.version,
-    d.secrets_since`;
+    d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.network,
+    d.version, d.secrets_since`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -49,6 +55,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
       memoryMib: row.memory_mib,
       cpu: row.cpu,
       env: JSON.parse(row.environment) as { [name: string]: string },
+      network: JSON.parse(row.network) as NetworkSettings,
     },
     version: row.version,
     secretsSince: row.secrets_since,
@@ -91,7 +98,14 @@ export function newDeployment({
     updatedAtMs: nowMs,
     desiredState: "running",
     targetRevision: undefined,
-    settings: { minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1, env: {} },
+    settings: {
+      minWorkers: 1,
+      maxWorkers: 2,
+      memoryMib: 512,
+      cpu: 1,
+      env: {},
+      network: { access: "open", hosts: [] },
+    },
     version: 1,
     secretsSince: 0,
   };
@@ -108,6 +122,7 @@ const CHANGING = {
   memory_mib: ({ settings }) => settings.memoryMib,
   cpu: ({ settings }) => settings.cpu,
   environment: ({ settings }) => JSON.stringify(settings.env),
+  network: ({ settings }) => JSON.stringify(settings.network),
   version: ({ version }) => version,
   secrets_since: ({ secretsSince }) => secretsSince,
 } as const satisfies Record<
@@ -180,6 +195,7 @@ export function changesBetween(
     ["max_workers", String(settings.maxWorkers)],
     ["memory_mib", String(settings.memoryMib)],
     ["cpu", String(settings.cpu)],
+    ["network", [settings.network.access, ...settings.network.hosts].join(" ")],
   ];
   const old = new Map(shown(before));
   const changed = shown(after).filter(([name, value]) => old.get(name) !== value);

@@ -1,0 +1,130 @@
+/**
+ * The SOCKS5 side of the egress proxy (RFC 1928): no authentication, CONNECT
+ * only, names resolved by the node.
+ */
+import { once } from "node:events";
+import { isIPv6, type Socket } from "node:net";
+import { type Asked, EgressRefusedError } from "./refusals.ts";
+
+/** The version of the protocol, which is the first byte of each message. */
+export const SOCKS_VERSION = 5;
+const NO_AUTHENTICATION = 0;
+const NO_METHOD = 0xff;
+const CONNECT = 1;
+const IPV4 = 1;
+const NAME = 3;
+const IPV6 = 4;
+
+/** Codes of replies (RFC 1928, section 6). */
+const REPLY = { ok: 0, refused: 2, unreachable: 4, command: 7, addressType: 8 } as const;
+
+/** The client sent what the protocol does not have, or went away. */
+class SocksFault extends Error {
+  readonly reply: number | undefined;
+
+  constructor(message: string, reply?: number) {
+    super(message);
+    this.reply = reply;
+  }
+}
+
+/**
+ * Speaks with a client until its connection is open, and returns that. Returns
+ * undefined when there is none; the client has its answer then, and is closed.
+ */
+export async function serveSocks(
+  socket: Socket,
+  open: (asked: Asked) => Promise<Socket>,
+): Promise<Socket | undefined> {
+  try {
+    const asked = await readRequest(socket);
+    const upstream = await open(asked);
+    socket.write(reply(REPLY.ok));
+    return upstream;
+  } catch (err) {
+    const code = codeOf(err);
+    if (code !== undefined) {
+      socket.write(reply(code));
+    }
+    socket.destroySoon();
+    return undefined;
+  }
+}
+
+function codeOf(err: unknown): number | undefined {
+  if (err instanceof SocksFault) {
+    return err.reply;
+  }
+  return err instanceof EgressRefusedError ? REPLY.refused : REPLY.unreachable;
+}
+
+async function readRequest(socket: Socket): Promise<Asked> {
+  const [version, count = 0] = await read(socket, 2);
+  if (version !== SOCKS_VERSION || count === 0) {
+    throw new SocksFault("no greeting");
+  }
+  const methods = await read(socket, count);
+  if (!methods.includes(NO_AUTHENTICATION)) {
+    socket.write(Uint8Array.of(SOCKS_VERSION, NO_METHOD));
+    throw new SocksFault("no method in common");
+  }
+  socket.write(Uint8Array.of(SOCKS_VERSION, NO_AUTHENTICATION));
+  const [again, command, reserved, type] = await read(socket, 4);
+  if (again !== SOCKS_VERSION || reserved !== 0) {
+    throw new SocksFault("no request");
+  }
+  if (command !== CONNECT) {
+    throw new SocksFault("only CONNECT", REPLY.command);
+  }
+  const host = await readHost(socket, type);
+  const port = (await read(socket, 2)).readUInt16BE(0);
+  return { host, port };
+}
+
+async function readHost(socket: Socket, type: number | undefined): Promise<string> {
+  switch (type) {
+    case IPV4:
+      return (await read(socket, 4)).join(".");
+    case IPV6: {
+      const groups = (await read(socket, 16)).toString("hex").match(/.{4}/g) ?? [];
+      return groups.join(":");
+    }
+    case NAME: {
+      const [length = 0] = await read(socket, 1);
+      const name = length === 0 ? "" : (await read(socket, length)).toString("latin1");
+      // Some clients write an address as a name, in brackets.
+      const [, bare = name] = /^\[(.*)\]$/.exec(name) ?? [];
+      return isIPv6(bare) ? bare : name;
+    }
+    default:
+      throw new SocksFault("no address type", REPLY.addressType);
+  }
+}
+
+/** Reads so many bytes, at least one. */
+async function read(socket: Socket, length: number): Promise<Buffer> {
+  const gone = new AbortController();
+  const onClose = (): void => gone.abort();
+  socket.once("close", onClose);
+  try {
+    for (;;) {
+      const bytes: Buffer | null = socket.read(length);
+      if (bytes !== null && bytes.length === length) {
+        return bytes;
+      }
+      if (bytes !== null || socket.readableEnded || socket.destroyed) {
+        throw new SocksFault("the client went away");
+      }
+      await once(socket, "readable", { signal: gone.signal });
+    }
+  } catch (err) {
+    throw err instanceof SocksFault ? err : new SocksFault("the client went away");
+  } finally {
+    socket.off("close", onClose);
+  }
+}
+
+function reply(code: number): Uint8Array {
+  // The bound address, which clients of CONNECT do not use, is left empty.
+  return Uint8Array.of(SOCKS_VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0);
+}

@@ -55,12 +55,14 @@ async function connectTunnel(
 ): Promise<void> {
   socket.setTimeout(0);
   socket.on("error", () => socket.destroy());
+  // What came early is put back at once: after the end of the stream, nothing can be.
+  socket.pause();
+  if (head.length > 0) {
+    socket.unshift(head);
+  }
   try {
     const upstream = await open(authority(req.url ?? ""));
     socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
-    if (head.length > 0) {
-      socket.unshift(head);
-    }
     tunnel(socket, upstream, idleMs);
   } catch (err) {
     const { status, text } = refusalOf(err);

@@ -24,6 +24,7 @@ export interface HostRule {
 const MAX_RULE_CHARACTERS = 270;
 /** Length of a name in DNS (RFC 1035, section 2.3.4). */
 const MAX_HOST_NAME_CHARACTERS = 253;
+/** The highest port of TCP. */
 const MAX_PORT_NUMBER = 65_535;
 
 /** A label of DNS; underscores are in names that exist. */

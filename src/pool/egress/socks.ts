@@ -2,7 +2,6 @@
  * The SOCKS5 side of the egress proxy (RFC 1928): no authentication, CONNECT
  * only, names resolved by the node.
  */
-import { once } from "node:events";
 import { isIPv6, type Socket } from "node:net";
 import { type Asked, EgressRefusedError } from "./refusals.ts";
 
@@ -59,39 +58,40 @@ function codeOf(err: unknown): number | undefined {
 }
 
 async function readRequest(socket: Socket): Promise<Asked> {
-  const [version, count = 0] = await read(socket, 2);
+  using reader = new HandshakeReader(socket);
+  const [version, count = 0] = await reader.read(2);
   if (version !== SOCKS_VERSION || count === 0) {
     throw new SocksFault("no greeting");
   }
-  const methods = await read(socket, count);
+  const methods = await reader.read(count);
   if (!methods.includes(NO_AUTHENTICATION)) {
     socket.write(Uint8Array.of(SOCKS_VERSION, NO_METHOD));
     throw new SocksFault("no method in common");
   }
   socket.write(Uint8Array.of(SOCKS_VERSION, NO_AUTHENTICATION));
-  const [again, command, reserved, type] = await read(socket, 4);
+  const [again, command, reserved, type] = await reader.read(4);
   if (again !== SOCKS_VERSION || reserved !== 0) {
     throw new SocksFault("no request");
   }
   if (command !== CONNECT) {
     throw new SocksFault("only CONNECT", REPLY.command);
   }
-  const host = await readHost(socket, type);
-  const port = (await read(socket, 2)).readUInt16BE(0);
+  const host = await readHost(reader, type);
+  const port = (await reader.read(2)).readUInt16BE(0);
   return { host, port };
 }
 
-async function readHost(socket: Socket, type: number | undefined): Promise<string> {
+async function readHost(reader: HandshakeReader, type: number | undefined): Promise<string> {
   switch (type) {
     case IPV4:
-      return (await read(socket, 4)).join(".");
+      return (await reader.read(4)).join(".");
     case IPV6: {
-      const groups = (await read(socket, 16)).toString("hex").match(/.{4}/g) ?? [];
+      const groups = (await reader.read(16)).toString("hex").match(/.{4}/g) ?? [];
       return groups.join(":");
     }
     case NAME: {
-      const [length = 0] = await read(socket, 1);
-      const name = length === 0 ? "" : (await read(socket, length)).toString("latin1");
+      const [length = 0] = await reader.read(1);
+      const name = length === 0 ? "" : (await reader.read(length)).toString("latin1");
       // Some clients write an address as a name, in brackets.
       const [, bare = name] = /^\[(.*)\]$/.exec(name) ?? [];
       return isIPv6(bare) ? bare : name;
@@ -101,27 +101,44 @@ async function readHost(socket: Socket, type: number | undefined): Promise<strin
   }
 }
 
-/** Reads so many bytes, at least one. */
-async function read(socket: Socket, length: number): Promise<Buffer> {
-  const gone = new AbortController();
-  const onClose = (): void => gone.abort();
-  socket.once("close", onClose);
-  try {
+/**
+ * Reads a handshake byte-exactly. It listens once for all of it: each new listener
+ * of `readable` is called again for bytes that are there and too few, which would
+ * keep the event loop busy.
+ */
+class HandshakeReader implements Disposable {
+  readonly #socket: Socket;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("readable", this.#onChange).on("end", this.#onChange).on("close", this.#onChange);
+  }
+
+  /** Reads so many bytes, at least one. */
+  async read(length: number): Promise<Buffer> {
     for (;;) {
-      const bytes: Buffer | null = socket.read(length);
-      if (bytes !== null && bytes.length === length) {
+      const bytes: Buffer | null = this.#socket.read(length);
+      if (bytes?.length === length) {
         return bytes;
       }
-      if (bytes !== null || socket.readableEnded || socket.destroyed) {
+      if (bytes !== null || this.#socket.readableEnded || this.#socket.destroyed) {
         throw new SocksFault("the client went away");
       }
-      await once(socket, "readable", { signal: gone.signal });
+      await this.#wake.promise;
     }
-  } catch (err) {
-    throw err instanceof SocksFault ? err : new SocksFault("the client went away");
-  } finally {
-    socket.off("close", onClose);
   }
+
+  [Symbol.dispose](): void {
+    for (const event of ["readable", "end", "close"]) {
+      this.#socket.off(event, this.#onChange);
+    }
+  }
+
+  readonly #onChange = (): void => {
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers();
+  };
 }
 
 function reply(code: number): Uint8Array {

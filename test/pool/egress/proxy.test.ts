@@ -1,6 +1,10 @@
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer as createHttp, request as httpRequest, type RequestListener } from "node:http";
+import {
+  createServer as createHttp,
+  request as httpRequest,
+  type RequestListener,
+} from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -258,7 +262,11 @@ describe("SOCKS5", () => {
 
   it.each([
     ["a refused address", Buffer.from([5, 1, 0, 5, 1, 0, 1, 169, 254, 169, 254, 0, 80]), 2],
-    ["a refused IPv6 address", Buffer.from([5, 1, 0, 5, 1, 0, 4, ...Array(15).fill(0), 1, 0, 80]), 2],
+    [
+      "a refused IPv6 address",
+      Buffer.from([5, 1, 0, 5, 1, 0, 4, ...Array(15).fill(0), 1, 0, 80]),
+      2,
+    ],
     ["BIND", Buffer.from([5, 1, 0, 5, 2, 0, 1, 127, 0, 0, 1, 0, 80]), 7],
     ["an unknown type of address", Buffer.from([5, 1, 0, 5, 1, 0, 9, 0]), 8],
     ["an empty name", Buffer.from([5, 1, 0, 5, 1, 0, 3, 0, 0, 80]), 2],
@@ -286,24 +294,23 @@ describe("the proxy", () => {
   ])("closes a connection that sends %s and then is silent", async (_what, bytes) => {
     const { connect } = await start([], { handshakeMs: 50 });
     const socket = connect();
-    socket.resume().write(bytes);
-    await once(socket, "close");
+    socket.write(bytes);
+    await all(socket).catch(() => {});
   });
 
   it("closes a silent tunnel", async () => {
     const port = await echo();
     const { connect } = await start(["127.0.0.1"], { idleMs: 50 });
     const socket = connect();
-    socket.resume().write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x\r\n\r\n`);
-    await once(socket, "close");
+    socket.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    expect(String(await all(socket))).toContain("200");
   });
 
   it("has a limit of connections, and serves again when some have ended", async () => {
     const { connect } = await start([]);
     const open = Array.from({ length: 256 }, connect);
     await Promise.all(open.map((socket) => once(socket, "connect")));
-    const late = connect().resume();
-    await once(late, "close");
+    await all(connect()).catch(() => {});
     for (const socket of open) {
       socket.destroy();
     }
@@ -322,9 +329,9 @@ describe("the proxy", () => {
     const socket = connect();
     socket.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x\r\n\r\n`);
     await once(socket, "data");
-    const closed = once(socket.resume(), "close");
+    const rest = all(socket).catch(() => {});
     await proxy[Symbol.asyncDispose]();
-    await closed;
+    await rest;
     expect(existsSync(proxy.path)).toBe(false);
   });
 
@@ -352,7 +359,15 @@ describe("the proxy", () => {
   it("survives any bytes", async () => {
     const { connect } = await start([], { handshakeMs: 200 });
     const token = fc.constantFrom(
-      ...["CONNECT ", "GET ", "http://10.0.0.1/", "10.0.0.1:1", " HTTP/1.1\r\n", "\r\n", "\r\n\r\n"],
+      ...[
+        "CONNECT ",
+        "GET ",
+        "http://10.0.0.1/",
+        "10.0.0.1:1",
+        " HTTP/1.1\r\n",
+        "\r\n",
+        "\r\n\r\n",
+      ],
       ...["Host: x\r\n", "Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n", "ffffffff\r\n"],
       ...["Upgrade: x\r\nConnection: upgrade\r\n", "Expect: 100-continue\r\n", "PRI * HTTP/2.0"],
     );

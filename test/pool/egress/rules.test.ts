@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { matchesAddress, matchesName, parseAddress, parseRule } from "../../../src/pool/egress/rules.ts";
+import {
+  matchesAddress,
+  matchesName,
+  parseAddress,
+  parseRule,
+} from "../../../src/pool/egress/rules.ts";
 
 const matches = (text: string, host: string, port: number): boolean => {
   const rule = parseRule(text);

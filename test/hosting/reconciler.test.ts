@@ -14,7 +14,7 @@ const STOPPED = {
   targetRevision: 1,
   digest: "a".repeat(64),
   version: 1,
-  settings: { memoryMib: 64, cpu: 1, env: {} },
+  settings: { memoryMib: 64, cpu: 1, env: {}, network: { access: "open", hosts: [] } },
 } as unknown as DesiredDeployment;
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {

@@ -66,6 +66,8 @@ include: ["models/*.onnx"]
     ["workers: {most: 2}", '1:11: "most" is not a key; there are min, max'],
     ["memory: 512", "1:9: memory must be from 64Mi to 64Gi"],
     ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
+    ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
+    ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],
     ["cpu: -1", "1:6: cpu must be a number from 0.1 to 64"],
     ["env: [A]", "1:6: env must have names with their values"],
     ["env:\n  A: true", "2:6: env.A must be text: put it in quotes"],

@@ -8,6 +8,7 @@ import {
   createTesseraClient,
   DeploymentStatus,
   errorFacts,
+  NetworkAccess,
   type TesseraClient,
 } from "../../../src/client/index.ts";
 import { artifact, messages, reasonOf, upload, World } from "./world.ts";
@@ -54,6 +55,25 @@ describe("a deploy", () => {
     for (const platform of ["plan9-mips", currentPlatform()]) {
       expect(await create(writeIndex({ ...index, platform }))).toBe("ARTIFACT_INVALID");
     }
+  });
+
+  it("refuses a network that this node could not enforce, or that is none", async () => {
+    const text = writeIndex((await artifact()).index);
+    const withNetwork = (access: NetworkAccess, hosts: string[] = []) =>
+      reason(
+        world.client.deployments.createRevision({
+          deployment: "refused",
+          index: Buffer.from(text),
+          settings: { network: { access, hosts } },
+        }),
+      );
+    expect(await withNetwork(NetworkAccess.NONE)).toBe("SANDBOX_UNAVAILABLE");
+    expect(await withNetwork(NetworkAccess.ALLOW, ["a.example"])).toBe("SANDBOX_UNAVAILABLE");
+    expect(await withNetwork(NetworkAccess.OPEN)).toBe("FILES_MISSING");
+    expect(await withNetwork(NetworkAccess.UNSPECIFIED)).toBe("REQUEST_INVALID");
+    expect(await withNetwork(NetworkAccess.ALLOW)).toBe("REQUEST_INVALID");
+    expect(await withNetwork(NetworkAccess.OPEN, ["a.example"])).toBe("REQUEST_INVALID");
+    expect(await withNetwork(NetworkAccess.ALLOW, ["https://a.example"])).toBe("REQUEST_INVALID");
   });
 
   it("takes 50 uploads of an organization at once, and leaves room for those of others", async () => {

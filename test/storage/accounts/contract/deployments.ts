@@ -25,7 +25,14 @@ export function deploymentsContract(it: It): void {
       updatedAtMs: nowMs,
       desiredState: "running",
       targetRevision: undefined,
-      settings: { minWorkers: 1, maxWorkers: 2, memoryMib: 512, cpu: 1, env: {} },
+      settings: {
+        minWorkers: 1,
+        maxWorkers: 2,
+        memoryMib: 512,
+        cpu: 1,
+        env: {},
+        network: { access: "open", hosts: [] },
+      },
       version: 1,
     };
     expect(created).toEqual({ outcome: "created", deployment });
@@ -100,8 +107,9 @@ export function deploymentsContract(it: It): void {
         settings,
         ...(version !== undefined && { version }),
       });
-    const updated = await update({ maxWorkers: 4, cpu: 0.25, env }, 1);
-    const settings = { minWorkers: 1, maxWorkers: 4, memoryMib: 512, cpu: 0.25, env };
+    const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
+    const updated = await update({ maxWorkers: 4, cpu: 0.25, env, network }, 1);
+    const settings = { minWorkers: 1, maxWorkers: 4, memoryMib: 512, cpu: 0.25, env, network };
     expect(updated).toMatchObject({
       outcome: "updated",
       deployment: { settings, authorization: true, version: 2 },
@@ -115,7 +123,13 @@ export function deploymentsContract(it: It): void {
     // Values of the environment may be secret all the same.
     expect(event).toMatchObject({
       action: "deployment.update",
-      details: { max_workers: "4", cpu: "0.25", env: "LANG URL", authorization: "true" },
+      details: {
+        max_workers: "4",
+        cpu: "0.25",
+        network: "allow api.example.com:443",
+        env: "LANG URL",
+        authorization: "true",
+      },
     });
   });
 

@@ -22,7 +22,14 @@ export function revisionsContract(it: It): void {
         updatedAtMs: nowMs,
         desiredState: "running",
         targetRevision: 1,
-        settings: { minWorkers: 1, maxWorkers: 3, memoryMib: 512, cpu: 1, env: { LANG: "C" } },
+        settings: {
+          minWorkers: 1,
+          maxWorkers: 3,
+          memoryMib: 512,
+          cpu: 1,
+          env: { LANG: "C" },
+          network: { access: "open", hosts: [] },
+        },
         version: 1,
         secretsSince: 1,
       };

@@ -48,6 +48,7 @@ describe("the configuration of start", () => {
       allowsNativeCode: false,
       sandbox: "auto",
       searchPath: "",
+      allowedEgress: [],
       ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
       externalLabels: {},
       ...SERVICE_LIMITS,

@@ -64,6 +64,7 @@ describe("the dashboard", () => {
         digits.queueObserved("train", { queued: 4, running: 2, oldestSeconds: 3 });
         digits.workersObserved({ up: 2, cpuSeconds: performance.now(), memoryBytes: 1e8 });
         digits.workerReplaced("crashed");
+        digits.egressDecided("allowed");
         res.setHeader("content-type", "text/plain; version=0.0.4");
         for await (const chunk of expose(metrics)) {
           res.write(chunk);

@@ -198,6 +198,7 @@ describe("/metrics of a node", () => {
     digits.queueObserved("run", { queued: 1, running: 0, oldestSeconds: 2 });
     digits.workersObserved({ up: 1, cpuSeconds: 1, memoryBytes: 2 });
     digits.workerReplaced("crashed");
+    digits.egressDecided("allowed");
     metrics.tokenVerified("invalid");
     metrics.storageOperationFinished({ operation: "submitTasks", result: "ok", seconds: 0.01 });
     const input = await whole(expose(metrics));

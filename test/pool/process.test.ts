@@ -1,11 +1,10 @@
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { workerRights } from "../../src/deployments/permissions.ts";
 import { ServiceProcess } from "../../src/pool/process.ts";
 import type { WorkerMessage } from "../../src/protocol/messages.ts";
-import { BAD_FRAMES } from "../fixtures/frames.ts";
 
 let scratchFolder: string;
 beforeEach(() => {
@@ -13,10 +12,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(scratchFolder, { recursive: true, force: true }));
 
-/** Loads code, by default what is no service, which the worker says; takes messages with `onMessage`. */
+/** Loads what is no service, which the worker says; takes messages with `onMessage`. */
 async function run(
   onMessage: (message: WorkerMessage) => void,
-  code = "export default 5",
 ): Promise<{ readonly reason: string; readonly faults: unknown[] }> {
   const faults: unknown[] = [];
   const servicePath = join(scratchFolder, "service.js");
@@ -30,27 +28,9 @@ async function run(
     onFault: (err) => faults.push(err),
   });
   const limits = { maxResultBytes: 1_000, maxFileBytes: 1_000 };
-  worker.send({ type: "load", servicePath, code, ...limits, scratchFolder });
+  worker.send({ type: "load", servicePath, code: "export default 5", ...limits, scratchFolder });
   return { reason: await worker.exited, faults };
 }
-
-test.each(Object.entries(BAD_FRAMES).filter(([, [, said]]) => !/not under way/.test(said.source)))(
-  "%s ends its worker with a reason that says what it is",
-  async (_, [bad, said]) => {
-    writeFileSync(join(scratchFolder, "frame"), bad());
-    const { reason, faults } = await run(
-      () => expect.unreachable("nothing of it is a message"),
-      `import fs from "node:fs";
-       const bytes = fs.readFileSync(process.env.TMPDIR + "/frame");
-       for (let at = 0; at < bytes.length; ) {
-         try { at += fs.writeSync(3, bytes, at); } catch {}
-       }
-       await new Promise(() => setInterval(() => {}, 1_000));`,
-    );
-    expect(faults).toEqual([]);
-    expect(reason).toMatch(said);
-  },
-);
 
 test("an error of the node while it takes a message is told, and ends that worker only", async () => {
   const fault = new Error("a mistake of the node");

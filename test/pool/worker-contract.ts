@@ -1,0 +1,302 @@
+/**
+ * What every worker does, whatever its language and however it is started. A call ends
+ * exactly once, and a worker that breaks the protocol ends alone.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { once } from "../../src/files/keeper.ts";
+import type { ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
+import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
+import type { WorkerOptions } from "../../src/pool/options.ts";
+import type { Worker } from "../../src/pool/worker.ts";
+import type { ServiceManifest } from "../../src/protocol/manifest.ts";
+import {
+  type FileValue,
+  MAX_INLINE_FILE_BYTES,
+  type StoredFile,
+} from "../../src/protocol/messages.ts";
+import { BAD_FRAMES, frame } from "../fixtures/frames.ts";
+import { files } from "./local-workers.ts";
+
+/** Starts a worker of a service in `test/fixtures/services`, without loading it. */
+export type StartWorker = (fixture: string, options?: Partial<WorkerOptions>) => Promise<Worker>;
+
+const SERVICE = "serve/contract.ts";
+const MEBIBYTE = 1024 ** 2;
+
+const results = (...list: object[]) => frame({ type: "results", results: list });
+const forged = (...parts: Buffer[]) => ({ base64: Buffer.concat(parts).toString("base64") });
+const notUnderWay = (id: number) => `it sent a result of call ${id}, which is not under way`;
+
+async function bytesOf(file: FileValue | StoredFile | undefined): Promise<Buffer> {
+  if (file === undefined || "data" in file) {
+    return Buffer.from(file?.data ?? []);
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of files.api.read(file.blob)) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** `skipped` is added to the names of tests that this machine cannot run. */
+export function workerContract(name: string, start: StartWorker, skipped = ""): void {
+  describe.skipIf(skipped)(`${name}${skipped}`, () => {
+    let worker: Worker;
+    let manifest: ServiceManifest;
+    const started: Worker[] = [];
+
+    async function ready(options?: Partial<WorkerOptions>): Promise<Worker> {
+      worker = await start(SERVICE, options);
+      started.push(worker);
+      manifest = await worker.load();
+      return worker;
+    }
+
+    beforeEach(async () => {
+      await ready();
+    });
+    afterEach(async () => {
+      for (const each of started.splice(0)) {
+        each.kill("the test is over");
+        await each.exited;
+      }
+    });
+
+    /** Begins a call of the worker that was started last. */
+    function begin(
+      endpoint: string,
+      values: object = {},
+      {
+        sent = [],
+        ...listener
+      }: Partial<ExecutionListener> & { readonly sent?: (FileValue | StoredFile)[] } = {},
+    ) {
+      const ends: ExecutionEnd[] = [];
+      const ended = Promise.withResolvers<ExecutionEnd>();
+      const execution = worker.execute(
+        {
+          endpoint,
+          kind: "api",
+          taskId: "t",
+          attempt: 1,
+          timeoutMs: manifest.endpoints.find((each) => each.name === endpoint)?.timeoutMs ?? 0,
+          arguments: { json: JSON.stringify(values), files: sent },
+        },
+        {
+          ...listener,
+          onEnd(end) {
+            ends.push(end);
+            ended.resolve(end);
+          },
+        },
+      );
+      return { execution, ends, ended: ended.promise };
+    }
+
+    const result = (value: unknown) => ({
+      kind: "result",
+      result: { json: JSON.stringify(value), files: [] },
+    });
+
+    /** Its end, and that there is no second one after the worker's. */
+    async function endOf({ ends, ended }: ReturnType<typeof begin>): Promise<ExecutionEnd> {
+      const end = await ended;
+      await worker.exited;
+      expect(ends).toEqual([end]);
+      return end;
+    }
+
+    test("tells its manifest, and has slots, memory and processor time from then on", async () => {
+      expect(manifest.name).toBe("contract");
+      const echo = manifest.endpoints.find((each) => each.name === "echo");
+      expect(worker.loaded && echo && worker.freeSlots(echo)).toBe(64);
+      expect([worker.used, worker.stopping, worker.ended]).toEqual([false, false, false]);
+      const { cpuMs, memoryBytes } = worker.usage();
+      expect(cpuMs).toBeGreaterThan(10);
+      expect(memoryBytes).toBeGreaterThan(20 * MEBIBYTE);
+    });
+
+    test("that refuses its service says why, and goes by itself", async () => {
+      const refusing = await start("refused/throws-at-import.ts");
+      started.push(refusing);
+      await expect(refusing.load()).rejects.toThrow(/throws-at-import/);
+      expect(await refusing.exited).toBe("it exited with code 1");
+    });
+
+    test("that exits while it loads refuses its service", async () => {
+      const leaving = await start("refused/exits.ts");
+      started.push(leaving);
+      await expect(leaving.load()).rejects.toThrow(/exited with code/);
+      expect(await leaving.exited).toMatch(/exited with code/);
+    });
+
+    test("that is killed while it loads is told as lost", async () => {
+      const killed = await start(SERVICE);
+      started.push(killed);
+      const loading = killed.load();
+      killed.kill("the test wants it");
+      await expect(loading).rejects.toThrow(/ended while it loaded .*: the test wants it/);
+    });
+
+    test("runs 64 calls at a time, and gives each its own result", async () => {
+      const calls = Array.from({ length: 64 }, (_, number) => begin("gather", { number }));
+      expect(worker.busyness).toBe(64);
+      const ends = await Promise.all(calls.map(({ ended }) => ended));
+      expect(ends).toEqual(calls.map((_, number) => result(number)));
+      expect([worker.busyness, worker.used]).toEqual([0, true]);
+    });
+
+    test.each([1, MAX_INLINE_FILE_BYTES, MAX_INLINE_FILE_BYTES + 1])(
+      "takes and gives a file of %d bytes",
+      async (bytes) => {
+        const facts = { contentType: "a/b", filename: "f" };
+        const kept = await files.api.keep(facts, once(Buffer.alloc(bytes, 3)));
+        const given = begin("size", { file: 0 }, { sent: [kept] });
+        expect(await given.ended).toEqual(result({ bytes, sum: 3 * bytes }));
+        const made = await begin("make", { bytes }).ended;
+        expect(made).toMatchObject({ kind: "result", result: { json: "0" } });
+        const [file] = made.kind === "result" ? made.result.files : [];
+        expect(await bytesOf(file)).toEqual(Buffer.alloc(bytes, 7));
+        expect(file && "blob" in file).toBe(bytes > MAX_INLINE_FILE_BYTES);
+      },
+    );
+
+    test("aborts a call that listens, and its neighbour goes on", async () => {
+      const listening = begin("listen");
+      const neighbour = begin("linger");
+      listening.execution.abort("cancelled");
+      expect(await listening.ended).toEqual({ kind: "aborted", reason: "cancelled" });
+      expect(neighbour.ends).toEqual([]);
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+    });
+
+    test.each(["linger", "spin"])(
+      "is killed a grace period after an abort that %s ignores, and what ran beside it is displaced",
+      async (endpoint) => {
+        const neighbour = begin("linger");
+        const aborted = begin(endpoint);
+        aborted.execution.abort("timeout");
+        expect(await endOf(aborted)).toEqual({ kind: "aborted", reason: "timeout" });
+        const reason = `endpoint ${endpoint} went on 200 ms after its abort (timeout)`;
+        expect(await endOf(neighbour)).toEqual({ kind: "displaced", message: reason });
+        expect(worker.causeOf(reason)).toBe("unresponsive");
+      },
+    );
+
+    test("that sends half a message and is silent ends with its call's time", async () => {
+      const neighbour = begin("linger");
+      expect(await endOf(begin("half"))).toEqual({ kind: "aborted", reason: "timeout" });
+      expect(await endOf(neighbour)).toMatchObject({ kind: "displaced" });
+    });
+
+    test("is counted before its call ends", async () => {
+      const order: string[] = [];
+      const take = (): undefined => {
+        order.push("metrics");
+      };
+      await ready({ countsOf: () => ({ take, end() {} }) });
+      await begin("count").ended.then(() => order.push("end"));
+      expect(order).toEqual(["metrics", "end"]);
+    });
+
+    test("is heard as often as its limits say, and told how much was dropped", async () => {
+      const lines: string[] = [];
+      await ready({
+        limits: { ...DEFAULT_LIMITS, logLinesPerSecond: 2 },
+        onOutput: (line, stream) => stream === "node" && lines.push(line),
+      });
+      let heard = 0;
+      const onLog = (): void => {
+        heard += 1;
+      };
+      expect(await begin("chat", { lines: 500 }, { onLog }).ended).toEqual(result("said"));
+      expect(heard).toBeGreaterThanOrEqual(20);
+      expect(heard).toBeLessThan(200);
+      await expect.poll(() => lines.join()).toMatch(/^\d+ lines dropped: the limit is 2 a second/);
+    });
+
+    test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async (what, [, said]) => {
+      const neighbour = begin("linger");
+      const ended = await endOf(begin("forge_bad", { what }));
+      expect(ended).toEqual({ kind: "lost", message: expect.stringMatching(said) });
+      expect(await neighbour.ended).toEqual(ended);
+      expect(worker.causeOf(await worker.exited)).toBe("killed");
+    });
+
+    test("that sends two results of one call ends, and the first one stands", async () => {
+      const twice = results({ id: 1, result: "1" }, { id: 1, result: "2" });
+      expect(await endOf(begin("forge", forged(twice)))).toEqual(result(1));
+      expect(await worker.exited).toBe(notUnderWay(1));
+    });
+
+    test("that sends a second result while the first one is read ends", async () => {
+      const onDisk = { json: "0", files: [{ contentType: "a/b", size: 1 }] };
+      begin("forge", forged(results({ id: 1, result: onDisk }), results({ id: 1, result: "2" })));
+      expect(await worker.exited).toBe(notUnderWay(1));
+    });
+
+    test("that sends a result after the end of its call ends", async () => {
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      const call = begin("forge", forged(results({ id: 1, result: '"late"' })));
+      expect(await endOf(call)).toEqual({ kind: "lost", message: notUnderWay(1) });
+    });
+
+    test("cannot end a call of another worker, whose calls have the same ids", async () => {
+      const honest = worker;
+      const echo = begin("echo", { value: "own" });
+      const listening = begin("listen");
+      const hostile = await ready();
+      const own = begin("forge", forged(results({ id: 1, result: "1" }, { id: 2, result: "2" })));
+      expect(await endOf(own)).toEqual(result(1));
+      expect(await hostile.exited).toBe(notUnderWay(2));
+      expect(await echo.ended).toEqual(result("own"));
+      expect([listening.ends, honest.ended, honest.busyness]).toEqual([[], false, 1]);
+    });
+
+    test("that exits while it is idle is known as crashed", async () => {
+      expect(await begin("exit_soon").ended).toEqual(result("soon"));
+      const reason = await worker.exited;
+      expect(reason).toBe("it exited with code 3");
+      expect(worker.causeOf(reason)).toBe("crashed");
+      const late = { kind: "displaced", message: "the worker had ended before it began" };
+      expect(await begin("echo").ended).toEqual(late);
+      expect(worker.usage().memoryBytes).toBe(0);
+    });
+
+    test("that exits with calls under way loses each of them once", async () => {
+      const neighbour = begin("linger");
+      const lost = { kind: "lost", message: "it exited with code 3" };
+      expect(await endOf(begin("exit"))).toEqual(lost);
+      expect(await endOf(neighbour)).toEqual(lost);
+    });
+
+    test("that exits at an abort ends the call as aborted", async () => {
+      const call = begin("exit_when_aborted");
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      call.execution.abort("cancelled");
+      expect(await endOf(call)).toEqual({ kind: "aborted", reason: "cancelled" });
+    });
+
+    test("that exits while it stops loses the call that it had left", async () => {
+      const call = begin("exit_when_aborted");
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      const stopping = worker.stop(200);
+      expect(worker.loaded).toBe(false);
+      expect(await endOf(call)).toEqual({ kind: "aborted", reason: "shutdown" });
+      await stopping;
+    });
+
+    test("that stops finishes what has a slot, and exits by itself", async () => {
+      const echo = manifest.endpoints.find((each) => each.name === "echo");
+      if (echo === undefined) {
+        throw new Error("the service has no echo");
+      }
+      worker.capacity.take(echo);
+      const stopping = worker.stop();
+      expect(await begin("echo", { value: 1 }).ended).toEqual(result(1));
+      worker.release(echo);
+      await stopping;
+      expect(await worker.exited).toBe("it exited with code 0");
+    });
+  });
+}

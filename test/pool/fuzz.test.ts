@@ -8,15 +8,14 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readWorkerMessage } from "../../src/pool/check.ts";
-import { encodeMessage } from "../../src/protocol/codec.ts";
 import { FrameReader } from "../../src/protocol/frames.ts";
 import {
   MAX_ATTACHMENTS,
   MAX_HEADER_BYTES,
   MAX_MANIFEST_BYTES,
-  type WorkerMessage,
 } from "../../src/protocol/messages.ts";
 import { BAD_FRAMES, body, framed } from "../fixtures/frames.ts";
+import { hostileBytes } from "../fixtures/hostile-bytes.ts";
 import { threadTimer } from "../thread-time.ts";
 
 const SECONDS = Number(process.env.TESSERA_FUZZ_SECONDS ?? 3);
@@ -25,45 +24,6 @@ const SEED = Number(process.env.TESSERA_FUZZ_SEED ?? 17);
 const CHUNK_BYTES = 64 * 1024;
 const MEBIBYTE = 1024 ** 2;
 const WARM_READS = 200;
-
-const endpoint = {
-  name: "go",
-  kind: "api" as const,
-  input: { type: "object" },
-  output: {},
-  files: {},
-  retries: { max: 0, backoffMs: 0 },
-  timeoutMs: 1,
-  concurrency: 1,
-  retentionMs: 1,
-  queueLimit: 1,
-  priority: 0,
-};
-const failure = { code: "internal", reason: "CALL_FAILED", message: "no", stack: "at" } as const;
-
-/** What a worker sends, as its program encodes it. */
-const RECORDED: readonly Buffer[] = [
-  { type: "ready", manifest: { name: "x", endpoints: [endpoint], metrics: [] } } as never,
-  { type: "refused", message: "no".repeat(1_000) } as const,
-  { type: "results", results: [{ id: 1, result: "1" }] } as const,
-  {
-    type: "results",
-    results: [
-      { id: 1, result: JSON.stringify("x".repeat(100_000)) },
-      { id: 2, result: { json: "0", files: [{ contentType: "a/b", data: Buffer.alloc(9_000) }] } },
-      { id: 3, result: { json: "", files: [], text: { contentType: "a/b", size: 5 } } },
-      { id: 4, failure },
-    ],
-  } as const,
-  { type: "progress", id: 1, fraction: 0.5, message: "half" } as const,
-  { type: "log", id: 1, level: "info", message: "hello", fieldsJson: '{"a":1}' } as const,
-  {
-    type: "metrics",
-    changes: Array(10).fill({ metric: "n", labels: ["a"], value: 1, counts: [1, 2] }),
-    dropped: [{ metric: "n", events: 1 }],
-  } as const,
-  { type: "pong", sequence: 1 } as const,
-].map((message) => encodeMessage(message as WorkerMessage));
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -102,53 +62,6 @@ function read(bytes: Buffer, chunkBytes: number): number {
   return longestMs;
 }
 
-const recorded = fc.constantFrom(...RECORDED);
-const mutated = fc
-  .tuple(
-    fc.array(recorded, { minLength: 1, maxLength: 4 }),
-    fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 }), fc.constantFrom("set", "cut", "repeat")), {
-      maxLength: 12,
-    }),
-  )
-  .map(([frames, edits]) => {
-    let bytes = Buffer.concat(frames);
-    for (const [place, value, edit] of edits) {
-      // Most of them near the beginning, where the lengths and the headers are.
-      const at = (value % 3 === 0 ? place : place % 300) % Math.max(1, bytes.length);
-      if (edit === "set") {
-        bytes[at] = value;
-      } else if (edit === "cut") {
-        bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + (value % 8))]);
-      } else {
-        bytes = Buffer.concat([bytes.subarray(0, at + 8), bytes.subarray(at)]);
-      }
-    }
-    return bytes;
-  });
-const place = fc.oneof(fc.nat({ max: 40 }), fc.integer(), fc.double());
-const leaf = fc.oneof(
-  fc.record({ $: fc.array(place, { maxLength: 3 }) }),
-  fc.json().map((text) => JSON.parse(text)),
-  fc.string(),
-  fc.nat({ max: 5 }),
-);
-const members = ["id", "result", "failure", "json", "files", "data", "text", "message", "level"];
-const tree = fc.dictionary(
-  fc.constantFrom(...members, "manifest", "changes", "dropped", "fieldsJson", "__proto__"),
-  fc.oneof(leaf, fc.array(fc.dictionary(fc.constantFrom(...members), leaf), { maxLength: 5 })),
-);
-const types = ["ready", "refused", "results", "progress", "log", "metrics", "pong", "x"];
-const made = fc
-  .record({
-    type: fc.constantFrom(...types),
-    members: tree,
-    list: fc.array(fc.dictionary(fc.constantFrom(...members), leaf), { maxLength: 5 }),
-    attachments: fc.uint8Array({ maxLength: 40 }),
-  })
-  .map(({ type, members: some, list, attachments }) =>
-    framed(body({ results: list, ...some, type }, attachments)),
-  );
-
 test(
   "whatever a worker sends is read without a throw, a stall or much memory",
   () => {
@@ -157,7 +70,7 @@ test(
     let longestMs = 0;
     fc.assert(
       fc.property(
-        fc.oneof(mutated, made, fc.uint8Array({ maxLength: 100 }).map(Buffer.from)),
+        hostileBytes,
         fc.constantFrom(CHUNK_BYTES, CHUNK_BYTES, 1_000, 7),
         (bytes, chunkBytes) => {
           longestMs = Math.max(longestMs, read(bytes, chunkBytes));

@@ -11,7 +11,7 @@ const COMPILE_CACHE = fileURLToPath(
   new URL("../../../node_modules/.cache/compile", import.meta.url),
 );
 
-/** Longer than any test takes. */
+/** Longer than most tests take. */
 const LIMIT_MS = 120_000;
 
 /** The addresses of `localhost` that this machine has. */
@@ -33,6 +33,8 @@ export interface ProgramOptions {
   readonly entry?: string;
   /** A group of processes of its own, as a terminal gives it one; for `interrupt`. */
   readonly ownGroup?: boolean;
+  /** When it is killed, also where a test was broken off. Default: after two minutes. */
+  readonly limitMs?: number;
   /** What comes in on standard input, which then ends. Default: there is none. */
   readonly input?: string;
 }
@@ -48,11 +50,12 @@ export class Program implements AsyncDisposable {
 
   constructor(args: readonly string[], options: ProgramOptions = {}) {
     const { env = {}, cwd, entry = "entry.ts", ownGroup = false, input } = options;
+    const { limitMs = LIMIT_MS } = options;
     const path = fileURLToPath(new URL(entry, import.meta.url));
     this.#process = spawn(process.execPath, [path, ...args], {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       // Also where a test was broken off and disposes of nothing.
-      timeout: LIMIT_MS,
+      timeout: limitMs,
       killSignal: "SIGKILL",
       detached: ownGroup,
       env: {

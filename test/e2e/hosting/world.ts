@@ -20,6 +20,8 @@ import { bearer, Folder, type Platform, type PlatformOptions, start } from "../s
 
 const SERVICES = fileURLToPath(new URL("services/", import.meta.url));
 
+const UPLOAD_CHUNK_BYTES = 256 * 1024;
+
 const built = new Map<string, Promise<BuiltArtifact>>();
 
 /**
@@ -198,8 +200,11 @@ export async function* messages(
 ) {
   const header = { sha256, sizeBytes: BigInt(size) };
   yield { part: { case: "header" as const, value: header } };
-  for await (const value of chunks) {
-    yield { part: { case: "chunk" as const, value: value as Uint8Array<ArrayBuffer> } };
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += UPLOAD_CHUNK_BYTES) {
+      const value = chunk.subarray(at, at + UPLOAD_CHUNK_BYTES) as Uint8Array<ArrayBuffer>;
+      yield { part: { case: "chunk" as const, value } };
+    }
   }
 }
 

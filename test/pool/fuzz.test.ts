@@ -68,27 +68,23 @@ test(
     let reads = 0;
     let heldBytes = 0;
     let longestMs = 0;
-    fc.assert(
-      fc.property(
-        hostileBytes,
-        fc.constantFrom(CHUNK_BYTES, CHUNK_BYTES, 1_000, 7),
-        (bytes, chunkBytes) => {
-          longestMs = Math.max(longestMs, read(bytes, chunkBytes));
-          reads += 1;
-          // From here on the fuzzer itself is warm.
-          if (reads === WARM_READS) {
-            heldBytes = keptBytes();
-          }
-        },
-      ),
-      {
-        seed: SEED,
-        numRuns: 1_000_000,
-        interruptAfterTimeLimit: SECONDS * 1_000,
-        markInterruptAsFailure: false,
+    const property = fc.property(
+      hostileBytes,
+      fc.constantFrom(CHUNK_BYTES, CHUNK_BYTES, 1_000, 7),
+      (bytes, chunkBytes) => {
+        longestMs = Math.max(longestMs, read(bytes, chunkBytes));
+        reads += 1;
+        // From here on the fuzzer itself is warm.
+        if (reads === WARM_READS) {
+          heldBytes = keptBytes();
+        }
       },
     );
-    expect(reads).toBeGreaterThan(WARM_READS);
+    const endMs = performance.now() + SECONDS * 1_000;
+    // A busy machine takes longer for the least that says something.
+    for (let round = 0; reads < 2 * WARM_READS || performance.now() < endMs; round += 1) {
+      fc.assert(property, { seed: SEED + round, numRuns: 100 });
+    }
     expect(longestMs).toBeLessThan(50);
     expect(keptBytes() - heldBytes).toBeLessThan(64 * MEBIBYTE);
   },

@@ -10,6 +10,7 @@ import { startHousekeeping } from "../hosting/housekeeping.ts";
 import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
+import { NodeBudget } from "../pool/budget.ts";
 import type { Launch } from "../pool/launch/launch.ts";
 import { StartGate } from "../pool/start-gate.ts";
 import { localUrl } from "../server/bind.ts";
@@ -69,6 +70,10 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   resources.use(routing);
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
   const maintenance = openMaintenance(node, resources);
+  metrics.budgetLimited(config.budget.node);
+  const budget = resources.use(
+    new NodeBudget(config.budget, { onChange: (use) => metrics.budgetUsed(use) }),
+  );
   const hosting = resources.use(
     new Hosting({
       routing,
@@ -87,6 +92,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         newId,
         now,
         tracing,
+        budget,
         starts: new StartGate(Math.max(2, availableParallelism())),
         graceMs,
         readyTimeoutMs,

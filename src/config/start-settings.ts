@@ -158,25 +158,60 @@ export const START_SETTINGS = {
     reason:
       "none: loopback, link-local and private addresses lead to this machine, to the metadata of a cloud and to services that trust their neighbours. Holds where the kernel's sandbox does",
   }),
-  maxWorkers: setting({
+  maxWorkers: optional({
     flag: "--max-workers <number>",
     variable: "TESSERA_MAX_WORKERS",
-    fallback: "100",
-    parse: values.integer(1, 100),
-    summary: "maximum number of workers of a deployment, on all nodes together",
-    reason: "the API's own maximum: lower it where developers share your machines",
+    shownDefault: "64 for each core",
+    parse: values.integer(1, 10_000),
+    summary: "maximum number of workers on this node",
+    reason:
+      "even idle workers take processor time of the node. Deployments that find no room wait for it; idle workers beyond the minimum of their deployment make room for them",
   }),
-  maxMemory: setting({
+  maxMemory: optional({
     flag: "--max-memory <size>",
     variable: "TESSERA_MAX_MEMORY",
+    shownDefault: "three quarters of the machine's or container's memory",
+    parse: values.size(96 * MEBIBYTE, 1024 * GIBIBYTE),
+    summary: "maximum memory that the workers on this node use together, as measured",
+    reason:
+      "the rest is for the node, the database's cache and the system. Limits of workers are not summed up, as most use little of theirs",
+  }),
+  maxWorkersPerOrganization: optional({
+    flag: "--max-workers-per-organization <number>",
+    variable: "TESSERA_MAX_WORKERS_PER_ORGANIZATION",
+    shownDefault: "three quarters of those of the node",
+    parse: values.integer(1, 10_000),
+    summary: "maximum number of workers of one organization on this node",
+    reason:
+      "no organization can leave the others without room; where there is only one, set it to that of the node",
+  }),
+  maxMemoryPerOrganization: optional({
+    flag: "--max-memory-per-organization <size>",
+    variable: "TESSERA_MAX_MEMORY_PER_ORGANIZATION",
+    shownDefault: "three quarters of that of the node",
+    parse: values.size(96 * MEBIBYTE, 1024 * GIBIBYTE),
+    summary: "maximum memory that the workers of one organization use on this node, as measured",
+    reason: "as for the number of workers",
+  }),
+  maxWorkersPerDeployment: setting({
+    flag: "--max-workers-per-deployment <number>",
+    variable: "TESSERA_MAX_WORKERS_PER_DEPLOYMENT",
+    fallback: "100",
+    parse: values.integer(1, 100),
+    summary: "maximum number of workers that a deployment may request, on all nodes together",
+    reason: "the API's own maximum: lower it where developers share your machines",
+  }),
+  maxMemoryPerWorker: setting({
+    flag: "--max-memory-per-worker <size>",
+    variable: "TESSERA_MAX_MEMORY_PER_WORKER",
     fallback: "64GiB",
     parse: values.size(64 * MEBIBYTE, 64 * GIBIBYTE),
     summary: "maximum memory per worker that a deployment may request",
-    reason: "the API's own maximum; a node does not sum up the limits of its deployments",
+    reason: "the API's own maximum",
   }),
-  maxCpu: setting({
-    flag: "--max-cpu <number>",
-    variable: "TESSERA_MAX_CPU",
+  maxCpuPerWorker: setting({
+    flag: "--max-cpu-per-worker <number>",
+    variable: "TESSERA_MAX_CPU_PER_WORKER",
     fallback: "64",
     parse: values.decimal(0.1, 64),
     summary: "maximum CPUs per worker that a deployment may request; 0.5 is half of one",

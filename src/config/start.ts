@@ -4,7 +4,9 @@ import { overlaps } from "../auth/networks.ts";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
+import type { BudgetLimits } from "../pool/shortage.ts";
 import { type BlobsConfig, blobsConfig } from "./blobs.ts";
+import { budgetLimits } from "./budget.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
@@ -59,6 +61,8 @@ export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly allowedEgress: readonly string[];
   /** What deployments may ask for at most. */
   readonly ceilings: Ceilings;
+  /** What the workers on this node may take together. */
+  readonly budget: BudgetLimits;
   /** Added to the series that organizations read. */
   readonly externalLabels: { readonly [name: string]: string };
   readonly oidc:
@@ -122,11 +126,12 @@ export function startConfig(
     searchPath: env.PATH ?? "",
     allowedEgress: read.allowEgress,
     ceilings: {
-      workers: read.maxWorkers,
-      memoryMib: Math.floor(read.maxMemory / MEBIBYTE),
-      cpu: read.maxCpu,
+      workers: read.maxWorkersPerDeployment,
+      memoryMib: Math.floor(read.maxMemoryPerWorker / MEBIBYTE),
+      cpu: read.maxCpuPerWorker,
       deployments: read.maxDeployments,
     },
+    budget: budgetLimits(read),
     externalLabels: read.externalLabels,
     oidc: oidcOf(read),
     organizationCreators: read.organizationCreators,

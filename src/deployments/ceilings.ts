@@ -26,9 +26,19 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
 
 /** Each setting with its ceiling and the operator's flag for it. */
 const BOUNDED = [
-  { field: "settings.max_workers", key: "maxWorkers", ceiling: "workers", flag: "--max-workers" },
-  { field: "settings.memory_mib", key: "memoryMib", ceiling: "memoryMib", flag: "--max-memory" },
-  { field: "settings.cpu", key: "cpu", ceiling: "cpu", flag: "--max-cpu" },
+  {
+    field: "settings.max_workers",
+    key: "maxWorkers",
+    ceiling: "workers",
+    flag: "--max-workers-per-deployment",
+  },
+  {
+    field: "settings.memory_mib",
+    key: "memoryMib",
+    ceiling: "memoryMib",
+    flag: "--max-memory-per-worker",
+  },
+  { field: "settings.cpu", key: "cpu", ceiling: "cpu", flag: "--max-cpu-per-worker" },
 ] as const;
 
 /** A message about the first setting above its ceiling; undefined when there is none. */

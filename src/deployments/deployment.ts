@@ -6,6 +6,7 @@
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment, Metrics } from "../metrics/metrics.ts";
+import type { NodeBudget } from "../pool/budget.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
 import type { StartGate } from "../pool/start-gate.ts";
@@ -26,7 +27,7 @@ import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts
 import { type FoundEndpoint, Rollout, type RolloutPolicy } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
-import { type DeploymentStatus, statusOf } from "./state.ts";
+import { type DeploymentStatus, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
 import { Workers, type WorkersOptions } from "./workers.ts";
 
@@ -53,6 +54,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly now: () => number;
   /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;
+  /** The node's budget, in which each worker needs room. Default: no limits. */
+  readonly budget?: NodeBudget | undefined;
   /** The initial number of workers. */
   readonly workers: number;
   /** Scales the number of workers with the load. Default: it is fixed. */
@@ -111,6 +114,11 @@ export class Deployment implements AsyncDisposable {
     this.#pool = new Pool({
       size: options.workers,
       starts: options.starts,
+      room: options.budget && {
+        budget: options.budget,
+        organization: options.organization,
+        min: () => this.#scale?.min ?? options.workers,
+      },
       isUrgent: () => this.calls.anyWait,
       newId,
       startWorker: (service, workerId, onUnblocked) =>
@@ -123,6 +131,8 @@ export class Deployment implements AsyncDisposable {
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
       onCapacity: () => this.#onCapacity(),
+      onWaiting: () => this.#onWaiting(),
+      onEvicted: () => this.#opened?.scaling?.workerEvicted(),
     });
     this.#rollout = new Rollout({
       policy: options,
@@ -198,7 +208,7 @@ export class Deployment implements AsyncDisposable {
 
   /** Its status on this node. */
   get status(): DeploymentStatus {
-    const { size, readyCount, crashLoop, lastFault } = this.#pool;
+    const { size, readyCount, crashLoop, lastFault, waiting } = this.#pool;
     const { revision, failed, lines } = this.#rollout;
     return statusOf({
       loaded: revision !== undefined,
@@ -209,6 +219,7 @@ export class Deployment implements AsyncDisposable {
       enough: Math.min(size, this.#scale?.min ?? size),
       crashLoop,
       lastFault,
+      waiting,
       failed,
       lines,
     });
@@ -374,6 +385,15 @@ export class Deployment implements AsyncDisposable {
     this.#options.onReadiness();
     this.#opened?.dispatcher.slotFree();
     this.calls.slotFree();
+  }
+
+  #onWaiting(): void {
+    const { log, onReadiness } = this.#options;
+    const { waiting } = this.#pool;
+    if (waiting !== undefined) {
+      log.info({ reason: waiting }, WAITING_FOR_ROOM);
+    }
+    onReadiness();
   }
 
   #onStorage(work: "claims" | "heartbeat", answers: boolean): void {

@@ -27,7 +27,7 @@ function untilNextMs(): number {
 export interface ObserverOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
-  readonly pool: Pick<Pool, "alive" | "readyCount">;
+  readonly pool: Pick<Pool, "alive" | "measured" | "readyCount">;
   readonly metrics: DeploymentMetrics;
   readonly endpoints: () => readonly EndpointManifest[];
   readonly log: Log;
@@ -88,6 +88,7 @@ export class Observer implements AsyncDisposable {
     for (const worker of pool.alive) {
       const usage = worker.usage();
       this.#cpuMs.set(worker.id, usage.cpuMs);
+      pool.measured(worker, usage.memoryBytes);
       memoryBytes += usage.memoryBytes;
     }
     const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);

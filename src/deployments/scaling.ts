@@ -6,7 +6,7 @@
 
 import type { Log } from "../log/log.ts";
 import type { Pool } from "../pool/pool.ts";
-import { type Bounds, decide, type EndpointLoad, firstState } from "../pool/scaler.ts";
+import { type Bounds, decide, type EndpointLoad, evicted, firstState } from "../pool/scaler.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
@@ -73,6 +73,12 @@ export class Scaling implements AsyncDisposable {
     this.wake();
   }
 
+  /** A worker was ended because others needed its room. */
+  workerEvicted(): void {
+    this.#options.log.info({}, "an idle worker ends: others need its room on the node");
+    this.#state = evicted(this.#state);
+  }
+
   /** Tasks may be waiting that have no free slot. */
   tasksWait(): void {
     this.#full = true;
@@ -131,7 +137,12 @@ export class Scaling implements AsyncDisposable {
         meanRunMs: runTimes.mean(endpoint.name),
       }),
     );
-    const { workers, state } = decide(this.#state, loads, { min, max, nowMs });
+    const { workers, state } = decide(this.#state, loads, {
+      min,
+      max,
+      nowMs,
+      ...(pool.waiting !== undefined && { startable: pool.present }),
+    });
     this.#state = state;
     if (workers !== pool.size) {
       this.#options.log.info({ from: pool.size, to: workers }, "the number of workers changes");

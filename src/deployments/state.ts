@@ -1,5 +1,8 @@
 /** The status of a deployment on one node, derived from facts about its pool and roll-outs. */
 
+/** What a deployment does that finds no room in the budget of a node. */
+export const WAITING_FOR_ROOM = "waiting for room on a node";
+
 export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped";
 
 export interface DeploymentStatus {
@@ -12,6 +15,8 @@ export interface DeploymentStatus {
   readonly ready: number;
   /** The desired number of workers. */
   readonly wanted: number;
+  /** Why a worker that is wanted waits for room on the node; undefined when none does. */
+  readonly waiting: string | undefined;
   /** The revision that could not start; the previous one continues to serve. */
   readonly failed: FailedRevision | undefined;
   /** The last lines that workers wrote, when something is wrong. */
@@ -35,14 +40,15 @@ export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
 
 /** The status that follows from these facts. */
 export function statusOf(facts: StateFacts): DeploymentStatus {
-  const { revision, ready, wanted, failed, lines } = facts;
+  const { revision, ready, wanted, waiting, failed, lines } = facts;
   const [state, reason] = stateOf(facts);
   const told = state === "ready" || state === "starting" ? [] : lines;
-  return { state, reason, revision, ready, wanted, failed, lines: told };
+  return { state, reason, revision, ready, wanted, waiting, failed, lines: told };
 }
 
 function stateOf(facts: StateFacts): [ServingState, string] {
   const { draining, loaded, failed, revision, ready, enough, crashLoop, lastFault } = facts;
+  const waiting = facts.waiting && `${WAITING_FOR_ROOM}: ${facts.waiting}`;
   if (draining) {
     return ["stopped", ""];
   }
@@ -54,10 +60,13 @@ function stateOf(facts: StateFacts): [ServingState, string] {
     ];
   }
   if (!loaded) {
-    return ["starting", ""];
+    return ["starting", waiting ?? ""];
   }
   if (crashLoop !== undefined) {
     return ["degraded", `workers end again and again: ${crashLoop}`];
+  }
+  if (waiting !== undefined && (ready < enough || ready === 0)) {
+    return ["degraded", `${ready} workers are ready; ${waiting}`];
   }
   if (ready < enough) {
     const why = lastFault === undefined ? "" : `; the last one that ended: ${lastFault}`;

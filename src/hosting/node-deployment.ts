@@ -29,6 +29,7 @@ export interface NodeDeploymentOptions {
     | "notifier"
     | "maintenance"
     | "starts"
+    | "budget"
     | "newId"
     | "now"
     | "maxWaiting"

@@ -32,7 +32,7 @@ import {
   standIn,
   untilAborted,
 } from "./preparation.ts";
-import { failed, starting, stopped } from "./refusals.ts";
+import { failed, starting, stopped, waiting } from "./refusals.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { reportOf } from "./status.ts";
 
@@ -96,7 +96,7 @@ export class Reconciler implements AsyncDisposable {
   }
 
   /**
-   * The running deployment. Throws NO_WORKER while it starts, DEPLOYMENT_FAILED when
+   * The running deployment. Throws NO_WORKER while it starts or waits for room on the node, DEPLOYMENT_FAILED when
    * it could not start, and DEPLOYMENT_STOPPED while it is stopped and not opened yet.
    */
   get deployment(): Deployment {
@@ -106,7 +106,11 @@ export class Reconciler implements AsyncDisposable {
     if (this.#backoff !== undefined) {
       throw failed(this.#record);
     }
-    throw this.#record.desiredState === "stopped" ? stopped(this.#record) : starting(this.#record);
+    if (this.#record.desiredState === "stopped") {
+      throw stopped(this.#record);
+    }
+    const waits = this.#deployment?.status.waiting !== undefined;
+    throw waits ? waiting(this.#record) : starting(this.#record);
   }
 
   /** True when it takes calls, even if a worker has to start for them. */
@@ -143,7 +147,8 @@ export class Reconciler implements AsyncDisposable {
   report(): DeploymentReport {
     const fault = this.#backoff?.isTold === false ? this.#backoff.message : undefined;
     const status = this.#current || this.#backoff?.isTold ? this.#deployment?.status : undefined;
-    return reportOf({ record: this.#record, status: status, fault });
+    const waiting = this.#deployment?.status.waiting;
+    return reportOf({ record: this.#record, status, fault, waiting });
   }
 
   /** Kills its workers at once, because the node's own process is ending. */

@@ -1,4 +1,5 @@
 /** The problems of calls to a deployment that does not run on this node. */
+import { WAITING_FOR_ROOM } from "../deployments/state.ts";
 import { type Problem, problem } from "../errors.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 
@@ -8,6 +9,15 @@ export function starting({ organization, name }: Named): Problem {
   return problem("NO_WORKER", `deployment ${organization}/${name} is starting: try again`, {
     retryAfterMs: 1_000,
   });
+}
+
+/** The problem of a deployment that has not started yet, because the node has no room for it. */
+export function waiting({ organization, name }: Named): Problem {
+  return problem(
+    "NO_WORKER",
+    `deployment ${organization}/${name} is ${WAITING_FOR_ROOM}: try again later`,
+    { retryAfterMs: 5_000 },
+  );
 }
 
 export function stopped({ organization, name }: Named): Problem {

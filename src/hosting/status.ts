@@ -2,7 +2,7 @@
  * The status report of a deployment on one node. The storage combines the reports
  * of all nodes into the status that people see.
  */
-import type { DeploymentStatus } from "../deployments/state.ts";
+import { type DeploymentStatus, WAITING_FOR_ROOM } from "../deployments/state.ts";
 import type { DeploymentReport } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 
@@ -19,12 +19,14 @@ export interface StatusFacts {
   readonly status: DeploymentStatus | undefined;
   /** Why the target revision could not be prepared, such as unreadable files. */
   readonly fault: string | undefined;
+  /** Why a worker waits for room on this node; undefined when none does. */
+  readonly waiting: string | undefined;
 }
 
-export function reportOf({ record, status: running, fault }: StatusFacts): DeploymentReport {
+export function reportOf({ record, status: running, ...facts }: StatusFacts): DeploymentReport {
   const { organizationId, deploymentId, targetRevision, desiredState } = record;
   const { ready = 0, revision } = running ?? {};
-  const { status, reason } = judge({ record, status: running, fault });
+  const { status, reason } = judge({ record, status: running, ...facts });
   const isServing = desiredState === "running" && (ready > 0 || status === "ready");
   return {
     organizationId,
@@ -44,6 +46,7 @@ function judge({
   record: { desiredState, targetRevision },
   status: running,
   fault,
+  waiting,
 }: StatusFacts): Pick<DeploymentReport, "status" | "reason"> {
   if (desiredState === "stopped") {
     return { status: "stopped", reason: "" };
@@ -55,8 +58,10 @@ function judge({
       reason: `revision ${targetRevision} could not start: ${fault}${goesOn}`,
     };
   }
+  const does = waiting === undefined ? "starting" : `${WAITING_FOR_ROOM}: ${waiting}`;
+  const starting = `revision ${targetRevision} is ${does}`;
   if (running === undefined) {
-    return { status: "starting", reason: `revision ${targetRevision} is starting` };
+    return { status: "starting", reason: starting };
   }
   const { state, reason, revision, lines } = running;
   const told = withLines(reason, lines);
@@ -64,7 +69,7 @@ function judge({
     return { status: "failed", reason: told };
   }
   if (revision !== targetRevision) {
-    return { status: "starting", reason: `revision ${targetRevision} is starting` };
+    return { status: "starting", reason: starting };
   }
   return { status: state, reason: told };
 }

@@ -42,6 +42,16 @@ export interface MeasuredDeployment {
 /** Finds the metrics of a deployment; undefined when it is not on this node. */
 export type DeploymentMetricsOf = (deploymentId: string) => DeploymentMetrics | undefined;
 
+/** What workers take of their node. */
+export interface ObservedBudget {
+  readonly workers: number;
+  readonly memoryBytes: number;
+  /** Deployments that wait for room. */
+  readonly waiting: number;
+  /** Workers that were evicted since the start. */
+  readonly evictions: number;
+}
+
 export type TokenVerification =
   | "valid"
   | "invalid"
@@ -172,6 +182,22 @@ export class Metrics {
       const result = err === undefined ? "ok" : blame(err);
       this.storageOperationFinished({ operation, result, seconds: tookMs / 1_000 });
     };
+  }
+
+  /** What workers may take of the node. */
+  budgetLimited({ workers, memoryBytes }: Pick<ObservedBudget, "workers" | "memoryBytes">): void {
+    const nowMs = this.#now();
+    this.#own.nodeWorkersLimit.with()?.set(workers, nowMs);
+    this.#own.nodeWorkersMemoryLimit.with()?.set(memoryBytes, nowMs);
+  }
+
+  /** What workers take of the node, or wait for, has changed. */
+  budgetUsed({ workers, memoryBytes, waiting, evictions }: ObservedBudget): void {
+    const nowMs = this.#now();
+    this.#own.nodeWorkers.with()?.set(workers, nowMs);
+    this.#own.nodeWorkersMemory.with()?.set(memoryBytes, nowMs);
+    this.#own.nodeWaiting.with()?.set(waiting, nowMs);
+    this.#own.nodeEvictions.with()?.reach(evictions);
   }
 
   /** Resource usage of the process, from `process.ts`. */

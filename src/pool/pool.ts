@@ -8,8 +8,10 @@
 import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceCode } from "./options.ts";
+import { PoolRoom, type RoomSource } from "./pool-room.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
+import type { Room } from "./room.ts";
 import { Slot } from "./slot.ts";
 import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
@@ -19,6 +21,8 @@ export interface PoolOptions {
   readonly size: number;
   /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;
+  /** The node's budget, in which each worker needs room. Default: no limits. */
+  readonly room?: RoomSource | undefined;
   /** True while a caller waits for a worker. Default: never. */
   readonly isUrgent?: () => boolean;
   readonly newId: () => string;
@@ -34,7 +38,14 @@ export interface PoolOptions {
   onReplaced?(cause: WorkerEnd): void;
   /** Slots became free or workers ready. */
   onCapacity(): void;
+  /** `waiting` may have changed. */
+  onWaiting?(): void;
+  /** An idle worker was ended, and `size` lowered, because others needed its room. */
+  onEvicted?(): void;
 }
+
+/** How long a worker that is evicted has to end by itself. */
+const EVICTED_WORKER_EXIT_MS = 5_000;
 
 export type { Slot };
 
@@ -46,6 +57,7 @@ export class Pool implements AsyncDisposable {
     isUrgent: () => this.#options.isUrgent?.() ?? false,
     again: () => this.#fill(),
   };
+  readonly #room: PoolRoom;
   #size: number;
   #service: ServiceCode | undefined;
   #workers: Worker[] = [];
@@ -59,6 +71,14 @@ export class Pool implements AsyncDisposable {
     this.#options = options;
     this.#size = options.size;
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
+    this.#room = new PoolRoom({
+      source: options.room,
+      isUrgent: () => this.#starter.isUrgent(),
+      workers: () => this.#workers,
+      evict: (worker) => this.#evict(worker),
+      again: () => this.#fill(),
+      onWaiting: () => options.onWaiting?.(),
+    });
   }
 
   /** True when at least one worker takes calls, even if they have to wait for a slot. */
@@ -74,6 +94,16 @@ export class Pool implements AsyncDisposable {
   /** The number of workers that take calls. */
   get readyCount(): number {
     return this.#workers.filter((worker) => worker.loaded).length;
+  }
+
+  /** The number of workers that are there or load. */
+  get present(): number {
+    return this.#workers.length + this.#starting.size;
+  }
+
+  /** Why a worker that is wanted waits for room on the node; undefined when none does. */
+  get waiting(): string | undefined {
+    return this.#room.waiting;
   }
 
   /** Every worker that has not ended, including those that load or finish. */
@@ -94,6 +124,11 @@ export class Pool implements AsyncDisposable {
   /** The number of calls of an endpoint that hold a slot now. */
   running(endpoint: EndpointManifest): number {
     return this.#workers.reduce((sum, { capacity }) => sum + capacity.taken(endpoint), 0);
+  }
+
+  /** A worker uses this much memory now. */
+  measured(worker: Worker, memoryBytes: number): void {
+    this.#room.measured(worker, memoryBytes);
   }
 
   /** Kills a worker, which is then replaced. */
@@ -148,11 +183,13 @@ export class Pool implements AsyncDisposable {
     };
     open();
     return await startRevision({
-      spawn: () => {
+      spawn: (room) => {
         open();
-        return this.#spawn(service);
+        return this.#spawn(service, room);
       },
       size: () => this.#size,
+      room: (ended) => this.#room.enterRollout(service, ended),
+      freeRoom: () => this.#room.takeFree(service),
       enter: (ended) => this.#starts.enter(this.#starter.isUrgent, ended),
       onReady: (worker) => this.#options.onReady(worker),
       signal,
@@ -200,6 +237,7 @@ export class Pool implements AsyncDisposable {
   async close(drainMs: number): Promise<void> {
     this.#closed = true;
     this.#starts.forget(this.#starter);
+    this.#room.forget();
     this.#restarts.cancel();
     this.#workers = [];
     this.#starting.clear();
@@ -220,15 +258,31 @@ export class Pool implements AsyncDisposable {
     await this.close(0);
   }
 
-  #spawn(service: ServiceCode): Worker {
+  /** Starts a worker in this room, which is given back if that fails. */
+  #spawn(service: ServiceCode, room: Room): Worker {
     const { newId, startWorker, onCapacity } = this.#options;
-    const worker = startWorker(service, newId(), onCapacity);
+    let worker: Worker;
+    try {
+      worker = startWorker(service, newId(), onCapacity);
+    } catch (err) {
+      room.leave();
+      throw err;
+    }
+    this.#room.hold(worker, room);
     this.#alive.add(worker);
     void worker.exited.then((reason) => {
       this.#alive.delete(worker);
       this.#options.onExit(worker, reason);
     });
     return worker;
+  }
+
+  /** Ends an idle worker for good: its deployment gets another when it needs one. */
+  #evict(worker: Worker): void {
+    this.#workers.splice(this.#workers.indexOf(worker), 1);
+    this.#size = Math.max(0, this.#size - 1);
+    this.#retire(worker, EVICTED_WORKER_EXIT_MS);
+    this.#options.onEvicted?.();
   }
 
   #retire(worker: Worker, drainMs?: number): void {
@@ -242,8 +296,10 @@ export class Pool implements AsyncDisposable {
     this.#restarts.reset();
     this.#starting.clear();
     this.#service = service;
+    this.#room.serve(service);
     this.#workers = workers;
     for (const worker of workers) {
+      this.#room.ready(worker);
       void this.#replaceWhenGone(worker);
     }
     for (const worker of old) {
@@ -265,22 +321,27 @@ export class Pool implements AsyncDisposable {
   /** Starts the missing workers. */
   #fill(): void {
     const service = this.#service;
-    if (this.#closed || service === undefined || this.#restarts.pausing) {
-      return;
-    }
-    while (this.#workers.length + this.#starting.size < this.#size && !this.#restarts.pausing) {
+    const wantsMore = (): boolean =>
+      !this.#closed && this.present < this.#size && !this.#restarts.pausing;
+    while (service !== undefined && wantsMore()) {
       const leave = this.#starts.tryEnter(this.#starter);
       if (leave === undefined) {
         return;
       }
-      this.#start(service, leave);
+      const room = this.#room.tryEnter();
+      if (room === undefined) {
+        leave();
+        return;
+      }
+      this.#start(service, room, leave);
     }
+    this.#room.forget();
   }
 
-  #start(service: ServiceCode, leave: Leave): void {
+  #start(service: ServiceCode, room: Room, leave: Leave): void {
     let worker: Worker;
     try {
-      worker = this.#spawn(service);
+      worker = this.#spawn(service, room);
     } catch (err) {
       leave();
       this.#startFailed(err);
@@ -309,6 +370,7 @@ export class Pool implements AsyncDisposable {
     await this.#options.onReady(worker);
     if (this.#starting.delete(worker)) {
       this.#workers.push(worker);
+      this.#room.ready(worker);
       void this.#replaceWhenGone(worker);
       this.#options.onCapacity();
     }

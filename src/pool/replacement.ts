@@ -1,13 +1,22 @@
 /** A rolling replacement: starts the first workers of another revision beside the serving ones. */
 import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { Room } from "./room.ts";
 import type { Leave } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
 
 export interface ReplacementOptions {
-  readonly spawn: () => Worker;
+  /** Starts a worker in this room, and gives it back if that fails. */
+  readonly spawn: (room: Room) => Worker;
   /** The number of workers; at least one is started, to prove that the service loads. */
   readonly size: () => number;
-  /** Waits for room to start a worker. */
+  /** Waits for room on the node for one worker. */
+  readonly room: (signal: AbortSignal) => Promise<Room>;
+  /**
+   * Room for one more, if there is some now. The workers that find none start when
+   * the old ones, which hold it, have gone.
+   */
+  readonly freeRoom: () => Room | undefined;
+  /** Waits until one more worker may start. */
   readonly enter: (signal: AbortSignal) => Promise<Leave>;
   onReady(worker: Worker): Promise<void>;
   /** Puts the workers in service; may throw. */
@@ -18,15 +27,22 @@ export interface ReplacementOptions {
 
 /** Resolves when the new workers have taken over. If one cannot start, ends all and rejects. */
 export async function startRevision(options: ReplacementOptions): Promise<ServiceManifest> {
-  const { spawn, size, enter, onReady, takeOver, signal } = options;
+  const { spawn, size, room, freeRoom, enter, onReady, takeOver, signal } = options;
   const workers: Worker[] = [];
   const failed = new AbortController();
   const ended = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;
-  const start = async (): Promise<ServiceManifest> => {
-    const leave = await enter(ended);
+  const start = async (taken: Room): Promise<ServiceManifest> => {
+    let leave: Leave | undefined;
     try {
+      leave = await enter(ended);
       ended.throwIfAborted();
-      const worker = spawn();
+    } catch (err) {
+      leave?.();
+      taken.leave();
+      throw err;
+    }
+    try {
+      const worker = spawn(taken);
       workers.push(worker);
       return await worker.load();
     } finally {
@@ -41,9 +57,9 @@ export async function startRevision(options: ReplacementOptions): Promise<Servic
   };
   signal?.addEventListener("abort", giveUp, { once: true });
   try {
-    const manifest = await start();
-    const others = Array.from({ length: Math.max(0, size() - 1) }, start);
-    await Promise.all(others);
+    const manifest = await start(await room(ended));
+    const others = Array.from({ length: Math.max(0, size() - 1) }, freeRoom);
+    await Promise.all(others.map((taken) => taken && start(taken)));
     // Checked before and after: what `onReady` takes for a worker is given back when it exits.
     await refuseEnded(workers);
     await Promise.all(workers.map((worker) => onReady(worker)));

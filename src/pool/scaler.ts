@@ -60,6 +60,15 @@ export interface Decision {
   readonly state: ScalerState;
 }
 
+export interface DecisionFacts {
+  readonly nowMs: number;
+  /**
+   * The number of workers that are there while others wait for room on the node: those
+   * are not kept for the sake of having them. Default: there is room.
+   */
+  readonly startable?: number;
+}
+
 /** The initial state: all present workers count as needed now. */
 export function firstState(workers: number, nowMs: number): ScalerState {
   return {
@@ -73,7 +82,7 @@ export function firstState(workers: number, nowMs: number): ScalerState {
 export function decide(
   before: ScalerState,
   endpoints: readonly EndpointLoad[],
-  { min, max, nowMs }: Bounds & { readonly nowMs: number },
+  { min, max, nowMs, startable = max }: Bounds & DecisionFacts,
 ): Decision {
   const passedMs = Math.max(0, nowMs - before.decidedAtMs);
   const weight = 1 - Math.exp(-passedMs / LOAD_SMOOTHING_MS);
@@ -98,10 +107,16 @@ export function decide(
   while (neededAtMs.length > 0 && !isKept(neededAtMs, nowMs)) {
     neededAtMs.pop();
   }
+  neededAtMs.splice(Math.max(wanted, startable));
   return {
     workers: Math.min(Math.max(neededAtMs.length, min), max),
     state: { neededAtMs, means, decidedAtMs: nowMs },
   };
+}
+
+/** The state after a worker was evicted: it is not kept. */
+export function evicted(state: ScalerState): ScalerState {
+  return { ...state, neededAtMs: state.neededAtMs.slice(0, -1) };
 }
 
 function loadOf({ running, waiting, due, meanRunMs = FULL_SLOT_RUN_MS }: EndpointLoad): number {

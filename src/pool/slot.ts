@@ -66,6 +66,8 @@ export class Slot {
  */
 export class Capacity {
   readonly #running = new Map<string, number>();
+  /** When the last slot was given back or, before any was taken, when it was made. */
+  #idleSinceMs = performance.now();
 
   /** The number of free slots of the endpoint. */
   free(endpoint: EndpointManifest): number {
@@ -82,6 +84,11 @@ export class Capacity {
     return this.#running.size === 0;
   }
 
+  /** Since when no slot is taken, by `performance.now`; only while `idle`. */
+  get idleSinceMs(): number {
+    return this.#idleSinceMs;
+  }
+
   take({ name }: EndpointManifest): void {
     this.#running.set(name, (this.#running.get(name) ?? 0) + 1);
   }
@@ -92,6 +99,9 @@ export class Capacity {
       this.#running.set(name, left);
     } else {
       this.#running.delete(name);
+      if (this.idle) {
+        this.#idleSinceMs = performance.now();
+      }
     }
   }
 }

@@ -148,7 +148,7 @@ export class Calls {
       const timer = setTimeout(() => {
         signal.removeEventListener("abort", gone);
         const message = toStart
-          ? `no worker was ready within ${waitMs} ms: try again`
+          ? `no worker was ready within ${waitMs} ms${forRoom(pool)}: try again`
           : `no worker was free for endpoint ${endpoint.name} within its timeout of ${waitMs} ms: try again`;
         leave(problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
       }, waitMs);
@@ -250,6 +250,11 @@ function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
     ...reqId,
     ...loggedTrace(origin?.trace),
   };
+}
+
+/** What a caller hears of a deployment that finds no room in its node's budget. */
+function forRoom({ waiting }: Pick<Pool, "waiting">): string {
+  return waiting === undefined ? "" : ", because the deployment is waiting for room on a node";
 }
 
 function noWorkerStarts(reason: string): Error {

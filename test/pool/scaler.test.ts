@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { decide, type EndpointLoad, firstState, type ScalerState } from "../../src/pool/scaler.ts";
+import {
+  decide,
+  type EndpointLoad,
+  evicted,
+  firstState,
+  type ScalerState,
+} from "../../src/pool/scaler.ts";
 
 const idle: EndpointLoad = {
   name: "work",
@@ -92,5 +98,17 @@ describe("the number of workers", () => {
     const state = firstState(4, 0);
     expect(decide(state, [idle], { min: 2, max: 3, nowMs: 1 }).workers).toBe(3);
     expect(decide(state, [idle], { min: 6, max: 9, nowMs: 1 }).workers).toBe(6);
+  });
+
+  it("does not keep for its own sake a worker that was never there for want of room, or evicted", () => {
+    const bounds = { min: 0, max: 4 };
+    const asked = decide(firstState(1, 0), [{ ...idle, running: 3 }], { ...bounds, nowMs: 1_000 });
+    expect(asked.workers).toBe(3);
+    const rests = { ...bounds, nowMs: 2_000 };
+    expect(decide(asked.state, [idle], rests).workers).toBe(3);
+    expect(decide(asked.state, [idle], { ...rests, startable: 2 }).workers).toBe(2);
+    expect(decide(evicted(asked.state), [idle], rests).workers).toBe(2);
+    const running = [{ ...idle, running: 3 }];
+    expect(decide(asked.state, running, { ...rests, startable: 2 }).workers).toBe(3);
   });
 });

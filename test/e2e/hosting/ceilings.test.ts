@@ -25,9 +25,9 @@ const deploy = async (name: string, options: DeployOptions) =>
 
 it("a deploy beyond what the operator allows is refused, with the ceiling and its flag", async () => {
   for (const [settings, said] of [
-    [{ maxWorkers: 2 }, /settings.max_workers would be 2, .* allows 1 \(.*--max-workers\)/],
-    [{ memoryMib: 257 }, /settings.memory_mib would be 257, .* allows 256 \(.*--max-memory\)/],
-    [{ cpu: 1 }, /settings.cpu would be 1, .* allows 0.5 \(.*--max-cpu\)/],
+    [{ maxWorkers: 2 }, /max_workers would be 2, .* allows 1 \(.*--max-workers-per-deployment\)/],
+    [{ memoryMib: 257 }, /memory_mib would be 257, .* 256 \(.*--max-memory-per-worker\)/],
+    [{ cpu: 1 }, /settings.cpu would be 1, .* allows 0.5 \(.*--max-cpu-per-worker\)/],
   ] as const) {
     const [reason, message] = await deploy("beyond", { settings });
     expect(reason).toBe("LIMIT_REACHED");

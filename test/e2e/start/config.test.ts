@@ -50,6 +50,7 @@ describe("the configuration of start", () => {
       searchPath: "",
       allowedEgress: [],
       ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+      budget: config.budget,
       externalLabels: {},
       ...SERVICE_LIMITS,
       oidc: undefined,
@@ -70,8 +71,12 @@ describe("the configuration of start", () => {
   });
 
   it("bounds what deployments may ask for as the operator says", () => {
-    const env = { TESSERA_MAX_WORKERS: "8", TESSERA_MAX_CPU: "0.5", TESSERA_MAX_DEPLOYMENTS: "20" };
-    expect(read({ maxMemory: "2GiB" }, env).config.ceilings).toEqual({
+    const env = {
+      TESSERA_MAX_WORKERS_PER_DEPLOYMENT: "8",
+      TESSERA_MAX_CPU_PER_WORKER: "0.5",
+      TESSERA_MAX_DEPLOYMENTS: "20",
+    };
+    expect(read({ maxMemoryPerWorker: "2GiB" }, env).config.ceilings).toEqual({
       workers: 8,
       memoryMib: 2_048,
       cpu: 0.5,

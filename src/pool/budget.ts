@@ -1,0 +1,302 @@
+/**
+ * Admission control: the budget of a node, in workers and in memory, in all and per
+ * organization. A worker needs room before it starts, and gives it back when its
+ * process has ended.
+ *
+ * - Memory is what workers use, not what their limits allow: a limit is for the
+ *   worst moment of one worker, and most use a small part of it. A worker that has
+ *   not been measured yet counts for what others of its revision used.
+ * - A request that finds no room waits. Freed room goes to the organization with the
+ *   fewest workers on the node; within it, first to a deployment that a caller waits
+ *   for, then to the one that waits longest.
+ * - For a request that waits, idle workers are evicted, the least recently used first
+ *   (`eviction.ts`).
+ * - Workers that grew beyond the budget are not killed for it: idle ones go, and no
+ *   others start. Each has a limit of its own (`limits.ts`).
+ * - One roll-out at a time may go beyond the budget by one worker if its deployment
+ *   already holds room: its old worker serves until the new one does, and would never
+ *   make room for it.
+ */
+
+import { type Allocation, AllocationSum } from "./allocation.ts";
+import { findEvictions } from "./eviction.ts";
+import { Room, type RoomRequest } from "./room.ts";
+import { type BudgetLimits, type Shortage, shortOf, toldOf } from "./shortage.ts";
+
+/**
+ * Interval at which a budget looks for idle workers while somebody waits for room: that a
+ * worker becomes idle is a part of every call and tells nobody.
+ */
+const IDLE_LOOK_INTERVAL_MS = 250;
+
+/** What is taken of the budget. */
+export interface BudgetUse extends Allocation {
+  /** Requests that wait for room. */
+  readonly waiting: number;
+  /** Workers that were evicted since the node started. */
+  readonly evictions: number;
+}
+
+export interface NodeBudgetOptions {
+  /** Something was taken, given back or asked for. */
+  readonly onChange?: (use: BudgetUse) => void;
+  /** The clock of `IdleWorker.sinceMs`. Default: `performance.now`. */
+  readonly nowMs?: () => number;
+}
+
+export class NodeBudget implements Disposable {
+  readonly #limits: BudgetLimits;
+  readonly #onChange: (use: BudgetUse) => void;
+  readonly #nowMs: () => number;
+  readonly #rooms = new Set<Room>();
+  readonly #taken = new AllocationSum();
+  /** The part of `#taken` that was evicted and has not ended yet. */
+  readonly #leaving = new AllocationSum();
+  readonly #waiting = new Set<RoomRequest>();
+  /** The room beyond the limits, of a roll-out. */
+  #surge: Room | undefined;
+  #evictions = 0;
+  #offering = false;
+  #offersSoon = false;
+  #later: NodeJS.Timeout | undefined;
+
+  constructor(
+    limits: BudgetLimits,
+    { onChange = () => {}, nowMs = () => performance.now() }: NodeBudgetOptions = {},
+  ) {
+    this.#limits = limits;
+    this.#onChange = onChange;
+    this.#nowMs = nowMs;
+    this.#changed();
+  }
+
+  get use(): BudgetUse {
+    return {
+      ...this.#taken.node,
+      waiting: this.#waiting.size,
+      evictions: this.#evictions,
+    };
+  }
+
+  /** Takes room for one worker. Without room, returns undefined and calls `request.again` later. */
+  tryEnter(request: RoomRequest): Room | undefined {
+    const room = this.takeFree(request);
+    if (room === undefined) {
+      this.#waiting.add(request);
+      this.#changed();
+      this.#offerSoon();
+    } else {
+      this.forget(request);
+    }
+    return room;
+  }
+
+  /** The same without waiting. */
+  takeFree(request: RoomRequest): Room | undefined {
+    const first = this.#first();
+    if (!this.#fits(request) || (first !== undefined && this.#precedes(first, request))) {
+      return undefined;
+    }
+    const isSurge = this.#shortage(request) !== undefined;
+    const room = new Room(request.tenant, request.need(), {
+      onMeasured: (measured, beforeBytes) => this.#measured(measured, beforeBytes),
+      onLeft: (left) => this.#left(left),
+    });
+    this.#rooms.add(room);
+    this.#taken.add(request.tenant.organization, { workers: 1, memoryBytes: room.bytes });
+    if (isSurge) {
+      this.#surge = room;
+    }
+    this.#changed();
+    return room;
+  }
+
+  /** Waits for room for one worker and takes it. Rejects with the signal's reason. */
+  async enter(request: Omit<RoomRequest, "again">, signal?: AbortSignal): Promise<Room> {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { promise: offered, resolve } = Promise.withResolvers<void>();
+      const again = (): void => resolve();
+      const waiting: RoomRequest = {
+        tenant: request.tenant,
+        isUrgent: () => request.isUrgent(),
+        need: () => request.need(),
+        again,
+        isRollout: request.isRollout ?? false,
+      };
+      const room = this.tryEnter(waiting);
+      if (room) {
+        return room;
+      }
+      signal?.addEventListener("abort", again, { once: true });
+      await offered;
+      signal?.removeEventListener("abort", again);
+      this.forget(waiting);
+    }
+  }
+
+  /** Removes a request from the waiting ones. */
+  forget(request: RoomRequest): void {
+    if (this.#waiting.delete(request)) {
+      this.#changed();
+    }
+  }
+
+  /** For people: the limit that leaves no room for the request; undefined when there is room. */
+  shortage(request: Asked): string | undefined {
+    const short = this.#shortage(request);
+    return short && toldOf(short, this.#limits);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#later);
+    this.#waiting.clear();
+  }
+
+  /** The limit that leaves no room, once the `gone` workers have left. */
+  #shortage(request: Asked, gone?: AllocationSum): Shortage | undefined {
+    const { organization } = request.tenant;
+    const { leastBytes, expectedBytes } = request.need();
+    const bytes = Math.max(leastBytes, expectedBytes);
+    const { node, organization: per } = this.#limits;
+    const onNode = shortOf(bytes, { taken: this.#taken.node, gone: gone?.node, limit: node });
+    if (onNode !== undefined) {
+      return { of: onNode };
+    }
+    const own = { taken: this.#taken.of(organization), gone: gone?.of(organization), limit: per };
+    const within = shortOf(bytes, own);
+    return within && { of: within, organization };
+  }
+
+  #fits(request: RoomRequest): boolean {
+    return this.#shortage(request) === undefined || this.#maySurge(request);
+  }
+
+  #maySurge({ isRollout, tenant }: RoomRequest): boolean {
+    return (
+      isRollout === true &&
+      this.#surge === undefined &&
+      this.#taken.node.workers <= this.#limits.node.workers &&
+      [...this.#rooms].some((room) => room.tenant === tenant)
+    );
+  }
+
+  /** The waiting request whose turn it is, of those that there is room for. */
+  #first(): RoomRequest | undefined {
+    let first: RoomRequest | undefined;
+    for (const request of this.#waiting) {
+      if (this.#fits(request) && (first === undefined || this.#precedes(request, first))) {
+        first = request;
+      }
+    }
+    return first;
+  }
+
+  /** True when it is this request's turn before the other's, if both wait equally long. */
+  #precedes(request: RoomRequest, other: RoomRequest): boolean {
+    const held = ({ tenant }: RoomRequest): number => this.#taken.of(tenant.organization).workers;
+    const calm = (asked: RoomRequest): number => (asked.isUrgent() ? 0 : 1);
+    const difference = held(request) - held(other) || calm(request) - calm(other);
+    return request !== other && difference < 0;
+  }
+
+  #measured({ tenant, bytes, evicted }: Room, beforeBytes: number): void {
+    const change = { workers: 0, memoryBytes: bytes - beforeBytes };
+    this.#taken.add(tenant.organization, change);
+    if (evicted) {
+      this.#leaving.add(tenant.organization, change);
+    }
+    this.#changed();
+    this.#offerSoon();
+  }
+
+  #left(room: Room): void {
+    const { tenant, bytes, evicted } = room;
+    const given = { workers: -1, memoryBytes: -bytes };
+    this.#rooms.delete(room);
+    this.#taken.add(tenant.organization, given);
+    if (evicted) {
+      this.#leaving.add(tenant.organization, given);
+    }
+    if (this.#surge === room) {
+      this.#surge = undefined;
+    }
+    this.#changed();
+    this.#offerSoon();
+  }
+
+  /** Once for all that happens in one turn. */
+  #offerSoon(): void {
+    if (!this.#offersSoon) {
+      this.#offersSoon = true;
+      queueMicrotask(() => {
+        this.#offersSoon = false;
+        this.#offer();
+      });
+    }
+  }
+
+  /** Calls the waiting requests that there is room for, one by one, and makes room for others. */
+  #offer(): void {
+    if (this.#offering) {
+      return;
+    }
+    this.#offering = true;
+    this.#endSurge();
+    for (let next = this.#first(); next; next = this.#first()) {
+      this.#waiting.delete(next);
+      this.#changed();
+      next.again();
+    }
+    this.#offering = false;
+    this.#makeRoom();
+  }
+
+  /** The room of a roll-out is an ordinary one as soon as all fit. */
+  #endSurge(): void {
+    const { workers, memoryBytes } = this.#taken.node;
+    const { node } = this.#limits;
+    if (workers <= node.workers && memoryBytes <= node.memoryBytes) {
+      this.#surge = undefined;
+    }
+  }
+
+  #makeRoom(): void {
+    clearTimeout(this.#later);
+    const evictions = findEvictions({
+      tenants: new Set([...this.#rooms].map(({ tenant }) => tenant)),
+      nowMs: this.#nowMs(),
+      waiting: () =>
+        [...this.#waiting].sort((a, b) =>
+          this.#precedes(a, b) ? -1 : Number(this.#precedes(b, a)),
+        ),
+      leaving: this.#leaving,
+      shortage: (request, gone) => this.#shortage(request, gone),
+      isOver: (organization, gone) => this.#isOver(organization, gone),
+    });
+    for (const { room, evict } of evictions) {
+      room.evicted = true;
+      this.#leaving.add(room.tenant.organization, { workers: 1, memoryBytes: room.bytes });
+      this.#evictions += 1;
+      evict();
+    }
+    if (this.#waiting.size > 0) {
+      this.#later = setTimeout(() => this.#offer(), IDLE_LOOK_INTERVAL_MS).unref();
+    }
+    this.#changed();
+  }
+
+  /** True when the workers that stay use more memory than they may. */
+  #isOver(organization: string, gone: AllocationSum): boolean {
+    const { node, organization: per } = this.#limits;
+    const own = this.#taken.of(organization).memoryBytes - gone.of(organization).memoryBytes;
+    const all = this.#taken.node.memoryBytes - gone.node.memoryBytes;
+    return all > node.memoryBytes || own > per.memoryBytes;
+  }
+
+  #changed(): void {
+    this.#onChange(this.use);
+  }
+}
+
+type Asked = Pick<RoomRequest, "tenant" | "need">;

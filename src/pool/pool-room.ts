@@ -1,0 +1,156 @@
+/** The room that one pool holds of its node's budget, and the room that it waits for. */
+import { NodeBudget } from "./budget.ts";
+import { MIN_WORKER_MEMORY_BYTES } from "./limits.ts";
+import type { ServiceCode } from "./options.ts";
+import type { IdleWorker, MemoryNeed, Room, RoomRequest, Tenant } from "./room.ts";
+import type { Worker } from "./worker.ts";
+
+/** Where a pool gets room, and what it keeps of it when others need it. */
+export interface RoomSource {
+  readonly budget: NodeBudget;
+  /** The name of the organization, whose workers are counted together. */
+  readonly organization: string;
+  /** The number of workers that are not evicted. */
+  readonly min: () => number;
+}
+
+export interface PoolRoomOptions {
+  /** Default: room without end. */
+  readonly source: RoomSource | undefined;
+  readonly isUrgent: () => boolean;
+  /** The workers that take calls. */
+  readonly workers: () => readonly Worker[];
+  readonly evict: (worker: Worker) => void;
+  /** There is room for a worker that was asked for. */
+  readonly again: () => void;
+  /** `waiting` may have changed. */
+  readonly onWaiting: () => void;
+}
+
+const ENDLESS = { workers: Number.POSITIVE_INFINITY, memoryBytes: Number.POSITIVE_INFINITY };
+
+export class PoolRoom implements Tenant {
+  readonly organization: string;
+  readonly #options: PoolRoomOptions;
+  readonly #budget: NodeBudget;
+  readonly #rooms = new Map<Worker, { readonly room: Room; readyMs: number }>();
+  /** The requests that wait. */
+  readonly #waiting = new Set<Pick<RoomRequest, "tenant" | "need">>();
+  readonly #request: RoomRequest;
+  /** The most that a worker of this service used when it was measured. */
+  #knownBytes = 0;
+  #service: ServiceCode | undefined;
+
+  constructor(options: PoolRoomOptions) {
+    const { source, isUrgent, again } = options;
+    this.#options = options;
+    this.organization = source?.organization ?? "";
+    this.#budget = source?.budget ?? new NodeBudget({ node: ENDLESS, organization: ENDLESS });
+    const need = (): MemoryNeed => this.#need(this.#service);
+    this.#request = { tenant: this, isUrgent, need, again };
+  }
+
+  /** The limit that leaves no room for a worker; undefined when none waits for room. */
+  get waiting(): string | undefined {
+    for (const request of this.#waiting) {
+      return this.#budget.shortage(request) ?? "others come first";
+    }
+    return undefined;
+  }
+
+  /** The service whose workers are asked for from now on. */
+  serve(service: ServiceCode): void {
+    this.#service = service;
+    this.#knownBytes = 0;
+  }
+
+  /** Room for one more worker; undefined while there is none, and `again` is called later. */
+  tryEnter(): Room | undefined {
+    const room = this.#budget.tryEnter(this.#request);
+    this.#setWaiting(this.#request, room === undefined);
+    return room;
+  }
+
+  /** Asks for no more workers. */
+  forget(): void {
+    this.#budget.forget(this.#request);
+    this.#setWaiting(this.#request, false);
+  }
+
+  /** Room for the first worker of a roll-out. Rejects with the signal's reason. */
+  async enterRollout(service: ServiceCode, signal: AbortSignal): Promise<Room> {
+    const { isUrgent } = this.#options;
+    const need = (): MemoryNeed => this.#need(service);
+    const request = { tenant: this, isUrgent, need, again: () => {}, isRollout: true };
+    const free = this.#budget.takeFree(request);
+    if (free) {
+      return free;
+    }
+    this.#setWaiting(request, true);
+    try {
+      return await this.#budget.enter(request, signal);
+    } finally {
+      this.#setWaiting(request, false);
+    }
+  }
+
+  /** Room for one more worker of a roll-out, if there is some now. */
+  takeFree(service: ServiceCode): Room | undefined {
+    return this.#budget.takeFree({ ...this.#request, need: () => this.#need(service) });
+  }
+
+  /** The worker takes this room until its process has ended. */
+  hold(worker: Worker, room: Room): void {
+    this.#rooms.set(worker, { room, readyMs: 0 });
+    void worker.exited.then(() => {
+      this.#rooms.delete(worker);
+      room.leave();
+    });
+  }
+
+  /** The worker takes calls. */
+  ready(worker: Worker): void {
+    const held = this.#rooms.get(worker);
+    if (held) {
+      held.readyMs = performance.now();
+    }
+  }
+
+  /** A worker uses this much memory now. */
+  measured(worker: Worker, bytes: number): void {
+    this.#knownBytes = Math.max(this.#knownBytes, bytes);
+    this.#rooms.get(worker)?.room.measured(bytes);
+  }
+
+  *idle(): Iterable<IdleWorker> {
+    const { source, workers, evict } = this.#options;
+    const ready = workers();
+    let spare = ready.length - (source?.min() ?? Number.POSITIVE_INFINITY);
+    const idle = ready
+      .filter(({ capacity, loaded }) => loaded && capacity.idle)
+      .flatMap((worker) => {
+        const held = this.#rooms.get(worker);
+        const sinceMs = Math.max(worker.capacity.idleSinceMs, held?.readyMs ?? 0);
+        return held ? [{ room: held.room, sinceMs, evict: () => evict(worker) }] : [];
+      })
+      .sort((a, b) => a.sinceMs - b.sinceMs);
+    for (const worker of idle) {
+      if (spare-- > 0) {
+        yield worker;
+      }
+    }
+  }
+
+  #need(service: ServiceCode | undefined): MemoryNeed {
+    const limitBytes = service?.revision?.limits.memoryBytes ?? MIN_WORKER_MEMORY_BYTES;
+    const leastBytes = Math.min(limitBytes, MIN_WORKER_MEMORY_BYTES);
+    return { leastBytes, expectedBytes: service === this.#service ? this.#knownBytes : 0 };
+  }
+
+  #setWaiting(request: Pick<RoomRequest, "tenant" | "need">, waits: boolean): void {
+    if (waits !== this.#waiting.has(request)) {
+      this.#waiting[waits ? "add" : "delete"](request);
+      this.#options.onWaiting();
+    }
+  }
+}

@@ -81,7 +81,7 @@ export class Deployment implements AsyncDisposable {
   readonly #recent = new RecentTasks();
   readonly #attempts: Attempts;
   readonly #pool: Pool;
-  readonly #scratch = new ScratchFolders(Date.now());
+  readonly #scratch = new ScratchFolders();
   readonly #workers: Workers;
   readonly #counts = new DeploymentCounts();
   #opened: (DeploymentQueue & { readonly name: string }) | undefined;

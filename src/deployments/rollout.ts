@@ -81,7 +81,11 @@ export class Rollout {
   /** See `Deployment.deploy`. */
   async deploy(service: ServiceCode, signal?: AbortSignal): Promise<ServiceManifest> {
     const { policy, pool, onActive } = this.#options;
-    const takeOver = (manifest: ServiceManifest): void => this.#takeOver(service, manifest);
+    const takeOver = (manifest: ServiceManifest): void => {
+      const revision = new Revision(service, manifest, this.#options.now());
+      revision.compile();
+      this.#takeOver(service, revision);
+    };
     this.#underWay += 1;
     try {
       checkPolicy(service, policy);
@@ -103,7 +107,8 @@ export class Rollout {
     const { policy, pool, onActive, onEnd } = this.#options;
     try {
       checkPolicy(service, policy);
-      this.#takeOver(service, manifest);
+      // Its schemas were compiled when it was rolled out, and are again by its first call.
+      this.#takeOver(service, new Revision(service, manifest, this.#options.now()));
     } catch (err) {
       throw this.#fail(service, err);
     }
@@ -122,9 +127,8 @@ export class Rollout {
     return this.#isNewest && this.#revision?.lacks(endpoint) === true;
   }
 
-  #takeOver(service: ServiceCode, manifest: ServiceManifest): void {
-    const revision = new Revision(service, manifest, this.#options.now());
-    this.#options.onTakeover(manifest);
+  #takeOver(service: ServiceCode, revision: Revision): void {
+    this.#options.onTakeover(revision.manifest);
     this.#revision = revision;
     this.#service = service;
     this.#failed = undefined;
@@ -192,7 +196,6 @@ export class Revision {
   readonly #activeFromMs: number;
   readonly #endpoints: ReadonlyMap<string, FoundEndpoint>;
 
-  /** Throws when a schema cannot be compiled. */
   constructor(service: ServiceCode, manifest: ServiceManifest, activeFromMs: number) {
     this.number = service.revision?.number;
     this.manifest = manifest;
@@ -203,6 +206,13 @@ export class Revision {
         { manifest: endpoint, reader: new ArgumentsReader(endpoint) },
       ]),
     );
+  }
+
+  /** Compiles the schemas of all arguments. Throws when one cannot be compiled. */
+  compile(): void {
+    for (const { reader } of this.#endpoints.values()) {
+      reader.compile();
+    }
   }
 
   find(endpoint: string): FoundEndpoint | undefined {

@@ -28,22 +28,35 @@ const STARTING_FOLDER_MAX_AGE_MS = 60_000;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
-  readonly #base: string;
+  /** Empty while there is none. */
+  #base = "";
   /** Releases the lock that tells other nodes that the folder is in use. */
   #unlock: (() => void) | undefined;
+  readonly #stays: boolean;
   #count = 0;
+  /** Folders of workers that have not been removed. */
+  #present = 0;
 
-  constructor(nowMs: number) {
-    sweep(nowMs);
-    const starting = mkdtempSync(join(tmpdir(), STARTING_FOLDER));
-    this.#unlock = takeLock(join(starting, "lock"));
-    this.#base = join(tmpdir(), basename(starting).replace(STARTING_FOLDER, NODE_FOLDER));
-    renameSync(starting, this.#base);
+  /**
+   * With a time, for a node: cleans up after dead nodes, and has its folder at once.
+   * Without, for a deployment: has a folder only while it has workers, because most of
+   * a thousand deployments have none.
+   */
+  constructor(nowMs?: number) {
+    this.#stays = nowMs !== undefined;
+    if (nowMs !== undefined) {
+      sweep(nowMs);
+      this.#open();
+    }
   }
 
   /** Makes the folder of a new worker. */
   create(): string {
+    if (this.#base === "") {
+      this.#open();
+    }
     this.#count += 1;
+    this.#present += 1;
     const folder = join(this.#base, `worker-${this.#count}`);
     // Recursive, because a cleaner of temporary files may have removed the node's folder.
     mkdirSync(folder, { mode: 0o700, recursive: true });
@@ -59,13 +72,27 @@ export class ScratchFolders {
   remove(folder: string, pid: number | undefined): void {
     rmSync(folder, { recursive: true, force: true });
     rmSync(join(this.#base, `${pid}.pid`), { force: true });
+    this.#present -= 1;
+    if (this.#present === 0 && !this.#stays) {
+      this.removeAll();
+    }
   }
 
   /** Removes the node's folder. Call it when no worker is left. */
   removeAll(): void {
     this.#unlock?.();
     this.#unlock = undefined;
-    rmSync(this.#base, { recursive: true, force: true });
+    if (this.#base !== "") {
+      rmSync(this.#base, { recursive: true, force: true });
+      this.#base = "";
+    }
+  }
+
+  #open(): void {
+    const starting = mkdtempSync(join(tmpdir(), STARTING_FOLDER));
+    this.#unlock = takeLock(join(starting, "lock"));
+    this.#base = join(tmpdir(), basename(starting).replace(STARTING_FOLDER, NODE_FOLDER));
+    renameSync(starting, this.#base);
   }
 }
 

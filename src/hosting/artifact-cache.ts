@@ -27,9 +27,16 @@ import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
 import { takeLock } from "../storage/lock-file.ts";
+import { Semaphore } from "../time/semaphore.ts";
 
 /** Nodes on one machine that share a data folder. */
 const MAX_NODES_PER_FOLDER = 32;
+
+/**
+ * Artifacts that are read or fetched at a time: a node that starts reads those of all its
+ * deployments, and each takes buffers.
+ */
+const MAX_UNPACKING_ARTIFACTS = 8;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -63,6 +70,7 @@ export class ArtifactCache implements AsyncDisposable {
   readonly #unpacked = new Map<string, Promise<Unpacked>>();
   /** The number of holders of each artifact. */
   readonly #holders = new Map<string, number>();
+  readonly #unpacking = new Semaphore(MAX_UNPACKING_ARTIFACTS);
   #sweeping: Promise<void> = Promise.resolve();
 
   constructor(options: ArtifactCacheOptions) {
@@ -149,8 +157,8 @@ export class ArtifactCache implements AsyncDisposable {
     if (known !== undefined) {
       return known;
     }
-    const unpacking = this.#find(digest).then(
-      (found) => found ?? this.#fetch(organizationId, digest),
+    const unpacking = this.#unpacking.run(
+      async () => (await this.#find(digest)) ?? (await this.#fetch(organizationId, digest)),
     );
     this.#unpacked.set(digest, unpacking);
     unpacking.catch(() => {

@@ -42,7 +42,7 @@ export async function prepare(
     const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
       servicePath,
-      code: await readFile(servicePath, "utf8"),
+      code: () => readFile(servicePath, "utf8"),
       selfContained: true,
       revision: {
         number: revision,

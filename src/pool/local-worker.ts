@@ -124,10 +124,11 @@ export class LocalWorker implements Worker {
       this.#loaded.reject(new Error(message));
       this.kill(message);
     }, readyTimeoutMs);
-    const load = { servicePath, code, scratchFolder, maxResultBytes, maxFileBytes };
-    const isolated = this.#options.limits !== undefined;
-    this.#process.send({ type: "load", ...load, isolated });
     try {
+      const source = typeof code === "string" ? code : await code();
+      const load = { servicePath, code: source, scratchFolder, maxResultBytes, maxFileBytes };
+      const isolated = this.#options.limits !== undefined;
+      this.#process.send({ type: "load", ...load, isolated });
       return await this.#loaded.promise;
     } finally {
       clearTimeout(timer);

@@ -11,8 +11,8 @@ import type { FileTransferOptions } from "./transfers.ts";
 export interface ServiceCode {
   /** The real path of the service's source file, or of its module in an artifact. */
   readonly servicePath: string;
-  /** The service's code as one ES module. */
-  readonly code: string;
+  /** The service's code as one ES module, or a reader of it: sleeping services need no memory. */
+  readonly code: string | (() => Promise<string>);
   /** Its packages are in its own folder, as in an artifact; it reads none from parent folders. */
   readonly selfContained?: boolean;
   /** The revision of a deployment; undefined under `tessera serve`, where services have none. */

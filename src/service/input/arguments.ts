@@ -49,6 +49,14 @@ export class ArgumentsReader {
   }
 
   /**
+   * Compiles the schema of its arguments, which otherwise the first call does. Throws when
+   * that fails or takes too long.
+   */
+  compile(): void {
+    this.#objects.compile();
+  }
+
+  /**
    * Reads and validates arguments. The keeper keeps large files; the caller of this
    * function must attach or release them. Large JSON is read on one of the threads, or
    * on this one where there are none. Throws, or rejects where there are files or the JSON

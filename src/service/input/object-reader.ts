@@ -27,12 +27,22 @@ export interface ReadPayload {
 /** Reads objects of arguments of one endpoint. */
 export class ObjectReader {
   readonly #endpoint: ReadEndpoint;
-  readonly #check: SchemaCheck;
+  readonly #checkTimeoutMs: number | undefined;
+  #compiled: SchemaCheck | undefined;
 
-  /** Throws when the endpoint's schema cannot be compiled. `checkTimeoutMs` as in `createSchemaCheck`. */
+  /** `checkTimeoutMs` as in `createSchemaCheck`. */
   constructor(endpoint: ReadEndpoint, checkTimeoutMs?: number) {
     this.#endpoint = endpoint;
-    this.#check = createSchemaCheck(endpoint, checkTimeoutMs);
+    this.#checkTimeoutMs = checkTimeoutMs;
+  }
+
+  /**
+   * Compiles the endpoint's schema, which otherwise the first reading does. Throws when that
+   * fails or takes too long.
+   */
+  compile(): SchemaCheck {
+    this.#compiled ??= createSchemaCheck(this.#endpoint, this.#checkTimeoutMs);
+    return this.#compiled;
   }
 
   /** Reads JSON. Throws BODY_MALFORMED or ARGUMENTS_INVALID. */
@@ -52,7 +62,7 @@ export class ObjectReader {
   readObject(values: JsonObject, text?: string): ReadPayload {
     const names = Object.keys(this.#endpoint.files);
     if (names.length === 0) {
-      const { violations, count } = this.#check(values, text);
+      const { violations, count } = this.compile()(values, text);
       this.refuse(violations, count);
       return { json: text ?? JSON.stringify(values), files: [] };
     }
@@ -81,7 +91,7 @@ export class ObjectReader {
     fields: JsonObject,
     given: ReadonlyMap<string, readonly File[]>,
   ): { readonly json: string; readonly files: readonly File[] } {
-    const checked = this.#check(fields);
+    const checked = this.compile()(fields);
     const violations = [...checked.violations];
     const files: File[] = [];
     for (const [name, argument] of Object.entries(this.#endpoint.files)) {
@@ -101,7 +111,7 @@ export class ObjectReader {
 
   /** What is wrong with arguments that were read for another revision; undefined when they fit. */
   faultOf(stored: Payload): FieldViolation | undefined {
-    return storedViolation(this.#endpoint, this.#check, stored);
+    return storedViolation(this.#endpoint, this.compile(), stored);
   }
 
   /** Throws ARGUMENTS_INVALID if there are violations. */

@@ -11,7 +11,8 @@ import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
 import { NodeBudget } from "../pool/budget.ts";
-import type { Launch } from "../pool/launch/launch.ts";
+import { launchIn } from "../pool/launch/sandboxed.ts";
+import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { StartGate } from "../pool/start-gate.ts";
 import { localUrl } from "../server/bind.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
@@ -25,8 +26,7 @@ export interface PlatformHostingOptions {
   readonly keys: KeyRing;
   readonly changes: ChangeFeed;
   readonly port: number;
-  /** How workers are started. */
-  readonly launch: Launch;
+  readonly sandbox: Sandbox;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
 }
@@ -40,7 +40,7 @@ export interface PlatformHosting extends AsyncDisposable {
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, database, node, keys, changes, port, launch } = options;
+  const { config, database, node, keys, changes, port, sandbox } = options;
   const { storage, notifier, metrics, tracing, log, now, newId } = node;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
@@ -102,7 +102,9 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         files: keepers,
         readers: node.readers,
         allowNativeCode: config.allowsNativeCode,
-        launch,
+        launch: launchIn(sandbox),
+        sandbox: sandbox.level,
+        ...(sandbox.level === "kernel" && { allowedEgress: config.allowedEgress }),
       },
     }),
   );

@@ -13,6 +13,7 @@ import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Federation } from "../metrics/federation.ts";
+import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import { authService } from "../server/rpc/auth/auth.ts";
 import {
@@ -56,6 +57,8 @@ export interface PlatformServicesSettings {
   readonly urlOf: DeploymentServiceOptions["urlOf"];
   /** Whether deployments may bring native code. */
   readonly allowsNativeCode: boolean;
+  /** What holds the workers of deployments. */
+  readonly sandbox: SandboxLevel;
   readonly ceilings: Ceilings;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators?: OrganizationCreators | undefined;

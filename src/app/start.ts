@@ -10,7 +10,6 @@ import { pages } from "../console/pages.ts";
 import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
-import { launchIn } from "../pool/launch/sandboxed.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
 import { authority, bindPort, holdsLocalhost, localUrl } from "../server/bind.ts";
 import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/deployments.ts";
@@ -97,7 +96,7 @@ export async function startPlatform(
         keys,
         changes: identity.changes,
         port,
-        launch: launchIn(sandbox),
+        sandbox,
         onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
@@ -284,6 +283,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       secureCookies,
       urlOf,
       allowsNativeCode: config.allowsNativeCode,
+      sandbox: sandbox.level,
       ceilings: config.ceilings,
       organizationCreators: config.organizationCreators,
     },

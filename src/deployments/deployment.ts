@@ -125,6 +125,7 @@ export class Deployment implements AsyncDisposable {
         this.#workers.start(service, workerId, {
           countsOf: (manifest) => this.#counts.worker(workerId, manifest),
           onUnblocked,
+          onEgress: (decision) => this.#metrics?.egressDecided(decision),
         }),
       onReady: ({ id }) => maintenance.leases.open(id, () => this.#leaseLost(id)),
       onExit: (worker, reason) => this.#onExit(worker, reason),

@@ -2,6 +2,8 @@
 
 import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
+import { EgressPolicy } from "../pool/egress/policy.ts";
+import { EgressProxy } from "../pool/egress/proxy.ts";
 import type { Launch } from "../pool/launch/launch.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
@@ -25,6 +27,11 @@ export interface WorkersOptions {
   readonly workerAccess?: WorkerAccess | undefined;
   /** How workers are started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
+  /**
+   * Host rules of the operator: what workers in the kernel's sandbox reach although it is not
+   * public. Undefined: workers have the network of the machine.
+   */
+  readonly allowedEgress?: readonly string[] | undefined;
   /** Receives the output of workers, line by line. Default: the node's log. */
   readonly onOutput?: ((line: string, from: OutputSource) => void) | undefined;
 }
@@ -41,6 +48,8 @@ export interface OutputSource {
 export interface WorkerHooks extends Pick<WorkerOptions, "countsOf"> {
   /** The worker answers again after its event loop was blocked. */
   onUnblocked(): void;
+  /** It connected outward, or was refused. */
+  onEgress(decision: "allowed" | "refused"): void;
 }
 
 export class Workers {
@@ -60,9 +69,14 @@ export class Workers {
 
   /** Starts a worker, in a scratch folder that is removed when it has ended. */
   start(service: ServiceCode, workerId: string, hooks: WorkerHooks): Worker {
-    const options = { ...this.#optionsFor(service, workerId), countsOf: hooks.countsOf };
+    const common = this.#optionsFor(service, workerId);
+    const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
+    const options = { ...common, countsOf: hooks.countsOf, egressSocket: egress?.path };
     const worker = new LocalWorker(workerId, options, hooks.onUnblocked);
-    void worker.exited.then(() => this.#scratch.remove(options.scratchFolder, worker.pid));
+    void worker.exited.then(async () => {
+      await egress?.[Symbol.asyncDispose]();
+      this.#scratch.remove(options.scratchFolder, worker.pid);
+    });
     return worker;
   }
 
@@ -96,6 +110,31 @@ export class Workers {
         log.error(about, "a message of a worker could not be taken; the worker is ended");
       },
     };
+  }
+
+  /** The egress proxy of a worker that has no network of its own. */
+  #openEgress(
+    service: ServiceCode,
+    workerId: string,
+    { scratchFolder, onEgress }: Pick<WorkerHooks, "onEgress"> & { readonly scratchFolder: string },
+  ): EgressProxy | undefined {
+    const { allowedEgress: allowed, log } = this.#options;
+    const network = service.revision?.network;
+    if (allowed === undefined || network === undefined || network.access === "none") {
+      return undefined;
+    }
+    const proxy = new EgressProxy({
+      // Beside its scratch folder, where it cannot be replaced.
+      path: `${scratchFolder}.sock`,
+      policy: new EgressPolicy({ network, allowed }),
+      onDecision: onEgress,
+      onLine: (line) => this.#output(line, service, { workerId, stream: "node" }),
+    });
+    // Its socket is there at once; a worker whose proxy has none does not start.
+    void proxy.start().catch((err: unknown) => {
+      log.error({ err, worker: workerId }, "the proxy to the network could not be started");
+    });
+    return proxy;
   }
 
   #output(line: string, service: ServiceCode, from: Omit<OutputSource, "revision">): void {

@@ -41,6 +41,8 @@ export interface NodeDeploymentOptions {
     | "readers"
     | "allowNativeCode"
     | "launch"
+    | "sandbox"
+    | "allowedEgress"
     | "tracing"
   >;
   /** Default: nothing is counted. */

@@ -41,6 +41,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   readonly rights: WorkerRights;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
+  /** The socket of its egress proxy. Default: none. */
+  readonly egressSocket?: string | undefined;
   /** The worker's own folder, the only one that it may write. */
   readonly scratchFolder: string;
   /** Environment variables in addition to those of every worker. */

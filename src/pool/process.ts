@@ -32,6 +32,8 @@ export interface ServiceProcessOptions {
   readonly env: { readonly [name: string]: string };
   /** Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
+  /** The socket of its egress proxy. Default: none. */
+  readonly egressSocket?: string | undefined;
   /** Limit of one message from the worker. */
   readonly maxMessageBytes: number;
   onMessage(message: WorkerMessage): void;
@@ -57,9 +59,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, env, limits, launch = launchNode(undefined) } = options;
+    const { rights, scratchFolder, env, limits, egressSocket } = options;
+    const { launch = launchNode(undefined) } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, env, limits });
+    this.#launched = launch({ rights, scratchFolder, env, limits, egressSocket });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);

@@ -24,6 +24,11 @@ export interface LaunchOptions {
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */
   readonly limits: WorkerLimits | undefined;
+  /**
+   * The socket of its egress proxy, for a launch that gives it no network of its own.
+   * Undefined: it reaches nobody.
+   */
+  readonly egressSocket: string | undefined;
 }
 
 export interface LaunchedProcess {

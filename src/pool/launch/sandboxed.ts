@@ -1,9 +1,13 @@
 /** Starts workers in the sandbox that the node has found, Node's permission model inside. */
 import { existsSync } from "node:fs";
+import { egressEnvironment } from "../../protocol/egress.ts";
 import type { KernelSandbox, Sandbox } from "../sandbox/sandbox.ts";
 import { exitInside, spawnSandboxed } from "../sandbox/spawn.ts";
 import type { Launch } from "./launch.ts";
 import { launchNode, nodeCommand, workerEnvironment } from "./node.ts";
+
+/** Where the socket of a worker's egress proxy is in its sandbox. */
+const EGRESS_SOCKET_INSIDE = "/run/tessera/egress.sock";
 
 /** How workers of deployments start at a level. */
 export function launchIn(sandbox: Sandbox): Launch {
@@ -12,16 +16,22 @@ export function launchIn(sandbox: Sandbox): Launch {
 
 function launchSandboxed({ bubblewrap, filter }: KernelSandbox): Launch {
   return (options) => {
-    const { rights, scratchFolder } = options;
+    const { rights, scratchFolder, egressSocket } = options;
     const [program, ...args] = nodeCommand(options);
     const { child, pid } = spawnSandboxed({
       bubblewrap,
       filter,
       read: rights.read.filter((path) => existsSync(path)),
       writable: scratchFolder,
+      ...(egressSocket !== undefined && {
+        mounted: [{ path: egressSocket, inside: EGRESS_SOCKET_INSIDE }],
+      }),
       program,
       args,
-      env: workerEnvironment(options),
+      env: {
+        ...workerEnvironment(options),
+        ...(egressSocket !== undefined && egressEnvironment(EGRESS_SOCKET_INSIDE)),
+      },
     });
     return { child, pid, endOf: exitInside };
   };

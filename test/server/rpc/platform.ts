@@ -103,6 +103,7 @@ export class TestPlatform implements AsyncDisposable {
           secureCookies: true,
           urlOf: ({ name, organization }) => `https://${name}.${organization}.apps.tessera.example`,
           allowsNativeCode: false,
+          sandbox: "kernel",
           ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
           organizationCreators: "anyone",
         },

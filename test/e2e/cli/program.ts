@@ -33,10 +33,10 @@ export interface ProgramOptions {
   readonly entry?: string;
   /** A group of processes of its own, as a terminal gives it one; for `interrupt`. */
   readonly ownGroup?: boolean;
-  /** When it is killed, also where a test was broken off. Default: after two minutes. */
-  readonly limitMs?: number;
   /** What comes in on standard input, which then ends. Default: there is none. */
   readonly input?: string;
+  /** When it is killed at the latest. Default: longer than most tests take. */
+  readonly limitMs?: number;
 }
 
 /** One run of the program, with a folder of its own for temporary files. */
@@ -49,8 +49,14 @@ export class Program implements AsyncDisposable {
   #hasEnded = false;
 
   constructor(args: readonly string[], options: ProgramOptions = {}) {
-    const { env = {}, cwd, entry = "entry.ts", ownGroup = false, input } = options;
-    const { limitMs = LIMIT_MS } = options;
+    const {
+      env = {},
+      cwd,
+      entry = "entry.ts",
+      ownGroup = false,
+      input,
+      limitMs = LIMIT_MS,
+    } = options;
     const path = fileURLToPath(new URL(entry, import.meta.url));
     this.#process = spawn(process.execPath, [path, ...args], {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],

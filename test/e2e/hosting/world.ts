@@ -20,7 +20,8 @@ import { bearer, Folder, type Platform, type PlatformOptions, start } from "../s
 
 const SERVICES = fileURLToPath(new URL("services/", import.meta.url));
 
-const UPLOAD_CHUNK_BYTES = 256 * 1024;
+/** The most that one message of an upload may bring. */
+const MAX_CHUNK_BYTES = 256 * 1024;
 
 const built = new Map<string, Promise<BuiltArtifact>>();
 
@@ -201,8 +202,8 @@ export async function* messages(
   const header = { sha256, sizeBytes: BigInt(size) };
   yield { part: { case: "header" as const, value: header } };
   for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; at += UPLOAD_CHUNK_BYTES) {
-      const value = chunk.subarray(at, at + UPLOAD_CHUNK_BYTES) as Uint8Array<ArrayBuffer>;
+    for (let at = 0; at < chunk.length; at += MAX_CHUNK_BYTES) {
+      const value = chunk.subarray(at, at + MAX_CHUNK_BYTES) as Uint8Array<ArrayBuffer>;
       yield { part: { case: "chunk" as const, value } };
     }
   }

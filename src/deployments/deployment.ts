@@ -5,72 +5,32 @@
  */
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
-import type { MeasuredDeployment, Metrics } from "../metrics/metrics.ts";
-import type { NodeBudget } from "../pool/budget.ts";
+import type { MeasuredDeployment } from "../metrics/metrics.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
-import type { StartGate } from "../pool/start-gate.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
-import type { Maintenance } from "../queue/maintenance.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent-tasks.ts";
-import type { ReaderThreads } from "../service/input/threads.ts";
-import type { Notifier } from "../storage/notifier.ts";
-import type { Storage } from "../storage/storage.ts";
-import type { DeploymentTracing, Tracing } from "../tracing/tracing.ts";
+import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
 import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
-import { type FoundEndpoint, Rollout, type RolloutPolicy } from "./rollout.ts";
+import type { DeploymentOptions } from "./options.ts";
+import { type FoundEndpoint, Rollout } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
 import { type DeploymentStatus, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
-import { Workers, type WorkersOptions } from "./workers.ts";
+import { Workers } from "./workers.ts";
 
 /**
  * How long a drained deployment waits for a storage that does not take the ends of its last
  * attempts.
  */
 const ATTEMPTS_SETTLE_MS = 5_000;
-
-export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
-  /** The organization that it belongs to, the first part of its name. */
-  readonly organization: string;
-  /**
-   * The id and the name (`organization/app`) of a deployment of the platform.
-   * Default, under `tessera serve`: both are `organization/service`.
-   */
-  readonly record?: { readonly deploymentId: string; readonly name: string };
-  readonly storage: Storage;
-  /** Carries hints between nodes; undefined where there is one node only. */
-  readonly notifier: Notifier | undefined;
-  /** The node's periodic maintenance, already started. */
-  readonly maintenance: Maintenance;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Limits how many workers of the node start at a time. Default: no limit. */
-  readonly starts?: StartGate | undefined;
-  /** The node's budget, in which each worker needs room. Default: no limits. */
-  readonly budget?: NodeBudget | undefined;
-  /** The initial number of workers. */
-  readonly workers: number;
-  /** Scales the number of workers with the load. Default: it is fixed. */
-  readonly scale?: Scale;
-  /** Limit of callers that wait for tasks at a time. */
-  readonly maxWaiting: number;
-  /** The node's metrics, and the organization of the series. Default: nothing is counted. */
-  readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
-  /** The node's tracing. Default: nothing is traced. */
-  readonly tracing?: Tracing | undefined;
-  /** Where the node reads large bodies. Default: on the serving thread. */
-  readonly readers?: ReaderThreads | undefined;
-  /** `ready` or `status` may have changed. */
-  onReadiness(): void;
-}
 
 export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
@@ -163,7 +123,7 @@ export class Deployment implements AsyncDisposable {
     return this.#options.files;
   }
 
-  get readers(): ReaderThreads | undefined {
+  get readers(): DeploymentOptions["readers"] {
     return this.#options.readers;
   }
 

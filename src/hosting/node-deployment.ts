@@ -4,8 +4,9 @@
  */
 
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
-import { Deployment, type DeploymentOptions } from "../deployments/deployment.ts";
+import { Deployment } from "../deployments/deployment.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
+import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";

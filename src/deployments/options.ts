@@ -1,0 +1,47 @@
+/** What a deployment is made with. */
+import type { Metrics } from "../metrics/metrics.ts";
+import type { NodeBudget } from "../pool/budget.ts";
+import type { StartGate } from "../pool/start-gate.ts";
+import type { Maintenance } from "../queue/maintenance.ts";
+import type { ReaderThreads } from "../service/input/threads.ts";
+import type { Notifier } from "../storage/notifier.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { Tracing } from "../tracing/tracing.ts";
+import type { RolloutPolicy } from "./rollout.ts";
+import type { Scale } from "./scaling.ts";
+import type { WorkersOptions } from "./workers.ts";
+
+export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
+  /** The organization that it belongs to, the first part of its name. */
+  readonly organization: string;
+  /**
+   * The id and the name (`organization/app`) of a deployment of the platform.
+   * Default, under `tessera serve`: both are `organization/service`.
+   */
+  readonly record?: { readonly deploymentId: string; readonly name: string };
+  readonly storage: Storage;
+  /** Carries hints between nodes; undefined where there is one node only. */
+  readonly notifier: Notifier | undefined;
+  /** The node's periodic maintenance, already started. */
+  readonly maintenance: Maintenance;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Limits how many workers of the node start at a time. Default: no limit. */
+  readonly starts?: StartGate | undefined;
+  /** The node's budget, in which each worker needs room. Default: no limits. */
+  readonly budget?: NodeBudget | undefined;
+  /** The initial number of workers. */
+  readonly workers: number;
+  /** Scales the number of workers with the load. Default: it is fixed. */
+  readonly scale?: Scale;
+  /** Limit of callers that wait for tasks at a time. */
+  readonly maxWaiting: number;
+  /** The node's metrics, and the organization of the series. Default: nothing is counted. */
+  readonly counted?: { readonly metrics: Metrics; readonly organizationId: string } | undefined;
+  /** The node's tracing. Default: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
+  /** Where the node reads large bodies. Default: on the serving thread. */
+  readonly readers?: ReaderThreads | undefined;
+  /** `ready` or `status` may have changed. */
+  onReadiness(): void;
+}

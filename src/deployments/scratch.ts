@@ -15,8 +15,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { startTimeTicks } from "../pool/usage.ts";
 import { takeLock } from "../storage/lock-file.ts";
 
@@ -25,6 +26,8 @@ const NODE_FOLDER = "tessera-node-";
 const STARTING_FOLDER = "tessera-starting-";
 /** Age from which a folder with that name belongs to a node that ended while it started. */
 const STARTING_FOLDER_MAX_AGE_MS = 60_000;
+/** Tries to remove a folder, to which a process that is just ending may still add files. */
+const MAX_REMOVAL_RETRIES = 5;
 const PID_FILE = /^(\d+)\.pid$/;
 
 export class ScratchFolders {
@@ -68,10 +71,20 @@ export class ScratchFolders {
     writeFileSync(join(this.#base, `${pid}.pid`), String(startTimeTicks(pid) ?? ""));
   }
 
-  /** Removes the folder and the record of a worker that has ended. */
-  remove(folder: string, pid: number | undefined): void {
-    rmSync(folder, { recursive: true, force: true });
-    rmSync(join(this.#base, `${pid}.pid`), { force: true });
+  /**
+   * Removes the folder and the record of a worker that has ended. Rejects when that fails;
+   * then the folder goes with that of the node.
+   */
+  async remove(folder: string, pid: number | undefined): Promise<void> {
+    try {
+      await rm(folder, { recursive: true, force: true, maxRetries: MAX_REMOVAL_RETRIES });
+      await rm(join(dirname(folder), `${pid}.pid`), { force: true });
+    } finally {
+      this.#left();
+    }
+  }
+
+  #left(): void {
     this.#present -= 1;
     if (this.#present === 0 && !this.#stays) {
       this.removeAll();

@@ -73,10 +73,15 @@ export class Workers {
     const egress = this.#openEgress(service, workerId, { ...hooks, ...common });
     const options = { ...common, countsOf: hooks.countsOf, egressSocket: egress?.path };
     const worker = new LocalWorker(workerId, options, hooks.onUnblocked);
-    void worker.exited.then(async () => {
-      await egress?.[Symbol.asyncDispose]();
-      this.#scratch.remove(options.scratchFolder, worker.pid);
-    });
+    void worker.exited
+      .then(async () => {
+        await egress?.[Symbol.asyncDispose]();
+        await this.#scratch.remove(options.scratchFolder, worker.pid);
+      })
+      .catch((err: unknown) => {
+        const about = { err, worker: workerId };
+        this.#options.log.warn(about, "the folder of a worker could not be removed yet");
+      });
     return worker;
   }
 

@@ -11,8 +11,8 @@
  * content. A sweep removes artifacts without holders, so going back to the previous
  * revision finds its artifact for a while.
  */
-import { createReadStream, realpathSync } from "node:fs";
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { realpathSync } from "node:fs";
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type ArtifactIndex,
@@ -37,6 +37,9 @@ const MAX_NODES_PER_FOLDER = 32;
  * deployments, and each takes buffers.
  */
 const MAX_UNPACKING_ARTIFACTS = 8;
+
+/** Bytes that are read of an unpacked file at a time, to verify it. */
+const VERIFIED_CHUNK_BYTES = 256 * 1024;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -72,6 +75,8 @@ export class ArtifactCache implements AsyncDisposable {
   readonly #holders = new Map<string, number>();
   readonly #unpacking = new Semaphore(MAX_UNPACKING_ARTIFACTS);
   #sweeping: Promise<void> = Promise.resolve();
+  /** Memory for files that are verified, used again: at most one for each artifact at a time. */
+  readonly #buffers: Buffer[] = [];
 
   constructor(options: ArtifactCacheOptions) {
     this.#options = options;
@@ -179,13 +184,14 @@ export class ArtifactCache implements AsyncDisposable {
       await rm(folder, { recursive: true, force: true });
       return undefined;
     }
+    const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
     try {
       if (digestOf(text) !== digest) {
         throw new Error(`its ${INDEX_NAME} is another one`);
       }
       const index = verifyIndex(text);
       for (const file of index.files) {
-        for await (const _ of verified(createReadStream(join(folder, file.path)), file)) {
+        for await (const _ of verified(chunksOf(join(folder, file.path), buffer), file)) {
           // Read only to verify the digest.
         }
       }
@@ -197,6 +203,8 @@ export class ArtifactCache implements AsyncDisposable {
       );
       await rm(folder, { recursive: true, force: true });
       return undefined;
+    } finally {
+      this.#buffers.push(buffer);
     }
   }
 
@@ -221,5 +229,17 @@ export class ArtifactCache implements AsyncDisposable {
       folder,
     );
     return { index, folder };
+  }
+}
+
+/** Reads a file into the same memory again and again. */
+async function* chunksOf(path: string, buffer: Buffer): AsyncGenerator<Uint8Array> {
+  await using file = await open(path);
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, 0, buffer.length);
+    if (bytesRead === 0) {
+      return;
+    }
+    yield buffer.subarray(0, bytesRead);
   }
 }

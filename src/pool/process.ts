@@ -138,7 +138,7 @@ export class ServiceProcess {
   kill(message: string): void {
     this.#killed ||= this.#endedFor === undefined;
     this.#endedFor ??= message;
-    this.#launched.child.kill("SIGKILL");
+    this.#launched.kill();
   }
 
   /** Kills a worker that broke the protocol, and ignores everything else that it sent. */

@@ -45,10 +45,10 @@ async function endless() {
 }
 
 describe("scratch folders", () => {
-  test("are made for each worker and removed with it", () => {
+  test("are made for each worker and removed with it", async () => {
     const folders = new ScratchFolders(LATER_MS);
     const [one, two] = [folders.create(), folders.create()];
-    folders.remove(one, 1);
+    await folders.remove(one, 1);
     expect([existsSync(one), existsSync(two)]).toEqual([false, true]);
     folders.removeAll();
     expect(existsSync(two)).toBe(false);

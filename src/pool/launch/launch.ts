@@ -36,6 +36,8 @@ export interface LaunchedProcess {
   readonly child: ChildProcess;
   /** The process id of the worker itself; undefined until it is known. */
   pid(): number | undefined;
+  /** Ends the worker and all that it has started, before `child` exits. */
+  kill(): void;
   /** How the worker ended, from the exit of `child`. */
   endOf(code: number | null, signal: NodeJS.Signals | null): ProcessEnd;
 }

@@ -44,7 +44,12 @@ export function launchNode(setpriv: string | undefined): Launch {
       // In its own process group, a worker that signals its whole group reaches only itself.
       ...(limits && { cwd: scratchFolder, detached: true }),
     });
-    return { child, pid: () => child.pid, endOf: (code, signal) => ({ code, signal }) };
+    return {
+      child,
+      pid: () => child.pid,
+      kill: () => void child.kill("SIGKILL"),
+      endOf: (code, signal) => ({ code, signal }),
+    };
   };
 }
 

@@ -18,7 +18,7 @@ function launchSandboxed({ bubblewrap, filter }: KernelSandbox): Launch {
   return (options) => {
     const { rights, scratchFolder, egressSocket } = options;
     const [program, ...args] = nodeCommand(options);
-    const { child, pid } = spawnSandboxed({
+    const { child, pid, kill } = spawnSandboxed({
       bubblewrap,
       filter,
       read: rights.read.filter((path) => existsSync(path)),
@@ -33,6 +33,6 @@ function launchSandboxed({ bubblewrap, filter }: KernelSandbox): Launch {
         ...(egressSocket !== undefined && egressEnvironment(EGRESS_SOCKET_INSIDE)),
       },
     });
-    return { child, pid, endOf: exitInside };
+    return { child, pid, kill, endOf: exitInside };
   };
 }

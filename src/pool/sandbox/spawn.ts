@@ -33,6 +33,11 @@ export interface SandboxedProcess {
   readonly child: ChildProcess;
   /** The process id of the program as this process sees it; undefined before it has begun. */
   pid(): number | undefined;
+  /**
+   * Ends everything inside. Bubblewrap exits when all of it is gone, whereas one that is
+   * killed itself exits before.
+   */
+  kill(): void;
 }
 
 export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
@@ -61,7 +66,25 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
     told = (told + text).slice(0, MAX_INFO_CHARACTERS);
   });
   let pid: number | undefined;
-  return { child, pid: () => (pid ??= onlyChildOf(initIn(told))) };
+  return {
+    child,
+    pid: () => (pid ??= onlyChildOf(initIn(told))),
+    kill: () => killInside(child, initIn(told)),
+  };
+}
+
+/** The kernel ends all processes of a namespace with its first one, and lets that one go last. */
+function killInside(child: ChildProcess, init: number | undefined): void {
+  const hasExited = child.exitCode !== null || child.signalCode !== null;
+  if (init === undefined || hasExited) {
+    child.kill("SIGKILL");
+    return;
+  }
+  try {
+    process.kill(init, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }
 
 /** How the program ended, from how bubblewrap did. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DeploymentStatus, errorFacts } from "../../../src/client/index.ts";
+import { DeploymentStatus, errorFacts, NetworkAccess } from "../../../src/client/index.ts";
 import { DEFAULT_SETTINGS } from "../../../src/deployments/ceilings.ts";
 import { artifact, type DeployOptions, World } from "./world.ts";
 
@@ -53,7 +53,10 @@ it("an update beyond it is refused, and other updates are not", async () => {
 
 it("an organization has no more deployments than the operator allows", async () => {
   const { settings } = await world.client.deployments.createDeployment({ name: "second" });
-  expect(settings).toMatchObject(DEFAULT_SETTINGS);
+  expect(settings).toMatchObject({
+    ...DEFAULT_SETTINGS,
+    network: { access: NetworkAccess.OPEN, hosts: [] },
+  });
   await world.client.deployments.createDeployment({ name: "third" });
   const [reason, message] = await deploy("fourth", {});
   expect(reason).toBe("LIMIT_REACHED");

@@ -17,7 +17,7 @@ describe("a deploy", () => {
   let world: World;
 
   beforeAll(async () => {
-    world = await World.start({ config: { readyTimeoutMs: 3_000 } });
+    world = await World.start({ config: { readyTimeoutMs: 3_000, sandbox: "permission" } });
   });
   afterAll(() => world[Symbol.asyncDispose]());
 

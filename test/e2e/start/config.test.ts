@@ -82,8 +82,9 @@ describe("the configuration of start", () => {
       cpu: 0.5,
       deployments: 20,
     });
-    for (const maxCpu of ["0", "65", "1e1", "half"]) {
-      expect(() => read({ maxCpu })).toThrow("--max-cpu must be a number from 0.1 to 64");
+    for (const maxCpuPerWorker of ["0", "65", "1e1", "half"]) {
+      const message = "--max-cpu-per-worker must be a number from 0.1 to 64";
+      expect(() => read({ maxCpuPerWorker })).toThrow(message);
     }
   });
 

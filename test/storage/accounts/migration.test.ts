@@ -6,10 +6,15 @@ import { ask, databaseUrl, newSchema, openPostgres } from "../postgres/databases
 import { openSqlite, TestFolder } from "../sqlite/databases.ts";
 import { Platform } from "./fixtures.ts";
 
+/** The version that verifies addresses, and the later ones. */
+const ADDED_VERSIONS = 2;
+
 const COLUMNS = [
   ["users", "email_verified"],
   ["organizations", "invitation_links_enabled"],
   ["invitations", "mailed"],
+  // What a later version added.
+  ["deployments", "network"],
 ] as const;
 
 interface Before {
@@ -29,7 +34,7 @@ function sqlite(): Before {
         db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
       }
       const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
-      db.exec(`PRAGMA user_version = ${version - 1}`);
+      db.exec(`PRAGMA user_version = ${version - ADDED_VERSIONS}`);
       db.close();
     },
     async end() {
@@ -47,7 +52,7 @@ function postgres(): Before {
       for (const [table, column] of COLUMNS) {
         await ask(url, `ALTER TABLE ${schema}.${table} DROP COLUMN ${column}`);
       }
-      await ask(url, `UPDATE ${schema}.schema_version SET version = version - 1`);
+      await ask(url, `UPDATE ${schema}.schema_version SET version = version - ${ADDED_VERSIONS}`);
     },
     async end() {
       await ask(await databaseUrl(), `DROP SCHEMA IF EXISTS ${schema} CASCADE`);

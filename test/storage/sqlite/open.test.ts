@@ -119,9 +119,13 @@ describe("opening a SQLite database", () => {
     }
     const db = new DatabaseSync(path);
     const added = {
-      deployments: ["secrets_since"],
+      deployments: ["secrets_since", "network"],
       deployment_secrets: ["version"],
       revisions: ["version", "secrets_confirmed_by", "secrets_confirmed_at_ms"],
+      // What later versions added.
+      users: ["email_verified"],
+      organizations: ["invitation_links_enabled"],
+      invitations: ["mailed"],
     };
     for (const [table, columns] of Object.entries(added)) {
       for (const column of columns) {

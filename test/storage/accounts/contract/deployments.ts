@@ -34,6 +34,7 @@ export function deploymentsContract(it: It): void {
         network: { access: "open", hosts: [] },
       },
       version: 1,
+      secretsSince: 0,
     };
     expect(created).toEqual({ outcome: "created", deployment });
     expect(await create("summarizer")).toEqual({ outcome: "name_taken" });

@@ -53,7 +53,8 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
       program,
       ...args,
     ],
-    { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"] },
+    // In a process group, in which bubblewrap's child is, too, until it has its own session.
+    { env, detached: true, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"] },
   );
   const filterPipe = child.stdio[DESCRIPTORS.filter] as Writable | undefined;
   // Bubblewrap has ended before it read the filter; its exit says why.
@@ -73,15 +74,17 @@ export function spawnSandboxed(options: SandboxedProgram): SandboxedProcess {
   };
 }
 
-/** The kernel ends all processes of a namespace with its first one, and lets that one go last. */
-function killInside(child: ChildProcess, init: number | undefined): void {
-  const hasExited = child.exitCode !== null || child.signalCode !== null;
-  if (init === undefined || hasExited) {
-    child.kill("SIGKILL");
+/**
+ * The kernel ends all processes of a namespace with its first one, and lets that one go last.
+ * Before bubblewrap has told of that one, its group is ended: a child that waits for it would
+ * wait for ever.
+ */
+function killInside({ pid, exitCode, signalCode }: ChildProcess, init: number | undefined): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) {
     return;
   }
   try {
-    process.kill(init, "SIGKILL");
+    process.kill(init ?? -pid, "SIGKILL");
   } catch {
     // It has ended.
   }

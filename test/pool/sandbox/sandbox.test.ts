@@ -1,6 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -143,6 +151,34 @@ test.skipIf(skipped)(
     child.kill("SIGKILL");
     await once(child, "exit");
     await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false);
+  },
+);
+
+test.skipIf(skipped)(
+  `nothing is left of programs that are ended while they start${skipped}`,
+  async () => {
+    const marks = Array.from({ length: 40 }, (_, index) => `--title=${process.pid}-ended-${index}`);
+    await Promise.all(
+      marks.map(async (mark, index) => {
+        const { child, kill } = start({ args: [mark, "-e", "0"], read: [] });
+        const exited = once(child, "exit");
+        // Within the 30 ms that a start takes, at another moment each time.
+        for (let turn = 0; turn < index * 5; turn += 1) {
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        kill();
+        await exited;
+      }),
+    );
+    const left = readdirSync("/proc").filter((pid) => {
+      const path = `/proc/${pid}/cmdline`;
+      return (
+        /^\d+$/.test(pid) &&
+        existsSync(path) &&
+        readFileSync(path, "utf8").includes(`${process.pid}-ended-`)
+      );
+    });
+    expect(left).toEqual([]);
   },
 );
 

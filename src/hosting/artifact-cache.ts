@@ -8,8 +8,9 @@
  *
  * A folder from before this process started is trusted only after every file in it
  * was digested again: after a power failure a machine may have kept names and lost
- * content. A sweep removes artifacts without holders, so going back to the previous
- * revision finds its artifact for a while.
+ * content. That happens when the first worker reads the code, so that deployments
+ * that sleep cost a start nothing but their index. A sweep removes artifacts without
+ * holders, so going back to the previous revision finds its artifact for a while.
  */
 import { realpathSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
@@ -49,6 +50,11 @@ export interface HeldArtifact {
   readonly digest: string;
   /** The path of the service's module. */
   readonly servicePath: string;
+  /**
+   * Reads the service's module, after the files of the artifact were verified once. Rejects when
+   * they were damaged: by then they are fetched again, and what is started next finds them whole.
+   */
+  readCode(): Promise<string>;
   /** Releases the artifact; a second call does nothing. */
   release(): void;
 }
@@ -64,6 +70,8 @@ export interface ArtifactCacheOptions {
 interface Unpacked {
   readonly index: ArtifactIndex;
   readonly folder: string;
+  /** Resolves when all files are verified; undefined until somebody asks. */
+  verified: Promise<void> | undefined;
 }
 
 export class ArtifactCache implements AsyncDisposable {
@@ -126,7 +134,9 @@ export class ArtifactCache implements AsyncDisposable {
     try {
       await this.#sweeping;
       const { index, folder } = await this.#unpack(organizationId, digest);
-      return { index, digest, servicePath: join(folder, ENTRY_NAME), release };
+      const servicePath = join(folder, ENTRY_NAME);
+      const readCode = () => this.#readCode(organizationId, digest);
+      return { index, digest, servicePath, readCode, release };
     } catch (err) {
       release();
       throw err;
@@ -174,37 +184,59 @@ export class ArtifactCache implements AsyncDisposable {
     return unpacking;
   }
 
-  /** An artifact from before this process started. A damaged one is removed. */
-  async #find(digest: string): Promise<Unpacked | undefined> {
-    const folder = join(this.#folder, digest);
-    let text: string;
+  async #readCode(organizationId: string, digest: string): Promise<string> {
+    const unpacked = await this.#unpack(organizationId, digest);
+    unpacked.verified ??= this.#unpacking.run(() => this.#verify(unpacked, digest));
     try {
-      text = await readFile(join(folder, INDEX_NAME), "utf8");
-    } catch {
-      await rm(folder, { recursive: true, force: true });
-      return undefined;
+      await unpacked.verified;
+    } catch (cause) {
+      await this.#unpack(organizationId, digest);
+      // A sandbox that has started already has the removed folder mounted.
+      throw new Error("its unpacked files were damaged, and have been fetched again", { cause });
     }
+    return readFile(join(unpacked.folder, ENTRY_NAME), "utf8");
+  }
+
+  /** Digests every file. If one is not as the index says, removes the folder and rejects. */
+  async #verify({ index, folder }: Unpacked, digest: string): Promise<void> {
     const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
     try {
-      if (digestOf(text) !== digest) {
-        throw new Error(`its ${INDEX_NAME} is another one`);
-      }
-      const index = verifyIndex(text);
       for (const file of index.files) {
         for await (const _ of verified(chunksOf(join(folder, file.path), buffer), file)) {
           // Read only to verify the digest.
         }
       }
-      return { index, folder };
     } catch (err) {
+      await rm(folder, { recursive: true, force: true });
+      this.#unpacked.delete(digest);
       this.#options.log.warn(
         { err, digest },
         "an unpacked artifact is damaged: it is fetched again",
       );
-      await rm(folder, { recursive: true, force: true });
-      return undefined;
+      throw err;
     } finally {
       this.#buffers.push(buffer);
+    }
+  }
+
+  /** An artifact from before this process started. One without its index is removed. */
+  async #find(digest: string): Promise<Unpacked | undefined> {
+    const folder = join(this.#folder, digest);
+    try {
+      const text = await readFile(join(folder, INDEX_NAME), "utf8");
+      if (digestOf(text) !== digest) {
+        throw new Error(`its ${INDEX_NAME} is another one`);
+      }
+      return { index: verifyIndex(text), folder, verified: undefined };
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
+        this.#options.log.warn(
+          { err, digest },
+          "an unpacked artifact is damaged: it is fetched again",
+        );
+      }
+      await rm(folder, { recursive: true, force: true });
+      return undefined;
     }
   }
 
@@ -228,7 +260,7 @@ export class ArtifactCache implements AsyncDisposable {
       },
       folder,
     );
-    return { index, folder };
+    return { index, folder, verified: Promise.resolve() };
   }
 }
 

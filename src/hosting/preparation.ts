@@ -1,6 +1,5 @@
 /** Preparation of a revision: its artifact on disk and its environment, before workers start. */
 
-import { readFile } from "node:fs/promises";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -38,11 +37,11 @@ export async function prepare(
 ): Promise<Prepared> {
   const artifact = await hold(record.organizationId, digest);
   try {
-    const { index, servicePath } = artifact;
+    const { index, servicePath, readCode } = artifact;
     const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
       servicePath,
-      code: () => readFile(servicePath, "utf8"),
+      code: readCode,
       selfContained: true,
       revision: {
         number: revision,

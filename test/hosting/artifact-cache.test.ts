@@ -80,12 +80,32 @@ describe("the artifacts of a node", () => {
     await first[Symbol.asyncDispose]();
     await blobs.delete(stored.map(({ blobId }) => blobId));
     const second = await open();
-    expect((await second.hold("a", built.digest)).servicePath).toBe(servicePath);
+    const held = await second.hold("a", built.digest);
+    expect(held.servicePath).toBe(servicePath);
+    expect(await held.readCode()).toBe(whole.toString());
     await second[Symbol.asyncDispose]();
     writeFileSync(servicePath, Buffer.concat([whole, Buffer.from("\nevil()")]));
     const third = await open();
-    await expect(third.hold("a", built.digest)).rejects.toThrow("is not in the blob store");
+    const damaged = await third.hold("a", built.digest);
+    await expect(damaged.readCode()).rejects.toThrow("is not in the blob store");
     expect(await unpacked(third)).toEqual([]);
+  });
+
+  it("of an earlier life that are damaged run nobody's code, and are whole for the next worker", async () => {
+    const first = await open();
+    const { servicePath } = await first.hold("a", built.digest);
+    const whole = readFileSync(servicePath);
+    await first[Symbol.asyncDispose]();
+    writeFileSync(servicePath, Buffer.concat([whole, Buffer.from("\nevil()")]));
+    const second = await open();
+    const [one, other] = await Promise.all([
+      second.hold("a", built.digest),
+      second.hold("b", built.digest),
+    ]);
+    const outcomes = await Promise.allSettled([one.readCode(), other.readCode()]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(await one.readCode()).toBe(whole.toString());
+    expect(await other.readCode()).toBe(whole.toString());
   });
 
   it("that are damaged in the store leave nothing", async () => {

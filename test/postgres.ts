@@ -3,12 +3,12 @@
  * root, which Postgres refuses to run as, it runs as the user `postgres`, made
  * when there is none.
  */
-import { once } from "node:events";
+
 import { readFileSync, rmSync } from "node:fs";
 import { chmod, mkdtemp } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "./free-port.ts";
 
 /**
  * The package has hooks for the end of the process. That of `beforeExit` ends it
@@ -133,13 +133,4 @@ function killServer(databaseDir: string): void {
   } catch {
     // It has ended, or was never there.
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

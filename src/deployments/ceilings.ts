@@ -14,16 +14,6 @@ export interface Ceilings {
   readonly deployments: number;
 }
 
-/** The settings of a new deployment; the storage has the same defaults. */
-export const DEFAULT_SETTINGS: DeploymentSettings = {
-  minWorkers: 1,
-  maxWorkers: 2,
-  memoryMib: 512,
-  cpu: 1,
-  env: {},
-  network: { access: "open", hosts: [] },
-};
-
 /** Each setting with its ceiling and the operator's flag for it. */
 const BOUNDED = [
   {

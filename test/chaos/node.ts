@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../free-port.ts";
 import { ask } from "./client.ts";
 import { within } from "./within.ts";
 
@@ -117,14 +117,4 @@ export class ChaosNode implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
   }
-}
-
-/** A port that was free just now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
 }

@@ -1,20 +1,11 @@
 /** A deployment that listens on every port it can get, to collect what is meant for the platform. */
 import { once } from "node:events";
 import { createServer as createHttp } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
+import { freePort } from "../../free-port.ts";
 import { start } from "../start/platform.ts";
 import { artifact, World } from "./world.ts";
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 it("the port is never a worker's: not while its node starts, serves or drains", async () => {
   const taken: string[] = [];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeIndex } from "../../../src/artifacts/index-file.ts";
 import { errorFacts, type TesseraClient } from "../../../src/client/index.ts";
-import { type Answer, artifact, reasonOf, upload, World } from "./world.ts";
+import { type Answer, artifact, CALLS, reasonOf, upload, World } from "./world.ts";
 
 describe("a protected deployment", () => {
   let world: World;
@@ -27,20 +27,7 @@ describe("a protected deployment", () => {
     world.call(name, "/say", { body, ...options });
 
   it("answers nobody without a token, on any path but those of probes", async () => {
-    for (const [method, path] of [
-      ["POST", "/say"],
-      ["POST", "/work/submit"],
-      ["GET", "/work/status?task_id=x"],
-      ["GET", "/work/get?task_id=x"],
-      ["POST", "/work/cancel?task_id=x"],
-      ["PUT", "/work/retry?task_id=x"],
-      ["GET", "/work/events?task_id=x"],
-      ["GET", "/schema.json"],
-      ["GET", "/docs.json"],
-      ["GET", "/api/v1/tasks"],
-      ["GET", "/api/v1/endpoints"],
-      ["POST", "/tessera.v1.EndpointService/CallEndpoint"],
-    ] as const) {
+    for (const [method, path] of CALLS) {
       const headers = { "content-type": "application/json" };
       const isRpc = path.startsWith("/tessera.v1.");
       const answer = await world.call("echo", path, {

@@ -2,27 +2,16 @@
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, artifact, World } from "./world.ts";
+import { type Answer, artifact, CALLS, World } from "./world.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** Every way to ask a deployment, on its own host. */
 const ASKED = [
-  ["POST", "/say"],
-  ["POST", "/work/submit"],
-  ["GET", "/work/status?task_id=x"],
-  ["GET", "/work/get?task_id=x"],
-  ["POST", "/work/cancel?task_id=x"],
-  ["PUT", "/work/retry?task_id=x"],
-  ["GET", "/work/events?task_id=x"],
-  ["GET", "/schema.json"],
-  ["GET", "/docs.json"],
+  ...CALLS,
   ["GET", "/metrics"],
   ["GET", "/"],
   ["GET", "/readyz"],
-  ["GET", "/api/v1/tasks"],
-  ["GET", "/api/v1/endpoints"],
-  ["POST", "/tessera.v1.EndpointService/CallEndpoint"],
   ["POST", "/tessera.v1.TaskService/GetTask"],
 ] as const;
 

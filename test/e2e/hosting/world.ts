@@ -23,6 +23,22 @@ const SERVICES = fileURLToPath(new URL("services/", import.meta.url));
 /** The most that one message of an upload may bring. */
 const MAX_CHUNK_BYTES = 256 * 1024;
 
+/** The calls of the `echo` service that a protected deployment refuses without a token. */
+export const CALLS = [
+  ["POST", "/say"],
+  ["POST", "/work/submit"],
+  ["GET", "/work/status?task_id=x"],
+  ["GET", "/work/get?task_id=x"],
+  ["POST", "/work/cancel?task_id=x"],
+  ["PUT", "/work/retry?task_id=x"],
+  ["GET", "/work/events?task_id=x"],
+  ["GET", "/schema.json"],
+  ["GET", "/docs.json"],
+  ["GET", "/api/v1/tasks"],
+  ["GET", "/api/v1/endpoints"],
+  ["POST", "/tessera.v1.EndpointService/CallEndpoint"],
+] as const;
+
 const built = new Map<string, Promise<BuiltArtifact>>();
 
 /**

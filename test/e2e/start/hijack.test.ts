@@ -1,6 +1,6 @@
 /** Somebody makes an account under another person's address, before that person comes. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Browser, CLIENT, TestProvider } from "./oidc.ts";
+import { Browser, TestProvider } from "./oidc.ts";
 import {
   type Answer,
   bearer,
@@ -63,11 +63,7 @@ describe("an account that somebody made under another person's address", () => {
     folder = new Folder();
     provider = await TestProvider.listen();
     platform = await start(folder, {
-      env: {
-        TESSERA_OIDC_ISSUER: provider.issuer,
-        TESSERA_OIDC_CLIENT_ID: CLIENT.id,
-        TESSERA_OIDC_CLIENT_SECRET: CLIENT.secret,
-      },
+      env: provider.settings,
     });
     provider.serve(`${platform.started.url}/auth/oidc/callback`);
     provider.accounts.set("ceo", { email: CEO, email_verified: true });

@@ -24,9 +24,7 @@ describe("sign-in by OpenID Connect", () => {
     provider = await TestProvider.listen();
     platform = await start(folder, {
       env: {
-        TESSERA_OIDC_ISSUER: provider.issuer,
-        TESSERA_OIDC_CLIENT_ID: CLIENT.id,
-        TESSERA_OIDC_CLIENT_SECRET: CLIENT.secret,
+        ...provider.settings,
         TESSERA_OIDC_NAME: "Example Corp",
       },
     });
@@ -182,11 +180,7 @@ describe("what asks for a recent sign-in, of a person who signs in by OpenID Con
     folder = new Folder();
     provider = await TestProvider.listen();
     platform = await start(folder, {
-      env: {
-        TESSERA_OIDC_ISSUER: provider.issuer,
-        TESSERA_OIDC_CLIENT_ID: CLIENT.id,
-        TESSERA_OIDC_CLIENT_SECRET: CLIENT.secret,
-      },
+      env: provider.settings,
     });
     provider.serve(`${platform.started.url}/auth/oidc/callback`);
     const admin = await platform.setUp();

@@ -36,6 +36,15 @@ export class TestProvider implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  /** The platform's settings to sign in here. */
+  get settings() {
+    return {
+      TESSERA_OIDC_ISSUER: this.issuer,
+      TESSERA_OIDC_CLIENT_ID: CLIENT.id,
+      TESSERA_OIDC_CLIENT_SECRET: CLIENT.secret,
+    };
+  }
+
   /** Answers for one client; without `secret` it is a public one. */
   serve(redirectUri: string, { secret }: { readonly secret?: string } = CLIENT): void {
     const provider = new Provider(this.issuer, {

@@ -1,17 +1,13 @@
 /** Checks of a deployment's settings and environment against the limits of the operator and the system. */
 
 import { sealedBytes } from "../../../auth/keys.ts";
-import {
-  type Ceilings,
-  DEFAULT_SETTINGS,
-  faultOfCeilings,
-  lowered,
-} from "../../../deployments/ceilings.ts";
+import { type Ceilings, faultOfCeilings, lowered } from "../../../deployments/ceilings.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../../../deployments/environment.ts";
 import { networkFault } from "../../../deployments/network.ts";
 import { problem } from "../../../errors.ts";
 import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
 import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../storage/accounts/organizations.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
 /**

@@ -1,10 +1,11 @@
 /** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
-import type {
-  DeploymentRecord,
-  DesiredState,
-  NetworkSettings,
-  Openable,
+import {
+  DEFAULT_SETTINGS,
+  type DeploymentRecord,
+  type DesiredState,
+  type NetworkSettings,
+  type Openable,
 } from "../../accounts/organizations.ts";
 import { type Operation, query } from "../operation.ts";
 
@@ -98,14 +99,7 @@ export function newDeployment({
     updatedAtMs: nowMs,
     desiredState: "running",
     targetRevision: undefined,
-    settings: {
-      minWorkers: 1,
-      maxWorkers: 2,
-      memoryMib: 512,
-      cpu: 1,
-      env: {},
-      network: { access: "open", hosts: [] },
-    },
+    settings: DEFAULT_SETTINGS,
     version: 1,
     secretsSince: 0,
   };

@@ -23,9 +23,11 @@ import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
 import { createConnectJsonHandler, isConnectJson, sendConnectProblem } from "./connect.ts";
+import { clampTimeout, createDeadlineInterceptor, untilAborted } from "./deadline.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
 import { isWhole, type RewriteLarge, type ScanOptions, scannedBody, scanQuery } from "./scan.ts";
+import { Scope } from "./scope.ts";
 
 /** RPC message that the engine reads by default, which is gRPC's own. */
 const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
@@ -72,7 +74,11 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     });
   const router = createConnectRouter({
     acceptCompression: [compressionGzip],
-    interceptors: [createErrorsInterceptor(report), ...options.interceptors],
+    interceptors: [
+      createErrorsInterceptor(report),
+      createDeadlineInterceptor(),
+      ...options.interceptors,
+    ],
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });
@@ -144,7 +150,17 @@ function createLibraryHandler(
       const arriving = universal.body as AsyncIterable<Uint8Array>;
       const chunks = whole ? boundedChunks(req, arriving) : arriving;
       const body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
-      const request = { ...universal, body, header: new Headers(universal.header) };
+      const header = new Headers(universal.header);
+      const timeoutMs = clampTimeout(header);
+      // It aborts for the deadline before the library does, while the message arrives too.
+      using scope = new Scope(universal.signal, timeoutMs);
+      const { signal } = scope;
+      const request = {
+        ...universal,
+        signal,
+        body: timeoutMs === undefined ? body : untilAborted(body, signal),
+        header,
+      };
       if (isWhole(req)) {
         // The body passes on unpacked, and perhaps rewritten.
         request.header.delete("content-length");

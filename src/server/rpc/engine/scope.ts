@@ -22,9 +22,10 @@ import {
   type StreamResponse,
   type UnaryRequest,
 } from "@connectrpc/connect";
-import { type Problem, problem, toProblem } from "../../../errors.ts";
+import { type Problem, problem } from "../../../errors.ts";
 import { MAX_TIMER_MS } from "../../../time/alarm.ts";
 import { RpcAnswer, RpcContext } from "./call-context.ts";
+import { failureOf, raceAbort, timedOut } from "./deadline.ts";
 
 /** The key of the scope in a request; interceptors keep it when they pass on a changed copy. */
 export const scopeKey = Symbol("scope of the call");
@@ -171,30 +172,12 @@ export class Scope implements Disposable, EndListener {
 
   /** The promise, or a rejection as soon as the signal aborts. */
   race<T>(promise: Promise<T>): Promise<T> {
-    const { signal } = this;
-    return new Promise((resolve, reject) => {
-      const abort = () => reject(signal.reason);
-      if (signal.aborted) {
-        promise.catch(() => undefined); // The abort already explains its failure.
-        abort();
-        return;
-      }
-      signal.addEventListener("abort", abort, { once: true });
-      promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-    });
+    return raceAbort(promise, this.signal);
   }
 
   /** The caller's error for anything thrown in the call. */
   failure(thrown: unknown): Problem {
-    if (!this.signal.aborted || !isAbort(thrown, this.signal)) {
-      return toProblem(thrown);
-    }
-    const reason: unknown = this.signal.reason;
-    return toProblem(
-      reason instanceof ConnectError
-        ? reason
-        : new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, reason),
-    );
+    return failureOf(thrown, this.signal);
   }
 
   /** Notifies the listener of the end of the call; only the first call has an effect. */
@@ -207,13 +190,4 @@ export class Scope implements Disposable, EndListener {
   [Symbol.dispose](): void {
     this.#release?.();
   }
-}
-
-function timedOut(limitMs: number): Problem {
-  return problem("CALL_TIMEOUT", `the call did not end within the ${limitMs} ms its caller allows`);
-}
-
-/** True for errors that `signal.throwIfAborted` and Node's own functions throw on an abort. */
-function isAbort(thrown: unknown, signal: AbortSignal): boolean {
-  return thrown === signal.reason || (thrown instanceof Error && thrown.name === "AbortError");
 }

@@ -121,7 +121,12 @@ export const RULES: readonly Rule[] = [
   {
     rule: "the SQL that both databases share knows the ports and neither adapter",
     of: ["src/storage/sql/"],
-    allows: startsWithAny("src/storage/accounts/", "src/storage/hosting/", "src/storage/metrics/"),
+    allows: startsWithAny(
+      "src/storage/accounts/",
+      "src/storage/hosting/",
+      "src/storage/metrics/",
+      "src/storage/default-settings.ts",
+    ),
   },
   {
     rule: "the SQLite adapter imports the port and the domain, no other adapter",

@@ -59,16 +59,6 @@ export interface DeploymentSettings {
   readonly network: NetworkSettings;
 }
 
-/** The settings of a new deployment. */
-export const DEFAULT_SETTINGS: DeploymentSettings = {
-  minWorkers: 1,
-  maxWorkers: 2,
-  memoryMib: 512,
-  cpu: 1,
-  env: {},
-  network: { access: "open", hosts: [] },
-};
-
 /** Undefined fields stay as they are; `env` and `network` are replaced as a whole. */
 export type SettingsUpdate = Partial<DeploymentSettings>;
 

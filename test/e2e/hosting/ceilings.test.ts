@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DeploymentStatus, errorFacts, NetworkAccess } from "../../../src/client/index.ts";
-import { DEFAULT_SETTINGS } from "../../../src/storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../src/storage/default-settings.ts";
 import { artifact, type DeployOptions, World } from "./world.ts";
 
 const KIBIBYTE = 1024;

@@ -7,7 +7,7 @@ import { networkFault } from "../../../deployments/network.ts";
 import { problem } from "../../../errors.ts";
 import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
 import type { DeploymentRecord, SettingsUpdate } from "../../../storage/accounts/organizations.ts";
-import { DEFAULT_SETTINGS } from "../../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 
 /**

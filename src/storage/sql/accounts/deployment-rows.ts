@@ -1,12 +1,12 @@
 /** Rows of deployments. Writers hold the organization's lock. */
 import type { Deed } from "../../accounts/deed.ts";
-import {
-  DEFAULT_SETTINGS,
-  type DeploymentRecord,
-  type DesiredState,
-  type NetworkSettings,
-  type Openable,
+import type {
+  DeploymentRecord,
+  DesiredState,
+  NetworkSettings,
+  Openable,
 } from "../../accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../default-settings.ts";
 import { type Operation, query } from "../operation.ts";
 
 export interface DeploymentRow {

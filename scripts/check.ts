@@ -15,6 +15,7 @@ const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["types", "tsc", "-p", "."],
   ["types of the playground", "tsc", "-p", "src/console/playground"],
   ["types of the pages", "tsc", "-p", "src/console/pages"],
+  ["types of the console", "tsc", "-p", "src/console/app"],
   ["proto format", "buf", "format", "--diff", "--exit-code", "proto"],
   ["proto lint", "buf", "lint"],
   ["generated code", "buf", "generate", "--output", fresh],

@@ -6,6 +6,7 @@ import type { KeyRing } from "../auth/keys.ts";
 import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
+import { consolePages } from "../console/console.ts";
 import { pages } from "../console/pages.ts";
 import { playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
@@ -260,6 +261,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     onlyOn("deployment", deploymentMetrics(metrics)),
     onlyOn("platform", metricsPages),
     onlyOn("platform", pages),
+    onlyOn("platform", consolePages),
     onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),
   ];
   const ownServices = platformServices(

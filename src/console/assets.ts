@@ -28,6 +28,12 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
+export const SECURITY_HEADERS = {
+  "content-security-policy": CONTENT_SECURITY_POLICY,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+} as const;
+
 interface Asset {
   readonly contentType: string;
   readonly etag: string;
@@ -62,9 +68,7 @@ function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyRe
   res.headers({
     etag: asset.etag,
     "cache-control": "no-cache",
-    "content-security-policy": CONTENT_SECURITY_POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    ...SECURITY_HEADERS,
   });
   const known = req.headers["if-none-match"]
     ?.split(",")

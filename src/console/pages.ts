@@ -9,7 +9,6 @@ const SHARED = ["dom.js", "favicon.svg", "playground.css", "controls.css"];
 
 /** One document for all paths; its script selects the page. */
 const PATHS = [
-  "/",
   "/setup",
   "/sign-in",
   "/invitation",

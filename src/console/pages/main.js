@@ -7,7 +7,6 @@ import { authorizePage } from "./authorize.js";
 import { devicePage } from "./device.js";
 import { messageOf } from "./form.js";
 import { card, intro, show, showPerson, signInFirst } from "./frame.js";
-import { homePage } from "./home.js";
 import { invitationPage } from "./invitation.js";
 import { setupPage } from "./setup.js";
 import { signInPage } from "./signin.js";
@@ -19,7 +18,6 @@ const OPEN = { "/setup": setupPage, "/sign-in": signInPage, "/invitation": invit
 
 /** @type {Record<string, (person: Person) => unknown>} Pages for who is signed in. */
 const SIGNED_IN = {
-  "/": homePage,
   "/account": accountPage,
   "/account-secured": accountSecuredPage,
   "/cli/authorize": authorizePage,
@@ -35,7 +33,7 @@ async function start() {
   if (open) {
     await open(person);
   } else if (person) {
-    await (SIGNED_IN[location.pathname] ?? homePage)(person);
+    await SIGNED_IN[location.pathname]?.(person);
   } else {
     signInFirst();
   }

@@ -1,0 +1,20 @@
+/** Reads of deployments, shared by pages. */
+import { queryOptions } from "@tanstack/react-query";
+import { deployments } from "./services.ts";
+
+/** The most that one call lists. */
+const MAX_PAGE = 1_000;
+
+/** How often the states of deployments are read again while somebody looks. */
+const REFRESH_MS = 5_000;
+
+/** The deployments of an organization, by name. */
+export const deploymentsOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["deployments", organization],
+    queryFn: async ({ signal }) => {
+      const request = { organization, pageSize: MAX_PAGE };
+      return (await deployments.listDeployments(request, { signal })).deployments ?? [];
+    },
+    refetchInterval: REFRESH_MS,
+  });

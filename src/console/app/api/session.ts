@@ -1,0 +1,41 @@
+/** The signed-in person of this browser and their organizations. */
+import { queryOptions, useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import type { OrganizationJson } from "../../../../gen/tessera/v1/organization_pb.js";
+import { auth } from "./services.ts";
+
+export const me = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => auth.getCurrentPrincipal({}, { signal }),
+  staleTime: 60_000,
+});
+
+const organizationRoute = getRouteApi("/signed-in/o/$organization");
+
+/** The name of the organization in the path. */
+export function useOrganization(): string {
+  return organizationRoute.useParams().organization;
+}
+
+/** The person, and their role in the organization in the path. */
+export function usePerson() {
+  const { data: person } = useSuspenseQuery(me);
+  const name = useOrganization();
+  const organization = person.organizations?.find((one) => one.name === name);
+  return { person, organization, isAdmin: organization?.role === "ROLE_ADMIN" };
+}
+
+export const titleOf = ({ displayName, name = "" }: OrganizationJson): string =>
+  displayName || name;
+
+const LAST_ORGANIZATION = "tessera.organization";
+
+/** The organization that was looked at last, else the first one. */
+export function preferredOrganization(all: readonly OrganizationJson[]): string | undefined {
+  const last = localStorage.getItem(LAST_ORGANIZATION);
+  return all.find(({ name }) => name === last)?.name ?? all[0]?.name;
+}
+
+export function rememberOrganization(name: string): void {
+  localStorage.setItem(LAST_ORGANIZATION, name);
+}

@@ -1,0 +1,25 @@
+/** The state of a deployment, with its reason. */
+import type {
+  DeploymentJson,
+  DeploymentStatusJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { Status, type Tone } from "../../ui/status.tsx";
+
+const STATES: Partial<Record<DeploymentStatusJson, readonly [Tone, string]>> = {
+  DEPLOYMENT_STATUS_STARTING: ["working", "starting"],
+  DEPLOYMENT_STATUS_READY: ["good", "ready"],
+  DEPLOYMENT_STATUS_DEGRADED: ["warning", "degraded"],
+  DEPLOYMENT_STATUS_FAILED: ["bad", "failed"],
+  DEPLOYMENT_STATUS_STOPPED: ["idle", "stopped"],
+};
+
+export function DeploymentState({ deployment }: { readonly deployment: DeploymentJson }) {
+  const { status = "DEPLOYMENT_STATUS_UNSPECIFIED", statusReason } = deployment;
+  const [tone, word] = STATES[status] ?? ["idle", "unknown"];
+  return (
+    <>
+      <Status tone={tone}>{word}</Status>
+      {statusReason && <span className="secondary">{statusReason.split("\n")[0]}</span>}
+    </>
+  );
+}

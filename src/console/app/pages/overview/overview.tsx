@@ -1,0 +1,58 @@
+/** The first page of an organization: what runs, what needs attention, and the first steps. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { deploymentsOf } from "../../api/deployments.ts";
+import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
+import { Command } from "../../ui/command.tsx";
+import { Page } from "../../ui/page.tsx";
+import { DeploymentState } from "../deployments/state.tsx";
+import "./overview.css";
+
+export function Overview() {
+  const name = useOrganization();
+  const { organization } = usePerson();
+  const { data: deployments } = useSuspenseQuery(deploymentsOf(name));
+  const bad = deployments.filter(
+    ({ status }) =>
+      status === "DEPLOYMENT_STATUS_FAILED" || status === "DEPLOYMENT_STATUS_DEGRADED",
+  );
+  return (
+    <Page title={titleOf(organization ?? { name })} description="What runs here.">
+      <section aria-labelledby="attention">
+        <h2 id="attention">Needs attention</h2>
+        {bad.length === 0 ? (
+          <p className="secondary">Nothing does.</p>
+        ) : (
+          <ul className="cards">
+            {bad.map((one) => (
+              <li key={one.deploymentId} className="card">
+                <strong>{one.name}</strong> <DeploymentState deployment={one} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      <section aria-labelledby="deployments">
+        <h2 id="deployments">Deployments</h2>
+        <ul className="cards">
+          {deployments.map((one) => (
+            <li key={one.deploymentId} className="card">
+              <Link to="/o/$organization/deployments" params={{ organization: name }}>
+                {one.name}
+              </Link>
+              <DeploymentState deployment={one} />
+              <span className="secondary">
+                {one.workers ?? 0} workers on {one.nodes ?? 0} nodes
+              </span>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section aria-labelledby="steps">
+        <h2 id="steps">On the command line</h2>
+        <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
+        <Command text="npx tessera-platform deploy service.ts" />
+      </section>
+    </Page>
+  );
+}

@@ -1,0 +1,138 @@
+/** The form of a new token; after it, the token's value and what to do with it. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { CreateTokenResponseJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { tokens } from "../../api/services.ts";
+import { useOrganization, usePerson } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { formMessage, violationOf } from "../../ui/form.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { DEFAULT_DAYS, Expiry, inDays } from "./expiry.tsx";
+import { FIELDS, Fields, type TokenFields } from "./fields.tsx";
+import { TokenValue } from "./value.tsx";
+
+const NEW: TokenFields = {
+  name: "",
+  description: "",
+  access: ["TOKEN_ACCESS_DEVELOPER_OPERATIONS"],
+  allDeployments: false,
+  deployments: [],
+};
+
+export default function CreateToken({ onClose }: { onClose(): void }) {
+  const [created, setCreated] = useState<CreateTokenResponseJson>();
+  return created === undefined ? (
+    <Dialog title="Create API token" onClose={onClose}>
+      <CreateForm onCreated={setCreated} onClose={onClose} />
+    </Dialog>
+  ) : (
+    <Dialog title={`Token ${created.token?.name ?? ""} created`} onClose={onClose}>
+      <TokenValue
+        token={created.token ?? {}}
+        value={created.value ?? ""}
+        loginCommand={created.loginCommand}
+      />
+      <div className="dialog-actions">
+        <Button kind="primary" onClick={onClose}>
+          Done
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface CreateFormProps {
+  onCreated(created: CreateTokenResponseJson): void;
+  onClose(): void;
+}
+
+function CreateForm({ onCreated, onClose }: CreateFormProps) {
+  const organization = useOrganization();
+  const { isAdmin } = usePerson();
+  const queryClient = useQueryClient();
+  const [isOrganizations, setOrganizations] = useState(false);
+  const [fields, setFields] = useState(NEW);
+  const [expiresAt, setExpiresAt] = useState(() => inDays(DEFAULT_DAYS));
+  const creating = useMutation({
+    mutationFn: () =>
+      tokens.createToken({
+        organization,
+        kind: isOrganizations ? "TOKEN_KIND_ORGANIZATION" : "TOKEN_KIND_PERSONAL",
+        ...fields,
+        access: [...fields.access],
+        deployments: [...fields.deployments],
+        expiresAt,
+      }),
+    onSuccess: async (created) => {
+      await queryClient.invalidateQueries({ queryKey: ["tokens", organization] });
+      onCreated(created);
+    },
+  });
+  const message = formMessage(creating.error, ...FIELDS, "expires_at");
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        creating.mutate();
+      }}
+    >
+      <fieldset className="choices kind">
+        <legend>Kind</legend>
+        <label className="choice">
+          <input
+            type="radio"
+            name="kind"
+            checked={!isOrganizations}
+            onChange={() => {
+              setOrganizations(false);
+              setFields({
+                ...fields,
+                access: fields.access.filter((access) => access !== "TOKEN_ACCESS_MONITORING"),
+              });
+            }}
+          />
+          <span>
+            Personal
+            <span className="hint">Acts as you. Only you can see and change it.</span>
+          </span>
+        </label>
+        <label className="choice">
+          <input
+            type="radio"
+            name="kind"
+            disabled={!isAdmin}
+            checked={isOrganizations}
+            onChange={() => setOrganizations(true)}
+          />
+          <span>
+            Organization
+            <span className="hint">
+              {isAdmin
+                ? `Belongs to ${organization}, and stays when you leave.`
+                : "Only admins create these."}
+            </span>
+          </span>
+        </label>
+      </fieldset>
+      <Fields
+        value={fields}
+        isOrganizations={isOrganizations}
+        error={creating.error}
+        onChange={setFields}
+      />
+      <Expiry
+        value={expiresAt}
+        error={violationOf(creating.error, "expires_at")}
+        onChange={setExpiresAt}
+      />
+      {message && <Notice kind="error">{message}</Notice>}
+      <div className="dialog-actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="primary" type="submit" isBusy={creating.isPending}>
+          Submit
+        </Button>
+      </div>
+    </form>
+  );
+}

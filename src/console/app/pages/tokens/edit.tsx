@@ -1,0 +1,76 @@
+/** Changes a token's name, description, access and deployments. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { tokens } from "../../api/services.ts";
+import { useOrganization } from "../../api/session.ts";
+import { type Access, isOrganizations } from "../../api/tokens.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { formMessage } from "../../ui/form.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import { FIELDS, Fields, type TokenFields } from "./fields.tsx";
+
+export default function EditToken({
+  token,
+  onClose,
+}: {
+  readonly token: TokenJson;
+  onClose(): void;
+}) {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const [fields, setFields] = useState<TokenFields>({
+    name: token.name ?? "",
+    description: token.description ?? "",
+    access: (token.access ?? []) as readonly Access[],
+    allDeployments: token.allDeployments ?? false,
+    deployments: token.deployments ?? [],
+  });
+  const saving = useMutation({
+    mutationFn: () =>
+      tokens.updateToken({
+        organization,
+        token: {
+          tokenId: token.tokenId ?? "",
+          version: token.version ?? 0,
+          ...fields,
+          access: [...fields.access],
+          deployments: [...fields.deployments],
+        },
+        updateMask: "name,description,access,allDeployments,deployments",
+      }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ["tokens", organization] });
+      toast(`Saved ${fields.name}`);
+      onClose();
+    },
+  });
+  const message = formMessage(saving.error, ...FIELDS, ...FIELDS.map((field) => `token.${field}`));
+  return (
+    <Dialog title={`Edit ${token.name}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          saving.mutate();
+        }}
+      >
+        <Fields
+          value={fields}
+          isOrganizations={isOrganizations(token)}
+          error={saving.error}
+          onChange={setFields}
+        />
+        {message && <Notice kind="error">{message}</Notice>}
+        <div className="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" isBusy={saving.isPending}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,144 @@
+/** The fields that a new and a changed token share. */
+import { useQuery } from "@tanstack/react-query";
+import { deploymentsOf } from "../../api/deployments.ts";
+import { useOrganization } from "../../api/session.ts";
+import { ACCESS, type Access } from "../../api/tokens.ts";
+import { Field } from "../../ui/field.tsx";
+import { violationOf } from "../../ui/form.ts";
+
+export interface TokenFields {
+  readonly name: string;
+  readonly description: string;
+  readonly access: readonly Access[];
+  readonly allDeployments: boolean;
+  readonly deployments: readonly string[];
+}
+
+/** Limits of the API (proto/tessera/v1/token.proto). */
+const MAX_NAME_CHARACTERS = 100;
+const MAX_DESCRIPTION_CHARACTERS = 1_000;
+
+/** The names in the API of the fields that are shown here. */
+export const FIELDS = ["name", "description", "access", "deployments", "all_deployments"] as const;
+
+export interface FieldsProps {
+  readonly value: TokenFields;
+  /** Whether it is an organization's: only these may have monitoring. */
+  readonly isOrganizations: boolean;
+  readonly error: unknown;
+  onChange(value: TokenFields): void;
+}
+
+export function Fields({ value, isOrganizations, error, onChange }: FieldsProps) {
+  const set = (changed: Partial<TokenFields>) => onChange({ ...value, ...changed });
+  const callsDeployments = value.access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT");
+  return (
+    <>
+      <Field label="Name" error={violationOf(error, "name", "token.name")}>
+        {(control) => (
+          <input
+            {...control}
+            data-autofocus
+            required
+            maxLength={MAX_NAME_CHARACTERS}
+            autoComplete="off"
+            value={value.name}
+            onChange={(event) => set({ name: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="Description" error={violationOf(error, "description", "token.description")}>
+        {(control) => (
+          <input
+            {...control}
+            maxLength={MAX_DESCRIPTION_CHARACTERS}
+            autoComplete="off"
+            placeholder="What it is for (optional)"
+            value={value.description}
+            onChange={(event) => set({ description: event.target.value })}
+          />
+        )}
+      </Field>
+      <fieldset className="choices">
+        <legend>Access</legend>
+        {(Object.keys(ACCESS) as Access[])
+          .filter((access) => isOrganizations || access !== "TOKEN_ACCESS_MONITORING")
+          .map((access) => (
+            <label key={access} className="choice">
+              <input
+                type="checkbox"
+                checked={value.access.includes(access)}
+                onChange={() => set({ access: toggled(value.access, access) })}
+              />
+              <span>
+                {ACCESS[access].name}
+                <span className="hint">{ACCESS[access].hint}</span>
+              </span>
+            </label>
+          ))}
+        {violationOf(error, "access", "token.access") && (
+          <p className="field-error">{violationOf(error, "access", "token.access")}</p>
+        )}
+      </fieldset>
+      {callsDeployments && <DeploymentChoice value={value} error={error} onChange={set} />}
+    </>
+  );
+}
+
+/** Monitoring goes with no other access. */
+function toggled(all: readonly Access[], one: Access): readonly Access[] {
+  if (all.includes(one)) {
+    return all.filter((other) => other !== one);
+  }
+  return one === "TOKEN_ACCESS_MONITORING"
+    ? [one]
+    : [...all.filter((other) => other !== "TOKEN_ACCESS_MONITORING"), one];
+}
+
+interface DeploymentChoiceProps extends Pick<FieldsProps, "value" | "error"> {
+  onChange(changed: Partial<TokenFields>): void;
+}
+
+function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
+  const { data: known = [] } = useQuery(deploymentsOf(useOrganization()));
+  const names = [...new Set([...known.map(({ name = "" }) => name), ...value.deployments])];
+  const fault = violationOf(error, "deployments", "token.deployments", "all_deployments");
+  return (
+    <fieldset className="choices">
+      <legend>Deployments that it may call</legend>
+      <label className="choice">
+        <input
+          type="checkbox"
+          checked={value.allDeployments}
+          onChange={(event) => onChange({ allDeployments: event.target.checked, deployments: [] })}
+        />
+        <span>
+          All deployments
+          <span className="hint">Future ones included.</span>
+        </span>
+      </label>
+      {!value.allDeployments && (
+        <div className="choice-list">
+          {names.map((name) => (
+            <label key={name} className="choice">
+              <input
+                type="checkbox"
+                checked={value.deployments.includes(name)}
+                onChange={(event) =>
+                  onChange({
+                    deployments: event.target.checked
+                      ? [...value.deployments, name]
+                      : value.deployments.filter((one) => one !== name),
+                  })
+                }
+              />
+              <span>{name}</span>
+            </label>
+          ))}
+          {names.length === 0 && <p className="hint">There are no deployments yet.</p>}
+        </div>
+      )}
+      {fault && <p className="field-error">{fault}</p>}
+    </fieldset>
+  );
+}

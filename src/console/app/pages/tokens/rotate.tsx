@@ -1,0 +1,83 @@
+/** Gives a token a new value; the old one stays valid for a while. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { messageOf } from "../../api/errors.ts";
+import { tokens } from "../../api/services.ts";
+import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { TokenValue } from "./value.tsx";
+
+/** How long the old value may stay valid; the API allows 7 days. */
+const GRACES = [
+  ["", "It ends now"],
+  ["3600s", "For an hour"],
+  ["86400s", "For a day"],
+  ["604800s", "For 7 days"],
+] as const;
+
+export default function RotateToken({
+  token,
+  onClose,
+}: {
+  readonly token: TokenJson;
+  onClose(): void;
+}) {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const [grace, setGrace] = useState("86400s");
+  const rotating = useMutation({
+    mutationFn: () =>
+      tokens.rotateToken({
+        organization,
+        tokenId: token.tokenId ?? "",
+        ...(grace !== "" && { grace }),
+      }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ["tokens", organization] }),
+  });
+  if (rotating.data) {
+    return (
+      <Dialog title={`${token.name} has a new value`} onClose={onClose}>
+        <TokenValue token={rotating.data.token ?? token} value={rotating.data.value ?? ""} />
+        <div className="dialog-actions">
+          <Button kind="primary" onClick={onClose}>
+            Done
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title={`Rotate ${token.name}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          rotating.mutate();
+        }}
+      >
+        <p>The token gets a new value and keeps its name, access and expiry.</p>
+        <Field label="The old value stays valid">
+          {(control) => (
+            <select {...control} value={grace} onChange={(event) => setGrace(event.target.value)}>
+              {GRACES.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        {rotating.error && <Notice kind="error">{messageOf(rotating.error)}</Notice>}
+        <div className="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" isBusy={rotating.isPending}>
+            Rotate
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

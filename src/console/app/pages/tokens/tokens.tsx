@@ -1,0 +1,69 @@
+/** API tokens: the list of both kinds, and what can be done with each. */
+
+import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { useOrganization, usePerson } from "../../api/session.ts";
+import { tokensOf } from "../../api/tokens.ts";
+import { useShortcut } from "../../shell/keys.ts";
+import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/empty.tsx";
+import { Page } from "../../ui/page.tsx";
+import type { Act } from "./row.tsx";
+import { TokenTable } from "./table.tsx";
+import "./tokens.css";
+
+// Opened by a press only: the list comes without them.
+const CreateToken = lazy(() => import("./create.tsx"));
+const EditToken = lazy(() => import("./edit.tsx"));
+const RotateToken = lazy(() => import("./rotate.tsx"));
+const DeleteToken = lazy(() => import("./delete.tsx"));
+const RevealToken = lazy(() => import("./reveal.tsx"));
+
+export function Tokens() {
+  const organization = useOrganization();
+  const { person } = usePerson();
+  const list = useSuspenseInfiniteQuery(tokensOf(organization));
+  const [isCreating, setCreating] = useState(false);
+  const [chosen, setChosen] = useState<{ readonly act: Act; readonly token: TokenJson }>();
+  const tokens = list.data.pages.flatMap((page) => page.tokens ?? []);
+  const close = () => setChosen(undefined);
+  useShortcut("c", () => setCreating(true));
+  const create = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
+      Create token
+    </Button>
+  );
+  return (
+    <Page
+      title="API Tokens"
+      description="For the command line, for calls of protected deployments, and for your own Prometheus."
+      actions={create}
+    >
+      {tokens.length === 0 ? (
+        <Empty title="No tokens yet">
+          <p>A token lets a program act for you or for the organization {organization}.</p>
+          {create}
+        </Empty>
+      ) : (
+        <TokenTable
+          tokens={tokens}
+          me={person.email ?? ""}
+          onAct={(act, token) => setChosen({ act, token })}
+        />
+      )}
+      {list.hasNextPage && (
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+      <Suspense>
+        {isCreating && <CreateToken onClose={() => setCreating(false)} />}
+        {chosen?.act === "edit" && <EditToken token={chosen.token} onClose={close} />}
+        {chosen?.act === "rotate" && <RotateToken token={chosen.token} onClose={close} />}
+        {chosen?.act === "reveal" && <RevealToken token={chosen.token} onClose={close} />}
+        {chosen?.act === "delete" && <DeleteToken token={chosen.token} onClose={close} />}
+      </Suspense>
+    </Page>
+  );
+}

@@ -1,0 +1,96 @@
+/** The routes of the console. Each page is a chunk of its own, loaded when it is opened. */
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from "@tanstack/react-router";
+import { isSignedOut } from "./api/errors.ts";
+import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
+import { NoOrganization } from "./shell/no-organization.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { Failure, Missing } from "./ui/failure.tsx";
+import { Loading } from "./ui/loading.tsx";
+
+interface Context {
+  readonly queryClient: QueryClient;
+}
+
+const root = createRootRouteWithContext<Context>()({ component: Outlet });
+
+/** Everything below it needs a person: others are sent to the sign-in, and return from it. */
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  id: "signed-in",
+  beforeLoad: async ({ context, location }) => {
+    try {
+      return { person: await context.queryClient.ensureQueryData(me) };
+    } catch (err) {
+      if (isSignedOut(err)) {
+        const next = `${location.pathname}${location.searchStr}${location.hash}`;
+        throw redirect({ href: `/sign-in?${new URLSearchParams({ next })}`, reloadDocument: true });
+      }
+      throw err;
+    }
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/",
+  beforeLoad: ({ context: { person } }) => {
+    const organization = preferredOrganization(person.organizations ?? []);
+    if (organization !== undefined) {
+      throw redirect({ to: "/o/$organization", params: { organization }, replace: true });
+    }
+  },
+  component: NoOrganization,
+});
+
+const organization = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/o/$organization",
+  beforeLoad: ({ params }) => rememberOrganization(params.organization),
+  component: Shell,
+});
+
+const page = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+  createRoute({ getParentRoute: () => organization, path, component });
+
+const overview = page(
+  "/",
+  lazyRouteComponent(() => import("./pages/overview/overview.tsx"), "Overview"),
+);
+const deploymentList = page(
+  "/deployments",
+  lazyRouteComponent(() => import("./pages/deployments/deployments.tsx"), "Deployments"),
+);
+const tokenList = page(
+  "/tokens",
+  lazyRouteComponent(() => import("./pages/tokens/tokens.tsx"), "Tokens"),
+);
+
+const routeTree = root.addChildren([
+  signedIn.addChildren([home, organization.addChildren([overview, deploymentList, tokenList])]),
+]);
+
+export function createConsoleRouter(queryClient: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { queryClient },
+    defaultPreload: "intent",
+    defaultPendingComponent: Loading,
+    defaultErrorComponent: Failure,
+    defaultNotFoundComponent: Missing,
+    scrollRestoration: true,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>;
+  }
+}

@@ -1,0 +1,25 @@
+/** The keyboard shortcuts. */
+import { Dialog } from "../ui/dialog.tsx";
+import { PLACES } from "./places.ts";
+
+export default function KeysDialog({ onClose }: { onClose(): void }) {
+  const keys = [
+    ["Ctrl K", "Search or go to"],
+    ["?", "Show these keys"],
+    ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
+  ];
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <dl className="facts">
+        {keys.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

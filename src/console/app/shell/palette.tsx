@@ -1,0 +1,107 @@
+/** The command palette: pages and deployments by name, with the arrow keys. */
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useDeferredValue, useId, useState } from "react";
+import { deploymentsOf } from "../api/deployments.ts";
+import { useOrganization, usePerson } from "../api/session.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { PLACES } from "./places.ts";
+import "./palette.css";
+
+/** What is shown at once: more words narrow it. */
+const MAX_FOUND = 12;
+
+interface Entry {
+  readonly label: string;
+  readonly kind: string;
+  open(): void;
+}
+
+export default function Palette({ onClose }: { onClose(): void }) {
+  const navigate = useNavigate();
+  const organization = useOrganization();
+  const { isAdmin } = usePerson();
+  const { data: deployments = [] } = useQuery(deploymentsOf(organization));
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const list = useId();
+  const places = PLACES.filter(({ adminsOnly }) => isAdmin || !adminsOnly).map(
+    ({ label, to }): Entry => ({
+      label,
+      kind: "page",
+      open: () => void navigate({ to, params: { organization } }),
+    }),
+  );
+  const entries = [
+    ...places,
+    ...deployments.map(
+      ({ name = "" }): Entry => ({
+        label: name,
+        kind: "deployment",
+        open: () =>
+          void navigate({
+            to: "/o/$organization/deployments",
+            params: { organization },
+          }),
+      }),
+    ),
+  ];
+  const words = useDeferredValue(text).toLowerCase().split(/\s+/);
+  const found = entries
+    .filter(({ label, kind }) =>
+      words.every((word) => `${label} ${kind}`.toLowerCase().includes(word)),
+    )
+    .slice(0, MAX_FOUND);
+  const chosen = Math.min(at, found.length - 1);
+  const open = (entry: Entry | undefined): void => {
+    onClose();
+    entry?.open();
+  };
+  return (
+    <Dialog label="Search or go to" className="palette" onClose={onClose}>
+      <input
+        type="search"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls={list}
+        aria-activedescendant={found.length > 0 ? `${list}-${chosen}` : undefined}
+        aria-label="Search pages and deployments"
+        placeholder="Search pages and deployments"
+        data-autofocus
+        value={text}
+        onChange={(event) => {
+          setText(event.target.value);
+          setAt(0);
+        }}
+        onKeyDown={(event) => {
+          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (step !== undefined) {
+            event.preventDefault();
+            setAt((chosen + step + found.length) % Math.max(found.length, 1));
+          } else if (event.key === "Enter") {
+            event.preventDefault();
+            open(found[chosen]);
+          }
+        }}
+      />
+      <div role="listbox" id={list} aria-label="Found">
+        {found.map((entry, index) => (
+          <div
+            key={`${entry.kind} ${entry.label}`}
+            id={`${list}-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            tabIndex={-1}
+            onPointerMove={() => setAt(index)}
+            onClick={() => open(entry)}
+            onKeyDown={(event) => event.key === "Enter" && open(entry)}
+          >
+            <span className="palette-label">{entry.label}</span>
+            <span className="palette-kind">{entry.kind}</span>
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && <p className="palette-none">Nothing has this name.</p>}
+    </Dialog>
+  );
+}

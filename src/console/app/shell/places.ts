@@ -1,0 +1,37 @@
+/** The pages of an organization, as the navigation, the palette and the shortcuts name them. */
+export interface Place {
+  readonly label: string;
+  readonly to: (typeof PATHS)[number];
+  /** The shortcut, after `g`. */
+  readonly key: string;
+  readonly icon: string;
+  readonly adminsOnly?: boolean;
+}
+
+const PATHS = [
+  "/o/$organization",
+  "/o/$organization/deployments",
+  "/o/$organization/tokens",
+] as const;
+
+/** Outlines of 16 by 16, drawn with a stroke of 1.5. */
+export const PLACES: readonly Place[] = [
+  {
+    label: "Overview",
+    to: "/o/$organization",
+    key: "o",
+    icon: "M2.5 2.5h4.5v4.5h-4.5zM9 2.5h4.5v4.5H9zM2.5 9h4.5v4.5h-4.5zM9 9h4.5v4.5H9z",
+  },
+  {
+    label: "Deployments",
+    to: "/o/$organization/deployments",
+    key: "d",
+    icon: "M8 1.8l5.5 3v6.4L8 14.2l-5.5-3V4.8zM2.5 4.8L8 7.9l5.5-3.1M8 7.9v6.3",
+  },
+  {
+    label: "API Tokens",
+    to: "/o/$organization/tokens",
+    key: "k",
+    icon: "M10.2 9.3a3.5 3.5 0 1 0-3.4-2.6L2 11.5V14h2.5v-1.6H6v-1.6h1.6l.9-.9c.5.3 1.1.4 1.7.4zM11 5h.01",
+  },
+];

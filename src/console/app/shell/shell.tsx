@@ -1,0 +1,48 @@
+/** The frame of an organization's pages: navigation, the page, and what is announced. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { Outlet, useLocation } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { me, useOrganization } from "../api/session.ts";
+import { Missing } from "../ui/failure.tsx";
+import { Loading } from "../ui/loading.tsx";
+import { useShortcut } from "./keys.ts";
+import { Navigation } from "./navigation.tsx";
+import "./shell.css";
+
+const Palette = lazy(() => import("./palette.tsx"));
+const Keys = lazy(() => import("./keys-dialog.tsx"));
+
+export function Shell() {
+  const { data: person } = useSuspenseQuery(me);
+  const name = useOrganization();
+  const { pathname } = useLocation();
+  const [dialog, setDialog] = useState<"palette" | "keys" | undefined>();
+  const [isOpen, setOpen] = useState(false);
+  useShortcut("mod+k", () => setDialog("palette"));
+  useShortcut("?", () => setDialog("keys"));
+  useEffect(() => {
+    if (pathname) {
+      setOpen(false);
+    }
+  }, [pathname]);
+  const isMember = person.organizations?.some((one) => one.name === name) ?? false;
+  return (
+    <div className={isOpen ? "shell open" : "shell"}>
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <Navigation
+        isOpen={isOpen}
+        onToggle={() => setOpen(!isOpen)}
+        onSearch={() => setDialog("palette")}
+      />
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<Loading />}>{isMember ? <Outlet /> : <Missing />}</Suspense>
+      </main>
+      <Suspense>
+        {dialog === "palette" && <Palette onClose={() => setDialog(undefined)} />}
+        {dialog === "keys" && <Keys onClose={() => setDialog(undefined)} />}
+      </Suspense>
+    </div>
+  );
+}

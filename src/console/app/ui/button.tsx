@@ -1,0 +1,23 @@
+import type { ButtonHTMLAttributes } from "react";
+
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  /** Default: an outlined button. */
+  readonly kind?: "primary" | "danger" | "quiet";
+  /** It works on what it was pressed for: it takes no further press, and keeps the focus. */
+  readonly isBusy?: boolean;
+  readonly "data-autofocus"?: boolean;
+}
+
+export function Button({ kind, isBusy = false, className, onClick, ...rest }: ButtonProps) {
+  const classes = ["button", kind, className].filter(Boolean).join(" ");
+  return (
+    <button
+      type="button"
+      {...rest}
+      className={classes}
+      aria-busy={isBusy}
+      aria-disabled={isBusy || undefined}
+      onClick={isBusy ? (event) => event.preventDefault() : onClick}
+    />
+  );
+}

@@ -1,0 +1,35 @@
+/** Asks before something that cannot be undone. The safe answer has the focus. */
+import { useMutation } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { messageOf } from "../api/errors.ts";
+import { Button } from "./button.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Notice } from "./notice.tsx";
+
+export interface ConfirmProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  /** What the button does, such as `Delete`. */
+  readonly action: string;
+  run(): Promise<unknown>;
+  onDone(): void;
+  onClose(): void;
+}
+
+export function Confirm({ title, children, action, run, onDone, onClose }: ConfirmProps) {
+  const acting = useMutation({ mutationFn: run, onSuccess: onDone });
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {acting.error && <Notice kind="error">{messageOf(acting.error)}</Notice>}
+      <div className="dialog-actions">
+        <Button data-autofocus onClick={onClose}>
+          Cancel
+        </Button>
+        <Button kind="danger" isBusy={acting.isPending} onClick={() => acting.mutate()}>
+          {action}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

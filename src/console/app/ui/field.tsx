@@ -1,0 +1,43 @@
+/** A labelled field with its hint and its error. */
+import { type ReactNode, useId } from "react";
+
+export interface FieldProps {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  readonly error?: string | undefined;
+  /** Renders the control with these attributes. */
+  readonly children: (control: ControlProps) => ReactNode;
+}
+
+export interface ControlProps {
+  readonly id: string;
+  readonly "aria-describedby": string | undefined;
+  readonly "aria-invalid": true | undefined;
+}
+
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId();
+  const about = [hint !== undefined && `${id}-hint`, error && `${id}-error`]
+    .filter(Boolean)
+    .join(" ");
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children({
+        id,
+        "aria-describedby": about === "" ? undefined : about,
+        "aria-invalid": error ? true : undefined,
+      })}
+      {hint !== undefined && (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error && (
+        <p className="field-error" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+/** A menu of actions behind a button: the browser's popover, with the arrow keys. */
+import { type KeyboardEvent, useRef } from "react";
+import { Icon } from "./icon.tsx";
+
+export interface MenuItem {
+  readonly label: string;
+  readonly isDangerous?: boolean;
+  run(): void;
+}
+
+export interface MenuProps {
+  /** Unique in the page. */
+  readonly id: string;
+  readonly label: string;
+  readonly items: readonly MenuItem[];
+}
+
+export function Menu({ id, label, items }: MenuProps) {
+  const menu = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const move = (event: KeyboardEvent): void => {
+    const buttons = [...(menu.current?.querySelectorAll("button") ?? [])];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const next = {
+      ArrowDown: (at + 1) % buttons.length,
+      ArrowUp: (at - 1 + buttons.length) % buttons.length,
+      Home: 0,
+      End: buttons.length - 1,
+    }[event.key];
+    if (next !== undefined) {
+      event.preventDefault();
+      buttons[next]?.focus();
+    }
+  };
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        className="icon-button"
+        aria-label={label}
+        aria-haspopup="menu"
+        popoverTarget={id}
+      >
+        <Icon path="M3 8h.01M8 8h.01M13 8h.01" />
+      </button>
+      <div
+        ref={menu}
+        id={id}
+        role="menu"
+        aria-label={label}
+        tabIndex={-1}
+        popover="auto"
+        className="menu"
+        onKeyDown={move}
+        onToggle={({ newState }) => {
+          if (newState === "open") {
+            place(menu.current, button.current);
+            menu.current?.querySelector("button")?.focus();
+          }
+        }}
+      >
+        {items.map(({ label: name, isDangerous, run }) => (
+          <button
+            key={name}
+            type="button"
+            role="menuitem"
+            className={isDangerous ? "dangerous" : ""}
+            onClick={() => {
+              menu.current?.hidePopover();
+              button.current?.focus();
+              run();
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** Puts the menu below its button, or above it where there is no room. */
+function place(menu: HTMLElement | null, button: HTMLElement | null): void {
+  if (menu && button) {
+    const { bottom, top, right } = button.getBoundingClientRect();
+    const { offsetHeight, offsetWidth } = menu;
+    const fits = bottom + offsetHeight < innerHeight;
+    menu.style.top = `${fits ? bottom + 4 : Math.max(4, top - offsetHeight - 4)}px`;
+    menu.style.left = `${Math.max(4, right - offsetWidth)}px`;
+  }
+}

@@ -1,0 +1,29 @@
+/** The heading of a page, with its actions. Sets the title of the document. */
+import { type ReactNode, useEffect } from "react";
+import { useOrganization } from "../api/session.ts";
+
+export interface PageProps {
+  readonly title: string;
+  readonly description?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export function Page({ title, description, actions, children }: PageProps) {
+  const organization = useOrganization();
+  useEffect(() => {
+    document.title = `${title} · ${organization} · Tessera`;
+  }, [title, organization]);
+  return (
+    <div className="page">
+      <header className="page-header">
+        <div>
+          <h1>{title}</h1>
+          {description !== undefined && <p className="page-description">{description}</p>}
+        </div>
+        {actions !== undefined && <div className="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+/** A time: relative to now in the page, absolute on hover and for machines. */
+import { useEffect, useState } from "react";
+
+const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+const REFRESH_MS = 10_000;
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** Such as `3 hours ago` and `in 2 days`. */
+export function relativeTime(toMs: number, nowMs: number): string {
+  const seconds = (toMs - nowMs) / 1_000;
+  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
+  return Math.abs(seconds) < 5 ? "just now" : relative.format(Math.trunc(seconds / size), unit);
+}
+
+export function Time({ at }: { readonly at: string }) {
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const date = new Date(at);
+  return (
+    <time dateTime={at} title={absolute.format(date)}>
+      {relativeTime(date.getTime(), Math.max(nowMs, Date.now()))}
+    </time>
+  );
+}

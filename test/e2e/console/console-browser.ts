@@ -1,0 +1,97 @@
+/** A person in Chromium who looks at the console of a real platform. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { expect } from "vitest";
+import { cookieOf, PASSWORD, type Platform } from "../start/platform.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+
+/** Runs axe in the page: the rules that are broken, with the elements that break them. */
+const AXE_FINDS = `axe.run().then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`;
+
+/** Finds the elements that stand out of the page, when it can be scrolled sideways. */
+const TOO_WIDE = `document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
+  [...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth)
+    .map((one) => one.outerHTML.slice(0, 200))`;
+
+/** Where screenshots are written; none without it. */
+const PICTURES = process.env.TESSERA_SCREENSHOTS;
+
+export class ConsoleBrowser implements AsyncDisposable {
+  readonly page: Page;
+  /** Errors of scripts, and what the policy of the page refused. */
+  readonly complaints: string[] = [];
+  readonly #context: BrowserContext;
+  readonly #url: string;
+
+  private constructor(context: BrowserContext, page: Page, url: string) {
+    this.#context = context;
+    this.page = page;
+    this.#url = url;
+    page.setDefaultTimeout(10_000);
+    page.on("pageerror", (err) => this.complaints.push(err.message));
+    page.on("console", (message) => {
+      if (message.type() === "error") {
+        this.complaints.push(message.text());
+      }
+    });
+  }
+
+  /** Opens a window, signed in as this person. */
+  static async open(
+    browser: Browser,
+    platform: Platform,
+    { email, ...options }: BrowserContextOptions & { readonly email?: string } = {},
+  ): Promise<ConsoleBrowser> {
+    const url = platform.started.url;
+    const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+    if (email !== undefined) {
+      const { cookie = "" } = cookieOf(await platform.signIn(email, PASSWORD));
+      const [name = "", value = ""] = cookie.split("=");
+      await context.addCookies([{ name, value, url }]);
+    }
+    return new ConsoleBrowser(context, await context.newPage(), url);
+  }
+
+  go(path: string) {
+    return this.page.goto(this.#url + path);
+  }
+
+  /** Waits for the page with this heading. */
+  heading(name: string | RegExp) {
+    return this.page.getByRole("heading", { level: 1, name }).waitFor();
+  }
+
+  press(name: string | RegExp) {
+    return this.page.getByRole("button", { name, exact: typeof name === "string" }).click();
+  }
+
+  fill(label: string, text: string) {
+    return this.page.getByLabel(label, { exact: true }).fill(text);
+  }
+
+  /** Expects that axe finds nothing, that nothing stands out of the page, and that nothing complained. */
+  async isSound(): Promise<void> {
+    if ((await this.page.evaluate("typeof axe")) === "undefined") {
+      // Outside of the policy of the page, as a browser's extension is.
+      await this.page.evaluate(AXE);
+    }
+    const violations = (await this.page.evaluate(AXE_FINDS)) as string[];
+    expect(violations).toEqual([]);
+    expect(await this.page.evaluate(TOO_WIDE)).toEqual([]);
+    expect(this.complaints).toEqual([]);
+  }
+
+  async picture(name: string): Promise<void> {
+    if (PICTURES !== undefined) {
+      await this.page.screenshot({ path: `${PICTURES}/${name}.png` });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#context.close();
+  }
+}

@@ -31,7 +31,8 @@ const signedIn = createRoute({
     } catch (err) {
       if (isSignedOut(err)) {
         const next = `${location.pathname}${location.searchStr}${location.hash}`;
-        throw redirect({ href: `/sign-in?${new URLSearchParams({ next })}`, reloadDocument: true });
+        window.location.replace(`/sign-in?${new URLSearchParams({ next })}`);
+        return new Promise<never>(() => {}); // Until the other document is there.
       }
       throw err;
     }

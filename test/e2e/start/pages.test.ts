@@ -87,7 +87,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await fill("Your name", "Ada");
     await fill("Password", PASSWORD);
     await click("Set up");
-    await heading("You are signed in");
+    await heading("acme");
     isSetUp = true;
   };
   /** Signed in, on a platform that somebody has set up; answers the session. */
@@ -146,6 +146,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await page.getByText("npx tessera-platform cloud login --endpoint").waitFor();
     await picture("home");
 
+    await click("ada@example.com");
     await click("Sign out");
     await at("/sign-in");
     await using program = await waitingProgram();
@@ -265,7 +266,8 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await fill("Your name", "Grace");
     await fill("Password", PASSWORD);
     await click("Join acme");
-    await heading("You are signed in");
+    await heading("acme");
+    await click("grace@example.com");
     await page.getByRole("link", { name: "Account" }).click();
     await heading("Your account");
     await picture("account");
@@ -321,7 +323,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
     await signedIn();
     await using program = await waitingProgram();
-    for (const path of ["/", "/account", "/device", program.path]) {
+    for (const path of ["/account", "/device", program.path]) {
       await open(path);
       await page.getByRole("heading", { level: 1 }).waitFor();
       const [width, background] = await page.evaluate<[number, string]>(

@@ -1,6 +1,6 @@
 /** Reads of deployments, shared by pages. */
 import { queryOptions } from "@tanstack/react-query";
-import { deployments } from "./services.ts";
+import { deployments } from "./clients.ts";
 
 /** The most that one call lists. */
 const MAX_PAGE = 1_000;

@@ -1,6 +1,6 @@
 /** Errors of calls, as the API describes them: code, reason, message and violations of fields. */
 
-export interface Violation {
+export interface FieldFault {
   readonly field: string;
   readonly description: string;
 }
@@ -8,7 +8,7 @@ export interface Violation {
 interface Facts {
   readonly status?: number;
   readonly reason?: string;
-  readonly violations?: readonly Violation[];
+  readonly violations?: readonly FieldFault[];
   readonly cause?: unknown;
 }
 
@@ -17,7 +17,7 @@ export class CallError extends Error {
   readonly status: number;
   /** The reason of the API's catalogue, such as `TOKEN_NOT_FOUND`. */
   readonly reason: string;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly FieldFault[];
 
   constructor(message: string, { status = 0, reason = "", violations = [], cause }: Facts = {}) {
     super(message, { cause });
@@ -31,7 +31,7 @@ interface Detail {
   readonly type?: string;
   readonly debug?: {
     readonly reason?: string;
-    readonly fieldViolations?: readonly Violation[];
+    readonly fieldViolations?: readonly FieldFault[];
   };
 }
 

@@ -19,12 +19,12 @@ export type Client<Service extends { readonly method: object }> = {
     : never]: Service["method"][M] extends Unary
     ? (
         request: MessageJsonType<Service["method"][M]["input"]>,
-        options?: CallOptions,
+        options?: ConsoleCallOptions,
       ) => Promise<MessageJsonType<Service["method"][M]["output"]>>
     : never;
 };
 
-export interface CallOptions {
+export interface ConsoleCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** The deployment that is called, `organization/name`, for methods of endpoints and tasks. */
   readonly deployment?: string | undefined;
@@ -35,12 +35,16 @@ export function createClient<Service extends { readonly method: object }>(
   name: string,
 ): Client<Service> {
   return new Proxy({} as Client<Service>, {
-    get: (_target, method) => (request: object, options?: CallOptions) =>
+    get: (_target, method) => (request: object, options?: ConsoleCallOptions) =>
       call(`/${name}/${capitalized(String(method))}`, request, options),
   });
 }
 
-async function call(path: string, request: object, options: CallOptions = {}): Promise<unknown> {
+async function call(
+  path: string,
+  request: object,
+  options: ConsoleCallOptions = {},
+): Promise<unknown> {
   const { signal, deployment } = options;
   const headers: Record<string, string> = {
     "content-type": "application/json",

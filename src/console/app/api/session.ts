@@ -2,7 +2,7 @@
 import { queryOptions, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import type { OrganizationJson } from "../../../../gen/tessera/v1/organization_pb.js";
-import { auth } from "./services.ts";
+import { auth } from "./clients.ts";
 
 export const me = queryOptions({
   queryKey: ["me"],

@@ -1,15 +1,19 @@
 /** Reads of tokens, and how pages name what a token is. */
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import type { TokenAccessJson, TokenJson } from "../../../../gen/tessera/v1/token_pb.js";
-import { tokens } from "./services.ts";
+import { tokens } from "./clients.ts";
 
-const PAGE_SIZE = 100;
+/** Tokens that are read at once; more come on demand. */
+const MAX_TOKENS_PER_PAGE = 100;
 
 export const tokensOf = (organization: string) =>
   infiniteQueryOptions({
     queryKey: ["tokens", organization],
     queryFn: ({ pageParam, signal }) =>
-      tokens.listTokens({ organization, pageSize: PAGE_SIZE, pageToken: pageParam }, { signal }),
+      tokens.listTokens(
+        { organization, pageSize: MAX_TOKENS_PER_PAGE, pageToken: pageParam },
+        { signal },
+      ),
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
   });

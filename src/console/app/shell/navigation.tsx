@@ -5,7 +5,7 @@ import { Icon } from "../ui/icon.tsx";
 import { useShortcut } from "./keys.ts";
 import { OrganizationSelect } from "./organization-select.tsx";
 import { PersonMenu } from "./person-menu.tsx";
-import { PLACES, type Place } from "./places.ts";
+import { type ConsolePlace, PLACES } from "./places.ts";
 
 export interface NavigationProps {
   readonly isOpen: boolean;
@@ -53,7 +53,7 @@ export function Navigation({ isOpen, onToggle, onSearch }: NavigationProps) {
   );
 }
 
-function NavigationItem({ place: { label, to, key, icon } }: { readonly place: Place }) {
+function NavigationItem({ place: { label, to, key, icon } }: { readonly place: ConsolePlace }) {
   const navigate = useNavigate();
   const { organization } = usePerson();
   const params = { organization: organization?.name ?? "" };

@@ -1,7 +1,7 @@
 /** The profile menu: tokens, account, theme, sign-out. */
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { auth } from "../api/services.ts";
+import { auth } from "../api/clients.ts";
 import { usePerson } from "../api/session.ts";
 import { Icon } from "../ui/icon.tsx";
 import { applyTheme, chosenTheme, type Theme } from "./theme.ts";

@@ -1,5 +1,5 @@
 /** The pages of an organization, as the navigation, the palette and the shortcuts name them. */
-export interface Place {
+export interface ConsolePlace {
   readonly label: string;
   readonly to: (typeof PATHS)[number];
   /** The shortcut, after `g`. */
@@ -15,7 +15,7 @@ const PATHS = [
 ] as const;
 
 /** Outlines of 16 by 16, drawn with a stroke of 1.5. */
-export const PLACES: readonly Place[] = [
+export const PLACES: readonly ConsolePlace[] = [
   {
     label: "Overview",
     to: "/o/$organization",

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CreateTokenResponseJson } from "../../../../../gen/tessera/v1/token_pb.js";
-import { tokens } from "../../api/services.ts";
+import { tokens } from "../../api/clients.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

@@ -1,7 +1,7 @@
 /** Deletes a token. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
-import { tokens } from "../../api/services.ts";
+import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Confirm } from "../../ui/confirm.tsx";
 import { Time } from "../../ui/time.tsx";

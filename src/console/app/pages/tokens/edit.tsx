@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
-import { tokens } from "../../api/services.ts";
+import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
 import { type Access, isOrganizations } from "../../api/tokens.ts";
 import { Button } from "../../ui/button.tsx";

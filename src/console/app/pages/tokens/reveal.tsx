@@ -2,8 +2,8 @@
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { auth, tokens } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
-import { auth, tokens } from "../../api/services.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

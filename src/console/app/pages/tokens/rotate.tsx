@@ -2,8 +2,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { tokens } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
-import { tokens } from "../../api/services.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

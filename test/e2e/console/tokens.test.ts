@@ -80,12 +80,22 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await page.getByRole("rowheader", { name: /^gateway/ }).waitFor();
     await page.getByRole("button", { name: "Actions for gateway" }).focus();
     await keyboard.press("Enter");
+    await page.getByRole("menuitem").and(page.locator(":focus")).waitFor();
     await keyboard.press("End");
     await keyboard.press("Enter");
     await page.getByText("Delete gateway?").waitFor();
     await focus(page, "Delete");
     await keyboard.press("Enter");
     await page.getByText("Deleted gateway").waitFor();
+  });
+
+  it("load with at most 120 kB", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await person.go("/o/acme/tokens");
+    await person.heading("API Tokens");
+    const bytes = (await person.page.evaluate(TRANSFERRED)) as number;
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(120_000);
   });
 
   it.each([
@@ -104,6 +114,10 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     }
   });
 });
+
+/** The bytes that came over the wire for the page and all that it loaded. */
+const TRANSFERRED = `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .reduce((sum, { transferSize }) => sum + transferSize, 0)`;
 
 /** The pages that are there, with their headings. */
 const PAGES = [

@@ -1,0 +1,64 @@
+import { globSync, readFileSync } from "node:fs";
+import { getOption, hasOption } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { http } from "../../gen/google/api/annotations_pb.js";
+import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
+import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
+import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
+import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+
+/** The clients of src/console/app/api/clients.ts. */
+const SERVICES = {
+  auth: AuthService,
+  deployments: DeploymentService,
+  endpoints: EndpointService,
+  logins: LoginService,
+  organizations: OrganizationService,
+  tasks: TaskService,
+  tokens: TokenService,
+} as const;
+
+const CALL = /\b(auth|deployments|endpoints|logins|organizations|tasks|tokens)\.([a-z]\w+)\(/g;
+
+/** The calls in the source of the console, such as `tokens.createToken`. */
+function calls(): readonly (readonly [client: keyof typeof SERVICES, method: string])[] {
+  const found = new Map<string, readonly [keyof typeof SERVICES, string]>();
+  for (const file of globSync("src/console/app/**/*.{ts,tsx}")) {
+    for (const [call, client = "", method = ""] of readFileSync(file, "utf8").matchAll(CALL)) {
+      if (client in SERVICES && !(method in Array.prototype)) {
+        found.set(call, [client as keyof typeof SERVICES, method]);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+describe("what the console does", () => {
+  const paths = JSON.parse(readFileSync("docs/openapi.json", "utf8")).paths as object;
+
+  it("is read from its source", () => {
+    expect(calls()).toContainEqual(["tokens", "createToken"]);
+  });
+
+  it.each(calls())("is in the documented API: %s.%s", (client, method) => {
+    const found = SERVICES[client].methods.find(({ localName }) => localName === method);
+    expect(found, "a method of the service").toBeDefined();
+    if (found !== undefined) {
+      expect(hasOption(found, http)).toBe(true);
+      const { pattern } = getOption(found, http);
+      expect(Object.keys(paths)).toContain(
+        String(pattern.value).replace(/\{(\w+)=[^}]*\}/g, "{$1}"),
+      );
+    }
+  });
+
+  it("needs no path but those of the API, of sign-ins and of its own files", () => {
+    const fetched = globSync("src/console/app/**/*.{ts,tsx}").flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/\b(?:fetch|EventSource)\(/g)].map(() => file),
+    );
+    expect(fetched).toEqual(["src/console/app/api/rpc.ts"]);
+  });
+});

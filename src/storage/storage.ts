@@ -21,6 +21,7 @@ import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
+import type { RestorableStorage } from "./backup.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
 
@@ -110,13 +111,16 @@ export type CancelOutcome =
  */
 export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
 
-export interface Storage extends AsyncDisposable {
+export interface Storage extends RestorableStorage, AsyncDisposable {
   readonly capabilities: {
     /** Other nodes may use the same database, so only expired leases are rescued at start. */
     readonly shared: boolean;
     /** Stored data outlives the process. */
     readonly durable: boolean;
   };
+
+  /** What the operator has to know about the data that was opened; known after `start`. */
+  readonly warnings?: readonly string[];
 
   /** People, organizations and tokens, in the same database. */
   readonly accounts: Accounts;

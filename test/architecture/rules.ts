@@ -18,6 +18,7 @@ const startsWithAny =
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
+  "src/storage/backup.ts",
   "src/storage/stored.ts",
   "src/storage/unavailable.ts",
   "src/storage/accounts/",
@@ -110,6 +111,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/accounts/",
         "src/storage/hosting/",
         "src/storage/metrics/",
+        "src/storage/backup.ts",
       )(it) && it.typeOnly,
   },
   {

@@ -12,6 +12,7 @@ import { claimContract } from "./contract/claim.ts";
 import { countsContract } from "./contract/counts.ts";
 import { deadlinesContract } from "./contract/deadlines.ts";
 import { endContract } from "./contract/end.ts";
+import { epochContract } from "./contract/epoch.ts";
 import { eventsContract } from "./contract/events.ts";
 import { fencingContract } from "./contract/fencing.ts";
 import { leasesContract } from "./contract/leases.ts";
@@ -73,6 +74,7 @@ export function storageContract(
     describe("blobs", () => blobsContract(contract));
     describe("events", () => eventsContract(contract));
     describe("leases", () => leasesContract(contract));
+    describe("epoch", () => epochContract(contract));
     describe("prune", () => pruneContract(contract));
     describe("counts", () => countsContract(contract));
     describe("trace", () => traceContract(contract));

@@ -10,7 +10,7 @@
 import type { Payload } from "../../protocol/messages.ts";
 import type { Storage } from "../storage.ts";
 import { storedFiles } from "../stored.ts";
-import { prepared, type Session } from "./session.ts";
+import { prepared, type Session, statement } from "./session.ts";
 
 const REGISTER = prepared(
   "register_blobs",
@@ -109,4 +109,15 @@ export function detached(parts: string, nowMs: string): string {
     FROM (SELECT blob_id, count(*)::integer AS count FROM ${parts}
       WHERE blob_id IS NOT NULL GROUP BY blob_id) AS named
     WHERE blobs.blob_id = named.blob_id`;
+}
+
+const FIND = statement(
+  `SELECT blob_id FROM artifact_files WHERE state = 'ready'
+   UNION ALL SELECT blob_id FROM blobs WHERE reference_count > 0 LIMIT 1`,
+);
+
+/** A blob that a task or an artifact names; undefined when none does. */
+export async function findBlob(session: Session): Promise<string | undefined> {
+  const [row] = await session.query(FIND);
+  return row && String(row.blob_id);
 }

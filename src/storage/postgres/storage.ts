@@ -12,13 +12,21 @@ import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
 import { CallBatcher } from "./batch.ts";
-import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs, withoutBlobs } from "./blobs.ts";
+import {
+  findBlob,
+  forgetBlobs,
+  registerBlobs,
+  releaseBlobs,
+  takeDeadBlobs,
+  withoutBlobs,
+} from "./blobs.ts";
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { refusal } from "./connect.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS, PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
+import { beginEpoch } from "./epoch.ts";
 import { recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { postgresHosting } from "./hosting.ts";
@@ -190,6 +198,9 @@ export class PostgresStorage implements Storage {
   rescueExpired = this.#question((db, parameters: ParametersOf<"rescueExpired">) =>
     rescueExpired(db, this.#clock, parameters),
   );
+  beginEpoch = this.#question((db, parameters: ParametersOf<"beginEpoch">) =>
+    this.#moved(beginEpoch(db, parameters)),
+  );
   pruneFinished = this.#question(pruneFinished);
   pruneDeleted = this.#question((db, parameters: ParametersOf<"pruneDeleted">) =>
     this.#moved(pruneDeleted(db, parameters)),
@@ -198,6 +209,7 @@ export class PostgresStorage implements Storage {
   releaseBlobs = this.#question(releaseBlobs);
   takeDeadBlobs = this.#question(takeDeadBlobs);
   forgetBlobs = this.#question(forgetBlobs);
+  findBlob = async () => findBlob(this.#open);
   listTasks = this.#question(listTasks);
   queuePosition = this.#question(queuePosition);
   countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);

@@ -47,6 +47,16 @@ export function attemptsUnder(
   );
 }
 
+/** Lists every running attempt. */
+export function attemptsOfAll(db: SqliteDatabase): Attempt[] {
+  return db
+    .all(
+      `SELECT deployment_id, task_id, lease_id, attempt FROM tasks INDEXED BY tasks_leased
+       WHERE status = ${STATUS.running}`,
+    )
+    .map(toAttempt);
+}
+
 function toAttempt(row: SqliteRow): Attempt {
   return {
     deploymentId: String(row.deployment_id),

@@ -5,11 +5,12 @@ import type { MetricsStorage } from "../metrics/metrics.ts";
 import type { Storage } from "../storage.ts";
 import { accountOperations } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
-import { forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
+import { findBlob, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } from "./blobs.ts";
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { endAttempt } from "./end-attempt.ts";
+import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { hostingOperations } from "./hosting.ts";
@@ -30,6 +31,7 @@ type QueueOperationName = Exclude<
   | "hosting"
   | "metrics"
   | "capabilities"
+  | "warnings"
   | "start"
   | "observe"
   | typeof Symbol.asyncDispose
@@ -75,12 +77,14 @@ export const OPERATIONS: Operations = {
   survey,
   closeLease,
   rescueExpired,
+  beginEpoch,
   pruneFinished,
   pruneDeleted,
   registerBlobs,
   releaseBlobs,
   takeDeadBlobs,
   forgetBlobs,
+  findBlob,
   listTasks,
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),

@@ -11,6 +11,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { takeLock } from "../lock-file.ts";
 import { createPrivately } from "../private-file.ts";
 import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
 import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
@@ -20,7 +21,8 @@ import type { OperationObserver, Storage } from "../storage.ts";
 import { OperationBatcher } from "./batch.ts";
 import { lockDatabase } from "./lock.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
-import type { ThreadMessage, ThreadOptions } from "./thread.ts";
+import { unmarkFile } from "./serving-mark.ts";
+import type { CloseMessage, FirstMessage, ThreadMessage, ThreadOptions } from "./thread.ts";
 
 /**
  * Young generation of the storing thread, for what it makes and drops with each batch. Without
@@ -30,6 +32,10 @@ const THREAD_YOUNG_GENERATION_MIB = 24;
 
 /** Pause before a storing thread that has ended is replaced. */
 const THREAD_RESTART_PAUSE_MS = 500;
+
+/** What is wrong with a file whose log was lost, and what to do. */
+const LOST_LOG =
+  "the database was not closed, and the write-ahead log that belongs to it (its name with -wal at the end) is not there: what was committed last is missing. Files of a running platform cannot be copied one by one; stop it, and restore a backup (tessera admin restore) or put the log back";
 
 export interface SqliteOptions {
   /**
@@ -41,6 +47,7 @@ export interface SqliteOptions {
 
 export class SqliteStorage implements Storage {
   readonly capabilities;
+  #warnings: readonly string[] = [];
   readonly #path: string;
   readonly #ownsQueue: boolean;
   /** Resolves when the thread has ended. */
@@ -49,6 +56,7 @@ export class SqliteStorage implements Storage {
   readonly #batches = new OperationBatcher();
   readonly #closing = new AbortController();
   #releaseLock: (() => void) | undefined;
+  readonly #unmark = () => unmarkFile(this.#path);
 
   /** `path` is a file, or `:memory:`. */
   constructor(path: string, { ownsQueue = true }: SqliteOptions = {}) {
@@ -64,7 +72,7 @@ export class SqliteStorage implements Storage {
       createPrivately(lockable);
     }
     try {
-      await this.#open({ mustExist: false });
+      await this.#open({ mustExist: false, serves: this.#serves });
     } catch (err) {
       await this[Symbol.asyncDispose]();
       const message = err instanceof Error ? err.message : String(err);
@@ -73,6 +81,13 @@ export class SqliteStorage implements Storage {
         : message;
       throw new Error(`cannot open the database ${this.#path}: ${reason}`, { cause: err });
     }
+    if (this.#serves) {
+      process.once("exit", this.#unmark);
+    }
+  }
+
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   observe(observer: OperationObserver): void {
@@ -97,12 +112,14 @@ export class SqliteStorage implements Storage {
   survey = this.#operation("survey");
   closeLease = this.#operation("closeLease");
   rescueExpired = this.#operation("rescueExpired");
+  beginEpoch = this.#operation("beginEpoch");
   pruneFinished = this.#operation("pruneFinished");
   pruneDeleted = this.#operation("pruneDeleted");
   registerBlobs = this.#operation("registerBlobs");
   releaseBlobs = this.#operation("releaseBlobs");
   takeDeadBlobs = this.#operation("takeDeadBlobs");
   forgetBlobs = this.#operation("forgetBlobs");
+  findBlob = () => this.#operation("findBlob")(undefined);
   listTasks = this.#operation("listTasks");
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
@@ -121,29 +138,48 @@ export class SqliteStorage implements Storage {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#restarting;
-    this.#batches.thread?.postMessage("close");
+    process.off("exit", this.#unmark);
+    // Beside a database that nobody serves, this is the process that puts its log into the file.
+    this.#releaseLock ??= this.#lockIfUnserved();
+    const message: CloseMessage = this.#releaseLock ? "close unserved" : "close";
+    this.#batches.thread?.postMessage(message);
     this.#batches.thread = undefined;
     await this.#ended;
     this.#releaseLock?.();
     this.#releaseLock = undefined;
   }
 
+  get #serves(): boolean {
+    return this.#ownsQueue && this.capabilities.durable;
+  }
+
+  #lockIfUnserved(): (() => void) | undefined {
+    try {
+      return this.capabilities.durable && this.#batches.thread !== undefined
+        ? takeLock(`${realpathSync(this.#path)}-lock`)
+        : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Starts the thread; rejects with its message when it cannot open the database. */
-  async #open({ mustExist }: Omit<ThreadOptions, "path">): Promise<void> {
-    const workerData: ThreadOptions = { path: this.#path, mustExist };
+  async #open(options: Omit<ThreadOptions, "path">): Promise<void> {
+    const workerData: ThreadOptions = { path: this.#path, ...options };
     const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
       name: "tessera-storage",
       workerData,
       resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_GENERATION_MIB },
     });
     this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
-    await new Promise<void>((resolve, reject) => {
+    const lostLog = await new Promise<boolean>((resolve, reject) => {
       thread.once("error", reject);
       thread.once("exit", () => reject(new Error("the storage thread has ended")));
-      thread.once("message", (message: ThreadMessage) =>
-        "message" in message ? reject(new Error(message.message)) : resolve(),
+      thread.once("message", (message: FirstMessage) =>
+        message.type === "ready" ? resolve(message.lostLog) : reject(new Error(message.message)),
       );
     });
+    this.#warnings = lostLog ? [`${this.#path}: ${LOST_LOG}`] : this.#warnings;
     thread.on("message", (message: ThreadMessage) => {
       if (!("type" in message)) {
         this.#batches.settle(message);
@@ -178,7 +214,7 @@ export class SqliteStorage implements Storage {
     while (this.#batches.thread === undefined) {
       try {
         await sleep(THREAD_RESTART_PAUSE_MS, undefined, { signal });
-        await this.#open({ mustExist: true });
+        await this.#open({ mustExist: true, serves: false });
       } catch (err) {
         if (signal.aborted) {
           break;

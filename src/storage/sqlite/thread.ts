@@ -9,17 +9,28 @@ import { SqliteDatabase } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
 import { OPERATIONS } from "./operations.ts";
 import { type OperationCall, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
+import { hasLog, isMarked, mark, unmark } from "./serving-mark.ts";
 
 export interface ThreadOptions {
   /** A file, or `:memory:`. */
   readonly path: string;
   /** Refuse to create the file: it existed, and an empty one must not replace it. */
   readonly mustExist: boolean;
+  /** Mark the file as served until it is closed; see `serving-mark.ts`. */
+  readonly serves: boolean;
 }
 
+/** Closes the file; `unserved` when no process serves it then. */
+export type CloseMessage = "close" | "close unserved";
+
+/** The first message: whether the database could be opened. */
+export type FirstMessage =
+  /** `lostLog`: the file was copied without its write-ahead log. */
+  | { readonly type: "ready"; readonly lostLog: boolean }
+  | { readonly type: "refused"; readonly message: string };
+
 export type ThreadMessage =
-  | { readonly type: "ready" }
-  | { readonly type: "refused"; readonly message: string }
+  | FirstMessage
   /** The outcomes of a batch, as `packOutcomes` writes them. */
   | readonly unknown[];
 
@@ -70,21 +81,30 @@ function main(): void {
     throw new Error("this file runs as a worker thread of the storage");
   }
   const post = (message: ThreadMessage): void => port.postMessage(message);
-  const { path, mustExist } = workerData as ThreadOptions;
+  const { path, mustExist, serves } = workerData as ThreadOptions;
   let db: SqliteDatabase;
+  let lostLog = false;
   try {
     if (mustExist && !existsSync(path)) {
       throw new Error("the file is gone: put it back, or stop the server");
     }
+    const logged = hasLog(path);
     db = new SqliteDatabase(path);
+    if (serves) {
+      lostLog = !logged && isMarked(db);
+      mark(db);
+    }
   } catch (err) {
     post({ type: "refused", message: err instanceof Error ? err.message : String(err) });
     port.close();
     return;
   }
   const file = path === ":memory:" ? undefined : new OpenedFile(path);
-  port.on("message", (message: readonly unknown[] | "close") => {
-    if (message === "close") {
+  port.on("message", (message: readonly unknown[] | CloseMessage) => {
+    if (message === "close" || message === "close unserved") {
+      if (message === "close unserved") {
+        unmark(db);
+      }
       db.close();
       port.close();
       return;
@@ -96,7 +116,7 @@ function main(): void {
     const operations = unpackOperations(message);
     post(packOutcomes(operations, runBatch(db, operations)));
   });
-  post({ type: "ready" });
+  post({ type: "ready", lostLog });
 }
 
 main();

@@ -14,8 +14,10 @@ import { serveCommand } from "./cli/serve.ts";
 import { startCommand } from "./cli/start.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
 import {
+  BACKUP_SETTINGS,
   CHECK_SETTINGS,
   DATA_SETTINGS,
+  readBackupConfig,
   readCheckConfig,
   readCloudEnvironment,
   readDataConfig,
@@ -94,6 +96,18 @@ export async function main(
       readConfig: (flags) => readDataConfig(flags, env),
       open: async (...given) =>
         (await import("./app/operate/open.ts")).openAdministration(...given),
+      backup: {
+        settings: BACKUP_SETTINGS,
+        readConfig: (flags) => readBackupConfig(flags, env),
+        take: async (...of) => (await import("./app/operate/backup/take.ts")).takeBackup(...of),
+        verify: async (...of) =>
+          (await import("./app/operate/backup/verify.ts")).verifyBackup(...of),
+        restore: async (...of) =>
+          (await import("./app/operate/backup/restore.ts")).restoreBackup(...of),
+        now: clock.now,
+        exit,
+        streams,
+      },
       check: {
         settings: CHECK_SETTINGS,
         readConfig: (flags) => readCheckConfig(flags, env),

@@ -11,6 +11,8 @@ export const UNITS: ReadonlySet<string> = new Set([
 
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   "fixed by a format or a protocol": [
+    "src/app/operate/backup/format.ts BACKUP_FORMAT",
+    "src/app/operate/backup/format.ts TAR_BLOCK_BYTES",
     "src/artifacts/index-file.ts FORMAT",
     "src/artifacts/tar.ts BLOCK",
     "src/metrics/layout.ts AGE_BYTES",
@@ -46,6 +48,10 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   "how long a secret or a signature is": [
     "src/auth/one-time-codes.ts CODE_LENGTH",
     "src/auth/devices.ts ID_LENGTH",
+    "src/app/operate/backup/seal.ts KEY_BYTES",
+    "src/app/operate/backup/seal.ts NONCE_BYTES",
+    "src/app/operate/backup/seal.ts SALT_BYTES",
+    "src/app/operate/backup/seal.ts TAG_BYTES",
     "src/auth/keys-file.ts KEY_BYTES",
     "src/auth/keys.ts NONCE_BYTES",
     "src/auth/keys.ts TAG_BYTES",

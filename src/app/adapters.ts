@@ -11,13 +11,16 @@ import {
 } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
+import type { BackupSource, CopyProgress } from "../storage/backup.ts";
 import { FolderBlobStore } from "../storage/blobs/folder.ts";
 import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Notifier } from "../storage/notifier.ts";
+import { PostgresBackup } from "../storage/postgres/backup.ts";
 import { addressOf } from "../storage/postgres/connect.ts";
 import { PostgresNotifier } from "../storage/postgres/notifier.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
+import { copyDatabase, SqliteBackup } from "../storage/sqlite/backup.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
@@ -41,6 +44,22 @@ export function openStorageBesideNodes(database: string): Storage {
   return isPostgres(database)
     ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS })
     : new SqliteStorage(database, { ownsQueue: false });
+}
+
+/**
+ * What a backup reads. A SQLite file is copied first, to `copyPath`, while nodes may
+ * run on it; Postgres is left to its own tools.
+ */
+export async function openBackup(
+  database: string,
+  copyPath: string,
+  onProgress: (progress: CopyProgress) => void,
+): Promise<BackupSource> {
+  if (isPostgres(database)) {
+    return await PostgresBackup.open(database);
+  }
+  await copyDatabase(database, copyPath, onProgress);
+  return new SqliteBackup(database, copyPath);
 }
 
 /** The database as it may be shown: without user and password. */

@@ -6,6 +6,11 @@ export function keysPath(dataFolder: string): string {
   return join(dataFolder, "keys.json");
 }
 
+/** What a SQLite file is called until its restore is complete. */
+export function restoringPath(database: string): string {
+  return `${database}.restoring`;
+}
+
 /** The database of a platform that has it in its data folder, and the files that SQLite keeps beside it. */
 const DATABASE_FILES = ["tessera.db", "tessera.db-wal", "tessera.db-shm", "tessera.db-lock"];
 

@@ -17,6 +17,7 @@ import { StartGate } from "../pool/start-gate.ts";
 import { localUrl } from "../server/bind.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
+import { tellOfMissingBlobs } from "./incomplete-data.ts";
 import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./node.ts";
 
 export interface PlatformHostingOptions {
@@ -45,6 +46,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
   const { blobs, keepers } = await openFiles(node, { blobs: config.blobs, database }, resources);
+  await tellOfMissingBlobs(storage, blobs, log);
   const artifacts = resources.use(
     new ArtifactCache({
       folder: join(config.dataFolder, "artifacts"),

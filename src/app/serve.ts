@@ -103,8 +103,11 @@ export async function serveService(
 function warnOfDatabase(
   { database }: ServeConfig,
   { servicePath }: ServiceBundle,
-  { storage, log }: Node,
+  { storage, unmeasured, log }: Node,
 ): void {
+  for (const warning of unmeasured.warnings ?? []) {
+    log.error({}, warning);
+  }
   if (
     storage.capabilities.durable &&
     resolve(database).startsWith(`${dirname(servicePath)}${sep}`)

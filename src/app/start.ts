@@ -26,6 +26,7 @@ import { version } from "../version.ts";
 import { openMailer, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
+import { refuseIncomplete, tellOfLosses } from "./incomplete-data.ts";
 import { openKeys } from "./keys.ts";
 import { monitoring, startFederation } from "./metrics.ts";
 import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
@@ -69,6 +70,7 @@ export async function startPlatform(
   const resources = new AsyncDisposableStack();
   try {
     openDataFolder(config.dataFolder);
+    refuseIncomplete(config, secrets);
     const sandbox = await findSandbox(config.sandbox, config.searchPath);
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
@@ -79,6 +81,7 @@ export async function startPlatform(
       { ...config, database, port, tracingSecrets: secrets.tracing },
       resources,
     );
+    await tellOfLosses(node.unmeasured, node.log);
     resources.use(observeProcess(node.metrics));
     warnOfHost(config, node.log);
     const identity = await openIdentity(node, {

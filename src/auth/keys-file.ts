@@ -68,6 +68,20 @@ export function createKeysFile(path: string, now = new Date()): void {
   }
 }
 
+/** Creates the file with the keys of a text, such as from a backup. Throws when there is one. */
+export function writeKeysFile(path: string, text: string, source: string): void {
+  const { digest, seal } = parseKeys(text, source);
+  writeWhole(path, format({ digest, seal }));
+}
+
+/**
+ * Reads the keys file as text, after checking it. Throws as `readKeysFile` does.
+ */
+export function readKeysText(path: string): string {
+  const { digest, seal } = readKeysFile(path);
+  return format({ digest, seal });
+}
+
 /**
  * Reads the keys file. Throws an Error with a message for the operator when it
  * is missing, broken or not private.

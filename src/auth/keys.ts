@@ -24,7 +24,7 @@ import {
 } from "node:crypto";
 import { createKeysFile, type KeyList, parseKeys, readKeysFile } from "./keys-file.ts";
 
-export { rotateKeys } from "./keys-file.ts";
+export { rotateKeys, writeKeysFile } from "./keys-file.ts";
 
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import type { Administration } from "../app/operate/administration.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
+import type { BackupActions } from "./admin-backup.ts";
 import type { CheckActions } from "./admin-check.ts";
 import { addSettings } from "./settings.ts";
 import type { Streams } from "./terminal.ts";
@@ -16,6 +17,7 @@ export interface AdminActions {
     secrets: DataSecrets,
     options: { readonly create: boolean },
   ): Promise<Administration>;
+  readonly backup: BackupActions;
   readonly check: CheckActions;
   readonly streams: Streams;
 }

@@ -5,6 +5,7 @@
 import { Command, Option } from "commander";
 import type { AdminCredentials, PasswordReset } from "../app/operate/administration.ts";
 import type { Flags } from "../config/config.ts";
+import { backupCommand, restoreCommand } from "./admin-backup.ts";
 import { checkCommand } from "./admin-check.ts";
 import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
 import {
@@ -33,6 +34,8 @@ export function adminCommand(actions: AdminActions): Command {
     .description("Operate the platform of this machine. Nodes may be running meanwhile.")
     .addCommand(setupCommand(actions))
     .addCommand(checkCommand(actions.check))
+    .addCommand(backupCommand(actions.backup))
+    .addCommand(restoreCommand(actions.backup))
     .addCommand(organizationsCommand(actions))
     .addCommand(createOrganizationCommand(actions))
     .addCommand(links)

@@ -6,6 +6,9 @@
 import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
 import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
 import {
+  type BackupConfig,
+  type BackupSecrets,
+  backupConfig,
   type CheckConfig,
   checkConfig,
   type DataConfig,
@@ -22,6 +25,8 @@ export type { SmtpSecrets } from "./mail.ts";
 export type { ServeConfig, ServeFlags, ServeSecrets } from "./serve.ts";
 export type { Setting, Settings } from "./settings.ts";
 export type {
+  BackupConfig,
+  BackupSecrets,
   CheckConfig,
   DataConfig,
   DataSecrets,
@@ -29,7 +34,12 @@ export type {
   StartConfig,
   StartSecrets,
 } from "./start.ts";
-export { CHECK_SETTINGS, DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+export {
+  BACKUP_SETTINGS,
+  CHECK_SETTINGS,
+  DATA_SETTINGS,
+  START_SETTINGS,
+} from "./start-settings.ts";
 export type { TracingConfig, TracingSecrets } from "./tracing.ts";
 export { ConfigError, isPostgres } from "./values.ts";
 
@@ -64,6 +74,14 @@ export function readCheckConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): { readonly config: CheckConfig; readonly secrets: DataSecrets } {
   return checkConfig(flags, env);
+}
+
+/** Reads the configuration of `tessera admin backup` and `restore`; throws a `ConfigError`. */
+export function readBackupConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv = process.env,
+): { readonly config: BackupConfig; readonly secrets: BackupSecrets } {
+  return backupConfig(flags, env);
 }
 
 /** Reads the environment of the commands that speak to a platform. */

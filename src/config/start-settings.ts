@@ -57,6 +57,19 @@ const SANDBOX_SETTING = setting({
 /** Settings of `tessera admin check`. */
 export const CHECK_SETTINGS = { ...DATA_SETTINGS, sandbox: SANDBOX_SETTING } as const;
 
+const BLOBS_SETTING = optional({
+  flag: "--blobs <place>",
+  variable: "TESSERA_BLOBS",
+  shownDefault: "blobs in the data folder, or the Postgres database",
+  parse: values.line,
+  summary: "folder or s3://bucket/prefix for artifacts and large files",
+  reason:
+    "all nodes need the same place, which a shared Postgres provides; credentials for S3 come from the usual AWS sources",
+});
+
+/** Settings of `tessera admin backup` and `restore`. */
+export const BACKUP_SETTINGS = { ...DATA_SETTINGS, blobs: BLOBS_SETTING } as const;
+
 /** Every setting of `tessera start`, in the order in which they are shown. */
 export const START_SETTINGS = {
   ...DATA_SETTINGS,
@@ -130,15 +143,7 @@ export const START_SETTINGS = {
     reason:
       "none: otherwise a page could reach whatever its reader's browser can. Cookies are never accepted, pages send a token",
   }),
-  blobs: optional({
-    flag: "--blobs <place>",
-    variable: "TESSERA_BLOBS",
-    shownDefault: "blobs in the data folder, or the Postgres database",
-    parse: values.line,
-    summary: "folder or s3://bucket/prefix for artifacts and large files",
-    reason:
-      "all nodes need the same place, which a shared Postgres provides; credentials for S3 come from the usual AWS sources",
-  }),
+  blobs: BLOBS_SETTING,
   nativeCode: setting({
     flag: "--native-code <answer>",
     variable: "TESSERA_NATIVE_CODE",

@@ -12,7 +12,12 @@ import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
 import { readSettings, type Values } from "./settings.ts";
-import { CHECK_SETTINGS, DATA_SETTINGS, START_SETTINGS } from "./start-settings.ts";
+import {
+  BACKUP_SETTINGS,
+  CHECK_SETTINGS,
+  DATA_SETTINGS,
+  START_SETTINGS,
+} from "./start-settings.ts";
 import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
 import { ConfigError, isPostgres } from "./values.ts";
 
@@ -22,6 +27,11 @@ const MEBIBYTE = 1024 ** 2;
 export interface DataConfig {
   /** An absolute path. */
   readonly dataFolder: string;
+}
+
+/** What `tessera admin backup` and `restore` need besides. */
+export interface BackupConfig extends DataConfig {
+  readonly blobs: BlobsConfig;
 }
 
 /** What `tessera admin check` needs besides. */
@@ -38,7 +48,12 @@ export interface DataSecrets {
   readonly keys: string | undefined;
 }
 
-export interface StartConfig extends CheckConfig, ServiceLimits {
+export interface BackupSecrets extends DataSecrets {
+  /** From the environment; undefined: it is read from a file, or asked for. */
+  readonly passphrase: string | undefined;
+}
+
+export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly host: string;
   readonly port: number;
   /** Without a trailing slash; undefined: where this machine reaches the port that is bound. */
@@ -54,7 +69,6 @@ export interface StartConfig extends CheckConfig, ServiceLimits {
   readonly drainMs: number;
   readonly bodyBudgetBytes: number;
   readonly connections: ConnectionsConfig;
-  readonly blobs: BlobsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
   /** Host rules: what deployments may reach although it is not public. */
@@ -170,6 +184,21 @@ export function checkConfig(
   const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
   const { sandbox } = readSettings(CHECK_SETTINGS, { flags, env, file });
   return { config: Object.freeze({ ...config, sandbox, searchPath: env.PATH ?? "" }), secrets };
+}
+
+/** Reads the configuration of `tessera admin backup` and `restore`. Throws a `ConfigError`. */
+export function backupConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: BackupConfig; readonly secrets: BackupSecrets } {
+  const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
+  const read = readSettings(BACKUP_SETTINGS, { flags, env, file });
+  const data = dataSecrets(read);
+  const blobs = blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env);
+  return {
+    config: Object.freeze({ dataFolder: resolve(read.dataFolder), blobs }),
+    secrets: Object.freeze({ ...data, passphrase: env.TESSERA_BACKUP_PASSPHRASE || undefined }),
+  };
 }
 
 function dataSecrets({

@@ -22,8 +22,8 @@ export interface BackupSource extends AsyncDisposable {
 
 /** How far a copy of a database is. */
 export interface CopyProgress {
-  readonly copiedPages: number;
-  readonly totalPages: number;
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
 }
 
 /** The part of the storage port for data that was copied or restored. */

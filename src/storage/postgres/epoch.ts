@@ -7,10 +7,11 @@ import { run } from "./run-operation.ts";
 import { STATUS } from "./schema.ts";
 import { statement } from "./session.ts";
 
-/** How long one statement of it may take: it may delete all sessions of a large platform. */
+/** How long one statement of a restore may take on Postgres: it may delete all sessions of a large
+ * platform. */
 const EPOCH_STATEMENT_TIMEOUT_MS = 10 * 60_000;
 
-/** Attempts that one statement returns to the queue. */
+/** Running attempts that one statement of a restore returns to the queue. */
 const MAX_REQUEUED_ATTEMPTS = 1_000;
 
 const UNHURRIED = statement(`SET LOCAL statement_timeout = ${EPOCH_STATEMENT_TIMEOUT_MS}`);

@@ -15,7 +15,7 @@ import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { SqliteDatabase } from "./database.ts";
 
-/** How long the process that ends waits for the thread's last transaction. */
+/** How long a process that exits without closing the database waits to take its mark away. */
 const UNMARK_TIMEOUT_MS = 1_000;
 
 const UNMARK = "UPDATE counters SET value = 0 WHERE name = 'serving'";

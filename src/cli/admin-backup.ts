@@ -78,12 +78,14 @@ function verifyCommand({ verify, streams, readConfig }: BackupActions): Command 
       "after",
       examples("tessera admin backup verify backup.tar --passphrase-file /etc/tessera/passphrase"),
     )
-    .action(async (file: string, { passphraseFile }: BackupFlags) => {
+    .action(async (file: string, _: BackupFlags, command: Command) => {
       const terminal = new Terminal(streams);
+      // Commander gives an option that both commands have to the one above.
+      const { passphraseFile, ...flags } = command.optsWithGlobals<BackupFlags>();
       const passphrase = await findPassphrase(
         terminal,
         passphraseFile,
-        readConfig({}).secrets.passphrase,
+        readConfig(flags).secrets.passphrase,
         "Passphrase (empty: check without)",
       );
       const { about, ...found } = await showing(streams, (onProgress) =>

@@ -1,6 +1,15 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Person } from "../cli/person.ts";
 import { run } from "../cli/program.ts";
 import { type Answer, artifact, call, until, World } from "../hosting/world.ts";
 import { newPostgres } from "../start/databases.ts";
@@ -123,7 +132,10 @@ describe("a platform that was backed up under load", () => {
   });
 
   it("is verified with and without the passphrase", async () => {
-    const verified = await admin(["backup", "verify", file()]);
+    const passphraseFile = join(world.folder.path, "passphrase");
+    writeFileSync(passphraseFile, `${ENV.TESSERA_BACKUP_PASSPHRASE}\n`);
+    const verify = ["backup", "verify", file(), "--passphrase-file", passphraseFile];
+    const verified = await admin(verify, {});
     expect(verified).toMatchObject({ code: 0, stdout: "" });
     expect(verified.stderr).toContain("opens its keys");
     const without = await admin(["backup", "verify", file()], {});
@@ -148,6 +160,34 @@ describe("a platform that was backed up under load", () => {
     const again = await admin(["backup", file(), ...data]);
     expect(again.stderr).toContain("exists, and is not overwritten");
     expect(existsSync(`${file()}.2`)).toBe(false);
+  });
+
+  it("asks for the passphrase on a terminal, twice for a new backup", async () => {
+    using person = new Person();
+    const data = ["--data", away.data];
+    const typed = join(world.folder.path, "typed.tar");
+    const asked = (again: string) =>
+      person.run(["admin", "backup", typed, ...data], {
+        answers: [
+          ["Passphrase", "a typed passphrase\n"],
+          ["The same once more", `${again}\n`],
+        ],
+      });
+    const differs = await asked("another passphrase");
+    expect(differs.code).toBe(2);
+    expect(differs.stderr).toContain("the two passphrases differ");
+    expect(existsSync(typed)).toBe(false);
+    const made = await asked("a typed passphrase");
+    expect(made.code, made.stderr).toBe(0);
+    expect(made.stderr).toContain("the database: ");
+    const verified = await person.run(["admin", "backup", "verify", typed], {
+      answers: [["Passphrase", "a typed passphrase\n"]],
+    });
+    expect(verified.stderr).toContain("opens its keys");
+    const skipped = await person.run(["admin", "backup", "verify", typed], {
+      answers: [["Passphrase", "\n"]],
+    });
+    expect(skipped.stderr).toContain("were not opened");
   });
 
   it("is restored into an empty data folder only", async () => {

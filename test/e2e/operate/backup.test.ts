@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, serverUrl } from "../../storage/postgres/databases.ts";
 import { Person } from "../cli/person.ts";
 import { run } from "../cli/program.ts";
 import { type Answer, artifact, call, until, World } from "../hosting/world.ts";
@@ -235,6 +236,15 @@ describe("a copy of the files of a running platform", () => {
   });
 });
 
+/** Another database with the same content, as its own tools restore it. */
+async function copyOf(database: string): Promise<string> {
+  const url = new URL(database);
+  url.pathname += "_restored";
+  const [from, to] = [database, url.href].map((each) => new URL(each).pathname.slice(1));
+  await ask(await serverUrl(), `CREATE DATABASE ${to} TEMPLATE ${from}`);
+  return url.href;
+}
+
 describe("a platform on Postgres", () => {
   it("is backed up without its database, which its own tools copy", async () => {
     const database = await newPostgres();
@@ -253,9 +263,13 @@ describe("a platform on Postgres", () => {
     const elsewhere = await admin(["restore", file, "--data", away.data]);
     expect(elsewhere.stderr).toContain("pg_restore");
     await world.platform[Symbol.asyncDispose]();
-    const back = await admin(["restore", file, "--data", away.data], env);
+    const copy = await copyOf(database);
+    const back = await admin(["restore", file, "--data", away.data], {
+      ...ENV,
+      DATABASE_URL: copy,
+    });
     expect(back.code, back.stderr).toBe(0);
-    await using restored = await start(away, { database });
+    await using restored = await start(away, { database: copy });
     await until(
       () => call(restored, "echo", "/say", { body: { text: "x" } }),
       ({ text }) => text === "one x",

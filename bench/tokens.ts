@@ -55,11 +55,14 @@ export async function benchTokens(
   const keys = loadKeys({ path: join(options.folder, "keys.json") });
   await setUp(storage.accounts);
   write(await benchCosts(storage.accounts, keys, options));
+  const notify = async (channel: string): Promise<void> => {
+    await (storage instanceof PostgresStorage ? storage.notify(channel) : undefined);
+  };
   const pairs = isPostgres ? [false, true] : [false];
   for (const hints of pairs) {
     await using stack = new AsyncDisposableStack();
     const notifiers = [0, 1].map(() => {
-      const notifier = hints ? stack.use(new PostgresNotifier(database)) : undefined;
+      const notifier = hints ? stack.use(new PostgresNotifier(database, { notify })) : undefined;
       notifier?.start();
       return notifier;
     });

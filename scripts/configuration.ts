@@ -23,7 +23,7 @@ Flags take precedence over environment variables, these over the configuration f
 }
 \`\`\`
 
-Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`, \`1GiB\`. Secret settings have no flag, because other users of the machine can see a command line; a file that contains a secret must be readable by its owner only (mode 0600). \`tessera admin\` accepts the settings for the data: \`dataFolder\`, \`database\` and \`keys\`, and \`admin backup\` and \`admin restore\` also \`blobs\`, and a passphrase in \`TESSERA_BACKUP_PASSPHRASE\` ([backup](backup.md)).
+Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`, \`1GiB\`. Secret settings have no flag, because other users of the machine can see a command line; a file that contains a secret must be readable by its owner only (mode 0600). \`tessera admin\` accepts the settings for the data: \`dataFolder\`, \`database\`, \`directDatabase\` and \`keys\`, and \`admin backup\` and \`admin restore\` also \`blobs\`, and a passphrase in \`TESSERA_BACKUP_PASSPHRASE\` ([backup](backup.md)).
 
 | key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|

@@ -17,32 +17,54 @@ import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import { PostgresBackup } from "../storage/postgres/backup.ts";
-import { addressOf } from "../storage/postgres/connect.ts";
-import { PostgresNotifier } from "../storage/postgres/notifier.ts";
+import { type NotifierState, PostgresNotifier } from "../storage/postgres/notifier.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
+import { addressOf } from "../storage/postgres-address.ts";
 import { copyDatabase, SqliteBackup } from "../storage/sqlite/backup.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
 
+export type { NotifierState } from "../storage/postgres/notifier.ts";
+
 /** Database connections of a process that only administers. */
 const MAX_ADMIN_CONNECTIONS = 2;
 
+/** Where a platform's data is. */
+export interface DatabaseAddress {
+  readonly database: string;
+  /** Leads to the same Postgres without a pooler; undefined: `database` does. */
+  readonly directDatabase: string | undefined;
+}
+
+/** What a database tells of itself while it is used. */
+export interface StorageReports {
+  /** Something is weaker than it could be. */
+  readonly onWarning: (message: string) => void;
+  readonly onNotifierState: (state: NotifierState) => void;
+}
+
 /** The storage of a node; the notifier is undefined where one node alone uses the database. */
-export function openStorage(database: string): {
-  readonly storage: Storage;
-  readonly notifier: Notifier | undefined;
-} {
-  return isPostgres(database)
-    ? { storage: new PostgresStorage(database), notifier: new PostgresNotifier(database) }
-    : { storage: new SqliteStorage(database), notifier: undefined };
+export function openStorage(
+  { database, directDatabase: directUrl }: DatabaseAddress,
+  { onWarning, onNotifierState: onState }: StorageReports,
+): { readonly storage: Storage; readonly notifier: Notifier | undefined } {
+  if (!isPostgres(database)) {
+    return { storage: new SqliteStorage(database), notifier: undefined };
+  }
+  const storage = new PostgresStorage(database, { directUrl, onWarning });
+  const notify = (channel: string): Promise<void> => storage.notify(channel);
+  return { storage, notifier: new PostgresNotifier(directUrl ?? database, { notify, onState }) };
 }
 
 /** The storage for the operator, beside the nodes: it takes no lock on the queue. */
-export function openStorageBesideNodes(database: string): Storage {
+export function openStorageBesideNodes({
+  database,
+  directDatabase: directUrl,
+}: DatabaseAddress): Storage {
   return isPostgres(database)
-    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS })
+    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS, directUrl })
     : new SqliteStorage(database, { ownsQueue: false });
 }
 

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { toProblem } from "../errors.ts";
+import type { Log } from "../log/log.ts";
 import { Federation } from "../metrics/federation.ts";
 import { ForeignMetrics } from "../metrics/foreign-samples.ts";
 import { measured } from "../metrics/measured-port.ts";
@@ -15,6 +16,7 @@ import type { ServerPlugin } from "../server/protocols.ts";
 import { monitoredBy } from "../server/rpc/federation.ts";
 import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { NotifierState } from "./adapters.ts";
 
 /** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */
 export function nodeMetrics(port: number, now: () => number): Metrics {
@@ -30,6 +32,23 @@ export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
   }
   storage.observe(metrics.storageObserver(blame));
   return storage;
+}
+
+/** Shows in metrics and in the log whether hints of other nodes arrive. */
+export function reportNotifier(log: Log, metrics: Metrics): (state: NotifierState) => void {
+  let deaf = false;
+  return (state) => {
+    metrics.notifierObserved(state === "up");
+    if (state === "deaf" && !deaf) {
+      log.warn(
+        {},
+        "notifications of the database do not arrive, so this node asks it every second instead: set DATABASE_DIRECT_URL to an address that leads to Postgres without a pooler",
+      );
+    } else if (state === "up" && deaf) {
+      log.info({}, "notifications of the database arrive again");
+    }
+    deaf = state === "deaf" || (deaf && state === "lost");
+  };
 }
 
 export interface StartFederationOptions {

@@ -24,14 +24,23 @@ import type { Storage } from "../storage/storage.ts";
 import { createIdSource } from "../tasks/id.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import type { Tracing } from "../tracing/tracing.ts";
-import { openBlobs, openLocalBlobs, openStorage, openTracing } from "./adapters.ts";
-import { measuredStorage, nodeMetrics } from "./metrics.ts";
+import {
+  type DatabaseAddress,
+  openBlobs,
+  openLocalBlobs,
+  openStorage,
+  openTracing,
+  shownDatabase,
+} from "./adapters.ts";
+import { measuredStorage, nodeMetrics, reportNotifier } from "./metrics.ts";
+import { startWhenThere } from "./start-when-there.ts";
 
 /** How long open connections may take to end after the drain. */
 export const CLOSE_GRACE_MS = 2_000;
 
-export interface NodeConfig {
-  readonly database: string;
+export interface NodeConfig extends DatabaseAddress {
+  /** How long the node waits for a database that does not answer when it starts. */
+  readonly databaseWaitMs: number;
   /** Tells the node's metrics from those of others on the machine; 0 when it is not known yet. */
   readonly port: number;
   readonly logLevel: string;
@@ -56,24 +65,28 @@ export interface Node {
   readonly newId: () => string;
 }
 
-/** Opens the storage and starts it. Rejects with one message when it cannot be used. */
-export async function openNode(
-  { database, port, logLevel, tracing: config, tracingSecrets }: NodeConfig,
-  resources: AsyncDisposableStack,
-): Promise<Node> {
+/**
+ * Opens the storage and starts it, as soon as the database answers. Rejects with one message when
+ * it cannot be used.
+ */
+export async function openNode(config: NodeConfig, resources: AsyncDisposableStack): Promise<Node> {
+  const { port, logLevel, tracingSecrets } = config;
   const log = createLog(logLevel);
-  const tracing = await openTracing(config, tracingSecrets, log);
+  const tracing = await openTracing(config.tracing, tracingSecrets, log);
   if (tracing) {
     resources.use(tracing);
   }
-  const { storage: unmeasured, notifier } = openStorage(database);
+  const now = Date.now;
+  const metrics = nodeMetrics(port, now);
+  const { storage: unmeasured, notifier } = openStorage(config, {
+    onWarning: (message) => log.warn({ database: shownDatabase(config.database) }, message),
+    onNotifierState: reportNotifier(log, metrics),
+  });
   resources.use(unmeasured);
-  await unmeasured.start();
+  await startWhenThere(unmeasured, { log, waitMs: config.databaseWaitMs });
   if (notifier) {
     resources.use(notifier).start();
   }
-  const now = Date.now;
-  const metrics = nodeMetrics(port, now);
   const storage = measuredStorage(unmeasured, metrics);
   const onFailed = (err: unknown): void => log.error({ err }, "a large body could not be read");
   const readers = resources.use(new ReaderThreads({ onFailed }));

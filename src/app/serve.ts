@@ -57,7 +57,10 @@ export async function serveService(
     const bundle = await bundleService(config.servicePath);
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
-    const node = await openNode({ ...config, tracingSecrets: secrets.tracing }, resources);
+    const node = await openNode(
+      { ...config, directDatabase: secrets.directDatabase, tracingSecrets: secrets.tracing },
+      resources,
+    );
     const { log } = node;
     warnOfDatabase(config, bundle, node);
     const files = await openFiles(node, config, resources);

@@ -76,9 +76,9 @@ export async function startPlatform(
     const bound = resources.use(await bindPort(config));
     const { port } = bound;
     const url = config.publicUrl ?? localUrl({ port, host: config.host });
-    const { database } = secrets;
+    const { database, directDatabase } = secrets;
     const node = await openNode(
-      { ...config, database, port, tracingSecrets: secrets.tracing },
+      { ...config, database, directDatabase, port, tracingSecrets: secrets.tracing },
       resources,
     );
     await tellOfLosses(node.unmeasured, node.log);

@@ -12,7 +12,17 @@ import {
   type TracingSecrets,
   tracingConfig,
 } from "./tracing.ts";
-import { ConfigError, database, host, integer, LOG_LEVELS, oneOf, origins } from "./values.ts";
+import {
+  ConfigError,
+  database,
+  host,
+  integer,
+  isPostgres,
+  LOG_LEVELS,
+  oneOf,
+  origins,
+  postgres,
+} from "./values.ts";
 
 /** The flags of `tessera serve` as they were typed. */
 export interface ServeFlags {
@@ -36,6 +46,8 @@ export interface ServeConfig extends ServiceLimits {
   readonly host: string;
   readonly workers: number;
   readonly database: string;
+  /** How long the node waits for a database that does not answer when it starts. */
+  readonly databaseWaitMs: number;
   readonly blobs: BlobsConfig;
   readonly watch: boolean;
   /** Origins whose pages may call from a browser; `*` is all. Empty: only the server's own. */
@@ -61,6 +73,8 @@ export interface ServeConfig extends ServiceLimits {
 }
 
 export interface ServeSecrets {
+  /** Leads to the same Postgres without a pooler; undefined: `database` does. */
+  readonly directDatabase?: string | undefined;
   /** Every caller must send it; undefined: callers need no token. */
   readonly token: string | undefined;
   /** The workers' environment, which often holds keys. Default: empty. */
@@ -70,6 +84,9 @@ export interface ServeSecrets {
 }
 
 const MEBIBYTE = 1024 * 1024;
+
+/** A restart of both, or a failover, takes less. */
+const DATABASE_WAIT_MS = 60_000;
 
 /** Reads the configuration of `tessera serve`; throws a `ConfigError`. */
 export function serveConfig(
@@ -99,6 +116,7 @@ export function serveConfig(
       "--workers",
     ),
     database: storedIn,
+    databaseWaitMs: DATABASE_WAIT_MS,
     blobs: blobsConfig(flags.blobs, storedIn, env),
     watch: flags.watch ?? false,
     allowedOrigins: origins((flags.cors ?? []).join(","), "--cors"),
@@ -116,7 +134,11 @@ export function serveConfig(
     tracing,
   };
   const workerEnv = Object.fromEntries((flags.env ?? []).map((text) => variable(text, env)));
-  const secrets = { token, workerEnv, tracing: tracingSecrets };
+  const directDatabase =
+    isPostgres(storedIn) && env.DATABASE_DIRECT_URL
+      ? postgres(env.DATABASE_DIRECT_URL, "DATABASE_DIRECT_URL")
+      : undefined;
+  const secrets = { directDatabase, token, workerEnv, tracing: tracingSecrets };
   return { config: Object.freeze(config), secrets: Object.freeze(secrets) };
 }
 

@@ -28,9 +28,19 @@ export const DATA_SETTINGS = {
     shownDefault: "tessera.db in the data folder",
     parse: values.database,
     isSecret: (text) => /^[^/]*:\/\/[^/]*:[^/]*@/.test(text),
-    summary: "SQLite file, or postgres://user:password@host/database shared by any number of nodes",
+    summary:
+      "SQLite file, or postgres://user:password@host/database shared by any number of nodes; several hosts, host1:5432,host2:5432, are tried in order for the one that takes writes",
     reason:
       "a file needs no other software; other users of the machine can see a command line, so pass a password in the environment",
+  }),
+  directDatabase: optional({
+    variable: "DATABASE_DIRECT_URL",
+    shownDefault: "the database's address",
+    parse: values.postgres,
+    isSecret: () => true,
+    summary: "address of the same Postgres without a pooler, for notifications and migrations",
+    reason:
+      "a pooler in transaction mode, such as pgbouncer, loses notifications; without them, nodes ask the database every second",
   }),
   keys: optional({
     variable: "TESSERA_KEYS",
@@ -229,6 +239,15 @@ export const START_SETTINGS = {
     parse: values.integer(1, 1_000),
     summary: "maximum number of deployments of an organization",
     reason: "far more than anyone runs, and few enough to list",
+  }),
+  databaseWait: setting({
+    flag: "--database-wait <time>",
+    variable: "TESSERA_DATABASE_WAIT",
+    fallback: "60s",
+    parse: values.duration(0, 3_600_000),
+    summary: "how long the start waits for a Postgres that does not answer",
+    reason:
+      "after a failover, a restart of both, or in a composition of containers, it answers soon; a wrong password or name ends the start at once",
   }),
   logLevel: setting({
     flag: "--log-level <level>",

@@ -44,6 +44,8 @@ export interface CheckConfig extends DataConfig {
 export interface DataSecrets {
   /** The absolute path of a file, or the address of a Postgres database with its password. */
   readonly database: string;
+  /** Leads to the same Postgres without a pooler; undefined: `database` does. */
+  readonly directDatabase: string | undefined;
   /** From the environment; undefined: the keys are in the data folder. */
   readonly keys: string | undefined;
 }
@@ -65,6 +67,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   /** Origins whose pages may call deployments; `*` is all. */
   readonly allowedOrigins: readonly string[];
   readonly logLevel: string;
+  /** How long the node waits for a database that does not answer when it starts. */
+  readonly databaseWaitMs: number;
   readonly sessionLifetimeMs: number;
   readonly drainMs: number;
   readonly bodyBudgetBytes: number;
@@ -127,6 +131,7 @@ export function startConfig(
     trustedProxies: read.trustedProxies,
     allowedOrigins: read.cors,
     logLevel: read.logLevel,
+    databaseWaitMs: read.databaseWait,
     sessionLifetimeMs: read.sessionLifetime,
     drainMs: read.drainTime,
     bodyBudgetBytes: read.bodyBudget,
@@ -204,6 +209,7 @@ export function backupConfig(
 function dataSecrets({
   dataFolder,
   database = join(dataFolder, "tessera.db"),
+  directDatabase,
   keys,
 }: Values<typeof DATA_SETTINGS>): DataSecrets {
   if (database === ":memory:") {
@@ -211,7 +217,16 @@ function dataSecrets({
       "the platform keeps its people and tokens in a file or in Postgres, not in memory: leave --database out, or name one",
     );
   }
-  return { database: isPostgres(database) ? database : resolve(database), keys };
+  if (directDatabase !== undefined && !isPostgres(database)) {
+    throw new ConfigError(
+      "DATABASE_DIRECT_URL is another way to the Postgres of DATABASE_URL, which names no Postgres: set both, or neither",
+    );
+  }
+  return {
+    database: isPostgres(database) ? database : resolve(database),
+    directDatabase,
+    keys,
+  };
 }
 
 /** Nodes that share a Postgres keep their files there; a single node keeps them beside its other data. */

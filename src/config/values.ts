@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { ruleFault } from "../pool/egress/rules.ts";
 import { formatDuration, parseDuration } from "../protocol/duration.ts";
+import { parseAddress } from "../storage/postgres-address.ts";
 
 /** An invalid setting; the message names it and says what is valid. */
 export class ConfigError extends Error {
@@ -244,13 +245,30 @@ export const database: Parse<string> = (text, name) => {
   if (text === "") {
     throw new ConfigError(`${name} is empty: give the path of a SQLite file, such as ./tasks.db`);
   }
-  if (isPostgres(text) && !URL.canParse(text)) {
-    throw new ConfigError(
-      `${name} is not a valid address; write postgres://user:password@host:5432/name, with # / ? @ and : in the password as %23 %2F %3F %40 and %3A`,
-    );
+  if (isPostgres(text)) {
+    checkPostgres(text, name);
   }
   return text;
 };
+
+/** The address of a Postgres database. Never quoted: it may hold a password. */
+export const postgres: Parse<string> = (text, name) => {
+  if (!isPostgres(text)) {
+    throw new ConfigError(
+      `${name} takes the address of a Postgres database, postgres://user:password@host/database`,
+    );
+  }
+  checkPostgres(text, name);
+  return text;
+};
+
+function checkPostgres(text: string, name: string): void {
+  try {
+    parseAddress(text);
+  } catch (err) {
+    throw new ConfigError(`${name}: ${err instanceof Error ? err.message : String(err)}`);
+  }
+}
 
 /** The address of a Prometheus. Never quoted: it may hold a password. */
 export const prometheus: Parse<string> = (text, name) => {

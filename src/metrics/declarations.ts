@@ -307,6 +307,14 @@ export const METRICS = {
     of: "node",
     labels: [],
   }),
+  notifierUp: declare({
+    name: "tessera_notifier_up",
+    help: "1 while notifications of the database arrive, 0 while callers wait for polls",
+    kind: "gauge",
+    unit: "none",
+    of: "node",
+    labels: [],
+  }),
   eventLoopDelay: declare({
     name: "tessera_event_loop_delay_seconds",
     help: "How late the event loop was in the last interval",

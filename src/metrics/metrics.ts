@@ -164,6 +164,11 @@ export class Metrics {
     this.#own.connectionsRefused.with(bound)?.add();
   }
 
+  /** Whether hints of other nodes arrive. */
+  notifierObserved(up: boolean): void {
+    this.#own.notifierUp.with()?.set(up ? 1 : 0, this.#now());
+  }
+
   /** An operation of the database has ended or failed. */
   storageOperationFinished(finished: {
     readonly operation: string;

@@ -43,6 +43,9 @@ const LEASE_HEARTBEAT_INTERVAL_MS = 5_000;
 /** Pause after maintenance that failed: the node is not ready before it succeeds. */
 const LEASE_HEARTBEAT_RETRY_PAUSE_MS = 1_000;
 
+/** The same while hints of other nodes may not arrive: callers that wait know by it alone. */
+const UNHINTED_MAINTENANCE_INTERVAL_MS = 1_000;
+
 export interface MaintenanceOptions {
   readonly storage: Storage;
   /** Carries hints between nodes; undefined where there is one node only. */
@@ -89,7 +92,7 @@ export class Maintenance implements AsyncDisposable {
     this.#rescued(await storage.rescueExpired({ nowMs: now(), all }));
     void this.expirer.look();
     this.#timer = new Timer(
-      () => (this.#failed ? LEASE_HEARTBEAT_RETRY_PAUSE_MS : LEASE_HEARTBEAT_INTERVAL_MS),
+      () => this.#intervalMs(),
       async () => {
         await this.#renewal.run();
         const surveyed = this.#survey.run();
@@ -129,6 +132,15 @@ export class Maintenance implements AsyncDisposable {
     await this.#remoteChanges?.[Symbol.asyncDispose]();
     await this.expirer[Symbol.asyncDispose]();
     await this.leases[Symbol.asyncDispose]();
+  }
+
+  #intervalMs(): number {
+    if (this.#failed) {
+      return LEASE_HEARTBEAT_RETRY_PAUSE_MS;
+    }
+    return this.#options.notifier?.isUp === false
+      ? UNHINTED_MAINTENANCE_INTERVAL_MS
+      : LEASE_HEARTBEAT_INTERVAL_MS;
   }
 
   async #renew(): Promise<void> {

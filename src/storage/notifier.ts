@@ -16,6 +16,9 @@ export type Hint =
   | { readonly kind: "look" };
 
 export interface Notifier extends AsyncDisposable {
+  /** False while hints of other nodes may not arrive: receivers poll more often then. */
+  readonly isUp: boolean;
+
   /** Starts listening. Does not wait for a connection and does not fail. */
   start(): void;
 

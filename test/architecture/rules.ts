@@ -153,6 +153,7 @@ export const RULES: readonly Rule[] = [
       isPackage(it) ||
       startsWithAny(...ADAPTERS_SHARE)(it) ||
       isProtocolType(it) ||
+      it.to === "src/storage/postgres-address.ts" ||
       (it.to === "src/storage/notifier.ts" && it.typeOnly),
   },
   {

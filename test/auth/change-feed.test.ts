@@ -37,6 +37,7 @@ class Changes {
 
   feed(): ChangeFeed {
     const notifier: Notifier = {
+      isUp: true,
       start: () => undefined,
       publish: (hint) => void this.published.push(hint),
       subscribe: (listener) => {

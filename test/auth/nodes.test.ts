@@ -4,7 +4,7 @@ import { toProblem } from "../../src/errors.ts";
 import type { Hint } from "../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../src/storage/postgres/notifier.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
-import { databaseUrl, newSchema, openPostgres } from "../storage/postgres/databases.ts";
+import { databaseUrl, newSchema, notify, openPostgres } from "../storage/postgres/databases.ts";
 import { SilentProxy } from "../storage/postgres/proxy.ts";
 import { ACME, createToken, DATABASES, deed, Node, openKeys, setUp } from "./platform.ts";
 
@@ -53,8 +53,8 @@ describe("nodes on Postgres", () => {
     await using one = await openPostgres({ schema });
     using platform = await setUp(one.accounts);
     const keys = openKeys(platform.keysPath);
-    await using near = new PostgresNotifier(url, { schema });
-    await using far = new PostgresNotifier(url, { schema });
+    await using near = new PostgresNotifier(url, { schema, notify });
+    await using far = new PostgresNotifier(url, { schema, notify });
     const heard: Hint[] = [];
     far.subscribe((hint) => void heard.push(hint));
     near.start();

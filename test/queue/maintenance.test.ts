@@ -60,6 +60,7 @@ const slow = (): Promise<never> => Promise.reject(new Error("canceling statement
 
 function roundsOver(storage: Storage, hints?: Hint[]): Maintenance {
   const notifier = hints && {
+    isUp: true,
     start() {},
     publish: (hint: Hint) => void hints.push(hint),
     subscribe: () => () => {},
@@ -242,6 +243,7 @@ it("a hint that comes during a round is followed by another one", async () => {
   const { storage, asked } = noted(gated);
   let hear: (hint: Hint) => void = () => {};
   const notifier: Notifier = {
+    isUp: true,
     start() {},
     publish() {},
     subscribe: (listener) => {
@@ -258,4 +260,26 @@ it("a hint that comes during a round is followed by another one", async () => {
   gate.resolve();
   await first;
   await expect.poll(() => asked).toEqual(["survey", "survey"]);
+});
+
+it("asks every second while hints of other nodes may not arrive", async () => {
+  await using opened = await openSqlite(":memory:");
+  const { storage, asked } = noted(opened);
+  const notifier: Notifier = {
+    isUp: false,
+    start() {},
+    publish() {},
+    subscribe: () => () => {},
+    async [Symbol.asyncDispose]() {},
+  };
+  await using maintenance = new Maintenance({ storage, notifier, log: LOG, now: Date.now });
+  const waiter = new Visitor();
+  waiter.waits = ["awaited"];
+  maintenance.register("deployment", waiter);
+  await maintenance.start();
+  const beganMs = performance.now();
+  await expect.poll(() => waiter.told.filter((each) => each === "missed awaited")).toHaveLength(2);
+  // Two of the longer intervals, with hints, would be 10 s.
+  expect(performance.now() - beganMs).toBeLessThan(4_500);
+  expect(asked).toContain("survey");
 });

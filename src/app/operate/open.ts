@@ -25,7 +25,7 @@ export async function openAdministration(
   if (create) {
     openDataFolder(config.dataFolder);
   }
-  const storage = openStorageBesideNodes(database);
+  const storage = openStorageBesideNodes(secrets);
   try {
     await storage.start();
     const { accounts, hosting } = storage;

@@ -18,7 +18,8 @@ import {
   Source,
   WHOLE,
 } from "../blobs.ts";
-import { DEFAULT_STATEMENT_TIMEOUT_MS, PostgresDatabase } from "../postgres/database.ts";
+import { DEFAULT_STATEMENT_TIMEOUT_MS } from "../postgres/connection.ts";
+import { PostgresDatabase } from "../postgres/database.ts";
 import { prepared, statement } from "../postgres/session.ts";
 
 /** Part of a blob in one row of Postgres. Changing it makes what was stored before unreadable. */
@@ -74,7 +75,9 @@ export class PostgresBlobStore implements BlobStore {
     this.#db = new PostgresDatabase({ url, schema, connections, timeoutMs });
   }
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    await this.#db.examine();
+  }
 
   async write(blobId: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     checkBlobId(blobId);

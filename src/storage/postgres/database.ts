@@ -4,69 +4,52 @@
  * Every query has two timeouts: the server's ends a statement that takes too
  * long, ours ends the wait for a server that does not respond. A connection
  * with any error is closed, and the next query opens another: that is the whole
- * of reconnecting.
- *
- * The planner's statistics always lag behind a queue, which is empty at one
- * moment and long at the next, and a plan is kept for the life of a connection.
- * Every statement here has a matching index, so the plans that only win on
- * stale statistics (sequential scans, sorts, hashes) are priced out. One rule
- * is left to the statements: where a table is joined with a list of keys, no
- * other condition may match an index, or the planner may read all of that index
- * first.
+ * of reconnecting. With several hosts, the one that answered last is tried
+ * first, and a host that may not write is passed over like one that is away.
  */
 import pg from "pg";
+import { Hosts } from "../postgres-address.ts";
 import { unavailable } from "../unavailable.ts";
+import { type ConnectionOptions, connectionConfig, QUERY_TIMEOUT_MARGIN_MS } from "./connection.ts";
 import { toStorageError } from "./errors.ts";
 import type { BoundStatement, PostgresRow, Session, Statement } from "./session.ts";
-
-const SETTINGS = {
-  // Overrides a relaxed server setting: an acknowledged commit is on disk.
-  synchronous_commit: "on",
-  default_transaction_isolation: "read\\ committed",
-  enable_seqscan: "off",
-  enable_sort: "off",
-  enable_hashjoin: "off",
-  enable_mergejoin: "off",
-  jit: "off",
-};
+import { examineSession, keepsPrepared, type SessionFacts } from "./session-check.ts";
 
 /** Calls waiting for a connection; further ones are refused rather than kept in memory. */
 const MAX_WAITING_QUERIES = 10_000;
 
-/**
- * How much longer than the server the node waits for a statement, because the server's own
- * error says more.
- */
-const QUERY_TIMEOUT_MARGIN_MS = 1_000;
-
 /** How long connections may take to close cleanly. */
 const CONNECTIONS_END_GRACE_MS = 1_000;
 
-/** How long Postgres may take to answer one statement by default. */
-export const DEFAULT_STATEMENT_TIMEOUT_MS = 5_000;
+const WRITABLE = "SELECT current_setting('transaction_read_only') AS read_only";
 
-/** How long an unused connection to Postgres stays open. */
-const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
-
-/** Silence after which TCP probes a connection to Postgres. */
-const TCP_KEEP_ALIVE_DELAY_MS = 10_000;
-
-const INT8_OID = 20;
-
-export interface DatabaseOptions {
+export interface DatabaseOptions extends Omit<ConnectionOptions, "url"> {
+  /** The address, of one host or several. */
   readonly url: string;
-  readonly schema: string;
-  readonly connections: number;
-  readonly timeoutMs: number;
 }
 
 export class PostgresDatabase implements Session, AsyncDisposable {
+  readonly #options: DatabaseOptions;
+  readonly #hosts: Hosts;
   readonly #pool: pg.Pool;
   readonly #clients = new Set<pg.Client>();
+  /** Whether statements are prepared by name; not behind a pooler that mixes the names up. */
+  #named = true;
   #ended: Promise<void> | undefined;
 
   constructor(options: DatabaseOptions) {
-    this.#pool = new pg.Pool(connectionConfig(options));
+    this.#options = options;
+    const hosts = new Hosts(options.url);
+    this.#hosts = hosts;
+    this.#pool = new pg.Pool({
+      ...connectionConfig({ ...options, url: hosts.current }),
+      Client: class extends pg.Client {
+        constructor() {
+          super(connectionConfig({ ...options, url: hosts.current }));
+        }
+      },
+      ...(hosts.mustWrite && { onConnect: refuseStandby }),
+    });
     // An idle connection broke. The pool has dropped it; the next query opens
     // another.
     this.#pool.on("error", () => undefined);
@@ -79,9 +62,21 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     this.#pool.on("remove", (client) => this.#clients.delete(client));
   }
 
+  /**
+   * Finds out what the sessions of this address are like, and from then on prepares statements by
+   * name only where they stay with their connection.
+   */
+  async examine(): Promise<SessionFacts> {
+    const facts = await this.#use(examineSession);
+    if (facts.pooled) {
+      this.#named = await keepsPrepared(() => this.#connectOnce());
+    }
+    return { ...facts, prepared: this.#named };
+  }
+
   /** Runs one statement as its own transaction. */
   query(statement: Statement, ...values: readonly unknown[]): Promise<PostgresRow[]> {
-    return this.#use((client) => ask(client, statement, values));
+    return this.#use((client) => this.#ask(client, statement, values));
   }
 
   script(text: string): Promise<void> {
@@ -91,9 +86,9 @@ export class PostgresDatabase implements Session, AsyncDisposable {
   together(...asked: readonly BoundStatement[]): Promise<PostgresRow[][]> {
     return this.#use(async (client) => {
       const [, ...answers] = await Promise.all([
-        ask(client, BEGIN, []),
-        ...asked.map(([statement, ...values]) => ask(client, statement, values)),
-        ask(client, COMMIT, []),
+        this.#ask(client, BEGIN, []),
+        ...asked.map(([statement, ...values]) => this.#ask(client, statement, values)),
+        this.#ask(client, COMMIT, []),
       ]);
       return answers.slice(0, -1);
     });
@@ -106,13 +101,13 @@ export class PostgresDatabase implements Session, AsyncDisposable {
   ): Promise<Result> {
     return this.#use(async (client) => {
       const session: Session = {
-        query: (statement, ...values) => ask(client, statement, values, timeoutMs),
+        query: (statement, ...values) => this.#ask(client, statement, values, timeoutMs),
         together: (...asked) =>
-          Promise.all(asked.map(([statement, ...values]) => ask(client, statement, values))),
+          Promise.all(asked.map(([statement, ...values]) => this.#ask(client, statement, values))),
         script: async (text) => void (await client.query(text)),
       };
-      const [, result] = await Promise.all([ask(client, BEGIN, []), work(session)]);
-      await ask(client, COMMIT, []);
+      const [, result] = await Promise.all([this.#ask(client, BEGIN, []), work(session)]);
+      await this.#ask(client, COMMIT, []);
       return result;
     });
   }
@@ -139,7 +134,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     }
     let client: pg.PoolClient | undefined;
     try {
-      client = await this.#pool.connect();
+      client = await this.#connect();
       const result = await work(client);
       client.release();
       return result;
@@ -149,55 +144,58 @@ export class PostgresDatabase implements Session, AsyncDisposable {
       throw toStorageError(err);
     }
   }
+
+  /** A connection of the pool, on the first host that answers and may write. */
+  async #connect(): Promise<pg.PoolClient> {
+    for (let left = this.#hosts.count - 1; ; left -= 1) {
+      const tried = this.#hosts.current;
+      try {
+        return await this.#pool.connect();
+      } catch (err) {
+        this.#hosts.leave(tried);
+        if (left <= 0) {
+          throw err;
+        }
+      }
+    }
+  }
+
+  /** A connection outside of the pool, to the host that answered last. */
+  async #connectOnce(): Promise<pg.Client> {
+    const client = new pg.Client(connectionConfig({ ...this.#options, url: this.#hosts.current }));
+    client.on("error", () => undefined);
+    await client.connect();
+    return client;
+  }
+
+  async #ask(
+    client: pg.PoolClient,
+    { name, text }: Statement,
+    values: readonly unknown[],
+    timeoutMs?: number,
+  ): Promise<PostgresRow[]> {
+    const config: pg.QueryConfig & { query_timeout?: number } = {
+      text,
+      values: [...values],
+      ...(name !== undefined && this.#named && { name }),
+      ...(timeoutMs !== undefined && { query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS }),
+    };
+    const { rows } = await client.query<PostgresRow>(config);
+    return rows;
+  }
 }
 
 const BEGIN: Statement = { text: "BEGIN" };
 const COMMIT: Statement = { text: "COMMIT" };
 
-async function ask(
-  client: pg.PoolClient,
-  { name, text }: Statement,
-  values: readonly unknown[],
-  timeoutMs?: number,
-): Promise<PostgresRow[]> {
-  const config: pg.QueryConfig & { query_timeout?: number } = {
-    text,
-    values: [...values],
-    ...(name !== undefined && { name }),
-    ...(timeoutMs !== undefined && { query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS }),
-  };
-  const { rows } = await client.query<PostgresRow>(config);
-  return rows;
+/** A host that answers and may not write: a standby, while another is the primary. */
+export class ReadOnlyHost extends Error {
+  readonly code = "25006";
 }
 
-/** Connection settings for the pool and for the notifier's own connection. */
-export function connectionConfig(options: DatabaseOptions): pg.PoolConfig {
-  const { schema, connections, timeoutMs } = options;
-  const settings = Object.entries({ ...SETTINGS, search_path: schema });
-  // Options in the address override those beside it, so ours are appended to
-  // the address's own.
-  const url = new URL(options.url);
-  const own = url.searchParams.get("options") ?? "";
-  const ours = settings.map(([name, value]) => `-c ${name}=${value}`).join(" ");
-  url.searchParams.set("options", `${own} ${ours}`);
-  return {
-    connectionString: url.href,
-    application_name: "tessera",
-    max: connections,
-    idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
-    connectionTimeoutMillis: timeoutMs,
-    statement_timeout: timeoutMs,
-    query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS,
-    // A node that freezes during a transaction must not keep its locks.
-    idle_in_transaction_session_timeout: 2 * timeoutMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: TCP_KEEP_ALIVE_DELAY_MS,
-    pipeline: true,
-    types: {
-      getTypeParser: ((oid: number, format?: "text") =>
-        oid === INT8_OID
-          ? Number
-          : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-    },
-  } as pg.PoolConfig;
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ read_only: string }>(WRITABLE);
+  if (rows[0]?.read_only !== "off") {
+    throw new ReadOnlyHost("the host is a standby");
+  }
 }

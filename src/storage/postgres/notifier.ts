@@ -4,17 +4,22 @@
  *
  * A notification takes a server-wide lock when it commits, so each node sends
  * at most one at a time, with all hints of a short interval (debounce). A lost
- * connection is reopened without a limit of attempts. It is also queried
- * periodically, because a connection that only listens does not notice when the
- * server is gone. Hints may have been lost in between, so every reconnect emits
- * a general hint.
+ * connection is reopened without a limit of attempts. Hints may have been lost
+ * in between, so every reconnect emits a general hint.
+ *
+ * Listening is tested by a heartbeat, because a connection that only listens
+ * notices neither that the server is gone nor that a pooler took its session
+ * away, which loses every hint in silence. The heartbeat is a notification to
+ * oneself, on a channel of one's own and sent over another connection: over the
+ * same one, a pooler might hand it back and still lose those of other nodes.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Hint, Notifier } from "../notifier.ts";
-import { connectionConfig, DEFAULT_STATEMENT_TIMEOUT_MS } from "./database.ts";
+import { Hosts } from "../postgres-address.ts";
+import { connectionConfig, DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { HintBatch, LOOK, readHints } from "./hint-codec.ts";
 
 /** Time in which hints are gathered to travel together. */
@@ -26,17 +31,35 @@ const LISTENER_HEARTBEAT_INTERVAL_MS = 15_000;
 /** Pause before a lost connection for hints is opened again: from half of it to the whole. */
 const LISTENER_RECONNECT_PAUSE_MS = 1_000;
 
+/** How long a heartbeat may take to come back. */
+const LISTENER_ECHO_TIMEOUT_MS = 2_000;
+
+/**
+ * `up`: hints arrive. `lost`: the connection is being opened again. `deaf`: it is open, and a
+ * heartbeat did not come back.
+ */
+export type NotifierState = "up" | "lost" | "deaf";
+
 export interface PostgresNotifierOptions {
   /** The schema of the tables, which also names the channel. Default `tessera`. */
   readonly schema?: string;
   /** How long the database may take to respond, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
+  /** Sends an empty notification over another connection than the notifier's own. */
+  readonly notify: (channel: string) => Promise<void>;
+  /** Told of each change of the state, which is `lost` at first. */
+  readonly onState?: (state: NotifierState) => void;
+  /** Default 15,000, in milliseconds. */
+  readonly heartbeatIntervalMs?: number;
 }
 
 export class PostgresNotifier implements Notifier {
-  readonly #config: pg.ClientConfig;
-  readonly #channel: string;
+  readonly #options: PostgresNotifierOptions;
+  readonly #hosts: Hosts;
+  readonly #schema: string;
+  readonly #timeoutMs: number;
   readonly #self = randomUUID();
+  readonly #heartbeatChannel = `beat_${this.#self.replaceAll("-", "")}`;
   readonly #listeners = new Set<(hint: Hint) => void>();
   readonly #pending = new HintBatch();
   readonly #closed = new AbortController();
@@ -44,11 +67,20 @@ export class PostgresNotifier implements Notifier {
   #flush: NodeJS.Timeout | undefined;
   #flushing = false;
   #running: Promise<void> | undefined;
+  #state: NotifierState = "lost";
+  /** Told when the heartbeat that is under way comes back. */
+  #onEcho: () => void = () => {};
 
-  constructor(url: string, options: PostgresNotifierOptions = {}) {
+  constructor(url: string, options: PostgresNotifierOptions) {
     const { schema = "tessera", timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS } = options;
-    this.#config = connectionConfig({ url, schema, connections: 1, timeoutMs });
-    this.#channel = schema;
+    this.#options = options;
+    this.#hosts = new Hosts(url);
+    this.#schema = schema;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  get isUp(): boolean {
+    return this.#state === "up";
   }
 
   start(): void {
@@ -82,6 +114,9 @@ export class PostgresNotifier implements Notifier {
       } catch {
         // The loop reconnects after every kind of loss.
       }
+      if (!signal.aborted) {
+        this.#become("lost");
+      }
       first = false;
       const pauseMs = LISTENER_RECONNECT_PAUSE_MS * (0.5 + Math.random() / 2);
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
@@ -91,37 +126,74 @@ export class PostgresNotifier implements Notifier {
   /** Rejects when the connection is lost. */
   async #listen(first: boolean): Promise<void> {
     const { signal } = this.#closed;
-    const client = new pg.Client(this.#config);
-    const lost = once(client, "end");
+    const url = this.#hosts.current;
+    const [schema, timeoutMs] = [this.#schema, this.#timeoutMs];
+    const client = new pg.Client(connectionConfig({ url, schema, connections: 1, timeoutMs }));
+    const lost = once(client, "end").then(() => "lost" as const);
     // The connection may be lost during a query, which then reports it.
     lost.catch(() => undefined);
     client.on("error", () => client.connection.stream.destroy());
-    client.on("notification", ({ payload = "" }) => {
+    client.on("notification", ({ channel, payload = "" }) => {
+      if (channel === this.#heartbeatChannel) {
+        this.#onEcho();
+        return;
+      }
       for (const hint of readHints(payload, this.#self)) {
         this.#tell(hint);
       }
     });
     try {
       await client.connect();
-      await client.query(`LISTEN ${this.#channel}`);
+      // Refused by a standby.
+      await client.query(`LISTEN ${schema}`);
+      await client.query(`LISTEN ${this.#heartbeatChannel}`);
       this.#client = client;
       if (!first) {
         this.#tell(LOOK);
       }
       this.#schedule();
+      const { heartbeatIntervalMs = LISTENER_HEARTBEAT_INTERVAL_MS } = this.#options;
       while (!signal.aborted) {
         const ended = await Promise.race([
           lost,
-          sleep(LISTENER_HEARTBEAT_INTERVAL_MS, "beat", { signal }),
+          this.#beat(client).then(() => sleep(heartbeatIntervalMs, "beat", { signal })),
         ]);
-        if (ended !== "beat") {
+        if (ended === "lost") {
           return;
         }
-        await client.query("SELECT 1");
       }
     } finally {
+      if (this.#client === undefined) {
+        this.#hosts.leave(url);
+      }
       this.#client = undefined;
       client.connection.stream.destroy();
+    }
+  }
+
+  /** Sends one heartbeat and waits for it. Rejects when the connection does not answer. */
+  async #beat(client: pg.Client): Promise<void> {
+    await client.query("SELECT 1");
+    const echo = Promise.withResolvers<boolean>();
+    this.#onEcho = () => echo.resolve(true);
+    try {
+      await this.#options.notify(this.#heartbeatChannel);
+    } catch {
+      // It was not sent, which says nothing about listening; the storage reports it.
+      return;
+    }
+    const timer = setTimeout(() => echo.resolve(false), LISTENER_ECHO_TIMEOUT_MS).unref();
+    const heard = await echo.promise;
+    clearTimeout(timer);
+    if (this.#client === client) {
+      this.#become(heard ? "up" : "deaf");
+    }
+  }
+
+  #become(state: NotifierState): void {
+    if (state !== this.#state) {
+      this.#state = state;
+      this.#options.onState?.(state);
     }
   }
 
@@ -147,7 +219,7 @@ export class PostgresNotifier implements Notifier {
     this.#flushing = true;
     try {
       const text = this.#pending.take(this.#self);
-      await client.query("SELECT pg_notify($1, $2)", [this.#channel, text]);
+      await client.query("SELECT pg_notify($1, $2)", [this.#schema, text]);
     } catch {
       // It is unknown whether it was sent, so the next connection sends a general
       // hint.

@@ -260,6 +260,8 @@ export async function migrate(db: PostgresDatabase, schema: string): Promise<voi
     // The lock ends with the transaction.
     await run(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
     await run(`SELECT pg_advisory_xact_lock(hashtextextended('tessera ${schema}', 0))`);
+    // Whatever became of the session's own settings on the way: no table may land elsewhere.
+    await run(`SET LOCAL search_path = ${schema}`);
     const applied = await appliedVersion(session, schema);
     if (applied > MIGRATIONS.length) {
       throw new NewerSchema(

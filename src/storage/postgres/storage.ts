@@ -22,9 +22,9 @@ import {
 } from "./blobs.ts";
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
-import { refusal } from "./connect.ts";
+import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
-import { DEFAULT_STATEMENT_TIMEOUT_MS, PostgresDatabase } from "./database.ts";
+import type { PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { recordEvents } from "./events.ts";
@@ -34,13 +34,13 @@ import { closeLease, type LeaseClock, openLease, renewLeases, rescueExpired } fr
 import { listTasks } from "./list.ts";
 import { postgresMetrics } from "./metrics.ts";
 import { oldestWaiting } from "./oldest-waiting.ts";
+import { type OpenOptions, openDatabase } from "./open.ts";
 import { isInline } from "./payloads.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
-import { migrate } from "./schema.ts";
-import type { Session } from "./session.ts";
+import { type Session, statement } from "./session.ts";
 import { submitTasks } from "./submit.ts";
 import { survey } from "./survey.ts";
 
@@ -66,6 +66,10 @@ export interface PostgresOptions {
    * it.
    */
   readonly leaseClock?: "database" | "caller";
+  /** An address of the same database without a pooler, for migrations. Default: the one address. */
+  readonly directUrl?: string | undefined;
+  /** Told what is weaker than it could be. Default: nobody. */
+  readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
@@ -77,10 +81,7 @@ type RecordedEvent = ParametersOf<"recordEvents">["events"][number];
 
 export class PostgresStorage implements Storage {
   readonly capabilities = { shared: true, durable: true };
-  readonly #url: string;
-  readonly #schema: string;
-  readonly #timeoutMs: number;
-  readonly #connections: number;
+  readonly #options: OpenOptions;
   readonly #clock: LeaseClock;
   #db: PostgresDatabase | undefined;
   #folder: CountFolder | undefined;
@@ -113,41 +114,32 @@ export class PostgresStorage implements Storage {
     run: (asked) => countTasks(this.#open, asked),
   });
 
-  /** `url` is of the form `postgres://user:password@host:port/database`. */
+  /** `url` is of the form `postgres://user:password@host:port/database`, with one host or several. */
   constructor(url: string, options: PostgresOptions = {}) {
     const {
       schema = "tessera",
       connections = DEFAULT_STORAGE_CONNECTIONS,
       timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS,
       leaseClock,
+      directUrl,
+      onWarning,
     } = options;
     if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
       throw new Error(`${schema} cannot be the name of a schema: use a-z, 0-9 and _`);
     }
-    this.#url = url;
-    this.#schema = schema;
-    this.#connections = connections;
-    this.#timeoutMs = timeoutMs;
+    this.#options = { url, directUrl, schema, connections, timeoutMs, onWarning };
     this.#clock = leaseClock === "caller" ? (nowMs) => nowMs : () => null;
   }
 
   async start(): Promise<void> {
-    const [url, schema] = [this.#url, this.#schema];
-    let db: PostgresDatabase | undefined;
-    try {
-      db = new PostgresDatabase({
-        url,
-        schema,
-        connections: this.#connections,
-        timeoutMs: this.#timeoutMs,
-      });
-      await migrate(db, schema);
-    } catch (err) {
-      await db?.[Symbol.asyncDispose]();
-      throw refusal(url, err);
-    }
+    const db = await openDatabase(this.#options);
     this.#db = db;
     this.#folder = new CountFolder(db);
+  }
+
+  /** Sends a notification over one of the connections that work, as another node would. */
+  async notify(channel: string): Promise<void> {
+    await this.#open.query(NOTIFY, channel);
   }
 
   async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
@@ -260,6 +252,8 @@ export class PostgresStorage implements Storage {
     return answered;
   }
 }
+
+const NOTIFY = statement("SELECT pg_notify($1, '')");
 
 /** Runs all calls in one transaction; each is stored atomically. */
 async function submitLarge(

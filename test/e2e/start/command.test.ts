@@ -118,7 +118,8 @@ describe("tessera start", () => {
     ["a folder that is not there", "/nowhere/at/all.db", "the folder /nowhere/at does not exist"],
   ])("says what is wrong with DATABASE_URL: %s", async (_what, database, message) => {
     using folder = new Folder();
-    const ended = await run(["start"], { cwd: folder.path, env: { DATABASE_URL: database } });
+    const env = { DATABASE_URL: database, TESSERA_DATABASE_WAIT: "0s" };
+    const ended = await run(["start"], { cwd: folder.path, env });
     expect(ended.code).toBe(1);
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toContain("hidden");

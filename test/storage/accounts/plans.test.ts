@@ -1,7 +1,7 @@
 /** What the accounts and hosting ask Postgres, and how it goes about it: by an index, whatever the table's size. */
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectionConfig } from "../../../src/storage/postgres/database.ts";
+import { connectionConfig } from "../../../src/storage/postgres/connection.ts";
 import { READS } from "../../../src/storage/sql/accounts/operations.ts";
 import { SINGLE } from "../../../src/storage/sql/hosting/operations.ts";
 import { databaseUrl, newSchema, openPostgres } from "../postgres/databases.ts";

@@ -9,7 +9,7 @@ let created: Promise<string> | undefined;
 
 /** Address of the file's own database, on the Postgres of this run. */
 export function databaseUrl(): Promise<string> {
-  created ??= createOwn();
+  created ??= newDatabase();
   return created;
 }
 
@@ -23,9 +23,13 @@ export async function serverUrl(): Promise<string> {
   return text;
 }
 
-async function createOwn(): Promise<string> {
+let databases = 0;
+
+/** An empty database that nobody else uses. */
+export async function newDatabase(): Promise<string> {
   const server = await serverUrl();
-  const name = `test_${process.pid}_${Date.now()}`;
+  databases += 1;
+  const name = `test_${process.pid}_${Date.now()}_${databases}`;
   await ask(server, `CREATE DATABASE ${name}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
@@ -45,6 +49,11 @@ export async function ask(
   } finally {
     await client.end();
   }
+}
+
+/** Sends an empty notification, as the heartbeat of a notifier. */
+export async function notify(channel: string): Promise<void> {
+  await ask(await databaseUrl(), "SELECT pg_notify($1, '')", channel);
 }
 
 /** A schema that nobody has used. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Hint } from "../../../src/storage/notifier.ts";
 import { PostgresNotifier } from "../../../src/storage/postgres/notifier.ts";
-import { ask, databaseUrl, newSchema } from "./databases.ts";
+import { ask, databaseUrl, newSchema, notify } from "./databases.ts";
 
 /** A notifier with what it heard; it listens when `heard` has its first hint or `ready` resolves. */
 class Node implements AsyncDisposable {
@@ -9,7 +9,7 @@ class Node implements AsyncDisposable {
   readonly notifier: PostgresNotifier;
 
   constructor(url: string, schema: string) {
-    this.notifier = new PostgresNotifier(url, { schema, timeoutMs: 2_000 });
+    this.notifier = new PostgresNotifier(url, { schema, timeoutMs: 2_000, notify });
     this.notifier.subscribe((hint) => void this.heard.push(hint));
     this.notifier.start();
   }
@@ -19,19 +19,17 @@ class Node implements AsyncDisposable {
   }
 }
 
-/** Resolves when so many connections listen on the channel. */
-async function listening(channel: string, number: number): Promise<number[]> {
-  const url = await databaseUrl();
-  let rows: Awaited<ReturnType<typeof ask>> = [];
-  const look = async (): Promise<typeof rows> => {
-    rows = await ask(
-      url,
-      `SELECT pid FROM pg_stat_activity WHERE query IN ('LISTEN ${channel}') OR
-         (query LIKE '%pg_notify%' AND application_name = 'tessera')`,
-    );
-    return rows;
-  };
-  await expect.poll(look).toHaveLength(number);
+/** Resolves when all of them hear what is sent. */
+async function listening(...nodes: readonly Node[]): Promise<void> {
+  await expect.poll(() => nodes.every(({ notifier }) => notifier.isUp)).toBe(true);
+}
+
+/** The connections that listen. */
+async function listeners(): Promise<number[]> {
+  const rows = await ask(
+    await databaseUrl(),
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'tessera' AND datname = current_database()",
+  );
   return rows.map(({ pid }) => Number(pid));
 }
 
@@ -41,7 +39,7 @@ async function withTwo(run: (a: Node, b: Node, channel: string) => Promise<void>
   const [url, channel] = [await databaseUrl(), newSchema()];
   await using a = new Node(url, channel);
   await using b = new Node(url, channel);
-  await listening(channel, 2);
+  await listening(a, b);
   await run(a, b, channel);
 }
 
@@ -85,8 +83,8 @@ describe("hints between nodes", () => {
     }));
 
   test("reach a node again after its connection was killed, which hears that it missed some", () =>
-    withTwo(async (...[a, b, channel]) => {
-      for (const pid of await listening(channel, 2)) {
+    withTwo(async (...[a, b]) => {
+      for (const pid of await listeners()) {
         await ask(await databaseUrl(), "SELECT pg_terminate_backend($1)", pid);
       }
       await heard(a, [{ kind: "look" }]);
@@ -98,15 +96,15 @@ describe("hints between nodes", () => {
   test("published before there is a connection are sent when there is one", async () => {
     const [url, channel] = [await databaseUrl(), newSchema()];
     await using b = new Node(url, channel);
-    await listening(channel, 1);
-    await using late = new PostgresNotifier(url, { schema: channel });
+    await listening(b);
+    await using late = new PostgresNotifier(url, { schema: channel, notify });
     late.publish(QUEUED);
     late.start();
     await heard(b, [QUEUED]);
   });
 
   test("do not keep a node from ending while the database is away", async () => {
-    const notifier = new PostgresNotifier("postgres://tessera@127.0.0.1:1/db");
+    const notifier = new PostgresNotifier("postgres://tessera@127.0.0.1:1/db", { notify });
     notifier.start();
     notifier.publish(QUEUED);
     await notifier[Symbol.asyncDispose]();

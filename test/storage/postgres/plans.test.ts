@@ -1,6 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectionConfig } from "../../../src/storage/postgres/database.ts";
+import { connectionConfig } from "../../../src/storage/postgres/connection.ts";
 import { PREPARED } from "../../../src/storage/postgres/session.ts";
 import { databaseUrl, newSchema, openPostgres } from "./databases.ts";
 

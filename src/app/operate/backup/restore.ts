@@ -18,6 +18,7 @@ import { pipeline } from "node:stream/promises";
 import { parseKeys, writeKeysFile } from "../../../auth/keys-file.ts";
 import { type BackupConfig, type DataSecrets, isPostgres } from "../../../config/config.ts";
 import {
+  type DatabaseAddress,
   openBlobs,
   openLocalBlobs,
   openStorageBesideNodes,
@@ -116,7 +117,7 @@ function refuseOtherKind(about: BackupAbout, { database }: DataSecrets): void {
 /** The database has to be there before the keys, and no node may run on it. */
 async function refusePostgres({ secrets, now }: BackupRequest): Promise<void> {
   const { database } = secrets;
-  await using storage = openStorageBesideNodes(database);
+  await using storage = openStorageBesideNodes(secrets);
   await storage.start();
   if (await storage.accounts.needsSetup()) {
     throw new Error(
@@ -184,14 +185,14 @@ async function writeDatabase(
 async function beginEpoch({ secrets, now }: BackupRequest): Promise<number> {
   const { database } = secrets;
   const restored = isPostgres(database) ? database : restoringPath(database);
-  const requeued = await beginEpochIn(restored, now());
+  const requeued = await beginEpochIn({ ...secrets, database: restored }, now());
   // Whoever closes a file that nobody serves has taken its lock.
   await rm(`${restoringPath(database)}-lock`, { force: true });
   return requeued;
 }
 
-async function beginEpochIn(database: string, nowMs: number): Promise<number> {
-  await using storage = openStorageBesideNodes(database);
+async function beginEpochIn(address: DatabaseAddress, nowMs: number): Promise<number> {
+  await using storage = openStorageBesideNodes(address);
   await storage.start();
   return await storage.beginEpoch({ nowMs });
 }

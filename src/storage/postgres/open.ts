@@ -1,0 +1,69 @@
+/** Opening a Postgres database: migrations first, then what the sessions of its address are like. */
+import { refusal, UnfitSession } from "./connect.ts";
+import { type DatabaseOptions, PostgresDatabase } from "./database.ts";
+import { migrate } from "./schema.ts";
+import { statement } from "./session.ts";
+import { sessionFault, sessionWarning } from "./session-check.ts";
+
+/** Connections for migrations. */
+const MIGRATION_CONNECTIONS = 1;
+
+export interface OpenOptions extends DatabaseOptions {
+  /** An address of the same database without a pooler; undefined: the one address. */
+  readonly directUrl: string | undefined;
+  /** Told what is weaker than it could be. */
+  readonly onWarning: ((message: string) => void) | undefined;
+}
+
+/** Rejects with one message that says what to do; nothing is left open then. */
+export async function openDatabase(options: OpenOptions): Promise<PostgresDatabase> {
+  const { url, directUrl, schema, onWarning } = options;
+  if (directUrl !== undefined) {
+    await migrateDirectly(directUrl, options);
+  }
+  let db: PostgresDatabase | undefined;
+  try {
+    db = new PostgresDatabase(options);
+    if (directUrl === undefined) {
+      await migrate(db, schema);
+    } else {
+      await checkSame(db, schema);
+    }
+    const facts = await db.examine();
+    const fault = sessionFault(facts, schema);
+    if (fault !== undefined) {
+      throw new UnfitSession(fault);
+    }
+    const warning = sessionWarning(facts);
+    if (warning !== undefined) {
+      onWarning?.(warning);
+    }
+    return db;
+  } catch (err) {
+    await db?.[Symbol.asyncDispose]();
+    throw refusal(url, err);
+  }
+}
+
+async function migrateDirectly(url: string, options: OpenOptions): Promise<void> {
+  let db: PostgresDatabase | undefined;
+  try {
+    db = new PostgresDatabase({ ...options, url, connections: MIGRATION_CONNECTIONS });
+    await migrate(db, options.schema);
+  } catch (err) {
+    throw refusal(url, err);
+  } finally {
+    await db?.[Symbol.asyncDispose]();
+  }
+}
+
+/** Throws where the pooled address leads to a database that the migrations have not changed. */
+async function checkSame(db: PostgresDatabase, schema: string): Promise<void> {
+  const [there] = await db.query(
+    statement("SELECT to_regclass($1) IS NOT NULL AS there"),
+    `${schema}.schema_version`,
+  );
+  if (there?.there !== true) {
+    throw new UnfitSession("DATABASE_DIRECT_URL leads to another database: name the same one");
+  }
+}

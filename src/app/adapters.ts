@@ -26,6 +26,7 @@ import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { version } from "../version.ts";
 
+export { examinePostgres } from "../storage/postgres/examine.ts";
 export type { NotifierState } from "../storage/postgres/notifier.ts";
 
 /** Database connections of a process that only administers. */

@@ -1,6 +1,6 @@
 /** `tessera admin check`: whether this machine is fit for a node. */
 import { Command, Option } from "commander";
-import type { Check } from "../app/operate/check.ts";
+import type { Check } from "../app/operate/check-result.ts";
 import type { CheckConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
 import { ExitCode } from "./failure.ts";
 import { type OutputFormat, table } from "./output.ts";
@@ -18,7 +18,7 @@ export interface CheckActions {
 
 const EXAMPLES = `
 Examples:
-  $ tessera admin check                      the database, the keys, the sandbox
+  $ tessera admin check                      the database, the disk, the keys, the sandbox
   $ tessera admin check --sandbox kernel     fails where services are not held by the kernel
   $ tessera admin check --output json`;
 
@@ -30,7 +30,7 @@ export function checkCommand({
   streams,
 }: CheckActions): Command {
   const command = new Command("check").description(
-    "Check that this machine is fit for a node: database, keys, sandbox. Changes nothing.",
+    "Check that this machine is fit for a node: database (of Postgres also its version, schema, sessions, notifications, clock, durability and replicas), disk, keys, sandbox. Changes nothing.",
   );
   return addSettings(command, settings)
     .addOption(

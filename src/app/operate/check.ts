@@ -2,31 +2,35 @@
  * `tessera admin check`: whether this machine is fit for a node with these settings.
  * Every part is checked, also where one before it has failed. Nothing is changed.
  */
+
+import { statfs } from "node:fs/promises";
 import { loadKeys } from "../../auth/keys.ts";
-import type { CheckConfig, DataSecrets } from "../../config/config.ts";
+import { type CheckConfig, type DataSecrets, isPostgres } from "../../config/config.ts";
 import { findSandbox } from "../../pool/sandbox/sandbox.ts";
 import { keysPath } from "../data-folder.ts";
+import { checkPostgres } from "./check-postgres.ts";
+import type { Check } from "./check-result.ts";
 import { openAdministration } from "./open.ts";
 
-/** `warning`: a node runs, but is weaker than it could be. */
-export type CheckResult = "ok" | "warning" | "failed";
-
-export interface Check {
-  /** What was checked. */
-  readonly name: string;
-  readonly result: CheckResult;
-  /** What was found, and what to do where it is not `ok`. */
-  readonly detail: string;
-}
-
 type Found = Omit<Check, "name">;
+
+/** Below it, little is left for logs and artifacts. */
+const MIN_FREE_DISK_BYTES = 1024 ** 3;
 
 export async function checkMachine(
   config: CheckConfig,
   secrets: DataSecrets,
 ): Promise<readonly Check[]> {
-  const checks: readonly (readonly [name: string, check: () => Promise<Found>])[] = [
-    ["database", () => checkDatabase(config, secrets)],
+  const checks: readonly (readonly [
+    name: string,
+    check: () => Promise<Found | readonly Check[]>,
+  ])[] = [
+    [
+      "database",
+      () =>
+        isPostgres(secrets.database) ? checkPostgres(secrets) : checkDatabase(config, secrets),
+    ],
+    ["disk", () => checkDisk(config)],
     ["keys", async () => checkKeys(config, secrets)],
     ["sandbox", () => checkSandbox(config)],
     ["user", async () => checkUser()],
@@ -34,7 +38,8 @@ export async function checkMachine(
   const found: Check[] = [];
   for (const [name, check] of checks) {
     try {
-      found.push({ name, ...(await check()) });
+      const checked = await check();
+      found.push(...("result" in checked ? [{ name, ...checked }] : checked));
     } catch (err) {
       const detail = err instanceof Error ? err.message : String(err);
       found.push({ name, result: "failed", detail });
@@ -47,6 +52,15 @@ async function checkDatabase(config: CheckConfig, secrets: DataSecrets): Promise
   await using administration = await openAdministration(config, secrets, { create: false });
   const { length } = await administration.organizations();
   return { result: "ok", detail: `it answers; organizations: ${length}` };
+}
+
+async function checkDisk({ dataFolder }: CheckConfig): Promise<Found> {
+  const { bavail, bsize } = await statfs(dataFolder);
+  const freeBytes = bavail * bsize;
+  const free = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB free in ${dataFolder}`;
+  return freeBytes < MIN_FREE_DISK_BYTES
+    ? { result: "warning", detail: `${free}: a node needs at least 1 GiB; make room` }
+    : { result: "ok", detail: free };
 }
 
 async function checkKeys({ dataFolder }: CheckConfig, { keys }: DataSecrets): Promise<Found> {

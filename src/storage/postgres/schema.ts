@@ -241,6 +241,9 @@ const MIGRATIONS = [
   `,
 ];
 
+/** The version that this program migrates to. */
+export const LATEST_SCHEMA_VERSION = MIGRATIONS.length;
+
 /**
  * How long one migration may take: it may rewrite a table, so it has longer than an ordinary
  * statement.
@@ -288,7 +291,10 @@ export async function migrate(db: PostgresDatabase, schema: string): Promise<voi
 }
 
 /** 0 for a database that has no schema yet. */
-async function appliedVersion(session: Session, schema: string): Promise<number> {
+export async function appliedVersion(
+  session: Pick<Session, "query">,
+  schema: string,
+): Promise<number> {
   const [there] = await session.query(
     statement("SELECT to_regclass($1) IS NOT NULL AS there"),
     `${schema}.schema_version`,
@@ -296,6 +302,6 @@ async function appliedVersion(session: Session, schema: string): Promise<number>
   if (there?.there !== true) {
     return 0;
   }
-  const [row] = await session.query(statement("SELECT version FROM schema_version"));
+  const [row] = await session.query(statement(`SELECT version FROM ${schema}.schema_version`));
   return Number(row?.version ?? 0);
 }

@@ -53,20 +53,23 @@ export async function postgresDatabase(random: Random): Promise<ChaosDatabase> {
       share: OTHER_SHARE,
       cause: async () => random.pick(faults)?.(),
     },
-    async check(acknowledged) {
-      const found: string[] = [];
-      const [stored] = await ask(server.url, "SELECT count(*)::int AS n FROM tessera.tasks");
-      if (stored?.n !== acknowledged) {
-        found.push(`${stored?.n} tasks are stored, ${acknowledged} were acknowledged`);
-      }
-      const live = await ask(server.url, "SELECT task_id, status FROM tessera.live_tasks LIMIT 5");
-      if (live.length > 0) {
-        found.push(`nothing waits or runs, and there is ${JSON.stringify(live)}`);
-      }
-      return found;
-    },
+    check: (acknowledged) => storedWrongly(server.url, acknowledged),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/** What is wrong with a database, when nothing is under way and so many tasks were acknowledged. */
+export async function storedWrongly(url: string, acknowledged: number): Promise<string[]> {
+  const found: string[] = [];
+  const [stored] = await ask(url, "SELECT count(*)::int AS n FROM tessera.tasks");
+  if (stored?.n !== acknowledged) {
+    found.push(`${stored?.n} tasks are stored, ${acknowledged} were acknowledged`);
+  }
+  const live = await ask(url, "SELECT task_id, status FROM tessera.live_tasks LIMIT 5");
+  if (live.length > 0) {
+    found.push(`nothing waits or runs, and there is ${JSON.stringify(live)}`);
+  }
+  return found;
 }
 
 /** One statement on a connection of its own. */

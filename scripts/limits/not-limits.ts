@@ -42,7 +42,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/worker/outbox.ts MAX_BYTES_PER_CHARACTER",
     "src/protocol/messages.ts CHANNEL_DESCRIPTOR",
     "src/server/rpc/engine/unimplemented.ts END_STREAM",
-    "src/storage/postgres/database.ts INT8_OID",
+    "src/storage/postgres/connection.ts INT8_OID",
     "src/tasks/id.ts TAIL_LENGTH",
   ],
   "how long a secret or a signature is": [

@@ -12,7 +12,8 @@ import { type SessionFacts, sessionFault, sessionWarning } from "./session-check
 /** The schema of a platform. */
 const SCHEMA = "tessera";
 
-const EXAMINE_CONNECTIONS = 2;
+/** Connections of `tessera admin check` to a Postgres. */
+const MAX_EXAMINE_CONNECTIONS = 2;
 
 /** Longer than a heartbeat of the notifier may take, with the time to connect. */
 const NOTIFICATION_TIMEOUT_MS = 5_000;
@@ -96,7 +97,7 @@ function open(url: string): PostgresDatabase {
     return new PostgresDatabase({
       url,
       schema: SCHEMA,
-      connections: EXAMINE_CONNECTIONS,
+      connections: MAX_EXAMINE_CONNECTIONS,
       timeoutMs,
     });
   } catch (err) {

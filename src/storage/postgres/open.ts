@@ -6,7 +6,7 @@ import { statement } from "./session.ts";
 import { sessionFault, sessionWarning } from "./session-check.ts";
 
 /** Connections for migrations. */
-const MIGRATION_CONNECTIONS = 1;
+const MAX_MIGRATION_CONNECTIONS = 1;
 
 export interface OpenOptions extends DatabaseOptions {
   /** An address of the same database without a pooler; undefined: the one address. */
@@ -48,7 +48,7 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
 async function migrateDirectly(url: string, options: OpenOptions): Promise<void> {
   let db: PostgresDatabase | undefined;
   try {
-    db = new PostgresDatabase({ ...options, url, connections: MIGRATION_CONNECTIONS });
+    db = new PostgresDatabase({ ...options, url, connections: MAX_MIGRATION_CONNECTIONS });
     await migrate(db, options.schema);
   } catch (err) {
     throw refusal(url, err);

@@ -26,7 +26,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
     if request.param == "sync":
         made: list[Any] = []
 
-        def make_sync(url: str, **options: Any) -> Any:
+        def make_sync(url: str | None = None, **options: Any) -> Any:
             made.append(SyncHTTPClient(url, **options))
             return made[-1]
 
@@ -37,7 +37,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
     with start_blocking_portal() as portal:
         made = []
 
-        def make_async(url: str, **options: Any) -> Any:
+        def make_async(url: str | None = None, **options: Any) -> Any:
             made.append(Blocking(AsyncHTTPClient(url, **options), portal))
             return made[-1]
 

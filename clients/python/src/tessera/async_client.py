@@ -11,11 +11,12 @@ import httpx
 
 from . import calls, session, tasks
 from .calls import Given, Options
+from .environment import resolve
 from .repeat import Policy
 from .settings import options
 from .status import TaskStatus
 from .tasks import TaskRef
-from .transport import CHUNK_BYTES, Receiver, check_url, http_options, request_options
+from .transport import CHUNK_BYTES, Receiver, http_options, request_options
 from .version import __version__
 from .wire import Answer, Pause, Report, Request, Send, Steps
 
@@ -27,6 +28,10 @@ OnProgress = Callable[[TaskStatus], Awaitable[object] | object]
 class AsyncHTTPClient:
     """Calls one deployment; its endpoints are attributes.
 
+    `url`: the deployment's own, or with `deployment` the platform's; without it,
+    `SERVICE_CLOUD_API_ENDPOINT` is the platform.
+    `token`: without it, `SERVICE_CLOUD_API_KEY`, which is sent only to that platform and the
+    hosts below it; an empty one sends none.
     `timeout`: how long a response may take, in seconds. Waiting for tasks has no limit.
     `retries`: maximum repetitions of a request, where that is safe (see `repeat`).
     `deployment`: `organization/name`, if `url` is the platform's and not the deployment's own.
@@ -37,7 +42,7 @@ class AsyncHTTPClient:
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         token: str | None = None,
         timeout: float = 60,
@@ -45,7 +50,7 @@ class AsyncHTTPClient:
         deployment: str | None = None,
         verify: ssl.SSLContext | bool = True,
     ) -> None:
-        url = check_url(url)
+        url, token = resolve(url, token, deployment)
         headers = {} if deployment is None else {"tessera-deployment": deployment}
         self._http = httpx.AsyncClient(**http_options(url, headers, __version__), verify=verify)
         self._session = session.Session(Policy(url, timeout, retries))

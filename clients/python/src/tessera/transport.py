@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
 
@@ -22,23 +22,26 @@ MAX_IN_MEMORY_BYTES = 256 * 1024 * 1024
 _CONNECT_TIMEOUT_S = 10.0
 
 
-def check_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(
-            f"{url!r} is no URL of a deployment: give one such as http://localhost:3000"
-        )
-    return url.rstrip("/")
-
-
 def http_options(url: str, headers: Mapping[str, str], version: str) -> dict[str, Any]:
     """Options for both kinds of httpx client."""
     agent = f"tessera-platform/{version} python-httpx/{httpx.__version__}"
-    return {
-        "base_url": url,
-        "headers": {"user-agent": agent, **headers},
-        "follow_redirects": False,
-    }
+    parts = urlsplit(url)
+    known = {"user-agent": agent, **headers}
+    if _is_loopback_name(url):
+        known["host"] = parts.netloc.rpartition("@")[2]
+        url = parts._replace(netloc=_on_this_machine(parts)).geturl()
+    return {"base_url": url, "headers": known, "follow_redirects": False}
+
+
+def _is_loopback_name(url: str) -> bool:
+    """Names below `localhost` are this machine (RFC 6761, 6.3), and not every system knows it."""
+    return (urlsplit(url).hostname or "").endswith(".localhost")
+
+
+def _on_this_machine(parts: SplitResult) -> str:
+    user, at, _ = parts.netloc.rpartition("@")
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{user}{at}127.0.0.1{port}"
 
 
 def request_options(request: Request, policy: Policy, token: str | None) -> dict[str, Any]:
@@ -58,6 +61,10 @@ def request_options(request: Request, policy: Policy, token: str | None) -> dict
         "params": dict(request.query),
         "headers": headers,
         "timeout": httpx.Timeout(policy.timeout_s, read=read_s, connect=connect_s),
+        # The name that the certificate has to have, if the address is not the URL's.
+        "extensions": (
+            {"sni_hostname": urlsplit(policy.url).hostname} if _is_loopback_name(policy.url) else {}
+        ),
     }
 
 

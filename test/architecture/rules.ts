@@ -19,6 +19,7 @@ const startsWithAny =
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
+  "src/storage/migration.ts",
   "src/storage/stored.ts",
   "src/storage/unavailable.ts",
   "src/storage/accounts/",

@@ -1,9 +1,9 @@
 /** Messages about a database that cannot be used: its address, the error, and what to do. */
 import pg from "pg";
+import { SchemaRefused } from "../migration.ts";
 import { addressOf, InvalidAddress } from "../postgres-address.ts";
 import { DatabaseAway } from "../unavailable.ts";
 import { ReadOnlyHost } from "./database.ts";
-import { NewerSchema } from "./schema.ts";
 
 /** Thrown when the database answers, and no node can work with its sessions; the message says why. */
 export class UnfitSession extends Error {}
@@ -43,7 +43,11 @@ const UNSUPPORTED = /unsupported startup parameter/;
 
 function reasonOf(err: unknown): string {
   const message = err instanceof Error ? err.message : String(err);
-  if (err instanceof NewerSchema || err instanceof InvalidAddress || err instanceof UnfitSession) {
+  if (
+    err instanceof SchemaRefused ||
+    err instanceof InvalidAddress ||
+    err instanceof UnfitSession
+  ) {
     return message;
   }
   const code = String((err as { readonly code?: unknown }).code ?? "");

@@ -104,7 +104,7 @@ export class PostgresDatabase implements Session, AsyncDisposable {
         query: (statement, ...values) => this.#ask(client, statement, values, timeoutMs),
         together: (...asked) =>
           Promise.all(asked.map(([statement, ...values]) => this.#ask(client, statement, values))),
-        script: async (text) => void (await client.query(text)),
+        script: async (text) => void (await client.query(limited({ text }, timeoutMs))),
       };
       const [, result] = await Promise.all([this.#ask(client, BEGIN, []), work(session)]);
       await this.#ask(client, COMMIT, []);
@@ -174,13 +174,9 @@ export class PostgresDatabase implements Session, AsyncDisposable {
     values: readonly unknown[],
     timeoutMs?: number,
   ): Promise<PostgresRow[]> {
-    const config: pg.QueryConfig & { query_timeout?: number } = {
-      text,
-      values: [...values],
-      ...(name !== undefined && this.#named && { name }),
-      ...(timeoutMs !== undefined && { query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS }),
-    };
-    const { rows } = await client.query<PostgresRow>(config);
+    const isNamed = name !== undefined && this.#named;
+    const config = { text, values: [...values], ...(isNamed && { name }) };
+    const { rows } = await client.query<PostgresRow>(limited(config, timeoutMs));
     return rows;
   }
 }
@@ -198,4 +194,14 @@ async function refuseStandby(client: pg.ClientBase): Promise<void> {
   if (rows[0]?.read_only !== "off") {
     throw new ReadOnlyHost("the host is a standby");
   }
+}
+
+/** A query with the time that the node waits for its answer. Default: the connection's. */
+function limited(
+  config: pg.QueryConfig,
+  timeoutMs: number | undefined,
+): pg.QueryConfig & { query_timeout?: number } {
+  return timeoutMs === undefined
+    ? config
+    : { ...config, query_timeout: timeoutMs + QUERY_TIMEOUT_MARGIN_MS };
 }

@@ -4,8 +4,9 @@ import { DatabaseAway } from "../unavailable.ts";
 import { refusal } from "./connect.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { PostgresDatabase } from "./database.ts";
+import { readSchema } from "./migration/migrate.ts";
 import { type NotifierState, PostgresNotifier } from "./notifier.ts";
-import { appliedVersion, LATEST_SCHEMA_VERSION } from "./schema.ts";
+import { MIGRATIONS } from "./schema.ts";
 import { statement } from "./session.ts";
 import { type SessionFacts, sessionFault, sessionWarning } from "./session-check.ts";
 
@@ -62,7 +63,7 @@ export async function examinePostgres(
   const db = open(url);
   try {
     const session = await db.examine();
-    const schemaVersion = await appliedVersion(db, SCHEMA);
+    const { version: schemaVersion } = await readSchema(db, SCHEMA);
     const beganMs = Date.now();
     const [server = {}] = await db.query(SERVER);
     const middleMs = (beganMs + Date.now()) / 2;
@@ -72,7 +73,7 @@ export async function examinePostgres(
       fault: schemaVersion === 0 ? undefined : sessionFault(session, SCHEMA),
       warning: sessionWarning(session),
       schemaVersion,
-      latestSchemaVersion: LATEST_SCHEMA_VERSION,
+      latestSchemaVersion: MIGRATIONS.length,
       roundTripMs: await roundTrip(directUrl ?? url, db),
       clockAheadMs: Math.round(middleMs - Number(server.now_ms)),
       fsync: server.fsync === "on",

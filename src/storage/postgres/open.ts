@@ -1,7 +1,9 @@
 /** Opening a Postgres database: migrations first, then what the sessions of its address are like. */
+
+import type { Migrated, MigrationMode } from "../migration.ts";
 import { refusal, UnfitSession } from "./connect.ts";
 import { type DatabaseOptions, PostgresDatabase } from "./database.ts";
-import { migrate } from "./schema.ts";
+import { migrate } from "./migration/migrate.ts";
 import { statement } from "./session.ts";
 import { sessionFault, sessionWarning } from "./session-check.ts";
 
@@ -11,6 +13,10 @@ const MAX_MIGRATION_CONNECTIONS = 1;
 export interface OpenOptions extends DatabaseOptions {
   /** An address of the same database without a pooler; undefined: the one address. */
   readonly directUrl: string | undefined;
+  /** What to do about a schema of an earlier version. */
+  readonly migration: MigrationMode;
+  /** Called when the schema was migrated. */
+  readonly onMigrated: ((migrated: Migrated) => void) | undefined;
   /** Told what is weaker than it could be. */
   readonly onWarning: ((message: string) => void) | undefined;
 }
@@ -25,7 +31,7 @@ export async function openDatabase(options: OpenOptions): Promise<PostgresDataba
   try {
     db = new PostgresDatabase(options);
     if (directUrl === undefined) {
-      await migrate(db, schema);
+      await migrateSchema(db, options);
     } else {
       await checkSame(db, schema);
     }
@@ -49,11 +55,21 @@ async function migrateDirectly(url: string, options: OpenOptions): Promise<void>
   let db: PostgresDatabase | undefined;
   try {
     db = new PostgresDatabase({ ...options, url, connections: MAX_MIGRATION_CONNECTIONS });
-    await migrate(db, options.schema);
+    await migrateSchema(db, options);
   } catch (err) {
     throw refusal(url, err);
   } finally {
     await db?.[Symbol.asyncDispose]();
+  }
+}
+
+async function migrateSchema(
+  db: PostgresDatabase,
+  { schema, migration: mode, onMigrated }: OpenOptions,
+): Promise<void> {
+  const migrated = await migrate(db, { schema, mode });
+  if (migrated !== undefined) {
+    onMigrated?.(migrated);
   }
 }
 

@@ -1,7 +1,6 @@
 /**
- * The Postgres schema as forward-only migrations. All tables are in one schema;
- * `schema_version` counts the applied migrations. Every key begins with the
- * deployment.
+ * The Postgres schema as forward-only migrations. All tables are in one schema.
+ * Every key begins with the deployment.
  *
  * An update in Postgres writes a new row version and leaves the old one to
  * vacuum. So the few queued and running tasks are in `live_tasks`, with room in
@@ -14,12 +13,11 @@
  * is stored as text: `jsonb` would not return exactly what was stored, and
  * neither type accepts U+0000.
  */
+
+import { expand, type Migration } from "../migration.ts";
 import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
-import type { PostgresDatabase } from "./database.ts";
-import type { Session } from "./session.ts";
-import { statement } from "./session.ts";
 
 /** How `status` is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {
@@ -31,8 +29,14 @@ export const STATUS = {
   cancelled: 5,
 } as const;
 
-const MIGRATIONS = [
-  `
+/**
+ * The migrations, in their order. A released one never changes: digests of all of them are in
+ * `test/storage/migrations.json`. CONTRIBUTING.md says how one is added.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  expand(
+    "tasks",
+    `
   CREATE TABLE live_tasks (
     deployment_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
@@ -159,7 +163,10 @@ const MIGRATIONS = [
   ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
   CREATE INDEX queue_count_deltas_by_endpoint ON queue_count_deltas (deployment_id, endpoint);
   `,
-  `
+  ),
+  expand(
+    "large files",
+    `
   -- Files that stand in the blob store. A row is there before the bytes are,
   -- and until after they are gone: nothing can be forgotten there.
   CREATE TABLE blobs (
@@ -183,8 +190,11 @@ const MIGRATIONS = [
     PRIMARY KEY (blob_id, number)
   );
   `,
-  accountsSchema('text COLLATE "C"'),
-  `
+  ),
+  expand("accounts", accountsSchema('text COLLATE "C"')),
+  expand(
+    "schedule of finished tasks",
+    `
   -- What a task was submitted with is told after its end too.
   ALTER TABLE finished_tasks ADD COLUMN priority integer NOT NULL DEFAULT 0;
   ALTER TABLE finished_tasks ADD COLUMN run_at_ms bigint;
@@ -206,9 +216,12 @@ const MIGRATIONS = [
       priority, run_at_ms, start_by_ms
     FROM finished_tasks;
   `,
-  hostingSchema('text COLLATE "C"'),
-  metricsSchema('text COLLATE "C"', "UNLOGGED"),
-  `
+  ),
+  expand("hosting", hostingSchema('text COLLATE "C"')),
+  expand("metrics", metricsSchema('text COLLATE "C"', "UNLOGGED")),
+  expand(
+    "traces",
+    `
   -- The trace that the attempts of a task belong to; null for nearly all.
   ALTER TABLE live_tasks ADD COLUMN trace text;
   ALTER TABLE finished_tasks ADD COLUMN trace text;
@@ -227,81 +240,23 @@ const MIGRATIONS = [
       priority, run_at_ms, start_by_ms, trace
     FROM finished_tasks;
   `,
-  `
+  ),
+  expand(
+    "due tasks by endpoint",
+    `
   -- Whether anything of an endpoint is due, without reading what is due of the others.
   CREATE INDEX live_tasks_scheduled_by_endpoint
     ON live_tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
-  confirmationSchema('text COLLATE "C"'),
-  verifiedAddressesSchema(),
-  `
+  ),
+  expand("secrets of revisions", confirmationSchema('text COLLATE "C"')),
+  expand("verified addresses", verifiedAddressesSchema()),
+  expand(
+    "network of deployments",
+    `
   -- Where the workers of a deployment may connect to: access and hosts, as JSON.
   ALTER TABLE deployments ADD COLUMN network text COLLATE "C" NOT NULL
     DEFAULT '{"access":"open","hosts":[]}';
   `,
+  ),
 ];
-
-/** The version that this program migrates to. */
-export const LATEST_SCHEMA_VERSION = MIGRATIONS.length;
-
-/**
- * How long one migration may take: it may rewrite a table, so it has longer than an ordinary
- * statement.
- */
-const MIGRATION_TIMEOUT_MS = 10 * 60_000;
-
-/** Thrown when a newer version of the program has written the database. */
-export class NewerSchema extends Error {}
-
-/**
- * Migrates the schema, one node at a time. Throws `NewerSchema`, without a
- * change, when the schema is newer than this program.
- */
-export async function migrate(db: PostgresDatabase, schema: string): Promise<void> {
-  await db.transaction(async (session) => {
-    const run = (text: string): Promise<unknown> => session.query(statement(text));
-    // The lock ends with the transaction.
-    await run(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
-    await run(`SELECT pg_advisory_xact_lock(hashtextextended('tessera ${schema}', 0))`);
-    // Whatever became of the session's own settings on the way: no table may land elsewhere.
-    await run(`SET LOCAL search_path = ${schema}`);
-    const applied = await appliedVersion(session, schema);
-    if (applied > MIGRATIONS.length) {
-      throw new NewerSchema(
-        `its schema has version ${applied}, this program knows versions up to ` +
-          `${MIGRATIONS.length}: run a newer version of tessera, or use another database`,
-      );
-    }
-    if (applied === MIGRATIONS.length) {
-      return;
-    }
-    if (applied === 0) {
-      const [there] = await session.query(statement("SELECT to_regnamespace($1) AS oid"), schema);
-      if (there?.oid === null) {
-        await run(`CREATE SCHEMA ${schema}`);
-      }
-      await run("CREATE TABLE schema_version (version integer NOT NULL)");
-      await run("INSERT INTO schema_version VALUES (0)");
-    }
-    for (const migration of MIGRATIONS.slice(applied)) {
-      await session.script(migration);
-    }
-    await run(`UPDATE schema_version SET version = ${MIGRATIONS.length}`);
-  }, MIGRATION_TIMEOUT_MS);
-}
-
-/** 0 for a database that has no schema yet. */
-export async function appliedVersion(
-  session: Pick<Session, "query">,
-  schema: string,
-): Promise<number> {
-  const [there] = await session.query(
-    statement("SELECT to_regclass($1) IS NOT NULL AS there"),
-    `${schema}.schema_version`,
-  );
-  if (there?.there !== true) {
-    return 0;
-  }
-  const [row] = await session.query(statement(`SELECT version FROM ${schema}.schema_version`));
-  return Number(row?.version ?? 0);
-}

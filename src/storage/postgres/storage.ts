@@ -7,6 +7,7 @@
  * several statements, so that small calls do not wait behind them.
  */
 import type { Task } from "../../tasks/task.ts";
+import type { Migrated, MigrationMode } from "../migration.ts";
 import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
@@ -70,6 +71,10 @@ export interface PostgresOptions {
   readonly directUrl?: string | undefined;
   /** Told what is weaker than it could be. Default: nobody. */
   readonly onWarning?: ((message: string) => void) | undefined;
+  /** What to do about a schema of an earlier version. Default `auto`. */
+  readonly migration?: MigrationMode;
+  /** Called by `start` when it has migrated the schema. */
+  readonly onMigrated?: (migrated: Migrated) => void;
 }
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
@@ -123,11 +128,22 @@ export class PostgresStorage implements Storage {
       leaseClock,
       directUrl,
       onWarning,
+      migration = "auto",
+      onMigrated,
     } = options;
     if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
       throw new Error(`${schema} cannot be the name of a schema: use a-z, 0-9 and _`);
     }
-    this.#options = { url, directUrl, schema, connections, timeoutMs, onWarning };
+    this.#options = {
+      url,
+      directUrl,
+      schema,
+      connections,
+      timeoutMs,
+      onWarning,
+      migration,
+      onMigrated,
+    };
     this.#clock = leaseClock === "caller" ? (nowMs) => nowMs : () => null;
   }
 

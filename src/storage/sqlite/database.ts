@@ -1,9 +1,10 @@
 /** The SQLite connection of the storage thread. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { Migrated } from "../migration.ts";
 import { QueueCounts } from "./counts.ts";
 import { LiveTasks } from "./live-tasks.ts";
+import { migrate, type SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { SqliteRow, Statements } from "./rows.ts";
-import { migrate } from "./schema.ts";
 
 /**
  * SQLite's page cache: the pages that are worked on, and no more. After a page of a B-tree was
@@ -26,7 +27,10 @@ export class SqliteDatabase implements Statements {
   /** `PRAGMA data_version`; it changes when another connection has changed the file. */
   #version: unknown;
 
-  constructor(path: string) {
+  /** What was migrated when it was opened; undefined: its schema was up to date. */
+  readonly migrated: Migrated | undefined;
+
+  constructor(path: string, migration: SqliteMigrationOptions = { mode: "auto" }) {
     this.#db = new DatabaseSync(path, { timeout: 5_000 });
     try {
       // FULL: an acknowledged commit survives the loss of power.
@@ -37,7 +41,7 @@ export class SqliteDatabase implements Statements {
         PRAGMA cache_size = -${SQLITE_CACHE_KIB};
         PRAGMA wal_autocheckpoint = 4000;
       `);
-      migrate(this.#db);
+      this.migrated = migrate(this.#db, migration);
     } catch (err) {
       this.#db.close();
       throw err;

@@ -1,13 +1,14 @@
 /**
- * The SQLite schema as forward-only migrations. `user_version` counts the
- * applied ones. Every key begins with the deployment.
+ * The SQLite schema as forward-only migrations. Every key begins with the
+ * deployment.
  *
  * One table holds a task for its whole life. Partial indexes make claims cheap:
  * `tasks_ready` holds only the tasks that can be claimed now, however many have
  * finished. (SQLite updates in place and leaves no dead rows behind, so a
  * second table for history would only cost another statement per task.)
  */
-import type { DatabaseSync } from "node:sqlite";
+
+import { expand, type Migration } from "../migration.ts";
 import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { metricsSchema } from "../sql/metrics/schema.ts";
@@ -22,8 +23,14 @@ export const STATUS = {
   cancelled: 5,
 } as const;
 
-const MIGRATIONS = [
-  `
+/**
+ * The migrations, in their order. A released one never changes: digests of all of them are in
+ * `test/storage/migrations.json`. CONTRIBUTING.md says how one is added.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  expand(
+    "tasks",
+    `
   CREATE TABLE tasks (
     deployment_id TEXT NOT NULL,
     task_id TEXT NOT NULL,
@@ -107,7 +114,10 @@ const MIGRATIONS = [
     PRIMARY KEY (deployment_id, endpoint)
   ) WITHOUT ROWID;
   `,
-  `
+  ),
+  expand(
+    "large files",
+    `
   -- Files that stand in the blob store. A row is there before the bytes are,
   -- and until after they are gone: nothing can be forgotten there.
   CREATE TABLE blobs (
@@ -125,44 +135,40 @@ const MIGRATIONS = [
   ALTER TABLE payload_parts ADD COLUMN blob_bytes INTEGER;
   ALTER TABLE payload_parts ADD COLUMN blob_sha256 TEXT;
   `,
-  accountsSchema("text"),
-  `
+  ),
+  expand("accounts", accountsSchema("text")),
+  expand(
+    "hosting",
+    `
   ${hostingSchema("text")}
   -- Tasks that wait or run.
   CREATE VIEW live_tasks AS SELECT deployment_id, task_id, status FROM tasks WHERE status <= 2;
   `,
-  metricsSchema("text"),
-  `
+  ),
+  expand("metrics", metricsSchema("text")),
+  expand(
+    "traces",
+    `
   -- The trace that the attempts of a task belong to; null for nearly all.
   ALTER TABLE tasks ADD COLUMN trace TEXT;
   `,
-  `
+  ),
+  expand(
+    "due tasks by endpoint",
+    `
   -- Whether anything of an endpoint is due, without reading what is due of the others.
   CREATE INDEX tasks_scheduled_by_endpoint
     ON tasks (deployment_id, endpoint, run_at_ms) WHERE status = 0;
   `,
-  confirmationSchema("text"),
-  verifiedAddressesSchema(),
-  `
+  ),
+  expand("secrets of revisions", confirmationSchema("text")),
+  expand("verified addresses", verifiedAddressesSchema()),
+  expand(
+    "network of deployments",
+    `
   -- Where the workers of a deployment may connect to: access and hosts, as JSON.
   ALTER TABLE deployments ADD COLUMN network text NOT NULL
     DEFAULT '{"access":"open","hosts":[]}';
   `,
+  ),
 ];
-
-/** Migrates the schema. Throws when a newer version has written the database. */
-export function migrate(db: DatabaseSync): void {
-  const applied = Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-  if (applied > MIGRATIONS.length) {
-    throw new Error(
-      `its schema has version ${applied}, this program knows versions up to ` +
-        `${MIGRATIONS.length}: run a newer version of tessera, or use another file`,
-    );
-  }
-  for (const [index, migration] of MIGRATIONS.entries()) {
-    if (index < applied) {
-      continue;
-    }
-    db.exec(`BEGIN IMMEDIATE; ${migration} PRAGMA user_version = ${index + 1}; COMMIT`);
-  }
-}

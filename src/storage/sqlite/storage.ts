@@ -12,6 +12,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { takeLock } from "../lock-file.ts";
+import type { Migrated, MigrationMode } from "../migration.ts";
 import { createPrivately } from "../private-file.ts";
 import { ACCOUNT_OPERATIONS } from "../sql/accounts/operations.ts";
 import { HOSTING_OPERATIONS } from "../sql/hosting/operations.ts";
@@ -20,9 +21,10 @@ import { portOver } from "../sql/operation.ts";
 import type { OperationObserver, Storage } from "../storage.ts";
 import { OperationBatcher } from "./batch.ts";
 import { lockDatabase } from "./lock.ts";
+import type { SqliteMigrationOptions } from "./migration/migrate.ts";
 import type { OperationName, OperationParameters, OperationResult } from "./operations.ts";
 import { unmarkFile } from "./serving-mark.ts";
-import type { CloseMessage, FirstMessage, ThreadMessage, ThreadOptions } from "./thread.ts";
+import type { CloseMessage, FirstMessage, Opened, ThreadMessage, ThreadOptions } from "./thread.ts";
 
 /**
  * Young generation of the storing thread, for what it makes and drops with each batch. Without
@@ -43,6 +45,12 @@ export interface SqliteOptions {
    * With false, accounts can be changed while another process runs the queue.
    */
   readonly ownsQueue?: boolean;
+  /** What to do about a schema of an earlier version. Default `auto`. */
+  readonly migration?: MigrationMode;
+  /** Whether a copy is made beside the file before it is migrated. Default true. */
+  readonly copies?: boolean;
+  /** Called by `start` when it has migrated the schema. */
+  readonly onMigrated?: (migrated: Migrated) => void;
 }
 
 export class SqliteStorage implements Storage {
@@ -50,6 +58,8 @@ export class SqliteStorage implements Storage {
   #warnings: readonly string[] = [];
   readonly #path: string;
   readonly #ownsQueue: boolean;
+  readonly #migration: SqliteMigrationOptions;
+  readonly #onMigrated: SqliteOptions["onMigrated"];
   /** Resolves when the thread has ended. */
   #ended: Promise<void> | undefined;
   #restarting: Promise<void> | undefined;
@@ -59,10 +69,17 @@ export class SqliteStorage implements Storage {
   readonly #unmark = () => unmarkFile(this.#path);
 
   /** `path` is a file, or `:memory:`. */
-  constructor(path: string, { ownsQueue = true }: SqliteOptions = {}) {
-    this.#path = path === ":memory:" ? path : resolve(path);
+  constructor(path: string, options: SqliteOptions = {}) {
+    const { ownsQueue = true, migration: mode = "auto", copies = true, onMigrated } = options;
+    const durable = path !== ":memory:";
+    this.#path = durable ? resolve(path) : path;
     this.#ownsQueue = ownsQueue;
-    this.capabilities = { shared: false, durable: path !== ":memory:" };
+    // One in memory is always new.
+    this.#migration = durable
+      ? { mode, ...(copies && { copyBeside: this.#path }) }
+      : { mode: "auto" };
+    this.#onMigrated = onMigrated;
+    this.capabilities = { shared: false, durable };
   }
 
   async start(): Promise<void> {
@@ -72,7 +89,10 @@ export class SqliteStorage implements Storage {
       createPrivately(lockable);
     }
     try {
-      await this.#open({ mustExist: false, serves: this.#serves });
+      const migrated = await this.#open({ mustExist: false, serves: this.#serves });
+      if (migrated !== undefined) {
+        this.#onMigrated?.(migrated);
+      }
     } catch (err) {
       await this[Symbol.asyncDispose]();
       const message = err instanceof Error ? err.message : String(err);
@@ -164,19 +184,23 @@ export class SqliteStorage implements Storage {
   }
 
   /** Starts the thread; rejects with its message when it cannot open the database. */
-  async #open(options: Omit<ThreadOptions, "path">): Promise<void> {
-    const workerData: ThreadOptions = { path: this.#path, ...options };
+  async #open(options: Omit<ThreadOptions, "path" | "migration">): Promise<Migrated | undefined> {
+    const workerData: ThreadOptions = {
+      path: this.#path,
+      migration: this.#migration,
+      ...options,
+    };
     const thread = new Worker(new URL(`./thread${extname(import.meta.url)}`, import.meta.url), {
       name: "tessera-storage",
       workerData,
       resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_GENERATION_MIB },
     });
     this.#ended = new Promise((resolve) => thread.once("exit", () => resolve()));
-    const lostLog = await new Promise<boolean>((resolve, reject) => {
+    const { lostLog, migrated } = await new Promise<Opened>((resolve, reject) => {
       thread.once("error", reject);
       thread.once("exit", () => reject(new Error("the storage thread has ended")));
       thread.once("message", (message: FirstMessage) =>
-        message.type === "ready" ? resolve(message.lostLog) : reject(new Error(message.message)),
+        message.type === "ready" ? resolve(message) : reject(new Error(message.message)),
       );
     });
     this.#warnings = lostLog ? [`${this.#path}: ${LOST_LOG}`] : this.#warnings;
@@ -191,6 +215,7 @@ export class SqliteStorage implements Storage {
     });
     thread.on("exit", () => this.#lose(cause));
     this.#batches.thread = thread;
+    return migrated;
   }
 
   /** Handles the thread's end, which is unexpected unless the storage is closing. */

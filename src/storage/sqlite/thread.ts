@@ -5,8 +5,10 @@
  */
 import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
+import type { Migrated } from "../migration.ts";
 import { SqliteDatabase } from "./database.ts";
 import { OpenedFile } from "./identity.ts";
+import type { SqliteMigrationOptions } from "./migration/migrate.ts";
 import { OPERATIONS } from "./operations.ts";
 import { type OperationCall, type Outcome, packOutcomes, unpackOperations } from "./packing.ts";
 import { hasLog, isMarked, mark, unmark } from "./serving-mark.ts";
@@ -18,16 +20,22 @@ export interface ThreadOptions {
   readonly mustExist: boolean;
   /** Mark the file as served until it is closed; see `serving-mark.ts`. */
   readonly serves: boolean;
+  readonly migration: SqliteMigrationOptions;
 }
 
 /** Closes the file; `unserved` when no process serves it then. */
 export type CloseMessage = "close" | "close unserved";
 
+/** The database is open. */
+export interface Opened {
+  readonly type: "ready";
+  /** The file was copied without its write-ahead log. */
+  readonly lostLog: boolean;
+  readonly migrated: Migrated | undefined;
+}
+
 /** The first message: whether the database could be opened. */
-export type FirstMessage =
-  /** `lostLog`: the file was copied without its write-ahead log. */
-  | { readonly type: "ready"; readonly lostLog: boolean }
-  | { readonly type: "refused"; readonly message: string };
+export type FirstMessage = Opened | { readonly type: "refused"; readonly message: string };
 
 export type ThreadMessage =
   | FirstMessage
@@ -81,7 +89,7 @@ function main(): void {
     throw new Error("this file runs as a worker thread of the storage");
   }
   const post = (message: ThreadMessage): void => port.postMessage(message);
-  const { path, mustExist, serves } = workerData as ThreadOptions;
+  const { path, mustExist, serves, migration } = workerData as ThreadOptions;
   let db: SqliteDatabase;
   let lostLog = false;
   try {
@@ -89,7 +97,7 @@ function main(): void {
       throw new Error("the file is gone: put it back, or stop the server");
     }
     const logged = hasLog(path);
-    db = new SqliteDatabase(path);
+    db = new SqliteDatabase(path, migration);
     if (serves) {
       lostLog = !logged && isMarked(db);
       mark(db);
@@ -116,7 +124,7 @@ function main(): void {
     const operations = unpackOperations(message);
     post(packOutcomes(operations, runBatch(db, operations)));
   });
-  post({ type: "ready", lostLog });
+  post({ type: "ready", lostLog, migrated: db.migrated });
 }
 
 main();

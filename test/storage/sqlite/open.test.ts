@@ -6,11 +6,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { eventLog } from "../../../src/tasks/event.ts";
 import { attempt, claim, counts, endAttempt, json, key, newTask, openLease } from "../fixtures.ts";
-import { HostingPlatform } from "../hosting/fixtures.ts";
 import { openSqlite, TestFolder } from "./databases.ts";
-
-/** The version of the schema before revisions were confirmed for secrets. */
-const SCHEMA_BEFORE_CONFIRMATION = 7;
 
 const OPEN = fileURLToPath(new URL("./open.ts", import.meta.url));
 
@@ -100,49 +96,10 @@ describe("opening a SQLite database", () => {
     };
     setVersion(99);
     expect(await refusal(path)).toMatch(
-      /^cannot open the database .*tasks\.db: its schema has version 99, .*run a newer version of tessera, or use another file$/,
+      /^cannot open the database .*tasks\.db: its schema has version 99, .*run a newer version of tessera, or use another database$/,
     );
     setVersion(0);
     expect(await refusal(path)).toBe("opened");
-  });
-
-  test("lets the revisions of an earlier version keep their deployments' secrets", async () => {
-    using folder = new TestFolder();
-    const path = folder.file();
-    let organizationId = "";
-    {
-      await using storage = await openSqlite(path);
-      const platform = await HostingPlatform.on(storage);
-      ({ organizationId } = platform);
-      await platform.deploy(["one"], { secrets: { A: "sealed" } });
-      await platform.deploy(["two"]);
-    }
-    const db = new DatabaseSync(path);
-    const added = {
-      deployments: ["secrets_since", "network"],
-      deployment_secrets: ["version"],
-      revisions: ["version", "secrets_confirmed_by", "secrets_confirmed_at_ms"],
-      // What later versions added.
-      users: ["email_verified"],
-      organizations: ["invitation_links_enabled"],
-      invitations: ["mailed"],
-    };
-    for (const [table, columns] of Object.entries(added)) {
-      for (const column of columns) {
-        db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
-      }
-    }
-    db.exec(`PRAGMA user_version = ${SCHEMA_BEFORE_CONFIRMATION}`);
-    db.close();
-    await using storage = await openSqlite(path);
-    const deployment = { organizationId, deploymentId: "summarizer-id" };
-    const secrets = await storage.hosting.getRevisionSecrets({ ...deployment, revision: 2 });
-    expect(secrets).toMatchObject({ given: [{ name: "A", sealed: "sealed" }], withheld: [] });
-    const { items } = await storage.hosting.listRevisions({ ...deployment, limit: 9 });
-    expect(items.map(({ secretsConfirmed }) => secretsConfirmed?.by)).toEqual([
-      "ada@example.com",
-      "ada@example.com",
-    ]);
   });
 
   test("refuses a file of another kind, and leaves it as it is", async () => {

@@ -21,8 +21,17 @@ export interface ServiceLine {
  * The log fields of a failure. For invalid arguments they hold the reason
  * alone, because the message may reveal the arguments.
  */
-export function failureFields({ reason, message, stack }: CallFailure): object {
+function failureFields({ reason, message, stack }: CallFailure): object {
   return reason === "ARGUMENTS_INVALID" ? { reason } : { err: { message, stack } };
+}
+
+/** Codes that HTTP answers with 500: the function is at fault, not its caller. */
+const FAULTS = new Set(["internal", "unknown", "data_loss"]);
+
+/** Logs that a function failed: an error when callers get a 500 for it, else a warning. */
+export function logFailure(log: Log, failure: CallFailure, facts: object, message: string): void {
+  const level = FAULTS.has(failure.code) ? "error" : "warn";
+  log[level]({ ...facts, ...failureFields(failure) }, message);
 }
 
 /** Writes a function's line into the node's log; `facts` say where it came from. */

@@ -5,7 +5,7 @@
  */
 
 import { SlotMap } from "../collections/slots.ts";
-import { failureFields, logLine, type ServiceLine } from "../log/log.ts";
+import { logFailure, logLine, type ServiceLine } from "../log/log.ts";
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
@@ -142,7 +142,7 @@ export class Attempts {
   }
 
   #logFailure(facts: object, failure: CallFailure): void {
-    this.#options.log.info({ ...facts, ...failureFields(failure) }, "a task's function failed");
+    logFailure(this.#options.log, failure, facts, "a task's function failed");
   }
 
   #traceWait(tracing: DeploymentTracing, task: Task): void {

@@ -7,7 +7,7 @@
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, shuttingDown } from "../errors.ts";
-import { failureFields, type Log, logLine } from "../log/log.ts";
+import { type Log, logFailure, logLine } from "../log/log.ts";
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { Pool, Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
@@ -206,8 +206,7 @@ export class Calls {
         return end.result;
       case "failure": {
         const { code, reason, message, violations } = end.failure;
-        const fields = { ...logged(call), ...failureFields(end.failure) };
-        this.#options.log.info(fields, "a function failed");
+        logFailure(this.#options.log, end.failure, logged(call), "a function failed");
         throw problem(reason, message, {
           code: codeFromString(code) ?? Code.Internal,
           violations:

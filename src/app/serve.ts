@@ -7,6 +7,7 @@ import type { ServeConfig, ServeSecrets } from "../config/config.ts";
 import { playground } from "../console/playground.ts";
 import { Deployment } from "../deployments/deployment.ts";
 import { singleDeployment } from "../deployments/directory.ts";
+import { newNodeId } from "../hosting/membership.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import { bindPort, localUrl } from "../server/bind.ts";
@@ -134,6 +135,7 @@ function deploymentOptions(
     log,
     tracing,
     newId,
+    nodeId: newNodeId(storage.capabilities.shared),
     now,
     workers: config.workers,
     graceMs: config.graceMs,

@@ -28,6 +28,7 @@ export {
   type ServiceSchema,
 } from "./schema.ts";
 export {
+  type AttemptState,
   hasEnded,
   type Progress,
   type TaskFault,

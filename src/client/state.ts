@@ -5,7 +5,7 @@ export type TaskStatusValue = "queued" | "running" | "success" | "failure" | "ca
 
 /** Why a task failed. */
 export interface TaskFault {
-  /** `error`, `timeout`, `worker_lost` and the like. */
+  /** `error`, `timeout`, `worker_lost`, `out_of_memory` and the like. */
   readonly reason: string;
   readonly code: string;
   readonly message: string;
@@ -16,6 +16,21 @@ export interface Progress {
   /** From 0 to 1. */
   readonly fraction: number;
   readonly message: string;
+}
+
+/** One execution of a task. */
+export interface AttemptState {
+  /** From 1. */
+  readonly number: number;
+  readonly worker: string;
+  /** The node of that worker; may be empty. */
+  readonly node: string;
+  readonly startedAt: Date;
+  readonly endedAt: Date | undefined;
+  /** Why it ended; undefined while it runs, after success, and when it was cancelled. */
+  readonly failure: TaskFault | undefined;
+  /** The earliest start of the next attempt, unless that was at once. */
+  readonly retryAt: Date | undefined;
 }
 
 /** A snapshot of a task. */
@@ -29,6 +44,8 @@ export interface TaskState {
   readonly expiresAt: Date | undefined;
   /** The current attempt, counted from 1; 0 before the first. */
   readonly attempt: number;
+  /** The first and the last attempts, oldest first; empty with an older server. */
+  readonly attempts: readonly AttemptState[];
   readonly priority: number;
   /** The task does not start earlier. */
   readonly runAt: Date | undefined;
@@ -60,7 +77,10 @@ export type TaskLogEvent =
   | (EventBase & {
       readonly type: "state";
       readonly status: TaskStatusValue;
+      /** Why the task failed or, with `queued`, why the attempt before ended. */
       readonly failure: TaskFault | undefined;
+      /** With `queued`: the earliest start of the next attempt, unless that is at once. */
+      readonly retryAt: Date | undefined;
     })
   | (EventBase & { readonly type: "progress" } & Progress)
   | (EventBase & {
@@ -81,6 +101,7 @@ export function readState(json: Json): TaskState {
     finishedAt: date(json.finished_at),
     expiresAt: date(json.expires_at),
     attempt: Number(json.attempt ?? 0),
+    attempts: ((json.attempts as Json[] | undefined) ?? []).map(readAttempt),
     priority: Number(json.priority ?? 0),
     runAt: date(json.run_at),
     startBy: date(json.start_by),
@@ -92,6 +113,18 @@ export function readState(json: Json): TaskState {
   };
 }
 
+function readAttempt(json: Json): AttemptState {
+  return {
+    number: Number(json.number),
+    worker: String(json.worker),
+    node: String(json.node),
+    startedAt: date(json.started_at) ?? new Date(0),
+    endedAt: date(json.ended_at),
+    failure: (json.failure as TaskFault | null) ?? undefined,
+    retryAt: date(json.retry_at),
+  };
+}
+
 /** Decodes an event; undefined for an unknown kind. */
 export function readEvent(json: Json): TaskLogEvent | undefined {
   const base = {
@@ -100,8 +133,12 @@ export function readEvent(json: Json): TaskLogEvent | undefined {
     attempt: Number(json.attempt ?? 0),
   };
   if (json.state) {
-    const { status, failure } = json.state as { status: TaskStatusValue; failure?: TaskFault };
-    return { ...base, type: "state", status, failure };
+    const { status, failure, retry_at } = json.state as {
+      status: TaskStatusValue;
+      failure?: TaskFault;
+      retry_at?: string;
+    };
+    return { ...base, type: "state", status, failure, retryAt: date(retry_at) };
   }
   if (json.progress) {
     return { ...base, type: "progress", ...(json.progress as Progress) };

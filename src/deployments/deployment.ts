@@ -15,6 +15,7 @@ import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent-tasks.ts";
+import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
 import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
@@ -80,7 +81,7 @@ export class Deployment implements AsyncDisposable {
         min: () => this.#scale?.min ?? options.workers,
       },
       isUrgent: () => this.calls.anyWait,
-      newId,
+      newId: () => workerIdOn(options.nodeId, newId()),
       startWorker: (service, workerId, onUnblocked) =>
         this.#workers.start(service, workerId, {
           countsOf: (manifest) => this.#counts.worker(workerId, manifest),

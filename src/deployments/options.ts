@@ -25,6 +25,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   /** The node's periodic maintenance, already started. */
   readonly maintenance: Maintenance;
   readonly newId: () => string;
+  /** The name of this node, which the ids of its workers begin with. */
+  readonly nodeId: string;
   readonly now: () => number;
   /** Limits how many workers of the node start at a time. Default: no limit. */
   readonly starts?: StartGate | undefined;

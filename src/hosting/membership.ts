@@ -36,6 +36,18 @@ export interface NodeMembershipOptions {
   onBeat(taken: boolean): void;
 }
 
+/**
+ * The id of this node: the machine's name, with random digits where other nodes may share the
+ * database. A single node keeps its id over restarts, and so replaces its own old reports.
+ */
+export function newNodeId(shared: boolean): string {
+  const host =
+    hostname()
+      .replace(/[^\w.-]/g, "")
+      .slice(0, 60) || "node";
+  return shared ? `${host}-${randomBytes(4).toString("hex")}` : host;
+}
+
 export class NodeMembership implements AsyncDisposable {
   readonly nodeId: string;
   readonly #options: NodeMembershipOptions;
@@ -46,12 +58,7 @@ export class NodeMembership implements AsyncDisposable {
 
   constructor(options: NodeMembershipOptions) {
     this.#options = options;
-    const host =
-      hostname()
-        .replace(/[^\w.-]/g, "")
-        .slice(0, 60) || "node";
-    // A single node keeps its id over restarts, and so replaces its own old reports.
-    this.nodeId = options.shared ? `${host}-${randomBytes(4).toString("hex")}` : host;
+    this.nodeId = newNodeId(options.shared);
   }
 
   /** The number of living nodes, including this one. */

@@ -83,6 +83,7 @@ export function openNodeDeployment(
     open: (_record, scale) =>
       new Deployment({
         ...common,
+        nodeId,
         organization,
         record: { deploymentId, name: `${organization}/${name}` },
         counted: metrics && { metrics, organizationId },

@@ -12,6 +12,7 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { TaskEventBody } from "../tasks/event.ts";
+import { interrupted } from "../tasks/failure.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
@@ -82,7 +83,11 @@ export class Attempts {
 
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    this.#completer.record(attempt, { status: "queued", failed: false });
+    this.#completer.record(attempt, {
+      status: "queued",
+      failed: false,
+      failure: interrupted("it was returned before it began"),
+    });
   }
 
   /** Fails a claimed task without having run it. */

@@ -36,7 +36,6 @@ export interface MaintainedQueueParts {
   readonly changes: Changes;
   readonly unserved: UnservedTasks | undefined;
   readonly metrics: DeploymentMetrics | undefined;
-  readonly now: () => number;
   /** True for an endpoint whose tasks no worker claims. */
   readonly lacks: (endpoint: string) => boolean;
   /** The storage answered the node's maintenance, or failed to. */
@@ -44,14 +43,14 @@ export interface MaintainedQueueParts {
 }
 
 export function maintainedQueue(parts: MaintainedQueueParts): MaintainedQueue {
-  const { dispatcher, remoteHints, attempts, changes, unserved, metrics, now } = parts;
+  const { dispatcher, remoteHints, attempts, changes, unserved, metrics } = parts;
   return {
     onRescued(task) {
       changes.publish(task.taskId, task);
       const isQueued = task.status === "queued";
       metrics?.taskFinished(task.endpoint, isQueued ? "returned" : "failure", undefined);
       if (isQueued) {
-        dispatcher.requeued(task.endpoint, now());
+        dispatcher.requeued(task.endpoint, task.runAtMs);
       }
     },
     onExpired(task) {

@@ -4,6 +4,7 @@ import type { ExecutionEnd } from "../pool/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
 import type { AttemptEnd } from "../storage/storage.ts";
+import { interrupted, workerLost } from "../tasks/failure.ts";
 import { retryAt } from "../tasks/retry.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 
@@ -30,14 +31,13 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
     case "failure":
       return fail(toTaskFailure(end.failure), options);
     case "lost":
-      return { status: "worker_lost" };
+      return { status: "worker_lost", failure: workerLost(end.message) };
     case "displaced":
-      return { status: "queued", failed: false };
+      return returned(`its worker was ended for another reason: ${end.message}`);
     case "unavailable":
       return {
-        status: "queued",
+        ...returned(end.problem.rawMessage),
         runAtMs: options.nowMs + BLOB_STORE_RETRY_PAUSE_MS,
-        failed: false,
       };
     case "aborted":
       if (end.reason === "timeout") {
@@ -45,7 +45,7 @@ export function outcomeOf(end: ExecutionEnd, options: OutcomeOptions): AttemptEn
       }
       return end.reason === "cancelled"
         ? { status: "cancelled" }
-        : { status: "queued", failed: false };
+        : returned("the node or its worker was stopped");
   }
 }
 
@@ -56,7 +56,12 @@ function fail(failure: TaskFailure, options: OutcomeOptions): AttemptEnd {
   const runAtMs = retryAt({ failures, code, policy: endpoint.retries, nowMs, random });
   return runAtMs === undefined
     ? { status: "failure", failure }
-    : { status: "queued", runAtMs, failed: true };
+    : { status: "queued", runAtMs, failed: true, failure };
+}
+
+/** Back to the queue, at once: what ended the attempt was not the task's fault. */
+function returned(why: string): Extract<AttemptEnd, { readonly status: "queued" }> {
+  return { status: "queued", failed: false, failure: interrupted(why) };
 }
 
 function timedOut({ name, timeoutMs }: EndpointManifest): TaskFailure {

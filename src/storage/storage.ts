@@ -91,14 +91,20 @@ export type AttemptEnd =
   /**
    * Back to the queue for another attempt: a retry when this one `failed`,
    * otherwise a requeue that was not its fault. It does not start before
-   * `runAtMs`; without that, it returns to its old place in the queue.
+   * `runAtMs`; without that, it returns to its old place in the queue. The
+   * task records the attempt with its `failure`.
    */
-  | { readonly status: "queued"; readonly failed: boolean; readonly runAtMs?: number }
+  | {
+      readonly status: "queued";
+      readonly failed: boolean;
+      readonly runAtMs?: number;
+      readonly failure: TaskFailure;
+    }
   /**
-   * The worker died. The task returns to its old place in the queue, or fails
-   * when that happened too often.
+   * The worker died, for the reason in `failure`. The task returns to its old
+   * place in the queue, or fails when that happened too often.
    */
-  | { readonly status: "worker_lost" };
+  | { readonly status: "worker_lost"; readonly failure: TaskFailure };
 
 export type CancelOutcome =
   | { readonly outcome: "cancelled"; readonly task: Task }
@@ -250,7 +256,9 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
 
   /**
    * Ends expired leases (or, with `all`, every lease) and requeues their
-   * attempts as those of lost workers. Returns the changed tasks.
+   * attempts as those of lost nodes: at once, or after a pause from the fourth
+   * on (`restartAfterLostNode`). A task that lost too many fails. Returns the
+   * changed tasks.
    */
   rescueExpired(parameters: { readonly nowMs: number; readonly all?: boolean }): Promise<Task[]>;
 

@@ -1,5 +1,6 @@
 /** Views of tasks and payloads that the storage adapters share. */
 import type { Payload, StoredFile } from "../protocol/messages.ts";
+import { NONE_RETURNED } from "../tasks/attempt.ts";
 import type { Task } from "../tasks/task.ts";
 import type { NewTask, TaskKey } from "./storage.ts";
 
@@ -25,6 +26,8 @@ export function asStored(task: NewTask, claimed: boolean): Task {
     finishedAtMs: undefined,
     expiresAtMs,
     attempt: claimed ? 1 : 0,
+    worker: claimed ? task.leaseId : undefined,
+    returned: NONE_RETURNED,
     failedAttempts: 0,
     progress: undefined,
     retryOf,

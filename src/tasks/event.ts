@@ -18,7 +18,14 @@ import {
 } from "./task.ts";
 
 export type TaskEventBody =
-  | { readonly kind: "state"; readonly status: TaskStatus; readonly failure?: TaskFailure }
+  | {
+      readonly kind: "state";
+      readonly status: TaskStatus;
+      /** Why the task failed or, with `queued`, why the attempt before ended. */
+      readonly failure?: TaskFailure;
+      /** With `queued`: the earliest start of the next attempt, unless that is at once. */
+      readonly retryAtMs?: number;
+    }
   | ({ readonly kind: "progress" } & TaskProgress)
   | {
       readonly kind: "log";
@@ -42,6 +49,16 @@ export interface TaskHistory {
   readonly startedSequence: number;
   /** The stored events, in order. */
   readonly stored: readonly TaskEvent[];
+}
+
+/** The event of an attempt's return to the queue. */
+export function returnEvent(failure: TaskFailure, retryAtMs: number | undefined): TaskEventBody {
+  return {
+    kind: "state",
+    status: "queued",
+    failure,
+    ...(retryAtMs !== undefined && { retryAtMs }),
+  };
 }
 
 /** All events after `afterSequence`, in order. */

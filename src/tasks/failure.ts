@@ -1,5 +1,6 @@
-/** The failures that the queue itself sets on tasks. */
-import { MAX_LOST_WORKERS, type TaskFailure } from "./task.ts";
+/** The failures that the queue itself sets on attempts and tasks. */
+import { MAX_LOST_NODES, MAX_LOST_WORKERS } from "./lost.ts";
+import type { TaskFailure } from "./task.ts";
 
 /** For a task that missed its start deadline. */
 export const EXPIRED: TaskFailure = {
@@ -8,9 +9,44 @@ export const EXPIRED: TaskFailure = {
   message: "the task was not started before its deadline",
 };
 
-/** For a task that lost more workers than `MAX_LOST_WORKERS`. */
-export const WORKER_LOST: TaskFailure = {
-  reason: "worker_lost",
-  code: "internal",
-  message: `the worker died during this task ${MAX_LOST_WORKERS + 1} times; it is not tried again`,
+/** For an attempt whose worker died, for a reason that nobody knows. */
+export const WORKER_LOST = workerLost("the worker ended while this ran");
+
+/** For an attempt whose lease ended before it did. */
+export const NODE_LOST: TaskFailure = {
+  reason: "node_lost",
+  code: "unavailable",
+  message: "the node that ran it ended, or lost the database",
 };
+
+/** For a task that lost more nodes than `MAX_LOST_NODES`. */
+export const NODES_LOST: TaskFailure = {
+  reason: "node_lost",
+  code: "internal",
+  message: `the node ended during this task ${MAX_LOST_NODES + 1} times; it is not tried again`,
+};
+
+/** For an attempt that the platform returned to the queue; that is never the task's fault. */
+export function interrupted(message: string): TaskFailure {
+  return { reason: "interrupted", code: "unavailable", message };
+}
+
+/** For an attempt that ran when the database was backed up from which this one was restored. */
+export const RESTORED = interrupted("the platform was restored from a backup");
+
+/** For an attempt whose result cannot be stored any more. */
+export const RESULT_GONE = interrupted("files of its result were deleted before it was stored");
+
+/** For an attempt whose worker died; `message` says why, beginning with `out of memory` if so. */
+export function workerLost(message: string): TaskFailure {
+  const reason = message.startsWith("out of memory") ? "out_of_memory" : "worker_lost";
+  return { reason, code: "internal", message };
+}
+
+/** For a task that lost more workers than `MAX_LOST_WORKERS`; `last` is what ended the last one. */
+export function workersLost(last: TaskFailure): TaskFailure {
+  const times = `the worker died during this task ${MAX_LOST_WORKERS + 1} times; it is not tried again`;
+  const message =
+    last.message === WORKER_LOST.message ? times : `${times}; the last time: ${last.message}`;
+  return { reason: last.reason, code: last.code, message };
+}

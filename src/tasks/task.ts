@@ -8,9 +8,9 @@
  *            claim \-- its deadline to start passed --> failure (expired)
  *              |
  *           running --ok------> success
- *              |  \--throws, times out, loses its worker too often--> failure
+ *              |  \--throws, times out, loses its worker or node too often--> failure
  *              |  \--abort----> cancelled
- *              \--retry or lost worker--> queued
+ *              \--retry, lost worker or node, shutdown--> queued
  * ```
  *
  * `success`, `failure` and `cancelled` are final: a task that has reached one
@@ -19,7 +19,14 @@
  */
 export type TaskStatus = "queued" | "running" | "success" | "failure" | "cancelled";
 
-export type FailureReason = "error" | "timeout" | "expired" | "worker_lost";
+export type FailureReason =
+  | "error"
+  | "timeout"
+  | "expired"
+  | "worker_lost"
+  | "out_of_memory"
+  | "node_lost"
+  | "interrupted";
 
 export interface TaskFailure {
   readonly reason: FailureReason;
@@ -35,6 +42,24 @@ export interface TaskProgress {
   readonly fraction: number;
   readonly message: string;
 }
+
+/** An attempt that went back to the queue. Times are milliseconds since 1970. */
+export interface ReturnedAttempt {
+  /** From 1. */
+  readonly number: number;
+  /** The worker that ran it, which is also its lease. */
+  readonly worker: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** Why it ended, without violations and with a bounded message. */
+  readonly failure: TaskFailure;
+  /** The earliest start of the next attempt; absent: at once. */
+  readonly retryAtMs?: number;
+}
+
+/** Any attempt of a task: one that returned, the running one, or the one that ended it. */
+export type TaskAttempt = Omit<ReturnedAttempt, "endedAtMs" | "failure"> &
+  Partial<Pick<ReturnedAttempt, "endedAtMs" | "failure">>;
 
 /** A task without its arguments and result. Times are milliseconds since 1970. */
 export interface Task {
@@ -54,6 +79,10 @@ export interface Task {
   readonly expiresAtMs: number;
   /** From 1; 0 before the first attempt. */
   readonly attempt: number;
+  /** The worker of the running attempt, or of the one that ended the task. */
+  readonly worker: string | undefined;
+  /** Attempts that went back to the queue, oldest first, bounded; `attempt.ts`. */
+  readonly returned: readonly ReturnedAttempt[];
   /** Failed attempts that were followed by a retry, without those that lost their worker. */
   readonly failedAttempts: number;
   readonly progress: TaskProgress | undefined;
@@ -64,9 +93,6 @@ export interface Task {
   /** Sequence number of the newest entry of its event log. */
   readonly lastSequence: number;
 }
-
-/** Deaths of its worker that a task survives before it fails with `worker_lost`. */
-export const MAX_LOST_WORKERS = 3;
 
 export function isFinal(status: TaskStatus): boolean {
   return status === "success" || status === "failure" || status === "cancelled";

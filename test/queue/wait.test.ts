@@ -18,6 +18,8 @@ const QUEUED: Task = {
   expiresAtMs: 1,
   attempt: 0,
   failedAttempts: 0,
+  worker: undefined,
+  returned: [],
   progress: undefined,
   retryOf: undefined,
   failure: undefined,

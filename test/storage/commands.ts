@@ -1,8 +1,10 @@
 /** The steps of the property test that change something, and how all steps are mixed. */
+
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { AttemptEnd, NewTask, Storage } from "../../src/storage/storage.ts";
 import { eventLog } from "../../src/tasks/event.ts";
+import { WORKER_LOST } from "../../src/tasks/failure.ts";
 import { counts, FAILURE, json } from "./fixtures.ts";
 import {
   abortSteps,
@@ -85,10 +87,10 @@ function toEnd(kind: number, nowMs: number): AttemptEnd {
     { status: "success", result: json(kind % 2 ? "small" : "large".repeat(800)) },
     { status: "failure", failure: FAILURE },
     { status: "cancelled" },
-    { status: "queued", runAtMs: nowMs + (kind % 3) * 50, failed: true },
-    { status: "queued", failed: false },
-    { status: "queued", runAtMs: nowMs + 20, failed: false },
-    { status: "worker_lost" },
+    { status: "queued", runAtMs: nowMs + (kind % 3) * 50, failed: true, failure: FAILURE },
+    { status: "queued", failed: false, failure: FAILURE },
+    { status: "queued", runAtMs: nowMs + 20, failed: false, failure: FAILURE },
+    { status: "worker_lost", failure: WORKER_LOST },
   ];
   return pick(ends, kind) ?? { status: "cancelled" };
 }

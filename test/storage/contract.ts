@@ -20,6 +20,7 @@ import { listContract } from "./contract/list.ts";
 import { payloadsContract } from "./contract/payloads.ts";
 import { propertyContract } from "./contract/property.ts";
 import { pruneContract } from "./contract/prune.ts";
+import { returnedContract } from "./contract/returned.ts";
 import { submitContract } from "./contract/submit.ts";
 import { traceContract } from "./contract/trace.ts";
 
@@ -63,6 +64,7 @@ export function storageContract(
     },
   };
   describe(`storage contract on ${name}`, () => {
+    describe("returned attempts", () => returnedContract(contract));
     describe("submit", () => submitContract(contract));
     describe("claim", () => claimContract(contract));
     describe("end", () => endContract(contract));

@@ -2,7 +2,7 @@
 import type { Payload } from "../../src/protocol/messages.ts";
 import type { AttemptEnd, NewTask } from "../../src/storage/storage.ts";
 import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
-import type { Task } from "../../src/tasks/task.ts";
+import type { Task, TaskFailure } from "../../src/tasks/task.ts";
 
 /** A task with all that the model knows about it. */
 export interface ModelTask {
@@ -12,6 +12,7 @@ export interface ModelTask {
   due: boolean;
   leaseId: string | undefined;
   lostWorkers: number;
+  lostNodes: number;
   abortRequested: boolean;
   result: Payload | undefined;
   /** What ended it: the same again is a repetition of that call. */
@@ -42,12 +43,15 @@ export function create(submitted: NewTask): ModelTask {
       failure: undefined,
       attempt: 0,
       failedAttempts: 0,
+      worker: undefined,
+      returned: [],
       lastSequence: 0,
     },
     submitted,
     due: runAtMs <= createdAtMs,
     leaseId: undefined,
     lostWorkers: 0,
+    lostNodes: 0,
     abortRequested: false,
     result: undefined,
     ended: undefined,
@@ -58,12 +62,32 @@ export function create(submitted: NewTask): ModelTask {
 }
 
 /** Back to the queue, for that time, or else to the place that it had. */
-export function requeue(found: ModelTask, laterMs: number | undefined, nowMs: number): Task {
-  const runAtMs = laterMs ?? found.task.runAtMs;
-  found.task = { ...found.task, status: "queued", runAtMs };
+export function requeue(
+  found: ModelTask,
+  {
+    laterMs,
+    failure,
+    nowMs,
+  }: { laterMs?: number | undefined; failure: TaskFailure; nowMs: number },
+): Task {
+  const { task } = found;
+  const runAtMs = laterMs ?? task.runAtMs;
+  const { reason, code, message } = failure;
+  const retry = laterMs !== undefined && laterMs > nowMs ? { retryAtMs: laterMs } : {};
+  const one = {
+    number: task.attempt,
+    worker: found.leaseId ?? "",
+    startedAtMs: task.startedAtMs ?? 0,
+    endedAtMs: nowMs,
+    failure: { reason, code, message },
+    ...retry,
+  };
+  // The first five and the last fifteen.
+  const returned = [...task.returned, one].filter((_, at, all) => at < 5 || at >= all.length - 15);
+  found.task = { ...task, status: "queued", runAtMs, returned, worker: undefined };
   found.due = laterMs === undefined || laterMs <= nowMs;
   found.leaseId = undefined;
-  append(found, nowMs, { kind: "state", status: "queued" });
+  append(found, nowMs, { kind: "state", status: "queued", failure, ...retry });
   return found.task;
 }
 

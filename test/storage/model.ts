@@ -20,7 +20,8 @@ import type {
   Survey,
   TaskKey,
 } from "../../src/storage/storage.ts";
-import { isFinal, MAX_LOST_WORKERS, type Task, type TaskFailure } from "../../src/tasks/task.ts";
+import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../src/tasks/lost.ts";
+import { isFinal, type Task, type TaskFailure } from "../../src/tasks/task.ts";
 
 import { append, create, finish, inOrder, type ModelTask, requeue } from "./model-task.ts";
 
@@ -159,7 +160,7 @@ export class QueueModel {
     this.leases.delete(leaseId);
     return this.#list("running")
       .filter((found) => found.leaseId === leaseId)
-      .map((found) => this.#end(found, { status: "worker_lost" }, nowMs));
+      .map((found) => this.#loseNode(found, nowMs));
   }
 
   rescueExpired({ nowMs, all = false }: ParametersOf<"rescueExpired">): Task[] {
@@ -262,6 +263,7 @@ export class QueueModel {
       ...found.task,
       status: "running",
       attempt,
+      worker: leaseId,
       startedAtMs: nowMs,
       progress: undefined,
     };
@@ -272,18 +274,33 @@ export class QueueModel {
     if (end.status === "queued") {
       const failedAttempts = found.task.failedAttempts + (end.failed ? 1 : 0);
       found.task = { ...found.task, failedAttempts };
-      return requeue(found, end.runAtMs, nowMs);
+      return requeue(found, { laterMs: end.runAtMs, failure: end.failure, nowMs });
     }
     if (end.status !== "worker_lost") {
       return finish(found, end, nowMs);
     }
     found.lostWorkers += 1;
     if (found.lostWorkers <= MAX_LOST_WORKERS) {
-      return requeue(found, undefined, nowMs);
+      return requeue(found, { failure: end.failure, nowMs });
     }
     const message = `the worker died during this task ${found.lostWorkers} times; it is not tried again`;
     const failure = { reason: "worker_lost", code: "internal", message } as const;
     return finish(found, { status: "failure", failure }, nowMs);
+  }
+
+  #loseNode(found: ModelTask, nowMs: number): Task {
+    found.lostNodes += 1;
+    const { lostNodes } = found;
+    if (lostNodes > MAX_LOST_NODES) {
+      const message = `the node ended during this task ${lostNodes} times; it is not tried again`;
+      const failure = { reason: "node_lost", code: "internal", message } as const;
+      return finish(found, { status: "failure", failure }, nowMs);
+    }
+    const { taskId, attempt } = found.task;
+    const laterMs = restartAfterLostNode({ taskId, attempt, lostNodes, nowMs });
+    const message = "the node that ran it ended, or lost the database";
+    const failure = { reason: "node_lost", code: "unavailable", message } as const;
+    return requeue(found, { laterMs, failure, nowMs });
   }
 
   /** The task of an attempt that may still write. */

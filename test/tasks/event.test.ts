@@ -16,6 +16,8 @@ const QUEUED: Task = {
   expiresAtMs: 1_000,
   attempt: 0,
   failedAttempts: 0,
+  worker: undefined,
+  returned: [],
   progress: undefined,
   retryOf: undefined,
   failure: undefined,

@@ -148,6 +148,15 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: google.protobuf.Timestamp start_by = 17;
    */
   startBy?: Timestamp | undefined;
+
+  /**
+   * Its attempts, oldest first: of those that returned to the queue, the first
+   * 5 and the last 15, and the running or last one. Where numbers are missing,
+   * attempts were left out. Answers of GetTask have it.
+   *
+   * @generated from field: repeated tessera.v1.TaskAttempt attempts = 18;
+   */
+  attempts: TaskAttempt[];
 };
 
 /**
@@ -282,6 +291,15 @@ export declare type TaskJson = {
    * @generated from field: google.protobuf.Timestamp start_by = 17;
    */
   startBy?: TimestampJson;
+
+  /**
+   * Its attempts, oldest first: of those that returned to the queue, the first
+   * 5 and the last 15, and the running or last one. Where numbers are missing,
+   * attempts were left out. Answers of GetTask have it.
+   *
+   * @generated from field: repeated tessera.v1.TaskAttempt attempts = 18;
+   */
+  attempts?: TaskAttemptJson[];
 };
 
 /**
@@ -289,6 +307,130 @@ export declare type TaskJson = {
  * Use `create(TaskSchema)` to create a new message.
  */
 export declare const TaskSchema: GenMessage<Task, {jsonType: TaskJson}>;
+
+/**
+ * TaskAttempt is one execution of a task.
+ *
+ * @generated from message tessera.v1.TaskAttempt
+ */
+export declare type TaskAttempt = Message<"tessera.v1.TaskAttempt"> & {
+  /**
+   * From 1, in the order of the attempts.
+   *
+   * @generated from field: int32 number = 1;
+   */
+  number: number;
+
+  /**
+   * The worker that ran it, as the deployment's log lines name it.
+   *
+   * @generated from field: string worker = 2;
+   */
+  worker: string;
+
+  /**
+   * The node of that worker; empty for attempts made before nodes were noted.
+   *
+   * @generated from field: string node = 3;
+   */
+  node: string;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 4;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * When it ended; absent while it runs.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 5;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * Why it ended; absent while it runs, after success, and when it was
+   * cancelled. Messages are cut at 1,000 characters; the event log has them
+   * whole.
+   *
+   * @generated from field: tessera.v1.TaskFailure failure = 6;
+   */
+  failure?: TaskFailure | undefined;
+
+  /**
+   * The earliest start of the next attempt; absent if that was at once, or if
+   * none followed.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_at = 7;
+   */
+  retryAt?: Timestamp | undefined;
+};
+
+/**
+ * TaskAttempt is one execution of a task.
+ *
+ * @generated from message tessera.v1.TaskAttempt
+ */
+export declare type TaskAttemptJson = {
+  /**
+   * From 1, in the order of the attempts.
+   *
+   * @generated from field: int32 number = 1;
+   */
+  number?: number;
+
+  /**
+   * The worker that ran it, as the deployment's log lines name it.
+   *
+   * @generated from field: string worker = 2;
+   */
+  worker?: string;
+
+  /**
+   * The node of that worker; empty for attempts made before nodes were noted.
+   *
+   * @generated from field: string node = 3;
+   */
+  node?: string;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 4;
+   */
+  startedAt?: TimestampJson;
+
+  /**
+   * When it ended; absent while it runs.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 5;
+   */
+  endedAt?: TimestampJson;
+
+  /**
+   * Why it ended; absent while it runs, after success, and when it was
+   * cancelled. Messages are cut at 1,000 characters; the event log has them
+   * whole.
+   *
+   * @generated from field: tessera.v1.TaskFailure failure = 6;
+   */
+  failure?: TaskFailureJson;
+
+  /**
+   * The earliest start of the next attempt; absent if that was at once, or if
+   * none followed.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_at = 7;
+   */
+  retryAt?: TimestampJson;
+};
+
+/**
+ * Describes the message tessera.v1.TaskAttempt.
+ * Use `create(TaskAttemptSchema)` to create a new message.
+ */
+export declare const TaskAttemptSchema: GenMessage<TaskAttempt, {jsonType: TaskAttemptJson}>;
 
 /**
  * TaskProgress is the progress that a running function reports.
@@ -339,7 +481,7 @@ export declare type TaskProgressJson = {
 export declare const TaskProgressSchema: GenMessage<TaskProgress, {jsonType: TaskProgressJson}>;
 
 /**
- * TaskFailure is the reason why a task failed.
+ * TaskFailure is the reason why a task failed, or one of its attempts.
  *
  * @generated from message tessera.v1.TaskFailure
  */
@@ -368,7 +510,7 @@ export declare type TaskFailure = Message<"tessera.v1.TaskFailure"> & {
 };
 
 /**
- * TaskFailure is the reason why a task failed.
+ * TaskFailure is the reason why a task failed, or one of its attempts.
  *
  * @generated from message tessera.v1.TaskFailure
  */
@@ -1894,11 +2036,20 @@ export declare type TaskStateChange = Message<"tessera.v1.TaskStateChange"> & {
   status: TaskStatus;
 
   /**
-   * Why it failed; present with TASK_STATUS_FAILURE only.
+   * Why it failed, with TASK_STATUS_FAILURE; why the attempt ended that
+   * returned to the queue, with TASK_STATUS_QUEUED. Absent otherwise.
    *
    * @generated from field: tessera.v1.TaskFailure failure = 2;
    */
   failure?: TaskFailure | undefined;
+
+  /**
+   * With TASK_STATUS_QUEUED: the earliest start of the next attempt; absent
+   * if it is at once.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_at = 3;
+   */
+  retryAt?: Timestamp | undefined;
 };
 
 /**
@@ -1915,11 +2066,20 @@ export declare type TaskStateChangeJson = {
   status?: TaskStatusJson;
 
   /**
-   * Why it failed; present with TASK_STATUS_FAILURE only.
+   * Why it failed, with TASK_STATUS_FAILURE; why the attempt ended that
+   * returned to the queue, with TASK_STATUS_QUEUED. Absent otherwise.
    *
    * @generated from field: tessera.v1.TaskFailure failure = 2;
    */
   failure?: TaskFailureJson;
+
+  /**
+   * With TASK_STATUS_QUEUED: the earliest start of the next attempt; absent
+   * if it is at once.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_at = 3;
+   */
+  retryAt?: TimestampJson;
 };
 
 /**
@@ -2054,8 +2214,9 @@ export declare type TaskStatusJson = "TASK_STATUS_UNSPECIFIED" | "TASK_STATUS_QU
 export declare const TaskStatusSchema: GenEnum<TaskStatus, TaskStatusJson>;
 
 /**
- * FailureReason says why a task ended in failure. REST writes `error`,
- * `timeout`, `expired`, `worker_lost`.
+ * FailureReason says why a task ended in failure, or one of its attempts.
+ * REST writes `error`, `timeout`, `expired`, `worker_lost`, `out_of_memory`,
+ * `node_lost`, `interrupted`.
  *
  * @generated from enum tessera.v1.FailureReason
  */
@@ -2089,20 +2250,45 @@ export enum FailureReason {
   EXPIRED = 3,
 
   /**
-   * The worker died while running it, more often than allowed.
+   * The worker died while running it; a task ends so when that happened more
+   * often than allowed.
    *
    * @generated from enum value: FAILURE_REASON_WORKER_LOST = 4;
    */
   WORKER_LOST = 4,
+
+  /**
+   * The same, and the worker was out of memory: the message has its limit.
+   *
+   * @generated from enum value: FAILURE_REASON_OUT_OF_MEMORY = 5;
+   */
+  OUT_OF_MEMORY = 5,
+
+  /**
+   * The node of the worker ended, or lost the database; a task ends so when
+   * that happened more often than allowed.
+   *
+   * @generated from enum value: FAILURE_REASON_NODE_LOST = 6;
+   */
+  NODE_LOST = 6,
+
+  /**
+   * The platform returned the attempt to the queue, such as when a node was
+   * shut down. Of attempts only: it never counts against the task.
+   *
+   * @generated from enum value: FAILURE_REASON_INTERRUPTED = 7;
+   */
+  INTERRUPTED = 7,
 }
 
 /**
- * FailureReason says why a task ended in failure. REST writes `error`,
- * `timeout`, `expired`, `worker_lost`.
+ * FailureReason says why a task ended in failure, or one of its attempts.
+ * REST writes `error`, `timeout`, `expired`, `worker_lost`, `out_of_memory`,
+ * `node_lost`, `interrupted`.
  *
  * @generated from enum tessera.v1.FailureReason
  */
-export declare type FailureReasonJson = "FAILURE_REASON_UNSPECIFIED" | "FAILURE_REASON_ERROR" | "FAILURE_REASON_TIMEOUT" | "FAILURE_REASON_EXPIRED" | "FAILURE_REASON_WORKER_LOST";
+export declare type FailureReasonJson = "FAILURE_REASON_UNSPECIFIED" | "FAILURE_REASON_ERROR" | "FAILURE_REASON_TIMEOUT" | "FAILURE_REASON_EXPIRED" | "FAILURE_REASON_WORKER_LOST" | "FAILURE_REASON_OUT_OF_MEMORY" | "FAILURE_REASON_NODE_LOST" | "FAILURE_REASON_INTERRUPTED";
 
 /**
  * Describes the enum tessera.v1.FailureReason.

@@ -1,5 +1,5 @@
 /** Formats tasks and their events for people and for programs. */
-import type { TaskLogEvent, TaskState } from "../../client/index.ts";
+import type { AttemptState, TaskFault, TaskLogEvent, TaskState } from "../../client/index.ts";
 import { fields } from "../output.ts";
 import { plain } from "../plain.ts";
 
@@ -13,6 +13,15 @@ export function stateJson(state: TaskState): object {
     finished_at: state.finishedAt ?? null,
     expires_at: state.expiresAt ?? null,
     attempt: state.attempt,
+    attempts: state.attempts.map((each) => ({
+      number: each.number,
+      worker: each.worker,
+      node: each.node,
+      started_at: each.startedAt,
+      ended_at: each.endedAt ?? null,
+      failure: each.failure ?? null,
+      retry_at: each.retryAt ?? null,
+    })),
     priority: state.priority,
     run_at: state.runAt ?? null,
     start_by: state.startBy ?? null,
@@ -24,7 +33,31 @@ export function stateJson(state: TaskState): object {
   };
 }
 
+/** A state as lines of names and values, then each attempt that failed. */
 export function stateText(state: TaskState): string {
+  const failed = state.attempts.flatMap((each) =>
+    each.failure ? [plain(attemptText(each, each.failure))] : [],
+  );
+  return [stateFields(state), ...failed].join("\n");
+}
+
+function attemptText(each: AttemptState, failure: TaskFault): string {
+  const { number, endedAt, node, retryAt } = each;
+  const where = node === "" ? "" : ` on ${node}`;
+  return `${time(endedAt)}  ${failedText(number, failure, retryAt)}${where}`;
+}
+
+/** `attempt 1 failed: flaky (error); next at 2026-01-31 12:00:03Z` */
+function failedText(number: number, { message, reason }: TaskFault, retryAt?: Date): string {
+  const verb = RETURNED_REASONS.has(reason) ? "was interrupted" : "failed";
+  const next = retryAt === undefined ? "" : `; next at ${time(retryAt)}`;
+  return `attempt ${number} ${verb}: ${message} (${reason})${next}`;
+}
+
+/** Reasons that are nobody's fault. */
+const RETURNED_REASONS = new Set(["interrupted", "node_lost"]);
+
+function stateFields(state: TaskState): string {
   const { progress, failure, queuePosition, runAt, createdAt } = state;
   return fields([
     ["task", state.id],
@@ -52,6 +85,9 @@ export function eventText(event: TaskLogEvent): string {
 function whatHappened(event: TaskLogEvent): string {
   switch (event.type) {
     case "state": {
+      if (event.status === "queued" && event.failure) {
+        return `queued: ${failedText(event.attempt, event.failure, event.retryAt)}`;
+      }
       const why = event.failure ? `: ${event.failure.message} (${event.failure.reason})` : "";
       return event.status + why;
     }

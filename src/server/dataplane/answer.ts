@@ -5,6 +5,7 @@ import type { FastifyReply } from "fastify";
 import {
   FailureReason,
   type Task,
+  type TaskAttempt,
   type TaskFailure,
   type TaskResult,
   TaskStatus,
@@ -55,9 +56,22 @@ export function sendStatus(reply: FastifyReply, task: Task, words: Words): void 
     progress: progress ? { fraction: progress.fraction, message: progress.message } : null,
     retry_of: task.retryOf === "" ? null : task.retryOf,
     failure: failure ? failureJson(failure) : null,
+    attempts: task.attempts.map(attemptJson),
     ...place(task),
   };
   sendJson(reply, answer);
+}
+
+function attemptJson({ number, worker, node, startedAt, endedAt, failure, retryAt }: TaskAttempt) {
+  return {
+    number,
+    worker,
+    node,
+    started_at: time(startedAt),
+    ended_at: time(endedAt),
+    failure: failure ? failureJson(failure) : null,
+    retry_at: time(retryAt),
+  };
 }
 
 /** Answers with the status of a task after its cancellation. */

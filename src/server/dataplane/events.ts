@@ -61,8 +61,12 @@ function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonVa
   };
   switch (event.case) {
     case "state": {
-      const { status, failure } = event.value;
-      const state = { status: words[status], ...(failure && { failure: failureJson(failure) }) };
+      const { status, failure, retryAt } = event.value;
+      const state = {
+        status: words[status],
+        ...(failure && { failure: failureJson(failure) }),
+        ...(retryAt && { retry_at: time(retryAt) }),
+      };
       return { ...common, state } as JsonObject;
     }
     case "progress":

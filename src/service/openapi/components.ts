@@ -31,16 +31,42 @@ const progress = {
 
 const failure = {
   type: "object",
-  description: "Why the task failed.",
+  description: "Why the task failed, or one of its attempts.",
   required: ["reason", "code", "message"],
   properties: {
-    reason: { type: "string", enum: ["error", "timeout", "expired", "worker_lost"] },
+    reason: {
+      type: "string",
+      enum: [
+        "error",
+        "timeout",
+        "expired",
+        "worker_lost",
+        "out_of_memory",
+        "node_lost",
+        "interrupted",
+      ],
+    },
     code: {
       type: "string",
       description: "The code that `get` answers with.",
       examples: ["internal"],
     },
     message: { type: "string", description: "What the function threw, or what happened to it." },
+  },
+};
+
+const attempt = {
+  type: "object",
+  description: "One execution of the task.",
+  required: ["number", "worker", "node", "started_at"],
+  properties: {
+    number: { type: "integer", minimum: 1, description: "From 1, in the order of the attempts." },
+    worker: { type: "string", description: "The worker that ran it." },
+    node: { type: "string", description: "The node of that worker; may be empty." },
+    started_at: time("When it began."),
+    ended_at: timeOrNull("When it ended; null while it runs."),
+    failure: { ...failure, type: ["object", "null"], description: "Why it ended, unless well." },
+    retry_at: timeOrNull("The earliest start of the next attempt, unless that was at once."),
   },
 };
 
@@ -133,6 +159,12 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       progress: { ...progress, type: ["object", "null"] },
       retry_of: { type: ["string", "null"], description: "The task that this one retries." },
       failure: { ...failure, type: ["object", "null"] },
+      attempts: {
+        type: "array",
+        description:
+          "Its attempts, oldest first: of those that returned to the queue, the first 5 and the last 15, and the running or last one.",
+        items: attempt,
+      },
       ...place,
     },
     examples: [
@@ -168,7 +200,11 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
         type: "object",
         description: "The task came into another state.",
         required: ["status"],
-        properties: { status, failure },
+        properties: {
+          status,
+          failure,
+          retry_at: time("With queued: the earliest start of the next attempt."),
+        },
       },
       progress,
       log: {

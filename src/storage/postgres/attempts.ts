@@ -3,7 +3,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { Attempt, TaskKey } from "../storage.ts";
 import { readTask } from "./read.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Session, type Statement } from "./session.ts";
+import { type PostgresRow, prepared, type Session, type Statement } from "./session.ts";
 
 const REQUEST_ABORT = prepared(
   "request_abort",
@@ -45,10 +45,14 @@ async function list(
   leaseIds: readonly string[],
 ): Promise<Attempt[]> {
   const rows = await session.query(statement, leaseIds);
-  return rows.map((row) => ({
+  return rows.map(toAttempt);
+}
+
+export function toAttempt(row: PostgresRow): Attempt {
+  return {
     deploymentId: String(row.deployment_id),
     taskId: String(row.task_id),
     leaseId: String(row.lease_id),
     attempt: Number(row.attempt),
-  }));
+  };
 }

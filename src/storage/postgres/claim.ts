@@ -64,7 +64,7 @@ const CLAIM = prepared(
        last_sequence = last_sequence + 1, progress = NULL, abort_requested = false
      FROM dealt
      WHERE live_tasks.deployment_id = dealt.deployment_id AND live_tasks.task_id = dealt.task_id
-     RETURNING dealt.position, dealt.place, live_tasks.lease_id, arguments,
+     RETURNING dealt.position, dealt.place, arguments,
        ${columnsOf("live_tasks", LIVE_COLUMNS)}
    ), counted AS (
      INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)

@@ -3,8 +3,11 @@
  * whole batch, which checks every attempt's lease and number as it writes
  * (fencing).
  */
-import { WORKER_LOST } from "../../tasks/failure.ts";
-import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
+import { MAX_FIRST_ATTEMPTS, MAX_LAST_ATTEMPTS, returnedAttempt } from "../../tasks/attempt.ts";
+import { returnEvent } from "../../tasks/event.ts";
+import { workersLost } from "../../tasks/failure.ts";
+import { MAX_LOST_WORKERS } from "../../tasks/lost.ts";
+import type { Task, TaskFailure } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd } from "../storage.ts";
 import { countedAs } from "./counts.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
@@ -16,6 +19,8 @@ import { prepared, type Session, type Statement } from "./session.ts";
 export interface Ending {
   readonly attempt: Attempt;
   readonly end: AttemptEnd;
+  /** The attempt ends because its lease did; then `end` is a return to the queue or a failure. */
+  readonly lostNode?: boolean;
   readonly nowMs: number;
 }
 
@@ -24,7 +29,8 @@ type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled
 const GIVEN = `WITH given AS MATERIALIZED (
   SELECT * FROM json_to_recordset($1) AS given (n integer, deployment_id text, task_id text,
     lease_id text, attempt integer, status smallint, now_ms bigint, run_at_ms bigint,
-    failed integer, lost integer, result text, failure text))`;
+    failed integer, lost integer, lost_node integer, result text, failure text, record text,
+    event text))`;
 
 /** The fence: only the attempt with this lease and this number may write. */
 const CURRENT = `live_tasks.deployment_id = given.deployment_id
@@ -46,17 +52,17 @@ const FINISH = prepared(
      INSERT INTO finished_tasks (deployment_id, task_id, endpoint, status, created_at_ms,
        started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, lease_id,
        started_sequence, last_sequence, progress, retry_of, idempotency_key, failure, arguments,
-       result, priority, run_at_ms, start_by_ms, trace)
+       result, priority, run_at_ms, start_by_ms, trace, returned)
      SELECT deployment_id, task_id, endpoint, final, created_at_ms, started_at_ms, now_ms,
        greatest(expires_at_ms, now_ms + retention_ms), attempt, failed_attempts, lease_id,
        started_sequence, last_sequence + 1, progress, retry_of, idempotency_key, failure,
-       arguments, result, priority, run_at_ms, start_by_ms, trace
+       arguments, result, priority, run_at_ms, start_by_ms, trace, returned
      FROM gone
    ), counted AS (${countedAs("gone", "-")})
    SELECT n, deployment_id, task_id, endpoint, final AS status, created_at_ms, started_at_ms,
      now_ms AS finished_at_ms, greatest(expires_at_ms, now_ms + retention_ms) AS expires_at_ms,
      attempt, failed_attempts, progress, retry_of, failure, last_sequence + 1 AS last_sequence,
-     priority, run_at_ms, start_by_ms, trace
+     priority, run_at_ms, start_by_ms, trace, lease_id, returned
    FROM gone`,
 );
 
@@ -72,6 +78,12 @@ const REPEATED = prepared(
      AND finished_tasks.failure IS NOT DISTINCT FROM given.failure`,
 );
 
+/** The record of this attempt, appended; beyond the bound, the middle is dropped. */
+const RETURNED = `(CASE WHEN cardinality(live_tasks.returned) < ${MAX_FIRST_ATTEMPTS + MAX_LAST_ATTEMPTS}
+    THEN live_tasks.returned
+    ELSE live_tasks.returned[1:${MAX_FIRST_ATTEMPTS}] || live_tasks.returned[${MAX_FIRST_ATTEMPTS + 2}:]
+  END) || ('{"startedAtMs":' || live_tasks.started_at_ms || ',' || given.record)`;
+
 /**
  * Requeues tasks. Their columns hold only the current attempt, so the start of
  * this attempt and its return to the queue become stored events.
@@ -84,17 +96,17 @@ const REQUEUE = prepared(
          ELSE ${STATUS.ready} END,
        run_at_ms = coalesce(given.run_at_ms, live_tasks.run_at_ms), lease_id = NULL, last_sequence = last_sequence + 1,
        failed_attempts = failed_attempts + given.failed,
-       lost_workers = lost_workers + given.lost
+       lost_workers = lost_workers + given.lost, lost_nodes = lost_nodes + given.lost_node,
+       returned = ${RETURNED}
      FROM given
      WHERE ${CURRENT} AND (given.lost = 0 OR live_tasks.lost_workers < ${MAX_LOST_WORKERS})
-     RETURNING given.n, given.now_ms, started_sequence, ${columnsOf("live_tasks", LIVE_COLUMNS)}
+     RETURNING given.n, given.now_ms, given.event, started_sequence, ${columnsOf("live_tasks", LIVE_COLUMNS)}
    ), recorded AS (
      INSERT INTO task_events (deployment_id, task_id, sequence, time_ms, attempt, body)
      SELECT deployment_id, task_id, started_sequence, started_at_ms, attempt,
        '{"kind":"state","status":"running"}' FROM queued
      UNION ALL
-     SELECT deployment_id, task_id, last_sequence, now_ms, attempt,
-       '{"kind":"state","status":"queued"}' FROM queued
+     SELECT deployment_id, task_id, last_sequence, now_ms, attempt, event FROM queued
    ), counted AS (
      INSERT INTO queue_count_deltas (deployment_id, endpoint, queued, running)
      SELECT deployment_id, endpoint, count(*), -count(*) FROM queued
@@ -171,7 +183,7 @@ async function record(
   return new Map(rows.map((row) => [Number(row.n), toTask(row)]));
 }
 
-function toRow({ index, attempt, end, nowMs }: NumberedEnding) {
+function toRow({ index, attempt, end, nowMs, lostNode }: NumberedEnding) {
   const row = {
     n: index,
     deployment_id: attempt.deploymentId,
@@ -181,12 +193,24 @@ function toRow({ index, attempt, end, nowMs }: NumberedEnding) {
     now_ms: nowMs,
     failed: 0,
     lost: 0,
+    lost_node: lostNode ? 1 : 0,
   };
   switch (end.status) {
     case "queued":
-      return { ...row, run_at_ms: end.runAtMs, failed: end.failed ? 1 : 0 };
+      return {
+        ...row,
+        ...returnOf(attempt, nowMs, end),
+        run_at_ms: end.runAtMs,
+        failed: end.failed ? 1 : 0,
+      };
     case "worker_lost":
-      return { ...row, lost: 1, status: STATUS.failure, failure: JSON.stringify(WORKER_LOST) };
+      return {
+        ...row,
+        ...returnOf(attempt, nowMs, end),
+        lost: 1,
+        status: STATUS.failure,
+        failure: JSON.stringify(workersLost(end.failure)),
+      };
     default:
       return { ...row, status: STATUS[end.status], ...outcomeOf(end) };
   }
@@ -197,4 +221,17 @@ function outcomeOf(end: FinalEnd): { result?: string | null; failure?: string } 
     return { result: inlineText(end.result) };
   }
   return end.status === "failure" ? { failure: JSON.stringify(end.failure) } : {};
+}
+
+/** The record of a return to the queue, without the brace that its start precedes, and its event. */
+function returnOf(
+  { leaseId, attempt }: Attempt,
+  nowMs: number,
+  { runAtMs, failure }: { readonly runAtMs?: number; readonly failure: TaskFailure },
+): { record: string; event: string } {
+  const ended = returnedAttempt({ number: attempt, worker: leaseId, nowMs, runAtMs, failure });
+  return {
+    record: JSON.stringify(ended).slice(1),
+    event: JSON.stringify(returnEvent(failure, ended.retryAtMs)),
+  };
 }

@@ -1,6 +1,8 @@
 /** The new epoch of a restored database. */
+import { RESTORED } from "../../tasks/failure.ts";
 import { endEarlierLife } from "../sql/epoch.ts";
-import type { Attempt, Storage } from "../storage.ts";
+import type { Storage } from "../storage.ts";
+import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { endAttempts } from "./end-attempt.ts";
 import { run } from "./run-operation.ts";
@@ -25,19 +27,12 @@ export function beginEpoch(
   db: PostgresDatabase,
   { nowMs }: Parameters<Storage["beginEpoch"]>[0],
 ): Promise<number> {
-  const end = { status: "queued", failed: false } as const;
+  const end = { status: "queued", failed: false, failure: RESTORED } as const;
   return db.transaction(async (session) => {
     await session.query(UNHURRIED);
     let requeued = 0;
     for (;;) {
-      const attempts = (await session.query(RUNNING)).map(
-        (row): Attempt => ({
-          deploymentId: String(row.deployment_id),
-          taskId: String(row.task_id),
-          leaseId: String(row.lease_id),
-          attempt: Number(row.attempt),
-        }),
-      );
+      const attempts = (await session.query(RUNNING)).map(toAttempt);
       await endAttempts(
         session,
         attempts.map((attempt) => ({ attempt, end, nowMs })),

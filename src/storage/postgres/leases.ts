@@ -5,12 +5,16 @@
  * deleting does: so a transaction that has deleted a lease sees every attempt
  * that was ever under it.
  */
+
+import { NODE_LOST, NODES_LOST } from "../../tasks/failure.ts";
+import { MAX_LOST_NODES, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
-import { listAttempts } from "./attempts.ts";
+import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
-import { endAttempts } from "./end-attempt.ts";
-import { prepared, type Session, statement } from "./session.ts";
+import { type Ending, endAttempts } from "./end-attempt.ts";
+import { STATUS } from "./schema.ts";
+import { type PostgresRow, prepared, type Session, statement } from "./session.ts";
 
 /** SQL for the time in milliseconds since 1970: `$1`, or the database's clock when that is null. */
 export const NOW_MS = "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)";
@@ -58,7 +62,7 @@ export function closeLease(
 ): Promise<Task[]> {
   return db.transaction(async (session) => {
     await session.query(CLOSE, leaseId);
-    return loseWorkers(session, [leaseId], nowMs);
+    return loseNodes(session, [leaseId], nowMs);
   });
 }
 
@@ -94,7 +98,7 @@ export async function rescueExpired(
     const ended = await db.transaction(async (session) => {
       const gone = await session.query(END_EXPIRED, until, leaseIds);
       rescued.push(
-        ...(await loseWorkers(
+        ...(await loseNodes(
           session,
           gone.map(({ lease_id }) => String(lease_id)),
           nowMs,
@@ -108,16 +112,34 @@ export async function rescueExpired(
   }
 }
 
-async function loseWorkers(
+const UNDER_LEASES = prepared(
+  "attempts_under_leases",
+  `SELECT deployment_id, task_id, lease_id, attempt, lost_nodes FROM live_tasks
+   WHERE lease_id = ANY ($1) AND status = ${STATUS.running}`,
+);
+
+/** Ends the attempts under leases that have ended. */
+async function loseNodes(
   session: Session,
   leaseIds: readonly string[],
   nowMs: number,
 ): Promise<Task[]> {
-  const attempts = await listAttempts(session, { leaseIds });
-  const end = { status: "worker_lost" } as const;
+  const rows = await session.query(UNDER_LEASES, leaseIds);
   const tasks = await endAttempts(
     session,
-    attempts.map((attempt) => ({ attempt, end, nowMs })),
+    rows.map((row) => lostWithNode(row, nowMs)),
   );
   return tasks.flatMap((task) => task ?? []);
+}
+
+function lostWithNode(row: PostgresRow, nowMs: number): Ending {
+  const attempt = toAttempt(row);
+  const lostNodes = Number(row.lost_nodes) + 1;
+  if (lostNodes > MAX_LOST_NODES) {
+    return { attempt, nowMs, end: { status: "failure", failure: NODES_LOST } };
+  }
+  const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
+  const later = runAtMs === undefined ? {} : { runAtMs };
+  const end = { status: "queued", failed: false, failure: NODE_LOST, ...later } as const;
+  return { attempt, nowMs, end, lostNode: true };
 }

@@ -1,17 +1,24 @@
 /** Maps rows of the task tables to tasks, and keys to parameters. */
-import type { Task, TaskFailure, TaskProgress, TaskStatus } from "../../tasks/task.ts";
+import { NONE_RETURNED } from "../../tasks/attempt.ts";
+import type {
+  ReturnedAttempt,
+  Task,
+  TaskFailure,
+  TaskProgress,
+  TaskStatus,
+} from "../../tasks/task.ts";
 import type { TaskKey } from "../storage.ts";
 import type { PostgresRow } from "./session.ts";
 
 /** The columns that `toTask` reads, from the view `tasks`. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence";
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, failure, trace, last_sequence, lease_id, returned";
 
 /** The same columns from `live_tasks`. */
 export const LIVE_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence";
+  "started_at_ms, expires_at_ms, attempt, failed_attempts, progress, retry_of, trace, last_sequence, lease_id, returned";
 
 /** Qualifies columns with their table. */
 export function columnsOf(table: string, columns: string): string {
@@ -41,6 +48,8 @@ export function toTask(row: PostgresRow): Task {
     finishedAtMs: optionalNumber(row.finished_at_ms),
     expiresAtMs: Number(row.expires_at_ms),
     attempt: Number(row.attempt),
+    worker: typeof row.lease_id === "string" ? row.lease_id : undefined,
+    returned: toReturned(row.returned),
     failedAttempts: Number(row.failed_attempts),
     progress: fromJson<TaskProgress>(row.progress),
     retryOf: typeof row.retry_of === "string" ? row.retry_of : undefined,
@@ -48,6 +57,12 @@ export function toTask(row: PostgresRow): Task {
     trace: typeof row.trace === "string" ? row.trace : undefined,
     lastSequence: Number(row.last_sequence),
   };
+}
+
+function toReturned(records: unknown): readonly ReturnedAttempt[] {
+  return Array.isArray(records)
+    ? records.map((record) => JSON.parse(String(record)) as ReturnedAttempt)
+    : NONE_RETURNED;
 }
 
 function optionalNumber(value: unknown): number | undefined {

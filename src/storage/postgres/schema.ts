@@ -259,4 +259,28 @@ export const MIGRATIONS: readonly Migration[] = [
     DEFAULT '{"access":"open","hosts":[]}';
   `,
   ),
+  expand(
+    "attempts of tasks",
+    `
+  -- Attempts that went back to the queue, each as JSON; null for nearly all tasks.
+  ALTER TABLE live_tasks ADD COLUMN returned text[];
+  ALTER TABLE finished_tasks ADD COLUMN returned text[];
+  -- Attempts whose lease ended before they did.
+  ALTER TABLE live_tasks ADD COLUMN lost_nodes integer NOT NULL DEFAULT 0;
+  CREATE OR REPLACE VIEW tasks AS
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      NULL::bigint AS finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      CASE WHEN status = 2 THEN started_sequence ELSE 0 END AS started_sequence, last_sequence,
+      progress, retry_of, NULL::text AS failure, arguments, NULL::text AS result,
+      priority, run_at_ms, start_by_ms, trace, lease_id, returned
+    FROM live_tasks
+    UNION ALL
+    SELECT deployment_id, task_id, endpoint, status, created_at_ms, started_at_ms,
+      finished_at_ms, expires_at_ms, attempt, failed_attempts,
+      started_sequence, last_sequence,
+      progress, retry_of, failure, arguments, result,
+      priority, run_at_ms, start_by_ms, trace, lease_id, returned
+    FROM finished_tasks;
+  `,
+  ),
 ];

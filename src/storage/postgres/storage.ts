@@ -6,6 +6,7 @@
  * large payloads or many tasks have their own batches, each a transaction of
  * several statements, so that small calls do not wait behind them.
  */
+import { RESULT_GONE } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Migrated, MigrationMode } from "../migration.ts";
 import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts";
@@ -321,7 +322,10 @@ async function endWithBlobs(
   const recorded = endings.map((ending): Ending => {
     const { end, nowMs } = ending;
     return end.status === "success" && gone.has(end.result)
-      ? { ...ending, end: { status: "queued", runAtMs: nowMs, failed: false } }
+      ? {
+          ...ending,
+          end: { status: "queued", runAtMs: nowMs, failed: false, failure: RESULT_GONE },
+        }
       : ending;
   });
   return endAttempts(session, recorded);

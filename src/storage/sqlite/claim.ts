@@ -93,6 +93,7 @@ function claim(
     status: "running",
     attempt: found.attempt + 1,
     startedAtMs: nowMs,
+    worker: leaseId,
     lastSequence: found.lastSequence + 1,
     progress: undefined,
   } as const;

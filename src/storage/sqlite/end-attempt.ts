@@ -2,15 +2,18 @@
  * How attempts end: for good, or back in the queue. Every write checks the
  * attempt's lease and number (fencing).
  */
-import { WORKER_LOST } from "../../tasks/failure.ts";
-import { MAX_LOST_WORKERS, type Task } from "../../tasks/task.ts";
+import { returnedAttempt, withReturned } from "../../tasks/attempt.ts";
+import { returnEvent } from "../../tasks/event.ts";
+import { NODE_LOST, NODES_LOST, RESULT_GONE, workersLost } from "../../tasks/failure.ts";
+import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
+import type { Task, TaskFailure } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { insertEvent } from "./events.ts";
 import type { LiveTask } from "./live-tasks.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
-import { TASK_COLUMNS, toTask } from "./rows.ts";
+import { TASK_COLUMNS, toReturned, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 
 /** The fence: only the running attempt with this lease and this number may write. */
@@ -26,13 +29,13 @@ export function endAttempt(
   const { nowMs, attempt, end } = parameters;
   switch (end.status) {
     case "queued":
-      return requeue(db, { attempt, nowMs, runAtMs: end.runAtMs, failed: end.failed });
+      return requeue(db, { attempt, nowMs, ...end });
     case "worker_lost":
-      return loseWorker(db, attempt, nowMs);
+      return loseWorker(db, { attempt, nowMs, failure: end.failure });
     case "success":
       return isInline(end.result) || hasBlobs(db, end.result)
         ? finish(db, { attempt, nowMs, end })
-        : requeue(db, { attempt, nowMs, runAtMs: nowMs });
+        : requeue(db, { attempt, nowMs, runAtMs: nowMs, failure: RESULT_GONE });
     default:
       return finish(db, { attempt, nowMs, end });
   }
@@ -128,14 +131,16 @@ function requeue(
     readonly runAtMs?: number | undefined;
     /** The attempt failed, and the task is retried. */
     readonly failed?: boolean;
-    /** The attempt lost its worker. */
-    readonly lost?: boolean;
+    /** Why the attempt ended. */
+    readonly failure: TaskFailure;
+    /** What the attempt lost. */
+    readonly lost?: "worker" | "node";
   },
 ): Task | undefined {
-  const { attempt, nowMs, runAtMs, failed, lost } = parameters;
+  const { attempt, nowMs, runAtMs, failed, failure, lost } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const before = db.get(
-    `SELECT started_at_ms, started_sequence, last_sequence FROM tasks WHERE ${CURRENT}`,
+    `SELECT started_at_ms, started_sequence, last_sequence, returned FROM tasks WHERE ${CURRENT}`,
     deploymentId,
     taskId,
     leaseId,
@@ -145,14 +150,31 @@ function requeue(
     return undefined;
   }
   db.live.take(attempt);
-  const stateEvent = (sequence: number, timeMs: number, status: "running" | "queued") =>
-    insertEvent(db, { ...attempt, sequence, timeMs, body: { kind: "state", status } });
-  stateEvent(Number(before.started_sequence), Number(before.started_at_ms), "running");
-  stateEvent(Number(before.last_sequence) + 1, nowMs, "queued");
+  const startedAtMs = Number(before.started_at_ms);
+  const ended = returnedAttempt({
+    number: attempt.attempt,
+    worker: leaseId,
+    nowMs,
+    runAtMs,
+    failure,
+  });
+  insertEvent(db, {
+    ...attempt,
+    sequence: Number(before.started_sequence),
+    timeMs: startedAtMs,
+    body: { kind: "state", status: "running" },
+  });
+  insertEvent(db, {
+    ...attempt,
+    sequence: Number(before.last_sequence) + 1,
+    timeMs: nowMs,
+    body: returnEvent(failure, ended.retryAtMs),
+  });
   const row = db.get(
     `UPDATE tasks SET status = ?5, run_at_ms = coalesce(?6, run_at_ms), lease_id = NULL,
        started_sequence = 0, last_sequence = last_sequence + 1,
-       failed_attempts = failed_attempts + ?7, lost_workers = lost_workers + ?8
+       failed_attempts = failed_attempts + ?7, lost_workers = lost_workers + ?8,
+       lost_nodes = lost_nodes + ?9, returned = ?10
      WHERE ${CURRENT} RETURNING ${TASK_COLUMNS}`,
     deploymentId,
     taskId,
@@ -161,7 +183,9 @@ function requeue(
     runAtMs !== undefined && runAtMs > nowMs ? STATUS.scheduled : STATUS.ready,
     runAtMs ?? null,
     failed ? 1 : 0,
-    lost ? 1 : 0,
+    lost === "worker" ? 1 : 0,
+    lost === "node" ? 1 : 0,
+    JSON.stringify(withReturned(toReturned(before.returned), { ...ended, startedAtMs })),
   );
   const task = row && toTask(row);
   if (task) {
@@ -170,18 +194,42 @@ function requeue(
   return task;
 }
 
-export function loseWorker(db: SqliteDatabase, attempt: Attempt, nowMs: number): Task | undefined {
-  const { deploymentId, taskId, leaseId } = attempt;
+function loseWorker(
+  db: SqliteDatabase,
+  {
+    attempt,
+    nowMs,
+    failure,
+  }: { readonly attempt: Attempt; readonly nowMs: number; readonly failure: TaskFailure },
+): Task | undefined {
+  if (lostBefore(db, attempt, "lost_workers") < MAX_LOST_WORKERS) {
+    return requeue(db, { attempt, nowMs, failure, lost: "worker" });
+  }
+  const end = { status: "failure", failure: workersLost(failure) } as const;
+  return finish(db, { attempt, nowMs, end });
+}
+
+/** Ends an attempt whose lease has ended. */
+export function loseNode(db: SqliteDatabase, attempt: Attempt, nowMs: number): Task | undefined {
+  const lostNodes = lostBefore(db, attempt, "lost_nodes") + 1;
+  if (lostNodes > MAX_LOST_NODES) {
+    return finish(db, { attempt, nowMs, end: { status: "failure", failure: NODES_LOST } });
+  }
+  const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
+  return requeue(db, { attempt, nowMs, runAtMs, failure: NODE_LOST, lost: "node" });
+}
+
+function lostBefore(
+  db: SqliteDatabase,
+  { deploymentId, taskId, leaseId, attempt }: Attempt,
+  column: "lost_workers" | "lost_nodes",
+): number {
   const row = db.get(
-    `SELECT lost_workers FROM tasks WHERE ${CURRENT}`,
+    `SELECT ${column} AS lost FROM tasks WHERE ${CURRENT}`,
     deploymentId,
     taskId,
     leaseId,
-    attempt.attempt,
+    attempt,
   );
-  const lost = Number(row?.lost_workers ?? 0);
-  if (lost < MAX_LOST_WORKERS) {
-    return requeue(db, { attempt, nowMs, lost: true });
-  }
-  return finish(db, { attempt, nowMs, end: { status: "failure", failure: WORKER_LOST } });
+  return Number(row?.lost ?? 0);
 }

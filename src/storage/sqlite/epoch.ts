@@ -1,4 +1,5 @@
 /** The new epoch of a restored database. */
+import { RESTORED } from "../../tasks/failure.ts";
 import { endEarlierLife } from "../sql/epoch.ts";
 import type { Storage } from "../storage.ts";
 import { attemptsOfAll } from "./attempts.ts";
@@ -14,7 +15,7 @@ export function beginEpoch(
   db.openLeases.clear();
   const attempts = attemptsOfAll(db);
   for (const attempt of attempts) {
-    endAttempt(db, { nowMs, attempt, end: { status: "queued", failed: false } });
+    endAttempt(db, { nowMs, attempt, end: { status: "queued", failed: false, failure: RESTORED } });
   }
   run(db, endEarlierLife());
   unmark(db);

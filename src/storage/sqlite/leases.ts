@@ -3,7 +3,7 @@ import type { Task } from "../../tasks/task.ts";
 import type { Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { loseWorker } from "./end-attempt.ts";
+import { loseNode } from "./end-attempt.ts";
 
 export function openLease(
   db: SqliteDatabase,
@@ -35,9 +35,7 @@ export function closeLease(
 ): Task[] {
   db.openLeases.clear();
   db.run("DELETE FROM leases WHERE lease_id = ?", leaseId);
-  return attemptsUnder(db, [leaseId], "").flatMap(
-    (attempt) => loseWorker(db, attempt, nowMs) ?? [],
-  );
+  return attemptsUnder(db, [leaseId], "").flatMap((attempt) => loseNode(db, attempt, nowMs) ?? []);
 }
 
 export function rescueExpired(

@@ -6,6 +6,7 @@
  * by value; all others as one value.
  */
 import type { Payload } from "../../protocol/messages.ts";
+import { NONE_RETURNED } from "../../tasks/attempt.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Attempt, AttemptEnd, NewTask, SubmitOutcome, TaskKey } from "../storage.ts";
 import { asStored } from "../stored.ts";
@@ -290,6 +291,8 @@ export function packState(out: unknown[], task: Task): void {
     task.runAtMs,
     task.startByMs,
     task.trace,
+    task.worker,
+    task.returned.length > 0 ? task.returned : undefined,
   );
 }
 
@@ -314,6 +317,8 @@ export function unpackState(values: ValueReader, { deploymentId, taskId }: TaskK
     runAtMs: values.next(),
     startByMs: values.next(),
     trace: values.next(),
+    worker: values.next(),
+    returned: values.next<Task["returned"] | undefined>() ?? NONE_RETURNED,
   };
 }
 

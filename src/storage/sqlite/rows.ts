@@ -1,6 +1,7 @@
 /** Maps rows of the table `tasks` to tasks. */
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
-import type { Task, TaskFailure, TaskStatus } from "../../tasks/task.ts";
+import { NONE_RETURNED } from "../../tasks/attempt.ts";
+import type { ReturnedAttempt, Task, TaskFailure, TaskStatus } from "../../tasks/task.ts";
 
 export type SqliteRow = Record<string, SQLOutputValue>;
 
@@ -14,7 +15,7 @@ export interface Statements {
 /** The columns that `toTask` reads. */
 export const TASK_COLUMNS =
   "deployment_id, task_id, endpoint, status, priority, created_at_ms, run_at_ms, start_by_ms, " +
-  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence";
+  "started_at_ms, finished_at_ms, expires_at_ms, attempt, failed_attempts, progress_fraction, progress_message, retry_of, failure, trace, last_sequence, lease_id, returned";
 
 const STATUSES: readonly TaskStatus[] = [
   "queued",
@@ -40,6 +41,8 @@ export function toTask(row: SqliteRow): Task {
     finishedAtMs: optionalNumber(row.finished_at_ms),
     expiresAtMs: Number(row.expires_at_ms),
     attempt: Number(row.attempt),
+    worker: typeof row.lease_id === "string" ? row.lease_id : undefined,
+    returned: toReturned(row.returned),
     failedAttempts: Number(row.failed_attempts),
     progress:
       typeof fraction === "number"
@@ -50,6 +53,10 @@ export function toTask(row: SqliteRow): Task {
     trace: typeof row.trace === "string" ? row.trace : undefined,
     lastSequence: Number(row.last_sequence),
   };
+}
+
+export function toReturned(json: SQLOutputValue | undefined): readonly ReturnedAttempt[] {
+  return typeof json === "string" ? (JSON.parse(json) as ReturnedAttempt[]) : NONE_RETURNED;
 }
 
 function optionalNumber(value: SQLOutputValue | undefined): number | undefined {

@@ -171,4 +171,13 @@ export const MIGRATIONS: readonly Migration[] = [
     DEFAULT '{"access":"open","hosts":[]}';
   `,
   ),
+  expand(
+    "attempts of tasks",
+    `
+  -- Attempts that went back to the queue, as a JSON array; null for nearly all tasks.
+  ALTER TABLE tasks ADD COLUMN returned TEXT;
+  -- Attempts whose lease ended before they did.
+  ALTER TABLE tasks ADD COLUMN lost_nodes INTEGER NOT NULL DEFAULT 0;
+  `,
+  ),
 ];

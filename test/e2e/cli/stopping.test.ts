@@ -174,6 +174,31 @@ describe("stopping", { timeout: PROCESS_MS }, () => {
     expect((await result(again.url, "deaf", deaf)).body).toBe("also");
   });
 
+  it("never counts against a task, however often it interrupts it", {
+    timeout: 3 * PROCESS_MS,
+  }, async () => {
+    const first = await serve({ entry: "impatient.ts" });
+    const id = await submit(first.url, "hold", { url: gate.url("long") });
+    let current = first;
+    for (let stops = 1; stops <= 5; stops++) {
+      await gate.visit("long");
+      expect((await current.program.stop("SIGTERM")).code).toBe(0);
+      current = await serve({ entry: "impatient.ts" });
+    }
+    (await gate.visit("long")).open("the sixth time");
+    expect((await result(current.url, "hold", id)).body).toBe("the sixth time");
+    const { body } = await get(`${current.url}/hold/status?task_id=${id}`);
+    const status = JSON.parse(body) as {
+      attempts: { number: number; node: string; failure: { reason: string } | null }[];
+    };
+    expect(status).toMatchObject({ status: "success", attempt: 6, failure: null });
+    expect(status.attempts.map(({ number, failure }) => [number, failure?.reason])).toEqual([
+      ...[1, 2, 3, 4, 5].map((number) => [number, "interrupted"]),
+      [6, undefined],
+    ]);
+    expect(new Set(status.attempts.map(({ node }) => node)).size).toBe(1);
+  });
+
   it.each(LOOPBACKS)("holds its port at %s until the last worker has ended", async (host) => {
     const { program, url } = await serve({ entry: "impatient.ts" });
     const pid = await workerPid(url);

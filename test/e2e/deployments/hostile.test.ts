@@ -160,10 +160,14 @@ describe.each(LEVELS)("a service at level %s that exhausts", (_, launch) => {
     ["a file", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
     ["a file without a name", /out of disk: it stored \d+ MiB of 50 MiB in its scratch folder/],
     ["many files", /out of disk: it stored more than 10000 files/],
-  ])("%s is ended with a reason in the log of its task", async (what, reason) => {
+  ])("%s is ended with a reason in the log and the attempts of its task", async (what, reason) => {
     hosting = await hostile(launch, LIMITS);
     const taskId = await hosting.submit("exhaust", { what });
     await expect.poll(() => hosting.logOf(taskId)).toContainEqual(expect.stringMatching(reason));
+    const kind = reason.source.startsWith("out of memory") ? "out_of_memory" : "worker_lost";
+    await expect
+      .poll(async () => (await hosting.hosted.queue.get({ taskId })).returned[0]?.failure)
+      .toEqual({ reason: kind, code: "internal", message: expect.stringMatching(reason) });
     await hosting.hosted.queue.cancel({ taskId }, true).catch(() => {
       // It may have ended by itself, for the same reason again and again.
     });

@@ -50,6 +50,7 @@ export class Hosting implements AsyncDisposable {
       maintenance: this.#maintenance,
       log: LOG,
       newId: createIdSource(),
+      nodeId: "node",
       now: Date.now,
       workers: 1,
       graceMs: 200,

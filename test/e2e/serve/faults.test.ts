@@ -125,10 +125,21 @@ describe("a task that ends its process", () => {
       status: 500,
       code: "internal",
       reason: "TASK_FAILED",
-      message: "the worker died during this task 4 times; it is not tried again",
+      message:
+        "the worker died during this task 4 times; it is not tried again; the last time: it exited with code 3",
       metadata: { failure_reason: "worker_lost" },
     });
-    expect(await served.status("exit", id)).toMatchObject({ status: "failure", attempt: 4 });
+    const lost = { reason: "worker_lost", message: "it exited with code 3" };
+    expect(await served.status("exit", id)).toMatchObject({
+      status: "failure",
+      attempt: 4,
+      attempts: [
+        { number: 1, failure: lost },
+        { number: 2, failure: lost },
+        { number: 3, failure: lost },
+        { number: 4, failure: { reason: "worker_lost" } },
+      ],
+    });
   });
 });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
 import { Gate } from "./gate.ts";
 import { refusal } from "./refusal.ts";
 import { type Served, serve } from "./served.ts";

@@ -30,6 +30,7 @@ export async function host(storage: Storage, maintenance: Maintenance): Promise<
     maintenance,
     log: LOG,
     newId: createIdSource(),
+    nodeId: "node",
     now: Date.now,
     workers: 2,
     graceMs: 200,

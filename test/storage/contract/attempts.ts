@@ -5,6 +5,7 @@ import {
   attempt,
   claim,
   endAttempt,
+  FAILURE,
   key,
   LEASE,
   NOW_MS,
@@ -88,7 +89,7 @@ export function attemptsContract({ it }: Contract): void {
   it("does not ask for the abort of the next attempt", async (storage) => {
     const first = await startTask(storage, "a");
     await storage.requestAbort(key("a"));
-    await endAttempt(storage, first, { status: "queued", failed: false });
+    await endAttempt(storage, first, { status: "queued", failed: false, failure: FAILURE });
     expect(await storage.listAborts({ leaseIds: [LEASE] })).toEqual([]);
     await claim(storage);
     expect(await storage.listAttempts({ leaseIds: [LEASE] })).toEqual([

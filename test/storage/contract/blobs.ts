@@ -6,6 +6,7 @@ import {
   attempt,
   claim,
   endAttempt,
+  FAILURE,
   key,
   NOW_MS,
   newTask,
@@ -108,7 +109,12 @@ export function blobsContract({ it }: Contract): void {
   it("does not attach the result of an attempt that is no longer the current one", async (storage) => {
     await register(storage, "a", "b");
     const stale = await startTask(storage, "t");
-    await endAttempt(storage, stale, { status: "queued", runAtMs: NOW_MS, failed: false });
+    await endAttempt(storage, stale, {
+      status: "queued",
+      runAtMs: NOW_MS,
+      failed: false,
+      failure: FAILURE,
+    });
     expect(
       await endAttempt(storage, stale, { status: "success", result: withFiles("a") }),
     ).toBeUndefined();

@@ -6,6 +6,7 @@ import {
   counts,
   DEPLOYMENT,
   endAttempt,
+  FAILURE,
   json,
   key,
   LEASE,
@@ -159,6 +160,7 @@ export function claimContract({ it }: Contract): void {
       status: "queued",
       runAtMs: NOW_MS + 700,
       failed: true,
+      failure: FAILURE,
     });
     expect(await storage.nextRunAt({ deploymentId: DEPLOYMENT, nowMs: NOW_MS })).toBe(NOW_MS + 700);
   });

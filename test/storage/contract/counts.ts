@@ -1,11 +1,13 @@
 import { expect } from "vitest";
 import type { Storage } from "../../../src/storage/storage.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import type { Contract } from "../contract.ts";
 import {
   claim,
   counts,
   DEPLOYMENT,
   endAttempt,
+  FAILURE,
   key,
   LEASE,
   NOW_MS,
@@ -140,8 +142,8 @@ export function countsContract({ it }: Contract): void {
           const ends = [
             success(1),
             { status: "cancelled" },
-            { status: "worker_lost" },
-            { status: "queued", runAtMs: nowMs + random(2) * 5, failed: true },
+            { status: "worker_lost", failure: WORKER_LOST },
+            { status: "queued", runAtMs: nowMs + random(2) * 5, failed: true, failure: FAILURE },
           ] as const;
           const end = ends[random(ends.length)] ?? ends[0];
           return endAttempt(storage, { ...ended, attempt: task?.attempt ?? 0 }, end, nowMs);

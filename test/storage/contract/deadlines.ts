@@ -7,6 +7,7 @@ import {
   claim,
   counts,
   endAttempt,
+  FAILURE,
   key,
   LEASE,
   NOW_MS,
@@ -97,6 +98,7 @@ export function deadlinesContract({ it }: Contract): void {
       status: "queued",
       runAtMs: NOW_MS + 5_000,
       failed: true,
+      failure: FAILURE,
     });
     expect(await expire(storage)).toMatchObject([
       { taskId: "a", attempt: 1, failure: { reason: "expired" } },

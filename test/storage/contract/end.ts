@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { AttemptEnd } from "../../../src/storage/storage.ts";
-import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -80,7 +81,12 @@ export function endContract({ it }: Contract): void {
 
   it("returns an attempt to the queue at once", async (storage) => {
     const running = await startTask(storage, "a");
-    const end: AttemptEnd = { status: "queued", runAtMs: NOW_MS + 5, failed: true };
+    const end: AttemptEnd = {
+      status: "queued",
+      runAtMs: NOW_MS + 5,
+      failed: true,
+      failure: FAILURE,
+    };
     const queued = await endAttempt(storage, running, end, NOW_MS + 5);
     expect(queued).toMatchObject({ status: "queued", attempt: 1, finishedAtMs: undefined });
     expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 1, running: 0 }]);
@@ -93,7 +99,12 @@ export function endContract({ it }: Contract): void {
 
   it("returns an attempt to the queue for later", async (storage) => {
     const running = await startTask(storage, "a");
-    await endAttempt(storage, running, { status: "queued", runAtMs: NOW_MS + 1_000, failed: true });
+    await endAttempt(storage, running, {
+      status: "queued",
+      runAtMs: NOW_MS + 1_000,
+      failed: true,
+      failure: FAILURE,
+    });
     expect(await claim(storage, { nowMs: NOW_MS + 999 })).toEqual([]);
     expect(taskIds(await claim(storage, { nowMs: NOW_MS + 1_000 }))).toEqual(["a"]);
   });
@@ -101,7 +112,10 @@ export function endContract({ it }: Contract): void {
   it("returns a lost attempt to the place that it had", async (storage) => {
     await startTask(storage, "a");
     await submit(storage, newTask("b", { createdAtMs: NOW_MS + 1, runAtMs: NOW_MS + 1 }));
-    const lost: AttemptEnd[] = [{ status: "worker_lost" }, { status: "queued", failed: false }];
+    const lost: AttemptEnd[] = [
+      { status: "worker_lost", failure: WORKER_LOST },
+      { status: "queued", failed: false, failure: FAILURE },
+    ];
     for (const [index, end] of lost.entries()) {
       const returned = attempt("a", { attempt: index + 1 });
       const task = await endAttempt(storage, returned, end, NOW_MS + 5_000);
@@ -117,11 +131,21 @@ export function endContract({ it }: Contract): void {
   it("puts a failed attempt behind those that were due before its retry", async (storage) => {
     const running = await startTask(storage, "a");
     await submit(storage, newTask("b", { createdAtMs: NOW_MS + 1, runAtMs: NOW_MS + 1 }));
-    const retry: AttemptEnd = { status: "queued", runAtMs: NOW_MS + 10, failed: true };
+    const retry: AttemptEnd = {
+      status: "queued",
+      runAtMs: NOW_MS + 10,
+      failed: true,
+      failure: FAILURE,
+    };
     expect(await endAttempt(storage, running, retry)).toMatchObject({ runAtMs: NOW_MS + 10 });
     expect(taskIds(await claim(storage, { nowMs: NOW_MS + 10 }))).toEqual(["b", "a"]);
     const lost = attempt("a", { attempt: 2 });
-    const returned = await endAttempt(storage, lost, { status: "worker_lost" }, NOW_MS + 99);
+    const returned = await endAttempt(
+      storage,
+      lost,
+      { status: "worker_lost", failure: WORKER_LOST },
+      NOW_MS + 99,
+    );
     expect(returned).toMatchObject({ status: "queued", runAtMs: NOW_MS + 10 });
   });
 
@@ -130,12 +154,15 @@ export function endContract({ it }: Contract): void {
     for (let lost = 1; lost <= MAX_LOST_WORKERS; lost++) {
       const task = await endAttempt(storage, attempt("a", { attempt: lost }), {
         status: "worker_lost",
+        failure: WORKER_LOST,
       });
       expect(task).toMatchObject({ status: "queued", attempt: lost });
       expect(await claim(storage)).toHaveLength(1);
     }
     const last = attempt("a", { attempt: MAX_LOST_WORKERS + 1 });
-    expect(await endAttempt(storage, last, { status: "worker_lost" })).toMatchObject({
+    expect(
+      await endAttempt(storage, last, { status: "worker_lost", failure: WORKER_LOST }),
+    ).toMatchObject({
       status: "failure",
       failure: { reason: "worker_lost" },
     });
@@ -145,10 +172,10 @@ export function endContract({ it }: Contract): void {
 
   it("counts failed attempts, and no other returns to the queue among them", async (storage) => {
     const ends: AttemptEnd[] = [
-      { status: "queued", runAtMs: NOW_MS, failed: true },
-      { status: "worker_lost" },
-      { status: "queued", failed: false },
-      { status: "queued", runAtMs: NOW_MS, failed: true },
+      { status: "queued", runAtMs: NOW_MS, failed: true, failure: FAILURE },
+      { status: "worker_lost", failure: WORKER_LOST },
+      { status: "queued", failed: false, failure: FAILURE },
+      { status: "queued", runAtMs: NOW_MS, failed: true, failure: FAILURE },
     ];
     await startTask(storage, "a");
     const failures: (number | undefined)[] = [];
@@ -163,12 +190,19 @@ export function endContract({ it }: Contract): void {
   it("does not count other returns to the queue as lost workers", async (storage) => {
     await startTask(storage, "a");
     for (let number = 1; number <= MAX_LOST_WORKERS + 2; number++) {
-      const returned: AttemptEnd = { status: "queued", runAtMs: NOW_MS, failed: true };
+      const returned: AttemptEnd = {
+        status: "queued",
+        runAtMs: NOW_MS,
+        failed: true,
+        failure: FAILURE,
+      };
       await endAttempt(storage, attempt("a", { attempt: number }), returned);
       await claim(storage);
     }
     const last = attempt("a", { attempt: MAX_LOST_WORKERS + 3 });
-    expect(await endAttempt(storage, last, { status: "worker_lost" })).toMatchObject({
+    expect(
+      await endAttempt(storage, last, { status: "worker_lost", failure: WORKER_LOST }),
+    ).toMatchObject({
       status: "queued",
     });
   });
@@ -182,7 +216,10 @@ export function endContract({ it }: Contract): void {
       ends: [
         { attempt: attempt("c"), end: success("c") },
         { attempt: attempt("none"), end: success("none") },
-        { attempt: attempt("a"), end: { status: "queued", runAtMs: NOW_MS, failed: true } },
+        {
+          attempt: attempt("a"),
+          end: { status: "queued", runAtMs: NOW_MS, failed: true, failure: FAILURE },
+        },
         { attempt: attempt("b"), end: { status: "failure", failure: FAILURE } },
       ],
     });

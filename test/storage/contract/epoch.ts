@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,

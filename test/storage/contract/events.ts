@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { Attempt, Storage } from "../../../src/storage/storage.ts";
 import { eventLog, type TaskEvent, type TaskEventBody } from "../../../src/tasks/event.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -49,7 +50,12 @@ async function liveThrough(storage: Storage): Promise<void> {
   await submit(storage, newTask("a"));
   await claim(storage);
   await record(storage, attempt("a"), progress(0.5), line("half way"));
-  await endAttempt(storage, attempt("a"), { status: "queued", runAtMs: NOW_MS, failed: true });
+  await endAttempt(storage, attempt("a"), {
+    status: "queued",
+    runAtMs: NOW_MS,
+    failed: true,
+    failure: FAILURE,
+  });
   await claim(storage);
   await record(storage, attempt("a", { attempt: 2 }), line("again"));
   await storage.closeLease({ leaseId: LEASE, nowMs: NOW_MS });
@@ -104,7 +110,12 @@ export function eventsContract({ it }: Contract): void {
     expect(await shown()).toEqual({ fraction: 0, message: "begun" });
     await record(storage, running, progress(0.5), line("not progress"));
     expect(await shown()).toEqual({ fraction: 0.5, message: "" });
-    await endAttempt(storage, running, { status: "queued", runAtMs: NOW_MS, failed: true });
+    await endAttempt(storage, running, {
+      status: "queued",
+      runAtMs: NOW_MS,
+      failed: true,
+      failure: FAILURE,
+    });
     await claim(storage);
     expect(await shown()).toBeUndefined();
   });
@@ -146,7 +157,7 @@ export function eventsContract({ it }: Contract): void {
     await look();
     await record(storage, attempt("a"), line("x"));
     await look();
-    await endAttempt(storage, attempt("a"), { status: "worker_lost" });
+    await endAttempt(storage, attempt("a"), { status: "worker_lost", failure: WORKER_LOST });
     await look();
     await claim(storage);
     await look();

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import type { Attempt, AttemptEnd, Storage } from "../../../src/storage/storage.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -21,8 +22,8 @@ const ENDS: readonly AttemptEnd[] = [
   success("stale"),
   { status: "failure", failure: FAILURE },
   { status: "cancelled" },
-  { status: "queued", runAtMs: NOW_MS, failed: true },
-  { status: "worker_lost" },
+  { status: "queued", runAtMs: NOW_MS, failed: true, failure: FAILURE },
+  { status: "worker_lost", failure: WORKER_LOST },
 ];
 
 /** No end and no event of this attempt is taken, and nothing about its task changes. */
@@ -81,7 +82,12 @@ export function fencingContract({ it }: Contract): void {
 
   it("refuses an attempt that went back to the queue and was claimed again", async (storage) => {
     const first = await startTask(storage, "a");
-    await endAttempt(storage, first, { status: "queued", runAtMs: NOW_MS, failed: true });
+    await endAttempt(storage, first, {
+      status: "queued",
+      runAtMs: NOW_MS,
+      failed: true,
+      failure: FAILURE,
+    });
     await expectRefused(storage, first);
     await claim(storage);
     await expectRefused(storage, first);

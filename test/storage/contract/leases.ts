@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { Storage } from "../../../src/storage/storage.ts";
-import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
+import { MAX_LOST_NODES, MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -105,17 +106,55 @@ export function leasesContract({ it }: Contract): void {
     expect(await counts(storage)).toEqual([{ endpoint: "work", queued: 1, running: 0 }]);
   });
 
-  it("fails a task that was rescued too often", async (storage) => {
+  it("returns a task at once that lost a few nodes, then after a pause, and fails it at last", async (storage) => {
     await startTask(storage, "a");
-    for (let lost = 0; lost < MAX_LOST_WORKERS; lost++) {
-      const [rescued] = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
-      expect(rescued?.status).toBe("queued");
+    let nowMs = NOW_MS;
+    const pausesMs: number[] = [];
+    for (let lost = 1; lost <= MAX_LOST_NODES; lost++) {
+      const [rescued] = await storage.rescueExpired({ nowMs, all: true });
+      expect(rescued).toMatchObject({ status: "queued", worker: undefined });
+      pausesMs.push((rescued?.runAtMs ?? 0) - nowMs);
+      nowMs = rescued?.runAtMs ?? 0;
+      await openLease(storage, LEASE, nowMs);
+      expect(await claim(storage, { nowMs })).toHaveLength(1);
+    }
+    expect(pausesMs.slice(0, 3)).toEqual([0, 0, 0]);
+    expect(Math.min(...pausesMs.slice(3))).toBeGreaterThan(0);
+    expect(Math.max(...pausesMs)).toBeLessThanOrEqual(60_000);
+    expect(await storage.rescueExpired({ nowMs, all: true })).toMatchObject([
+      {
+        status: "failure",
+        failure: { reason: "node_lost", message: expect.stringContaining("11 times") },
+      },
+    ]);
+  });
+
+  it("spreads tasks that lost their node together again and again", async (storage) => {
+    const taskIds = ["a", "b", "c", "d"];
+    await startTask(storage, "a");
+    await submit(storage, ...taskIds.slice(1).map((id) => newTask(id, { leaseId: LEASE })));
+    for (let lost = 1; lost <= 3; lost++) {
+      await storage.rescueExpired({ nowMs: NOW_MS, all: true });
+      await openLease(storage);
+      await claim(storage, { nowMs: NOW_MS, limit: 9 });
+    }
+    const rescued = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
+    expect(new Set(rescued.map(({ runAtMs }) => runAtMs)).size).toBe(taskIds.length);
+  });
+
+  it("does not count a lost node as a lost worker, nor the other way round", async (storage) => {
+    await startTask(storage, "a");
+    for (let lost = 1; lost <= MAX_LOST_WORKERS; lost++) {
+      await storage.rescueExpired({ nowMs: NOW_MS, all: true });
       await openLease(storage);
       await claim(storage);
+      const died = attempt("a", { attempt: 2 * lost });
+      const task = await endAttempt(storage, died, { status: "worker_lost", failure: WORKER_LOST });
+      expect(task?.status).toBe("queued");
+      await claim(storage);
     }
-    expect(await storage.rescueExpired({ nowMs: NOW_MS, all: true })).toMatchObject([
-      { status: "failure", failure: { reason: "worker_lost" } },
-    ]);
+    const [rescued] = await storage.rescueExpired({ nowMs: NOW_MS, all: true });
+    expect(rescued).toMatchObject({ status: "queued", failedAttempts: 0 });
   });
 
   it("tells where tasks could be claimed, of the deployments that are asked for", async (storage) => {

@@ -50,6 +50,8 @@ export function submitContract({ it }: Contract): void {
       expiresAtMs: NOW_MS + RETENTION_MS,
       attempt: 0,
       failedAttempts: 0,
+      worker: undefined,
+      returned: [],
       progress: undefined,
       retryOf: "earlier",
       failure: undefined,

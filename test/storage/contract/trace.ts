@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import { MAX_LOST_WORKERS } from "../../../src/tasks/task.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -38,7 +39,7 @@ export function traceContract({ it }: Contract): void {
   it("keeps the trace over returns to the queue and after the end", async (storage) => {
     await openLease(storage);
     const first = await startTask(storage, "a", { trace: TRACE });
-    const retry = { status: "queued", failed: true, runAtMs: NOW_MS } as const;
+    const retry = { status: "queued", failed: true, runAtMs: NOW_MS, failure: FAILURE } as const;
     expect((await endAttempt(storage, first, retry))?.trace).toBe(TRACE);
     const [again] = await claim(storage);
     expect(again?.task).toMatchObject({ attempt: 2, trace: TRACE });
@@ -52,11 +53,14 @@ export function traceContract({ it }: Contract): void {
   it("keeps the trace of a task that lost its workers too often", async (storage) => {
     let running = await startTask(storage, "a", { trace: TRACE });
     for (let lost = 0; lost < MAX_LOST_WORKERS; lost++) {
-      await endAttempt(storage, running, { status: "worker_lost" });
+      await endAttempt(storage, running, { status: "worker_lost", failure: WORKER_LOST });
       const [again] = await claim(storage);
       running = attempt("a", { attempt: again?.task.attempt ?? 0 });
     }
-    const ended = await endAttempt(storage, running, { status: "worker_lost" });
+    const ended = await endAttempt(storage, running, {
+      status: "worker_lost",
+      failure: WORKER_LOST,
+    });
     expect(ended).toMatchObject({ status: "failure", trace: TRACE });
   });
 

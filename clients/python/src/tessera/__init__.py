@@ -39,7 +39,7 @@ from .errors import (
     Violation,
 )
 from .files import ResultFile, Upload
-from .status import Progress, TaskStatus
+from .status import Attempt, Progress, TaskStatus
 from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
 from .version import __version__
 
@@ -53,6 +53,7 @@ __all__ = [
     "AsyncEndpoint",
     "AsyncHTTPClient",
     "AsyncTask",
+    "Attempt",
     "BadArguments",
     "CallFailed",
     "Conflict",

@@ -18,6 +18,40 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One execution of a task."""
+
+    number: int
+    """From 1."""
+    worker: str
+    node: str
+    """The node of that worker; may be empty."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    """None while it runs."""
+    failure: str | None = None
+    """Why it ended, unless it still runs, succeeded or was cancelled."""
+    reason: str | None = None
+    """The kind of that failure, such as `error`, `timeout` or `out_of_memory`."""
+    retry_at: datetime | None = None
+    """The earliest start of the next attempt, unless that was at once."""
+
+    @staticmethod
+    def parse(answer: Mapping[str, Any]) -> Attempt:
+        failure = answer.get("failure")
+        return Attempt(
+            number=int(answer["number"]),
+            worker=str(answer.get("worker") or ""),
+            node=str(answer.get("node") or ""),
+            started_at=moment(answer.get("started_at")),
+            ended_at=moment(answer.get("ended_at")),
+            failure=failure["message"] if failure else None,
+            reason=failure["reason"] if failure else None,
+            retry_at=moment(answer.get("retry_at")),
+        )
+
+
+@dataclass(frozen=True)
 class TaskStatus:
     """A snapshot of a task. `value` is `queued`, `running`, `success`, `failure` or `cancelled`."""
 
@@ -35,6 +69,8 @@ class TaskStatus:
     """Why it failed, in the function's words."""
     queue_position: int | None = None
     estimated_start: datetime | None = None
+    attempts: tuple[Attempt, ...] = ()
+    """The first and the last attempts, oldest first; empty with an older server."""
 
     @property
     def is_final(self) -> bool:
@@ -57,6 +93,7 @@ class TaskStatus:
             failure=failure["message"] if failure else None,
             queue_position=answer.get("queue_position"),
             estimated_start=moment(answer.get("estimated_start")),
+            attempts=tuple(Attempt.parse(each) for each in answer.get("attempts") or ()),
         )
 
 

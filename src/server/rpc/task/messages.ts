@@ -4,6 +4,8 @@ import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wk
 import {
   FailureReason,
   ResultFormat,
+  type TaskAttempt as TaskAttemptMessage,
+  TaskAttemptSchema,
   type TaskEvent as TaskEventMessage,
   TaskEventSchema,
   type TaskFailure as TaskFailureMessage,
@@ -20,8 +22,10 @@ import type { QueuePosition } from "../../../queue/position.ts";
 import type { Submitted } from "../../../queue/submission.ts";
 import type { CallInput } from "../../../service/input/arguments.ts";
 import { outputBody } from "../../../service/output.ts";
+import { attemptsOf } from "../../../tasks/attempt.ts";
 import type { TaskEvent, TaskEventBody } from "../../../tasks/event.ts";
 import type { Task, TaskFailure } from "../../../tasks/task.ts";
+import { nodeOf } from "../../../tasks/worker-id.ts";
 import type { StreamedBodies } from "../../http/streamed-bodies.ts";
 import {
   type ResultMessageOptions,
@@ -44,6 +48,9 @@ const REASON = {
   timeout: FailureReason.TIMEOUT,
   expired: FailureReason.EXPIRED,
   worker_lost: FailureReason.WORKER_LOST,
+  out_of_memory: FailureReason.OUT_OF_MEMORY,
+  node_lost: FailureReason.NODE_LOST,
+  interrupted: FailureReason.INTERRUPTED,
 } as const;
 
 /** A duration of a request in milliseconds; 0 if absent. */
@@ -73,7 +80,23 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     priority: task.priority,
     runAt: task.runAtMs > task.createdAtMs ? toTimestamp(task.runAtMs) : undefined,
     startBy: toTimestamp(task.startByMs),
+    attempts: [],
   };
+}
+
+/** The attempts of a task, for the answers that have them. */
+export function toAttemptMessages(task: Task): TaskAttemptMessage[] {
+  return attemptsOf(task).map(({ number, worker, failure, ...times }) =>
+    create(TaskAttemptSchema, {
+      number,
+      worker,
+      node: nodeOf(worker),
+      startedAt: toTimestamp(times.startedAtMs),
+      endedAt: toTimestamp(times.endedAtMs),
+      ...(failure && { failure: toFailureMessage(failure) }),
+      retryAt: toTimestamp(times.retryAtMs),
+    }),
+  );
 }
 
 /** Converts milliseconds since 1970; undefined stays undefined. */
@@ -109,6 +132,7 @@ function toEventBody(body: TaskEventBody) {
         value: {
           status: STATUS[body.status],
           ...(body.failure && { failure: toFailureMessage(body.failure) }),
+          retryAt: toTimestamp(body.retryAtMs),
         },
       };
     case "progress":

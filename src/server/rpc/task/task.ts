@@ -7,7 +7,7 @@ import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { listTasks } from "./list.ts";
-import { milliseconds, toEventMessage, toTaskMessage } from "./messages.ts";
+import { milliseconds, toAttemptMessages, toEventMessage, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
 import { digestOfRetry, noteReplay } from "./submission.ts";
 import { submitHandlers } from "./submit.ts";
@@ -19,7 +19,9 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   async getTask(req, ctx) {
     const { queue, name } = deploymentOf(ctx);
     const task = await queue.get(question(req, ctx));
-    return toTaskMessage(task, name, await queue.place(task));
+    const message = toTaskMessage(task, name, await queue.place(task));
+    message.attempts = toAttemptMessages(task);
+    return message;
   },
 
   getTaskResult(req, ctx) {

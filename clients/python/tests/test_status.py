@@ -1,0 +1,26 @@
+"""The status of a task, as a server tells it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from tessera import Attempt, TaskStatus
+
+AT = datetime(2026, 1, 31, 12, 0, tzinfo=timezone.utc)
+TEXT = "2026-01-31T12:00:00Z"
+
+
+def test_a_status_has_the_attempts_and_why_they_failed() -> None:
+    failure = {"reason": "error", "code": "internal", "message": "flaky"}
+    common = {"worker": "host/w", "node": "host", "started_at": TEXT}
+    first = {**common, "number": 1, "ended_at": TEXT, "failure": failure, "retry_at": TEXT}
+    second = {**common, "number": 2, "ended_at": None, "failure": None, "retry_at": None}
+    answer = {"task_id": "a", "status": "running", "attempt": 2, "attempts": [first, second]}
+    assert TaskStatus.parse(answer).attempts == (
+        Attempt(1, "host/w", "host", AT, AT, "flaky", "error", AT),
+        Attempt(2, "host/w", "host", AT),
+    )
+
+
+def test_a_status_of_a_server_that_tells_no_attempts_has_none() -> None:
+    assert TaskStatus.parse({"task_id": "a", "status": "queued"}).attempts == ()

@@ -9,15 +9,21 @@ const SERVER = "http://localhost:3000";
 
 const ID = "019a0b5e-7c1d-7f3a-8f21-5b0c6f1d2e3a";
 
-/** Example values for names and ids, by full path or by last name. */
+/** Names in paths, which differ from those in bodies. */
+const IN_PATHS: { readonly [name: string]: string } = {
+  organization: "acme",
+  deployment: "summarizer",
+};
+
+/** Example values for names and ids. */
 const EXAMPLES: { readonly [name: string]: unknown } = {
-  "organization.name": "acme",
   task_id: ID,
   name: "summarizer",
   endpoint: "summarize_batch",
   deployment: "acme/summarizer",
   arguments: { texts: ["One. Two. Three."], sentences: 1 },
   tasks: [{ endpoint: "summarize_batch", arguments: { texts: ["One. Two."] } }],
+  index: "eyJmaWxlcyI6W119",
   email: "you@example.com",
   password: "correct horse battery staple",
   display_name: "Acme",
@@ -54,7 +60,7 @@ export function curlOf(place: Place): string {
 }
 
 function known(name: string): string | undefined {
-  const value = EXAMPLES[name] ?? EXAMPLES[name.split(".").at(-1) ?? ""];
+  const value = IN_PATHS[name] ?? EXAMPLES[name];
   return typeof value === "string" ? encodeURIComponent(value) : undefined;
 }
 

@@ -17,6 +17,7 @@ import { deploymentMetrics, deploymentPage, serveDeployments } from "../server/d
 import type { Mailer } from "../server/mail/mailer.ts";
 import { type OidcOptions, type SignInPageOptions, signInMethods } from "../server/oidc/plugin.ts";
 import { OidcProvider } from "../server/oidc/provider.ts";
+import { documentWriter } from "../server/openapi/writer.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
 import { Readiness } from "../server/readiness.ts";
@@ -257,7 +258,17 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   });
   const operatorToken = secrets.metricsToken;
   const metricsPages = monitoring({ metrics, federation, readiness, operatorToken });
-  const serving = serveDeployments({ ...config, version });
+  const serving = serveDeployments({
+    ...config,
+    version,
+    platform: {
+      directory: hosting,
+      write: documentWriter(() => [...serving.services, ...ownServices], {
+        secureCookies,
+        version,
+      }),
+    },
+  });
   const plugins = [
     ...serving.plugins,
     onlyOn("deployment", deploymentPage(playground)),

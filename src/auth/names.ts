@@ -4,10 +4,10 @@
  */
 
 /** RFC 1123, section 2.1, in lower case, because names are part of hosts. */
-const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+export const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Hosts below a platform's domain that are, or may become, the platform's own. */
-const RESERVED: ReadonlySet<string> = new Set([
+export const RESERVED: ReadonlySet<string> = new Set([
   "admin",
   "api",
   "app",

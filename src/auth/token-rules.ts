@@ -6,13 +6,13 @@ import { networkProblem } from "./networks.ts";
 import type { TokenLetter } from "./token-format.ts";
 
 /** Name of a token. */
-const MAX_TOKEN_NAME_CHARACTERS = 100;
+export const MAX_TOKEN_NAME_CHARACTERS = 100;
 /** Description of a token. */
-const MAX_TOKEN_DESCRIPTION_CHARACTERS = 1_000;
+export const MAX_TOKEN_DESCRIPTION_CHARACTERS = 1_000;
 /** Deployments that a token may be limited to. */
-const MAX_TOKEN_DEPLOYMENTS = 1_000;
+export const MAX_TOKEN_DEPLOYMENTS = 1_000;
 /** Networks that a token may be limited to. */
-const MAX_TOKEN_NETWORKS = 100;
+export const MAX_TOKEN_NETWORKS = 100;
 
 /** Latest expiry of a token: the last moment that a date of four digits can name. */
 const MAX_TOKEN_EXPIRY_MS = 253_402_300_799_999;

@@ -16,9 +16,10 @@ const PATHS = [
   "/account-secured",
   "/cli/authorize",
   "/device",
+  "/docs",
 ];
 
-/** The pages of the platform: setup, sign-in, invitation, account, and command-line logins. */
+/** The pages of the platform: setup, sign-in, invitation, account, command-line logins, and the reference of its API. */
 export const pages: FastifyPluginAsync = async (app) => {
   await serveAssets(app, PAGES, (name) =>
     name === "page.html" ? PATHS : [`/assets/pages/${name}`],

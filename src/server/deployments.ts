@@ -3,17 +3,18 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
+import type { Directory } from "../deployments/directory.ts";
 import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { documents } from "../service/documents.ts";
+import { documents, OPENAPI_PATH } from "../service/documents.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import { isForm } from "./http/body.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
 import type { ServerPlugin } from "./protocols.ts";
 import { register } from "./rpc/engine/invoker.ts";
-import { deploymentOf, locatedOf } from "./rpc/target.ts";
+import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "./rpc/target.ts";
 import { endpointService } from "./rpc/task/endpoint.ts";
 import { taskService } from "./rpc/task/task.ts";
 import type { ServerOptions } from "./server.ts";
@@ -41,6 +42,15 @@ export interface ServingOptions {
   readonly jsonBodyBytes: number;
   /** Largest body of a call to an endpoint that takes files, which are streamed to disk. */
   readonly fileBodyBytes: number;
+  /** The document that hosts and headers without a deployment get at `/docs.json`. Default: none. */
+  readonly platform?: PlatformDocument;
+}
+
+/** The OpenAPI document of the platform. */
+export interface PlatformDocument {
+  readonly directory: Pick<Directory, "names">;
+  /** Writes it as JSON text, when it is first asked for. */
+  readonly write: () => string;
 }
 
 /** The parts of a server that deployments need, apart from their directory. */
@@ -96,11 +106,21 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
     });
 }
 
-/** The documents that describe a deployment, for all who may call it. */
-function described({ version }: ServingOptions): ServerPlugin {
+/**
+ * The documents that describe a deployment, for all who may call it. That of the platform is
+ * public, as reflection is.
+ */
+function described({ version, platform }: ServingOptions): ServerPlugin {
+  const isAboutPlatform = (req: FastifyRequest): boolean => {
+    const header = String(req.headers[DEPLOYMENT_HEADER] ?? "");
+    return platform?.directory.names({ host: req.host, header }) === false;
+  };
   return async (app, { targetValues }) => {
     for (const [path, write] of Object.entries(documents({ version }))) {
       app.get(path, async (req, reply) => {
+        if (platform !== undefined && path === OPENAPI_PATH && isAboutPlatform(req)) {
+          return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(platform.write());
+        }
         const values = await targetValues(req, EndpointService.method.listEndpoints);
         const { facts, deployment } = locatedOf({ values });
         const text = write(deployment().manifest, facts.authorization);

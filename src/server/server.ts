@@ -101,7 +101,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
       reply,
       problem(
         "ROUTE_NOT_FOUND",
-        `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "what can be called is described by gRPC server reflection"}`,
+        `there is nothing at ${req.method} ${path}; ${options.standalone ? "the paths are described in /docs.json" : "the paths are described in /docs.json, and the rest by gRPC server reflection"}`,
       ),
     );
   });

@@ -5,6 +5,9 @@ import { schemaDocument } from "./schema.ts";
 /** Writes a document about a service as JSON text. `authorization`: callers need a token. */
 type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
 
+/** The path of an OpenAPI document. */
+export const OPENAPI_PATH = "/docs.json";
+
 /** The writers of the documents about a deployment, by path. Each runs once per revision. */
 export function documents({ version }: { readonly version: string }): {
   readonly [path: string]: Writer;
@@ -13,7 +16,7 @@ export function documents({ version }: { readonly version: string }): {
   const closed = once((manifest) => openApiDocument(manifest, { version, authorization: true }));
   return {
     "/schema.json": once(schemaDocument),
-    "/docs.json": (manifest, authorization) => (authorization ? closed : open)(manifest),
+    [OPENAPI_PATH]: (manifest, authorization) => (authorization ? closed : open)(manifest),
   };
 }
 

@@ -8,13 +8,19 @@ import { devicePage } from "./device.js";
 import { messageOf } from "./form.js";
 import { card, intro, show, showPerson, signInFirst } from "./frame.js";
 import { invitationPage } from "./invitation.js";
+import { referencePage } from "./reference.js";
 import { setupPage } from "./setup.js";
 import { signInPage } from "./signin.js";
 
 /** @typedef {import("./api.js").Person} Person */
 
 /** @type {Record<string, (person: Person | undefined) => unknown>} Pages for anyone. */
-const OPEN = { "/setup": setupPage, "/sign-in": signInPage, "/invitation": invitationPage };
+const OPEN = {
+  "/setup": setupPage,
+  "/sign-in": signInPage,
+  "/invitation": invitationPage,
+  "/docs": referencePage,
+};
 
 /** @type {Record<string, (person: Person) => unknown>} Pages for who is signed in. */
 const SIGNED_IN = {
@@ -42,8 +48,12 @@ async function start() {
 start().catch((err) => {
   show("That did not work", intro(messageOf(err)), card(reload()));
 });
-// A link that differs only in its fragment loads no new page.
-addEventListener("hashchange", () => location.reload());
+// A link that differs only in its fragment loads no new page; the reference has links to its own parts.
+addEventListener("hashchange", () => {
+  if (location.pathname !== "/docs") {
+    location.reload();
+  }
+});
 
 function reload() {
   const again = document.createElement("button");

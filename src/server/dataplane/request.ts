@@ -36,13 +36,16 @@ export function queryTaskId(req: FastifyRequest): string {
   return taskId.slice(0, 64);
 }
 
+/** A number of seconds as programs write numbers, `1e-05` too, with or without its unit. */
+const SECONDS = /^\d{1,20}(?:\.\d{1,40})?(?:e[+-]?\d{1,3})?s?$/i;
+
 /** `wait=30`: seconds, from 0 to 60. */
 export function queryWait(req: FastifyRequest): Duration | undefined {
   const text = queryParameter(req, "wait");
   if (text === undefined) {
     return undefined;
   }
-  const seconds = /^\d+(?:\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
+  const seconds = SECONDS.test(text) ? Number.parseFloat(text) : Number.NaN;
   if (!(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) {
     throw invalid("wait", `must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}`);
   }
@@ -189,7 +192,7 @@ function readSeconds(req: FastifyRequest, name: string): Duration | undefined {
   if (text === undefined) {
     return undefined;
   }
-  const seconds = Number(/^(\d+(?:\.\d+)?)s?$/.exec(text)?.[1] ?? Number.NaN);
+  const seconds = SECONDS.test(text) ? Number.parseFloat(text) : Number.NaN;
   if (!(seconds >= 0 && seconds <= MAX_DELAY_SECONDS)) {
     throw invalid(name, `must be a number of seconds from 0 to ${MAX_DELAY_SECONDS}`);
   }

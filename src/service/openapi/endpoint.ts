@@ -1,5 +1,6 @@
 /** The OpenAPI parts of one endpoint: its schemas, request body and result. */
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
+import { createSchemaCheck } from "../input/schema-check.ts";
 import { resultIsText } from "../schema.ts";
 import { exampleOf } from "./example.ts";
 import { componentReference, hoistSchema } from "./hoist.ts";
@@ -23,9 +24,10 @@ export function endpointSchemas(endpoint: EndpointManifest): { [component: strin
 export function requestBody(endpoint: EndpointManifest): JsonSchema {
   const { name, input } = endpoint;
   const required = Array.isArray(input.required) && input.required.length > 0;
+  const example = exampleOf(hasFiles(endpoint) ? withDataUrls(endpoint) : input);
   const json = {
     schema: { $ref: componentReference(`${name}.input`) },
-    example: exampleOf(hasFiles(endpoint) ? withDataUrls(endpoint) : input),
+    ...(isAccepted(endpoint, example) ? { example } : {}),
   };
   if (!hasFiles(endpoint)) {
     return { required, content: { "application/json": json } };
@@ -63,6 +65,15 @@ export function resultResponse(endpoint: EndpointManifest): JsonSchema {
   };
 }
 
+/** Whether an endpoint takes these arguments: a made-up example may fail a pattern. */
+function isAccepted(endpoint: EndpointManifest, example: unknown): boolean {
+  if (typeof example !== "object" || example === null) {
+    return false;
+  }
+  const withoutFiles = Object.entries(example).filter(([name]) => !(name in endpoint.files));
+  return createSchemaCheck(endpoint)(Object.fromEntries(withoutFiles)).count === 0;
+}
+
 function hasFiles(endpoint: EndpointManifest): boolean {
   return Object.keys(endpoint.files).length > 0;
 }
@@ -83,9 +94,8 @@ function withDataUrls(endpoint: EndpointManifest): JsonSchema {
     const { description } = (properties[name] ?? {}) as JsonSchema;
     const url = {
       type: "string",
-      format: "uri",
-      pattern: "^data:",
-      examples: [`data:${exampleMediaType(file.contentType)};base64,AA==`],
+      pattern: dataUrlPattern(file.contentType),
+      examples: [exampleFile(file.contentType)],
     };
     properties[name] = {
       ...(description ? { description } : {}),
@@ -95,11 +105,25 @@ function withDataUrls(endpoint: EndpointManifest): JsonSchema {
   return { ...endpoint.input, properties };
 }
 
-function exampleMediaType(range: string | undefined): string {
+/** Data URLs of the types that a file argument takes, in base64. */
+function dataUrlPattern(range = "*/*"): string {
+  const token = "[A-Za-z0-9!#$&^_.+-]+";
+  const [type = "*", subtype = "*"] = range.split("/");
+  const quoted = (part: string) => (part === "*" ? token : part.replaceAll(/[.+^$]/g, "\\$&"));
+  const base64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?";
+  return `^data:${quoted(type)}/${quoted(subtype)};base64,${base64}$`;
+}
+
+/** A picture of one pixel. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+
+function exampleFile(range: string | undefined): string {
   const examples: { readonly [range: string]: string } = {
     "image/*": "image/png",
     "audio/*": "audio/wav",
     "video/*": "video/mp4",
   };
-  return !range || range === "*/*" ? "application/octet-stream" : (examples[range] ?? range);
+  const type = !range || range === "*/*" ? "application/octet-stream" : (examples[range] ?? range);
+  return `data:${type};base64,${type === "image/png" ? PNG : "AA=="}`;
 }

@@ -1,6 +1,6 @@
 /** Generates example values for JSON Schemas. */
 import type { JsonSchema } from "../../protocol/manifest.ts";
-import { flattenSchema } from "../flatten.ts";
+import { resolveReference } from "../flatten.ts";
 
 /** Example texts by `format`. */
 const TEXTS: { readonly [format: string]: string } = {
@@ -22,28 +22,43 @@ const MAX_EXAMPLE_ITEMS = 3;
 /** Text in a made-up example. */
 const MAX_EXAMPLE_TEXT_CHARACTERS = 200;
 
-/**
- * An example value for a schema: its own example, default or first alternative where
- * it has one, otherwise the smallest value within its bounds. Patterns are ignored.
- */
-export function exampleOf(schema: JsonSchema): unknown {
-  return exampleOfFlat(flattenSchema(schema).schema);
+/** References that are followed within each other; a value that goes deeper has a null there. */
+const MAX_REFERENCES = 8;
+
+/** Where a schema is: what its references begin at, and how many were followed. */
+interface Place {
+  readonly root: JsonSchema;
+  readonly followed: number;
 }
 
-function exampleOfFlat(schema: JsonSchema): unknown {
-  for (const candidates of [schema.examples, [schema.default], schema.enum]) {
+/**
+ * An example value for a schema: its own example, default or constant where it has one,
+ * otherwise the smallest value within its bounds, of the first alternative. Patterns are
+ * ignored, so whoever shows an example checks that it is one.
+ */
+export function exampleOf(schema: JsonSchema): unknown {
+  return made(schema, { root: schema, followed: 0 });
+}
+
+function made(given: unknown, at: Place): unknown {
+  if (typeof given !== "object" || given === null) {
+    return null; // A schema may be true or false.
+  }
+  const schema = given as JsonSchema;
+  for (const candidates of [schema.examples, [schema.default], [schema.const], schema.enum]) {
     if (Array.isArray(candidates) && candidates[0] !== undefined) {
       return candidates[0];
     }
   }
-  switch (schema.type) {
+  const part = partOf(schema, at);
+  if (part !== undefined) {
+    return made(part.schema, part.at);
+  }
+  switch (Array.isArray(schema.type) ? schema.type.find((type) => type !== "null") : schema.type) {
     case "object":
-      return exampleOfObject(schema);
-    case "array": {
-      const item = exampleOfFlat((schema.items ?? {}) as JsonSchema);
-      const length = Math.min(Math.max(number(schema.minItems) ?? 1, 1), MAX_EXAMPLE_ITEMS);
-      return Array.from({ length: number(schema.maxItems) === 0 ? 0 : length }, () => item);
-    }
+      return exampleOfObject(schema, at);
+    case "array":
+      return exampleOfArray(schema, at);
     case "string":
       return exampleOfText(schema);
     case "integer":
@@ -57,10 +72,52 @@ function exampleOfFlat(schema: JsonSchema): unknown {
   }
 }
 
-function exampleOfObject(schema: JsonSchema): JsonSchema {
-  const properties = Object.entries((schema.properties ?? {}) as JsonSchema);
-  return Object.fromEntries(
-    properties.map(([name, property]) => [name, exampleOfFlat(property as JsonSchema)]),
+/** The schema with what it refers to, all that it combines, and the first of its alternatives; undefined without any. */
+function partOf(
+  { $ref, allOf, anyOf, oneOf, ...own }: JsonSchema,
+  { root, followed }: Place,
+): { readonly schema: JsonSchema; readonly at: Place } | undefined {
+  const parts: unknown[] = Array.isArray(allOf) ? [...allOf] : [];
+  for (const alternatives of [anyOf, oneOf]) {
+    if (Array.isArray(alternatives)) {
+      parts.push(alternatives.find((one) => (one as JsonSchema)?.type !== "null"));
+    }
+  }
+  if (typeof $ref === "string") {
+    parts.push(followed < MAX_REFERENCES ? resolveReference(root, $ref) : undefined);
+  }
+  if (parts.length === 0) {
+    return undefined;
+  }
+  const schema = parts.filter(isSchema).reduce<JsonSchema>(merged, own);
+  return { schema, at: { root, followed: followed + 1 } };
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null;
+}
+
+function merged(one: JsonSchema, other: JsonSchema): JsonSchema {
+  const properties = { ...(other.properties as JsonSchema), ...(one.properties as JsonSchema) };
+  const required = [one.required, other.required].flatMap((names) => names ?? []);
+  return { ...other, ...one, properties, required };
+}
+
+/** Deep within references, only what is required: a schema may contain itself. */
+function exampleOfObject(schema: JsonSchema, at: Place): JsonSchema {
+  const required = new Set((schema.required ?? []) as string[]);
+  const properties = Object.entries((schema.properties ?? {}) as JsonSchema).filter(
+    ([name]) => at.followed < 2 || required.has(name),
+  );
+  return Object.fromEntries(properties.map(([name, property]) => [name, made(property, at)]));
+}
+
+function exampleOfArray(schema: JsonSchema, at: Place): unknown[] {
+  const first = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
+  const wanted = Math.max(number(schema.minItems) ?? 1, first.length || 1);
+  const most = Math.min(number(schema.maxItems) ?? wanted, first.length || MAX_EXAMPLE_ITEMS);
+  return Array.from({ length: Math.min(wanted, most) }, (_, index) =>
+    made(first[index] ?? schema.items ?? {}, at),
   );
 }
 

@@ -8,6 +8,9 @@ const wait = {
   example: 30,
 };
 
+/** The number of an event. */
+const EVENT_ID = { type: "string", pattern: "^[0-9]{1,15}$" };
+
 const DEFINITIONS = {
   taskId: {
     name: "task_id",
@@ -94,7 +97,13 @@ const DEFINITIONS = {
     name: "Last-Event-ID",
     in: "header",
     description: "Send only the events after this one.",
-    schema: { type: "string", pattern: "^[0-9]+$" },
+    schema: EVENT_ID,
+  },
+  lastEventIdInQuery: {
+    name: "last_event_id",
+    in: "query",
+    description: "The same, for readers that cannot set the header, which goes before it.",
+    schema: EVENT_ID,
   },
 } as const satisfies { readonly [name: string]: JsonSchema };
 

@@ -115,7 +115,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   const events = operation("events", "Follow a task", {
     description:
       "Server-Sent Events named `state`, `progress` and `log`, until the task has ended.",
-    parameters: parameters("taskId", "lastEventId"),
+    parameters: parameters("taskId", "lastEventId", "lastEventIdInQuery"),
     responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
   });
   return {
@@ -161,7 +161,8 @@ function bothMethods(main: "post" | "put", operation: JsonSchema) {
 }
 
 function taskIdBody(properties: JsonSchema): JsonSchema {
-  const schema = { type: "object", properties: { task_id: { type: "string" }, ...properties } };
+  const taskId = { type: "string", minLength: 1, maxLength: 64 };
+  const schema = { type: "object", properties: { task_id: taskId, ...properties } };
   return { required: false, content: { "application/json": { schema } } };
 }
 
@@ -192,13 +193,28 @@ function replayable(response: JsonSchema): JsonSchema {
 }
 
 function eventStream(): JsonSchema {
-  const example =
-    'id: 2\nevent: progress\ndata: {"sequence":2,"time":"2026-01-31T12:00:01Z","attempt":1,' +
-    '"progress":{"fraction":0.5,"message":"half way"}}\n\n';
-  const description = "The `data` of each event is JSON of the schema `tessera.TaskEvent`.";
+  const data = {
+    type: "string",
+    contentMediaType: "application/json",
+    contentSchema: {
+      anyOf: [
+        { $ref: componentReference("tessera.TaskEvent") },
+        { $ref: componentReference("tessera.Error") },
+        { type: "object", maxProperties: 0 },
+      ],
+    },
+  };
+  const event = { type: "string", enum: ["state", "progress", "log", "end", "error"] };
+  const properties = { id: { type: "string" }, event, data };
+  const example = {
+    id: "2",
+    event: "progress",
+    data: '{"sequence":2,"time":"2026-01-31T12:00:01Z","attempt":1,"progress":{"fraction":0.5,"message":"half way"}}',
+  };
   return {
-    description: `The events of the task. ${description}`,
-    content: { "text/event-stream": { schema: { type: "string", description }, example } },
+    description:
+      "The events of the task. The `data` of each is JSON of the schema `tessera.TaskEvent`; that of the last, `end`, is empty, and that of `error` a `tessera.Error`.",
+    content: { "text/event-stream": { schema: { type: "object", properties }, example } },
   };
 }
 

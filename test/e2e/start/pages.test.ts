@@ -317,13 +317,24 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await at("/account");
   });
 
+  it("show the reference of the API to everybody, open at the operation that the address names", async () => {
+    await open("/docs#TaskService.GetTask");
+    await heading("The platform's API");
+    await page.getByText("How long to wait for the next change, at most 60 s.").waitFor();
+    const { json } = await platform.call("/docs.json");
+    const operations = Object.values(json.paths as object).flatMap(Object.values);
+    expect(await page.locator("details").count()).toBe(operations.length);
+    expect(await page.locator("details[open]").count()).toBe(1);
+    await picture("docs");
+  });
+
   it("fit a phone, and the dark", async () => {
     await context.close();
     const contrast = await readFile(new URL("../console/contrast.js", import.meta.url), "utf8");
     await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
     await signedIn();
     await using program = await waitingProgram();
-    for (const path of ["/account", "/device", program.path]) {
+    for (const path of ["/account", "/device", "/docs", program.path]) {
       await open(path);
       await page.getByRole("heading", { level: 1 }).waitFor();
       const [width, background] = await page.evaluate<[number, string]>(

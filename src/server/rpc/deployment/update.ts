@@ -37,7 +37,7 @@ interface UpdateOptions extends Sources {
 }
 
 const SETTINGS = ["min_workers", "max_workers", "memory_mib", "cpu", "env", "network"] as const;
-const CHANGEABLE = [
+export const CHANGEABLE = [
   "authorization",
   "settings",
   ...SETTINGS.map((name) => `settings.${name}` as const),

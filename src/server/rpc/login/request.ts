@@ -4,7 +4,7 @@ import type { AuthorizeLoginRequest } from "../../../../gen/tessera/v1/login_pb.
 import { refuse, violationsOf } from "../violations.ts";
 
 /** A SHA-256 in base64url, without padding (RFC 7636, section 4.2). */
-const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+export const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 /** A code verifier (RFC 7636, section 4.1). */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;

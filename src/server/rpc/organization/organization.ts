@@ -31,6 +31,9 @@ import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
 /** Organizations of one person, above which they cannot create another, so that nobody claims all names. */
 const MAX_MEMBERSHIPS = 100;
 
+/** The fields that an update may change. */
+export const CHANGEABLE = ["display_name", "reveal_enabled"] as const;
+
 export interface OrganizationServiceOptions extends MemberOptions {
   readonly accounts: MemberOptions["accounts"] &
     Pick<
@@ -115,10 +118,7 @@ export function organizationService(
       if (message === undefined) {
         throw new Error("the request was not validated");
       }
-      const changed = changedFields(OrganizationSchema, { message, mask }, [
-        "display_name",
-        "reveal_enabled",
-      ]);
+      const changed = changedFields(OrganizationSchema, { message, mask }, CHANGEABLE);
       const updated = await accounts.updateOrganization({
         ...deed(by, options),
         organizationId,

@@ -11,12 +11,12 @@ import type { Payload } from "../../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../../queue/submission.ts";
 
 /** Highest priority of a task; the lowest is its negative. */
-const MAX_PRIORITY = 100;
+export const MAX_PRIORITY = 100;
 const DAY_MS = 86_400_000;
 /** How far ahead a task may be scheduled. */
-const MAX_DELAY_DAYS = 30;
+export const MAX_DELAY_DAYS = 30;
 /** How far ahead the deadline for a task's start may be. */
-const MAX_START_BY_DAYS = 365;
+export const MAX_START_BY_DAYS = 365;
 
 export interface ScheduleFields {
   readonly priority?: number;

@@ -52,6 +52,9 @@ export function Overview() {
         <h2 id="steps">On the command line</h2>
         <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
         <Command text="npx tessera-platform deploy service.ts" />
+        <p className="secondary">
+          Whatever is done here can be done by programs: <a href="/docs">the reference of the API</a>.
+        </p>
       </section>
     </Page>
   );

@@ -108,6 +108,7 @@ export async function main(
         exit,
         streams,
       },
+      migrate: async (...given) => (await import("./app/operate/migrate.ts")).migrateData(...given),
       check: {
         settings: CHECK_SETTINGS,
         readConfig: (flags) => readCheckConfig(flags, env),

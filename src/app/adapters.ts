@@ -15,12 +15,15 @@ import type { BackupSource, CopyProgress } from "../storage/backup.ts";
 import { FolderBlobStore } from "../storage/blobs/folder.ts";
 import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
+import type { Migrated, MigrationMode, SchemaReport } from "../storage/migration.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import { PostgresBackup } from "../storage/postgres/backup.ts";
+import { inspectPostgres } from "../storage/postgres/migration/inspect.ts";
 import { type NotifierState, PostgresNotifier } from "../storage/postgres/notifier.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { addressOf } from "../storage/postgres-address.ts";
 import { copyDatabase, SqliteBackup } from "../storage/sqlite/backup.ts";
+import { inspectSqlite } from "../storage/sqlite/migration/inspect.ts";
 import { SqliteStorage } from "../storage/sqlite/storage.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Tracing } from "../tracing/tracing.ts";
@@ -46,27 +49,56 @@ export interface StorageReports {
   readonly onNotifierState: (state: NotifierState) => void;
 }
 
+/** How a storage migrates its schema when it starts. */
+export interface MigrationOptions {
+  readonly migration: MigrationMode;
+  /** Whether a SQLite file is copied before. Default true. */
+  readonly copies?: boolean;
+  readonly onMigrated?: (migrated: Migrated) => void;
+}
+
 /** The storage of a node; the notifier is undefined where one node alone uses the database. */
 export function openStorage(
   { database, directDatabase: directUrl }: DatabaseAddress,
-  { onWarning, onNotifierState: onState }: StorageReports,
+  { onWarning, onNotifierState: onState, ...migration }: StorageReports & MigrationOptions,
 ): { readonly storage: Storage; readonly notifier: Notifier | undefined } {
   if (!isPostgres(database)) {
-    return { storage: new SqliteStorage(database), notifier: undefined };
+    return { storage: new SqliteStorage(database, migration), notifier: undefined };
   }
-  const storage = new PostgresStorage(database, { directUrl, onWarning });
+  const storage = new PostgresStorage(database, { directUrl, onWarning, ...migration });
   const notify = (channel: string): Promise<void> => storage.notify(channel);
   return { storage, notifier: new PostgresNotifier(directUrl ?? database, { notify, onState }) };
 }
 
-/** The storage for the operator, beside the nodes: it takes no lock on the queue. */
-export function openStorageBesideNodes({
-  database,
-  directDatabase: directUrl,
-}: DatabaseAddress): Storage {
+/**
+ * The storage for the operator, beside the nodes: it takes no lock on the queue. Commands leave
+ * the migration to a start or to `tessera admin migrate`, unless no node can be there.
+ */
+export function openStorageBesideNodes(
+  { database, directDatabase: directUrl }: DatabaseAddress,
+  migration: MigrationOptions,
+): Storage {
   return isPostgres(database)
-    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS, directUrl })
-    : new SqliteStorage(database, { ownsQueue: false });
+    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS, directUrl, ...migration })
+    : new SqliteStorage(database, { ownsQueue: false, ...migration });
+}
+
+/** The storage for `tessera admin migrate`. A SQLite file must be free. */
+export function openStorageToMigrate(
+  { database, directDatabase: directUrl }: DatabaseAddress,
+  migration: Omit<MigrationOptions, "migration">,
+): Storage {
+  return isPostgres(database)
+    ? new PostgresStorage(database, { connections: MAX_ADMIN_CONNECTIONS, directUrl, ...migration })
+    : new SqliteStorage(database, migration);
+}
+
+/** What migrating a database would do. Changes nothing. */
+export function inspectSchema({
+  database,
+  directDatabase = database,
+}: DatabaseAddress): Promise<SchemaReport> {
+  return isPostgres(database) ? inspectPostgres(directDatabase) : inspectSqlite(database);
 }
 
 /**

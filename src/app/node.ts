@@ -44,6 +44,8 @@ export interface NodeConfig extends DatabaseAddress {
   /** Tells the node's metrics from those of others on the machine; 0 when it is not known yet. */
   readonly port: number;
   readonly logLevel: string;
+  /** What to do about a schema of an earlier version. */
+  readonly migrate: "auto" | "check";
   readonly tracing: TracingConfig | undefined;
   readonly tracingSecrets: TracingSecrets | undefined;
 }
@@ -81,6 +83,8 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   const { storage: unmeasured, notifier } = openStorage(config, {
     onWarning: (message) => log.warn({ database: shownDatabase(config.database) }, message),
     onNotifierState: reportNotifier(log, metrics),
+    migration: config.migrate,
+    onMigrated: ({ from, to, copy }) => log.info({ from, to, copy }, "the schema was migrated"),
   });
   resources.use(unmeasured);
   await startWhenThere(unmeasured, { log, waitMs: config.databaseWaitMs });

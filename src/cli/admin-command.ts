@@ -4,6 +4,7 @@ import type { Administration } from "../app/operate/administration.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
 import type { BackupActions } from "./admin-backup.ts";
 import type { CheckActions } from "./admin-check.ts";
+import type { MigrateActions } from "./admin-migrate.ts";
 import { addSettings } from "./settings.ts";
 import type { Streams } from "./terminal.ts";
 
@@ -19,6 +20,7 @@ export interface AdminActions {
   ): Promise<Administration>;
   readonly backup: BackupActions;
   readonly check: CheckActions;
+  readonly migrate: MigrateActions["migrate"];
   readonly streams: Streams;
 }
 

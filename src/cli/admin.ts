@@ -8,6 +8,7 @@ import type { Flags } from "../config/config.ts";
 import { backupCommand, restoreCommand } from "./admin-backup.ts";
 import { checkCommand } from "./admin-check.ts";
 import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
+import { migrateCommand } from "./admin-migrate.ts";
 import {
   createOrganizationCommand,
   invitationLinksCommand,
@@ -36,6 +37,7 @@ export function adminCommand(actions: AdminActions): Command {
     .addCommand(checkCommand(actions.check))
     .addCommand(backupCommand(actions.backup))
     .addCommand(restoreCommand(actions.backup))
+    .addCommand(migrateCommand(actions))
     .addCommand(organizationsCommand(actions))
     .addCommand(createOrganizationCommand(actions))
     .addCommand(links)

@@ -46,6 +46,10 @@ export function serveCommand(actions: ServeActions): Command {
       "--blobs <place>",
       "folder, or s3://bucket/prefix, for files above 256 KiB (default: beside the database)",
     )
+    .option(
+      "--migrate <mode>",
+      "auto migrates a database of an earlier version; check refuses to start (default: auto)",
+    )
     .option("--token <token>", "ask every caller for this bearer token")
     .option(
       "--cors <origin>",

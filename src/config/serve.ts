@@ -6,6 +6,7 @@ import { type BlobsConfig, blobsConfig } from "./blobs.ts";
 import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { readSettings } from "./settings.ts";
+import type { StartMigration } from "./start-settings.ts";
 import {
   TRACING_SETTINGS,
   type TracingConfig,
@@ -31,6 +32,7 @@ export interface ServeFlags {
   readonly workers?: string;
   readonly database?: string;
   readonly blobs?: string;
+  readonly migrate?: string;
   readonly token?: string;
   readonly cors?: readonly string[];
   readonly watch?: boolean;
@@ -48,6 +50,8 @@ export interface ServeConfig extends ServiceLimits {
   readonly database: string;
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
+  /** What to do about a schema of an earlier version. */
+  readonly migrate: StartMigration;
   readonly blobs: BlobsConfig;
   readonly watch: boolean;
   /** Origins whose pages may call from a browser; `*` is all. Empty: only the server's own. */
@@ -117,6 +121,7 @@ export function serveConfig(
     ),
     database: storedIn,
     databaseWaitMs: DATABASE_WAIT_MS,
+    migrate: oneOf<StartMigration>(["auto", "check"])(flags.migrate ?? "auto", "--migrate"),
     blobs: blobsConfig(flags.blobs, storedIn, env),
     watch: flags.watch ?? false,
     allowedOrigins: origins((flags.cors ?? []).join(","), "--cors"),

@@ -11,6 +11,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MEBIBYTE = 1024 ** 2;
 const GIBIBYTE = 1024 ** 3;
 
+/** What a start does about a schema of an earlier version. */
+export type StartMigration = "auto" | "check";
+
 /** Settings of every command that works on the platform's data. */
 export const DATA_SETTINGS = {
   dataFolder: setting({
@@ -53,6 +56,17 @@ export const DATA_SETTINGS = {
   }),
 } as const;
 
+const MIGRATE_SETTING = setting({
+  flag: "--migrate <mode>",
+  variable: "TESSERA_MIGRATE",
+  fallback: "auto",
+  parse: values.oneOf<StartMigration>(["auto", "check"]),
+  summary:
+    "what a start does about a schema of an earlier version: auto migrates it, check refuses to start and says what to run",
+  reason:
+    "an upgrade needs no step of its own; use check where `tessera admin migrate` is one, or where nodes may not change tables",
+});
+
 const SANDBOX_SETTING = setting({
   flag: "--sandbox <level>",
   variable: "TESSERA_SANDBOX",
@@ -83,6 +97,7 @@ export const BACKUP_SETTINGS = { ...DATA_SETTINGS, blobs: BLOBS_SETTING } as con
 /** Every setting of `tessera start`, in the order in which they are shown. */
 export const START_SETTINGS = {
   ...DATA_SETTINGS,
+  migrate: MIGRATE_SETTING,
   host: setting({
     flag: "--host <host>",
     variable: "TESSERA_HOST",

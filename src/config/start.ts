@@ -17,6 +17,7 @@ import {
   CHECK_SETTINGS,
   DATA_SETTINGS,
   START_SETTINGS,
+  type StartMigration,
 } from "./start-settings.ts";
 import { type TracingConfig, type TracingSecrets, tracingConfig } from "./tracing.ts";
 import { ConfigError, isPostgres } from "./values.ts";
@@ -56,6 +57,7 @@ export interface BackupSecrets extends DataSecrets {
 }
 
 export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
+  readonly migrate: StartMigration;
   readonly host: string;
   readonly port: number;
   /** Without a trailing slash; undefined: where this machine reaches the port that is bound. */
@@ -123,6 +125,7 @@ export function startConfig(
   const config: StartConfig = {
     ...SERVICE_LIMITS,
     dataFolder: resolve(read.dataFolder),
+    migrate: read.migrate,
     host: read.host,
     port: read.port,
     publicUrl: read.publicUrl,

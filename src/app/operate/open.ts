@@ -25,7 +25,9 @@ export async function openAdministration(
   if (create) {
     openDataFolder(config.dataFolder);
   }
-  const storage = openStorageBesideNodes(secrets);
+  const storage = openStorageBesideNodes(secrets, {
+    migration: create ? "create" : "check",
+  });
   try {
     await storage.start();
     const { accounts, hosting } = storage;

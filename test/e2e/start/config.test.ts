@@ -32,6 +32,8 @@ describe("the configuration of start", () => {
     const { config, secrets } = read();
     expect(config).toEqual({
       dataFolder: resolve(".tessera"),
+      migrate: "auto",
+      databaseWaitMs: 60_000,
       host: "localhost",
       port: 3000,
       publicUrl: undefined,

@@ -117,7 +117,7 @@ function refuseOtherKind(about: BackupAbout, { database }: DataSecrets): void {
 /** The database has to be there before the keys, and no node may run on it. */
 async function refusePostgres({ secrets, now }: BackupRequest): Promise<void> {
   const { database } = secrets;
-  await using storage = openStorageBesideNodes(secrets);
+  await using storage = openStorageBesideNodes(secrets, { migration: "auto" });
   await storage.start();
   if (await storage.accounts.needsSetup()) {
     throw new Error(
@@ -192,7 +192,7 @@ async function beginEpoch({ secrets, now }: BackupRequest): Promise<number> {
 }
 
 async function beginEpochIn(address: DatabaseAddress, nowMs: number): Promise<number> {
-  await using storage = openStorageBesideNodes(address);
+  await using storage = openStorageBesideNodes(address, { migration: "auto", copies: false });
   await storage.start();
   return await storage.beginEpoch({ nowMs });
 }

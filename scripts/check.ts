@@ -10,6 +10,9 @@ import { join } from "node:path";
 
 const fresh = mkdtempSync(join(tmpdir(), "tessera-gen-"));
 
+/** The API of the last release, as `npm run release:proto` wrote it. */
+const RELEASED = "scripts/released/api.binpb";
+
 const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["format and lint", "biome", "ci", "--error-on-warnings", "."],
   ["types", "tsc", "-p", "."],
@@ -18,6 +21,7 @@ const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["types of the console", "tsc", "-p", "src/console/app"],
   ["proto format", "buf", "format", "--diff", "--exit-code", "proto"],
   ["proto lint", "buf", "lint"],
+  ["proto compatible with the last release", "buf", "breaking", "proto", "--against", RELEASED],
   ["generated code", "buf", "generate", "--output", fresh],
   ["generated code is fresh", "diff", "-r", join(fresh, "gen"), "gen"],
   ["tests", "vitest", "run"],

@@ -63,7 +63,7 @@ export const LABELS = {
   },
   operation: { help: "operation of the storage port" },
   result: { help: "whether it was carried out", values: ["ok", "unavailable", "error"] },
-  quantile: { help: "share of the samples that are not above it", values: ["0.5", "0.99", "1"] },
+  percentile: { help: "percent of the samples that are not above it", values: ["50", "99", "100"] },
   metric: { help: "metric that would have had one series more" },
 } as const satisfies { readonly [name: string]: LabelDeclaration };
 
@@ -321,7 +321,8 @@ export const METRICS = {
     kind: "gauge",
     unit: "seconds",
     of: "node",
-    labels: ["quantile"],
+    // Not `quantile`, which Prometheus keeps for summaries.
+    labels: ["percentile"],
   }),
   cpu: declare({
     name: "process_cpu_seconds_total",

@@ -209,14 +209,14 @@ export class Metrics {
   processObserved(observed: {
     readonly cpuSeconds: number;
     readonly memoryBytes: number;
-    /** By the declared quantiles. */
-    readonly delaySeconds: { readonly [quantile: string]: number };
+    /** By the declared percentiles. */
+    readonly delaySeconds: { readonly [percentile: string]: number };
   }): void {
     const nowMs = this.#now();
     this.#own.cpu.with()?.reach(observed.cpuSeconds);
     this.#own.memory.with()?.set(observed.memoryBytes, nowMs);
-    for (const [quantile, seconds] of Object.entries(observed.delaySeconds)) {
-      this.#own.eventLoopDelay.with(quantile)?.set(seconds, nowMs);
+    for (const [percentile, seconds] of Object.entries(observed.delaySeconds)) {
+      this.#own.eventLoopDelay.with(percentile)?.set(seconds, nowMs);
     }
   }
 

@@ -15,9 +15,9 @@ export function observeProcess(metrics: Metrics): Disposable {
       cpuSeconds: (user + system) / 1e6,
       memoryBytes: process.memoryUsage.rss(),
       delaySeconds: {
-        "0.5": delay.percentile(50) / 1e9,
-        "0.99": delay.percentile(99) / 1e9,
-        "1": delay.max / 1e9,
+        "50": delay.percentile(50) / 1e9,
+        "99": delay.percentile(99) / 1e9,
+        "100": delay.max / 1e9,
       },
     });
     delay.reset();

@@ -199,6 +199,8 @@ describe("/metrics of a node", () => {
     digits.workersObserved({ up: 1, cpuSeconds: 1, memoryBytes: 2 });
     digits.workerReplaced("crashed");
     digits.egressDecided("allowed");
+    const delaySeconds = { "50": 0.001, "99": 0.01, "100": 0.02 };
+    metrics.processObserved({ cpuSeconds: 1, memoryBytes: 2, delaySeconds });
     metrics.tokenVerified("invalid");
     metrics.storageOperationFinished({ operation: "submitTasks", result: "ok", seconds: 0.01 });
     const input = await whole(expose(metrics));

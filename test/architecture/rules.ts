@@ -15,6 +15,16 @@ const startsWithAny =
   ({ to }: Import): boolean =>
     starts.some((start) => to.startsWith(start));
 
+/** What the protocols over HTTP that only translate may know. */
+const TRANSCODING = [
+  "gen/",
+  "src/errors.ts",
+  "src/server/http/",
+  "src/collections/",
+  "src/time/",
+  "src/service/input/charset.ts",
+];
+
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
@@ -95,12 +105,12 @@ export const RULES: readonly Rule[] = [
   {
     rule: "rest imports neither rpc nor storage nor what they work on",
     of: ["src/server/rest/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
+    allows: (it) => isPackage(it) || startsWithAny(...TRANSCODING)(it),
   },
   {
     rule: "the data plane imports neither rpc nor storage nor what they work on",
     of: ["src/server/dataplane/"],
-    allows: (it) => isPackage(it) || startsWithAny("gen/", "src/errors.ts", "src/server/http/")(it),
+    allows: (it) => isPackage(it) || startsWithAny(...TRANSCODING)(it),
   },
   {
     rule: "the storage port knows only the domain",

@@ -45,6 +45,7 @@ import {
   queryTaskId,
   queryWait,
   readSchedule,
+  refuseUnknown,
 } from "./request.ts";
 
 export interface DataPlaneOptions {
@@ -63,6 +64,8 @@ type Origin = CallOrigin & { readonly contextValues: ContextValues };
 interface Route {
   readonly path: string;
   readonly methods: readonly string[];
+  /** The query parameters that it takes. */
+  readonly query: readonly string[];
   /** Sends the answer itself and resolves once that has begun. */
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
@@ -72,7 +75,8 @@ export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  for (const { path, methods, handle } of routes(options)) {
+  for (const route of routes(options)) {
+    const { path, methods, query } = route;
     const answer = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
       if (!methods.includes(req.method)) {
         // Throws for an unknown endpoint, which is 404 rather than 405.
@@ -81,7 +85,8 @@ export async function dataPlanePlugin(
         const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
         throw problem("METHOD_NOT_ALLOWED", message);
       }
-      return handle(req, reply, origin(req, reply, values));
+      refuseUnknown(req, query);
+      return route.handle(req, reply, origin(req, reply, values));
     };
     // Returns nothing: a reply is a promise itself, and Fastify would wait twice for a promise of one.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
@@ -148,6 +153,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint",
       methods: ["POST"],
+      query: [],
       async handle(req, reply, from) {
         const message = create(CallEndpointRequestSchema);
         message.endpoint = endpointOf(req);
@@ -163,6 +169,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/submit",
       methods: ["POST"],
+      query: ["priority", "run_at", "delay", "start_by", "start_within"],
       async handle(req, reply, from) {
         const bodies = bodiesOf(from);
         const wait = preferredWait(req);
@@ -193,6 +200,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/status",
       methods: ["GET", "HEAD"],
+      query: ["task_id", "wait"],
       async handle(req, reply, from) {
         const message = create(GetTaskRequestSchema, asked(req));
         const answer = await invoke.unary(getTask, message, from);
@@ -202,6 +210,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/get",
       methods: ["GET", "HEAD"],
+      query: ["task_id", "wait"],
       handle(req, reply, from) {
         const message: GetTaskResultRequest = {
           ...asked(req),
@@ -220,8 +229,9 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/cancel",
       methods: ["POST", "PUT"],
+      query: ["task_id", "abort"],
       async handle(req, reply, from) {
-        const init = { endpoint: endpointOf(req), ...(await controlRequest(req)) };
+        const init = { endpoint: endpointOf(req), ...(await controlRequest(req, this.query)) };
         const answer = await invoke.unary(cancelTask, create(CancelTaskRequestSchema, init), from);
         sendCancelled(reply, answer.message as Task, wordsOf(req));
       },
@@ -229,8 +239,9 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/retry",
       methods: ["PUT", "POST"],
+      query: ["task_id"],
       async handle(req, reply, from) {
-        const { taskId } = await controlRequest(req);
+        const { taskId } = await controlRequest(req, this.query);
         const init = { endpoint: endpointOf(req), taskId, idempotencyKey: idempotencyKey(req) };
         const answer = await invoke.unary(retryTask, create(RetryTaskRequestSchema, init), from);
         const replayed = passReplay(reply, answer);
@@ -240,6 +251,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
     {
       path: "/:endpoint/events",
       methods: ["GET"],
+      query: ["task_id", "last_event_id"],
       async handle(req, reply, from) {
         const message = create(WatchTaskRequestSchema, {
           endpoint: endpointOf(req),

@@ -7,7 +7,10 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import type { SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
+import { proposal } from "../../collections/nearest.ts";
 import { problem } from "../../errors.ts";
+import { refuseCharset } from "../../service/input/charset.ts";
+import { isOnCalendar } from "../../time/calendar.ts";
 import { readBody } from "../http/body.ts";
 
 /** Longest time that a request may wait for a result. */
@@ -25,6 +28,18 @@ export function queryParameter(req: FastifyRequest, name: string): string | unde
     throw invalid(name, "is given more than once");
   }
   return value as string | undefined;
+}
+
+/** Refuses query parameters that the path does not take. Errors: REQUEST_INVALID, with the nearest name. */
+export function refuseUnknown(req: FastifyRequest, known: readonly string[]): void {
+  if (!req.url.includes("?")) {
+    return;
+  }
+  for (const name of Object.keys(req.query as Query)) {
+    if (!known.includes(name)) {
+      throw invalid(name, `is an unknown query parameter${proposal(name, known)}`);
+    }
+  }
 }
 
 /** The task that the query names. */
@@ -68,11 +83,12 @@ export function idempotencyKey({ headers }: FastifyRequest): string {
   return String(headers["idempotency-key"] ?? "");
 }
 
-/** The parameters of cancel and retry, from the query or a JSON body. */
+/** The parameters of cancel and retry, from the query or a JSON body; `known` are their names. */
 export async function controlRequest(
   req: FastifyRequest,
+  known: readonly string[],
 ): Promise<{ readonly taskId: string; readonly abort: boolean }> {
-  const body = await controlBody(req);
+  const body = await controlBody(req, known);
   const taskId = queryParameter(req, "task_id") ?? body.task_id;
   if (typeof taskId !== "string" || taskId === "") {
     throw invalid(
@@ -93,7 +109,11 @@ export async function controlRequest(
   };
 }
 
-async function controlBody(req: FastifyRequest): Promise<{ task_id?: unknown; abort?: unknown }> {
+async function controlBody(
+  req: FastifyRequest,
+  known: readonly string[],
+): Promise<{ task_id?: unknown; abort?: unknown }> {
+  refuseCharset(req.headers["content-type"] ?? "");
   const data = await readBody(req, MAX_CONTROL_BODY_BYTES);
   if (data.length === 0) {
     return {};
@@ -108,6 +128,11 @@ async function controlBody(req: FastifyRequest): Promise<{ task_id?: unknown; ab
   }
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw problem("BODY_MALFORMED", 'the body must be a JSON object: {"task_id": "…"}');
+  }
+  for (const name of Object.keys(body)) {
+    if (!known.includes(name)) {
+      throw invalid(name, `is an unknown field${proposal(name, known)}`);
+    }
   }
   return body;
 }
@@ -181,8 +206,8 @@ function readTime(req: FastifyRequest, name: string): Timestamp | undefined {
     return undefined;
   }
   const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(timeMs)) {
-    throw invalid(name, "must be a time such as 2026-01-31T12:00:00Z");
+  if (Number.isNaN(timeMs) || !isOnCalendar(text)) {
+    throw invalid(name, "must be a time that exists, such as 2026-01-31T12:00:00Z");
   }
   return timestampFromMs(timeMs);
 }

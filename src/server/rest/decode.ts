@@ -7,8 +7,10 @@ import {
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
+import { proposal } from "../../collections/nearest.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
-import { dotted, expectation } from "./fields.ts";
+import { findMissingDate } from "./dates.ts";
+import { expectation } from "./fields.ts";
 import { isObject, spellingOf } from "./spelling.ts";
 
 /**
@@ -17,15 +19,21 @@ import { isObject, spellingOf } from "./spelling.ts";
  */
 export function decode(desc: DescMessage, json: JsonObject): Message {
   spellingOf(desc).read(json);
+  let message: Message;
   try {
-    return fromJson(desc, json);
+    message = fromJson(desc, json);
   } catch (cause) {
-    const violation = locate(desc, json, []) ?? {
+    const violation = locate(desc, json, "") ?? {
       field: "",
       description: reason(cause),
     };
     throw invalidField(violation.field, violation.description, cause);
   }
+  const missing = findMissingDate(desc, json);
+  if (missing !== undefined) {
+    throw invalidField(missing.field, missing.description);
+  }
+  return message;
 }
 
 /** REQUEST_INVALID for one field. */
@@ -38,43 +46,60 @@ export function invalidField(field: string, description: string, cause?: unknown
  * Finds the invalid field by reading one key at a time, because the library's
  * errors name a field only in some cases. Runs for refused requests only.
  */
-function locate(
-  desc: DescMessage,
-  json: JsonObject,
-  parents: readonly DescField[],
-): FieldViolation | undefined {
+function locate(desc: DescMessage, json: JsonObject, prefix: string): FieldViolation | undefined {
   for (const [key, value] of Object.entries(json)) {
     const field = desc.fields.find((one) => one.name === key || one.jsonName === key);
     if (field === undefined) {
       return {
-        field: [...parents.map((one) => one.name), key].join("."),
-        description: "unknown field",
+        field: `${prefix}${key}`,
+        description: `unknown field${proposal(
+          key,
+          desc.fields.map(({ name }) => name),
+        )}`,
       };
     }
     const cause = failure(desc, { [key]: value });
     if (cause !== undefined) {
-      const path = [...parents, field];
-      const inner =
-        field.fieldKind === "message" && isObject(value)
-          ? locate(field.message, value, path)
-          : undefined;
-      return inner ?? { field: dotted(path), description: wanted(field, value, cause) };
+      const path = `${prefix}${field.name}`;
+      return (
+        locateInside(field, value, path) ?? {
+          field: path,
+          description: wanted(field, value, cause),
+        }
+      );
     }
   }
-  return conflict(desc, json, parents);
+  return conflict(desc, json, prefix);
+}
+
+function locateInside(
+  field: DescField,
+  value: JsonValue,
+  path: string,
+): FieldViolation | undefined {
+  if (field.fieldKind === "message" && isObject(value)) {
+    return locate(field.message, value, `${path}.`);
+  }
+  if (field.fieldKind !== "list" || field.message === undefined || !Array.isArray(value)) {
+    return undefined;
+  }
+  const { message } = field;
+  for (const [index, item] of value.entries()) {
+    const found = isObject(item) ? locate(message, item, `${path}[${index}].`) : undefined;
+    if (found !== undefined) {
+      return found;
+    }
+  }
+  return undefined;
 }
 
 /** Finds two members of a oneof, or one field under both of its names. */
-function conflict(
-  desc: DescMessage,
-  json: JsonObject,
-  parents: readonly DescField[],
-): FieldViolation | undefined {
+function conflict(desc: DescMessage, json: JsonObject, prefix: string): FieldViolation | undefined {
   const given = desc.fields.filter(
     (field) => Object.hasOwn(json, field.name) || Object.hasOwn(json, field.jsonName),
   );
   for (const one of given) {
-    const field = dotted([...parents, one]);
+    const field = `${prefix}${one.name}`;
     if (one.oneof !== undefined) {
       const other = given.find((member) => member !== one && member.oneof === one.oneof);
       if (other !== undefined) {

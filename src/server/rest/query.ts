@@ -1,5 +1,6 @@
 /** Binding of a URL's query to the JSON of a request. */
 import type { DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { proposal } from "../../collections/nearest.ts";
 import { invalidField } from "./decode.ts";
 import { dotted, hasTextForm, resolveFields, sameValue, setAt, textToJson } from "./fields.ts";
 
@@ -25,13 +26,18 @@ export function bindQuery(
   { input, body }: QueryRules,
   bound: readonly BoundField[],
 ): void {
+  const known = () =>
+    input.fields
+      .filter((field) => body !== "*" && field.name !== body && hasTextForm(field))
+      .map(({ name }) => name)
+      .filter((name) => !bound.some((one) => dotted(one.fields) === name));
   const lists = new Map<string, JsonValue[]>();
   const seen = new Set<string>();
   for (const [name, text] of new URLSearchParams(query)) {
     const fields = resolveFields(input, name.split("."));
     const field = fields?.at(-1);
     if (fields === undefined || field === undefined) {
-      throw invalidField(name, "unknown query parameter");
+      throw invalidField(name, `unknown query parameter${proposal(name, known())}`);
     }
     if (!hasTextForm(field)) {
       throw invalidField(name, "cannot be given in the query");

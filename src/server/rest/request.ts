@@ -10,6 +10,7 @@
 import { create, type DescField, type JsonObject, type Message } from "@bufbuild/protobuf";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { problem } from "../../errors.ts";
+import { refuseCharset } from "../../service/input/charset.ts";
 import { parseJson } from "../http/json.ts";
 import { maxValuesOf } from "../http/large-json.ts";
 import type { Binding } from "./binding.ts";
@@ -81,6 +82,7 @@ function jsonBody(
   if (body.length === 0) {
     return {};
   }
+  refuseCharset(contentType ?? "");
   if (!isJson(contentType)) {
     const given = contentType === undefined ? "is missing" : `"${contentType}" is not read here`;
     throw problem(

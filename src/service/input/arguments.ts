@@ -9,6 +9,7 @@ import { type FieldViolation, problem } from "../../errors.ts";
 import { type FileKeeper, once } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
+import { refuseCharset } from "./charset.ts";
 import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
 import { readMultipart } from "./multipart.ts";
 import { ObjectReader } from "./object-reader.ts";
@@ -84,6 +85,9 @@ export class ArgumentsReader {
       return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
     }
     if (mediaType === JSON_TYPE || mediaType.endsWith("+json")) {
+      if (contentType !== JSON_TYPE) {
+        refuseCharset(contentType);
+      }
       return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
         ? kept(this.#objects.read(data), keeper)
         : threads.read(this.#endpoint, data).then((read) => kept(read, keeper));

@@ -126,14 +126,14 @@ describe("what does not exist", () => {
   it("is a task asked for under another endpoint, before and after its end", async () => {
     const { id, arrival } = await startGated();
     const ask = async () => {
-      for (const [method, verb] of [
-        ["GET", "status"],
-        ["GET", "get"],
+      for (const [method, verb, wait = ""] of [
+        ["GET", "status", "&wait=0"],
+        ["GET", "get", "&wait=0"],
         ["GET", "events"],
         ["PUT", "cancel"],
         ["PUT", "retry"],
-      ]) {
-        const answer = await served.fetch(`/sum/${verb}?task_id=${id}&wait=0`, { method });
+      ] as const) {
+        const answer = await served.fetch(`/sum/${verb}?task_id=${id}${wait}`, { method });
         expect(refusal(answer), verb).toMatchObject({ status: 404, reason: "TASK_NOT_FOUND" });
       }
     };

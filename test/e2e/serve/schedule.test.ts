@@ -181,20 +181,60 @@ it.each([
   ["priority=1&priority=2", "priority"],
   ["delay=-1", "delay"],
   ["delay=soon", "delay"],
-  ["delay=2592001", "run_at"],
+  ["delay=2592001", "delay"],
   ["delay=1&run_at=2026-01-31T12:00:00Z", "delay"],
   ["run_at=tomorrow", "run_at"],
   ["run_at=2026-01-31T12:00:00", "run_at"],
   ["start_by=2001-01-31T12:00:00%2B01:00", "start_by"],
   ["start_by=2001-01-31T12:00:00+01:00", "start_by"],
-  ["start_within=0", "start_by"],
-  ["start_within=31622000", "start_by"],
-  ["delay=20&start_within=10", "start_by"],
+  ["start_within=0", "start_within"],
+  ["start_within=31622000", "start_within"],
+  ["delay=20&start_within=10", "start_within"],
 ])("a submit with %s is refused naming what is wrong", async (query, field) => {
   const answer = await served.post(`/sum/submit?${query}`, { numbers: [] });
   expect(refusal(answer)).toMatchObject({
     status: 400,
     reason: "REQUEST_INVALID",
     fields: [field],
+  });
+});
+
+describe("what is refused at the door", () => {
+  it.each([
+    ["/sum/submit?prioritty=7", "prioritty", /did you mean priority\?/],
+    ["/sum/submit?wait=3", "wait", /unknown query parameter/],
+    ["/sum?numbers=1", "numbers", /unknown query parameter/],
+    ["/sum/submit?run_at=2026-11-31T00:00:00Z", "run_at", /a time that exists/],
+    ["/sum/submit?start_within=0", "start_within", /longer than 0/],
+    ["/sum/submit?delay=60&start_within=60", "start_within", /after delay/],
+    ["/sum/cancel?task=1", "task", /unknown query parameter/],
+    ["/sum/retry?task_id=1&abort=true", "abort", /unknown query parameter/],
+  ])("%s names %s", async (path, field, description) => {
+    const refused = refusal(await served.post(path, { numbers: [] }));
+    expect(refused).toMatchObject({ status: 400, reason: "REQUEST_INVALID", fields: [field] });
+    expect(refused.message).toMatch(description);
+  });
+
+  it.each(["/sum", "/sum/submit", "/sum/cancel", "/api/v1/tasks"])(
+    "%s reads no charset but UTF-8",
+    async (path) => {
+      const type = "application/json; charset=iso-8859-1";
+      expect(refusal(await served.post(path, {}, { "content-type": type }))).toMatchObject({
+        status: 415,
+        reason: "CONTENT_TYPE_UNSUPPORTED",
+      });
+    },
+  );
+
+  it("names the item of a batch that has two inputs, and unknown fields in it", async () => {
+    const item = { endpoint: "sum", arguments: { numbers: [] } };
+    const batch = (second: object) =>
+      served.post("/api/v1/tasks:batchSubmit", { tasks: [item, { ...item, ...second }] });
+    expect(refusal(await batch({ body: { content_type: "a", data: "" } })).fields).toEqual([
+      "tasks[1].arguments",
+    ]);
+    const unknown = refusal(await batch({ endpont: "sum" }));
+    expect(unknown.fields).toEqual(["tasks[1].endpont"]);
+    expect(unknown.message).toMatch(/did you mean endpoint\?/);
   });
 });

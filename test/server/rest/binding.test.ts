@@ -125,6 +125,12 @@ describe("what is refused", () => {
     ["PATCH /lib/v1/nested/a", { name: "b" }, "book.name", /contradicts the path/],
     ["GET /lib/v1/books/a?colour=red", undefined, "colour", /unknown query parameter/],
     ["GET /lib/v1/books/a?book.colour=red", undefined, "book.colour", /unknown query/],
+    ["GET /lib/v1/books/a?numbr=1", undefined, "numbr", /did you mean number\?/],
+    ["GET /lib/v1/books/a?due_time=2026-11-31T03:04:05Z", undefined, "due_time", /does not exist/],
+    ["GET /lib/v1/books/a?due_time=2026-02-29T03:04:05Z", undefined, "due_time", /does not exist/],
+    ["GET /lib/v1/books/a?due_time=2026-01-02T24:00:00Z", undefined, "due_time", /does not exist/],
+    ["POST /lib/v1/books", { dueTime: "2026-11-31T03:04:05Z" }, "due_time", /does not exist/],
+    ["POST /lib/v1/books", { numbr: 1 }, "numbr", /unknown field; did you mean number\?/],
     ["GET /lib/v1/books/a?number=1&number=2", undefined, "number", /more than once/],
     [
       "GET /lib/v1/books/a?due_time=2026-01-02T03:04:05Z&dueTime=2026-01-02T03:04:05Z",

@@ -236,14 +236,28 @@ describe("Connect JSON", () => {
     expect(res.headers.get("content-type")).toBe("application/json");
   });
 
-  it("writes plain proto JSON and ignores fields it does not know", async () => {
+  it("writes plain proto JSON", async () => {
     await using server = await startServer({ getTask });
     const res = await fetch(server.origin + url, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: '{"taskId":"a","newer":1}',
+      body: '{"taskId":"a"}',
     });
     expect(await res.json()).toEqual({ taskId: "a", status: "TASK_STATUS_QUEUED" });
+  });
+
+  it("refuses a field that it does not know, with the nearest name", async () => {
+    await using server = await startServer({ getTask });
+    const res = await fetch(server.origin + url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"taskid_":"a"}',
+    });
+    expect(res.status).toBe(400);
+    expect(await res.json()).toMatchObject({
+      code: "invalid_argument",
+      message: "taskid_: unknown field; did you mean task_id?",
+    });
   });
 
   it.each(["/tessera.v1.TaskService/Nothing", "/other.v1.Service/Nothing"])(

@@ -3,13 +3,7 @@
  * of the library's handler, which is several times slower.
  * https://connectrpc.com/docs/protocol#unary-request
  */
-import {
-  type DescMethodUnary,
-  fromJson,
-  type JsonValue,
-  type Message,
-  toJson,
-} from "@bufbuild/protobuf";
+import { type DescMethodUnary, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -20,6 +14,8 @@ import { connectStatus } from "../../http/error-status.ts";
 import { parseJson } from "../../http/json.ts";
 import { maxValuesOf, type ReadLarge } from "../../http/large-json.ts";
 import { sendProblem } from "../../http/problem.ts";
+import { decode } from "../../rest/decode.ts";
+import { isObject } from "../../rest/spelling.ts";
 import type { Invoker } from "./invoker.ts";
 
 export interface ConnectJsonOptions {
@@ -92,13 +88,12 @@ export function sendConnectProblem(reply: FastifyReply, found: Problem): Fastify
 }
 
 function read(method: DescMethodUnary, json: JsonValue): Message {
-  try {
-    // Ignores fields of newer clients, as the binary format does.
-    return fromJson(method.input, json, { ignoreUnknownFields: true });
-  } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause);
-    throw problem("REQUEST_INVALID", detail, { cause });
+  if (!isObject(json)) {
+    throw problem("BODY_MALFORMED", "the body must be a JSON object");
   }
+  // Strict about names, unlike the binary format: in JSON, a field that is not known is a slip of
+  // the hand more often than a newer client.
+  return decode(method.input, json);
 }
 
 function readTimeout(req: FastifyRequest): number | undefined {

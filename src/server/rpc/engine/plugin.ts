@@ -79,6 +79,8 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       createDeadlineInterceptor(),
       ...options.interceptors,
     ],
+    // As strict as the fast path.
+    jsonOptions: { ignoreUnknownFields: false },
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });

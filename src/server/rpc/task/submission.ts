@@ -42,19 +42,27 @@ export function scheduleOf(
     throw invalid("priority", `must be from -${MAX_PRIORITY} to ${MAX_PRIORITY}`);
   }
   const runAtMs = timeOf(nowMs, [runAt, "run_at"], [delay, "delay"]);
+  // Errors name the field that the caller gave.
+  const runAtName = delay === undefined ? "run_at" : "delay";
   if (runAtMs !== undefined && runAtMs > nowMs + MAX_DELAY_DAYS * DAY_MS) {
-    throw invalid("run_at", `must be at most ${MAX_DELAY_DAYS} days ahead`);
+    throw invalid(runAtName, `must be at most ${MAX_DELAY_DAYS} days ahead`);
   }
   const startByMs = timeOf(nowMs, [startBy, "start_by"], [startWithin, "start_within"]);
   if (startByMs !== undefined) {
+    const name = startWithin === undefined ? "start_by" : "start_within";
     if (startByMs <= nowMs) {
-      throw invalid("start_by", "has passed: give a time in the future, or none");
+      throw invalid(
+        name,
+        startWithin === undefined
+          ? "has passed: give a time in the future, or none"
+          : "must be longer than 0: the task could never be started",
+      );
     }
     if (startByMs > nowMs + MAX_START_BY_DAYS * DAY_MS) {
-      throw invalid("start_by", `must be at most ${MAX_START_BY_DAYS} days ahead`);
+      throw invalid(name, `must be at most ${MAX_START_BY_DAYS} days ahead`);
     }
     if (runAtMs !== undefined && startByMs <= runAtMs) {
-      throw invalid("start_by", "must be after run_at: the task could never be started");
+      throw invalid(name, `must be after ${runAtName}: the task could never be started`);
     }
   }
   return { priority, runAtMs, startByMs };

@@ -53,7 +53,8 @@ export function Overview() {
         <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
         <Command text="npx tessera-platform deploy service.ts" />
         <p className="secondary">
-          Whatever is done here can be done by programs: <a href="/docs">the reference of the API</a>.
+          Whatever is done here can be done by programs:{" "}
+          <a href="/docs">the reference of the API</a>.
         </p>
       </section>
     </Page>

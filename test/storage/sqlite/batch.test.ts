@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { NewTask, SubmitOutcome } from "../../../src/storage/storage.ts";
-import { counts, key, newTask } from "../fixtures.ts";
+import { counts, key, newTask, openLease } from "../fixtures.ts";
 import { openSqlite, TestFolder } from "./databases.ts";
 
 /** A task that no database takes: it was created at no time. */
@@ -36,6 +36,8 @@ describe("calls that arrive together", () => {
   ])("share transactions in one turn: $count calls, $commits, $why", async ({ count, commits }) => {
     using folder = new TestFolder();
     await using storage = await openSqlite(folder.file());
+    // The log begins anew with the first write after the checkpoint of the start.
+    await openLease(storage);
     const before = countCommits(folder.file());
     const calls = Array.from({ length: count }, (_, index) =>
       storage.submitTasks({ tasks: [newTask(`t${index}`)] }),
@@ -48,6 +50,8 @@ describe("calls that arrive together", () => {
   test("share transactions when many callers wait for theirs in turn", async () => {
     using folder = new TestFolder();
     await using storage = await openSqlite(folder.file());
+    // The log begins anew with the first write after the checkpoint of the start.
+    await openLease(storage);
     const before = countCommits(folder.file());
     const callers = Array.from({ length: 50 }, async (_, caller) => {
       for (let call = 0; call < 20; call++) {

@@ -309,7 +309,7 @@ export const METRICS = {
   }),
   notifierUp: declare({
     name: "tessera_notifier_up",
-    help: "1 while notifications of the database arrive, 0 while callers wait for polls",
+    help: "Whether notifications of the database arrive; at 0, callers wait for polls",
     kind: "gauge",
     unit: "none",
     of: "node",

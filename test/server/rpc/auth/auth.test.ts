@@ -227,7 +227,8 @@ describe.each(DATABASES)("sign-in on $database", ({ open }) => {
     it("of who has an account asks for its password, or is there already", async () => {
       const other = await newCompany(platform);
       const { email, headers } = other.admin;
-      const first = await invite(email);
+      const { invitationCode } = await invite(email);
+      const first = { invitationCode };
       const wrong = { ...first, password: "wrong password" };
       expect((await platform.call(acceptInvitation, wrong)).outcome).toBe("SIGN_IN_FAILED");
       const stranger = { headers: company.admin.headers };

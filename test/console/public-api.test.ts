@@ -60,6 +60,9 @@ describe("what the console does", () => {
     const fetched = globSync("src/console/app/**/*.{ts,tsx}").flatMap((file) =>
       [...readFileSync(file, "utf8").matchAll(/\b(?:fetch|EventSource)\(/g)].map(() => file),
     );
-    expect(fetched).toEqual(["src/console/app/api/rpc.ts"]);
+    expect(fetched.toSorted()).toEqual([
+      "src/console/app/api/rpc.ts",
+      "src/console/app/api/stream.ts",
+    ]);
   });
 });

@@ -69,13 +69,53 @@ const deploymentList = page(
   "/deployments",
   lazyRouteComponent(() => import("./pages/deployments/deployments.tsx"), "Deployments"),
 );
+const deployment = createRoute({
+  getParentRoute: () => organization,
+  path: "/deployments/$deployment",
+});
+const deploymentOverview = createRoute({
+  getParentRoute: () => deployment,
+  path: "/",
+  component: lazyRouteComponent(
+    () => import("./pages/deployments/overview.tsx"),
+    "DeploymentOverview",
+  ),
+});
+const revisionList = createRoute({
+  getParentRoute: () => deployment,
+  path: "/revisions",
+  component: lazyRouteComponent(() => import("./pages/deployments/revisions.tsx"), "Revisions"),
+});
+const deploymentLog = createRoute({
+  getParentRoute: () => deployment,
+  path: "/log",
+  component: lazyRouteComponent(() => import("./pages/deployments/log.tsx"), "Log"),
+});
+const memberList = page(
+  "/members",
+  lazyRouteComponent(() => import("./pages/organization/members.tsx"), "Members"),
+);
+const auditLog = page(
+  "/audit",
+  lazyRouteComponent(() => import("./pages/organization/audit.tsx"), "Audit"),
+);
 const tokenList = page(
   "/tokens",
   lazyRouteComponent(() => import("./pages/tokens/tokens.tsx"), "Tokens"),
 );
 
 const routeTree = root.addChildren([
-  signedIn.addChildren([home, organization.addChildren([overview, deploymentList, tokenList])]),
+  signedIn.addChildren([
+    home,
+    organization.addChildren([
+      overview,
+      deploymentList,
+      deployment.addChildren([deploymentOverview, revisionList, deploymentLog]),
+      tokenList,
+      memberList,
+      auditLog,
+    ]),
+  ]),
 ]);
 
 export function createConsoleRouter(queryClient: QueryClient) {

@@ -18,3 +18,21 @@ export const deploymentsOf = (organization: string) =>
     },
     refetchInterval: REFRESH_MS,
   });
+
+/** One deployment. */
+export const deploymentOf = (organization: string, name: string) =>
+  queryOptions({
+    queryKey: ["deployment", organization, name],
+    queryFn: ({ signal }) => deployments.getDeployment({ organization, name }, { signal }),
+    refetchInterval: REFRESH_MS,
+  });
+
+/** Its revisions, newest first. */
+export const revisionsOf = (organization: string, deployment: string) =>
+  queryOptions({
+    queryKey: ["revisions", organization, deployment],
+    queryFn: async ({ signal }) => {
+      const request = { organization, deployment, pageSize: MAX_PAGE };
+      return (await deployments.listRevisions(request, { signal })).revisions ?? [];
+    },
+  });

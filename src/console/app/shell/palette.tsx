@@ -40,8 +40,8 @@ export default function Palette({ onClose }: { onClose(): void }) {
         kind: "deployment",
         open: () =>
           void navigate({
-            to: "/o/$organization/deployments",
-            params: { organization },
+            to: "/o/$organization/deployments/$deployment",
+            params: { organization, deployment: name },
           }),
       }),
     ),

@@ -12,6 +12,8 @@ const PATHS = [
   "/o/$organization",
   "/o/$organization/deployments",
   "/o/$organization/tokens",
+  "/o/$organization/members",
+  "/o/$organization/audit",
 ] as const;
 
 /** Outlines of 16 by 16, drawn with a stroke of 1.5. */
@@ -33,5 +35,18 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/tokens",
     key: "k",
     icon: "M10.2 9.3a3.5 3.5 0 1 0-3.4-2.6L2 11.5V14h2.5v-1.6H6v-1.6h1.6l.9-.9c.5.3 1.1.4 1.7.4zM11 5h.01",
+  },
+  {
+    label: "Members",
+    to: "/o/$organization/members",
+    key: "m",
+    icon: "M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M11 3a2.3 2.3 0 0 1 0 4.4M12 9.8c1.5.5 2.5 1.8 2.5 3.7",
+  },
+  {
+    label: "Audit log",
+    to: "/o/$organization/audit",
+    key: "a",
+    icon: "M3.5 1.5h9v13h-9zM6 5h4M6 8h4M6 11h2",
+    adminsOnly: true,
   },
 ];

@@ -1,5 +1,6 @@
 /** The deployments of an organization. */
 import { useSuspenseQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Command } from "../../ui/command.tsx";
@@ -9,7 +10,8 @@ import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
 
 export function Deployments() {
-  const { data: deployments } = useSuspenseQuery(deploymentsOf(useOrganization()));
+  const organization = useOrganization();
+  const { data: deployments } = useSuspenseQuery(deploymentsOf(organization));
   return (
     <Page title="Deployments" description="Services that this organization runs here.">
       {deployments.length === 0 ? (
@@ -36,7 +38,12 @@ export function Deployments() {
               {deployments.map((one) => (
                 <tr key={one.deploymentId}>
                   <th scope="row">
-                    <a href={one.url}>{one.name}</a>
+                    <Link
+                      to="/o/$organization/deployments/$deployment"
+                      params={{ organization, deployment: one.name ?? "" }}
+                    >
+                      {one.name}
+                    </Link>
                   </th>
                   <td>
                     <DeploymentState deployment={one} />

@@ -37,7 +37,10 @@ export function Overview() {
         <ul className="cards">
           {deployments.map((one) => (
             <li key={one.deploymentId} className="card">
-              <Link to="/o/$organization/deployments" params={{ organization: name }}>
+              <Link
+                to="/o/$organization/deployments/$deployment"
+                params={{ organization: name, deployment: one.name ?? "" }}
+              >
                 {one.name}
               </Link>
               <DeploymentState deployment={one} />

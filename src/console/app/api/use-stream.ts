@@ -1,0 +1,57 @@
+/** Follows a stream while a component is shown; begins again with backoff when it breaks. */
+import { useEffect, useRef, useState } from "react";
+import { isSignedOut, isTransient, messageOf } from "./errors.ts";
+
+const MIN_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 10_000;
+
+/** How the stream is: following, waiting to begin again, or ended for good. */
+export type StreamState =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "live" }
+  | { readonly kind: "reconnecting" }
+  | { readonly kind: "failed"; readonly message: string };
+
+/**
+ * Follows what `open` opens, until `key` changes or the component goes. `open` is called again
+ * after a break, and resumes where `onMessage` was last.
+ */
+export function useStream<Message>(
+  key: string,
+  open: (signal: AbortSignal) => AsyncIterable<Message>,
+  onMessage: (message: Message) => void,
+): StreamState {
+  const [state, setState] = useState<StreamState>({ kind: "connecting" });
+  const latest = useRef({ open, onMessage });
+  latest.current = { open, onMessage };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another key is another stream
+  useEffect(() => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    setState({ kind: "connecting" });
+    void (async () => {
+      for (let backoffMs = MIN_BACKOFF_MS; !signal.aborted; ) {
+        try {
+          const messages = latest.current.open(signal);
+          setState({ kind: "live" });
+          for await (const message of messages) {
+            backoffMs = MIN_BACKOFF_MS;
+            latest.current.onMessage(message);
+          }
+        } catch (err) {
+          if (!signal.aborted && (isSignedOut(err) || !isTransient(err))) {
+            setState({ kind: "failed", message: messageOf(err) });
+            return;
+          }
+        }
+        if (!signal.aborted) {
+          setState({ kind: "reconnecting" });
+          await new Promise((resolve) => setTimeout(resolve, backoffMs));
+          backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
+        }
+      }
+    })();
+    return () => leaving.abort();
+  }, [key]);
+  return state;
+}

@@ -1,0 +1,137 @@
+/** The log of a deployment, live. */
+import { useLayoutEffect, useRef, useState } from "react";
+import type {
+  DeploymentLogLineJson,
+  DeploymentService,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { useOrganization } from "../../api/session.ts";
+import { watch } from "../../api/stream.ts";
+import { useStream } from "../../api/use-stream.ts";
+import { Field } from "../../ui/field.tsx";
+import { Status } from "../../ui/status.tsx";
+import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+
+/** Lines that the page begins with, and the most that it keeps. */
+const TAIL_LINES = 500;
+const MAX_LINES = 5_000;
+
+/** Nearer to the end than this, the view follows new lines. */
+const FOLLOW_PX = 40;
+
+export function Log() {
+  return <DeploymentFrame title="Log">{() => <LogView />}</DeploymentFrame>;
+}
+
+function LogView() {
+  const organization = useOrganization();
+  const name = useDeploymentName();
+  const { lines, add, last } = useLines();
+  const [search, setSearch] = useState("");
+  const state = useStream(
+    `${organization}/${name}`,
+    (signal) =>
+      watch<typeof DeploymentService.method.watchDeploymentLogs>(
+        "/tessera.v1.DeploymentService/WatchDeploymentLogs",
+        {
+          organization,
+          name,
+          follow: true,
+          ...(last.current === undefined ? { tail: TAIL_LINES } : { afterSequence: last.current }),
+        },
+        signal,
+      ),
+    add,
+  );
+  const wanted = search.toLowerCase();
+  const shown = lines.filter(({ text = "" }) => text.toLowerCase().includes(wanted));
+  const box = useFollowing(shown.length);
+  return (
+    <section className="log" aria-label="Log">
+      <div className="log-bar">
+        <Field label="Search">
+          {(control) => (
+            <input
+              {...control}
+              type="search"
+              value={search}
+              onChange={(event) => setSearch(event.target.value)}
+            />
+          )}
+        </Field>
+        <p role="status">
+          {state.kind === "live" && <Status tone="good">live</Status>}
+          {state.kind === "connecting" && <Status tone="working">connecting</Status>}
+          {state.kind === "reconnecting" && <Status tone="warning">reconnecting</Status>}
+          {state.kind === "failed" && <Status tone="bad">{state.message}</Status>}
+        </p>
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section className="log-lines" ref={box} tabIndex={0} aria-label="Lines">
+        {shown.map((line) => (
+          <Line key={line.sequence} line={line} />
+        ))}
+        {shown.length === 0 && (
+          <p className="secondary">
+            {lines.length === 0 ? "No lines yet." : "No line has this text."}
+          </p>
+        )}
+      </section>
+    </section>
+  );
+}
+
+function Line({
+  line: { time = "", worker, stream, text },
+}: {
+  readonly line: DeploymentLogLineJson;
+}) {
+  return (
+    <p className={`log-line ${stream}`}>
+      <time dateTime={time}>{time.slice(11, 23)}</time>
+      <span className="log-worker">{worker || "node"}</span>
+      <span>{text}</span>
+    </p>
+  );
+}
+
+/** The newest lines, added once per frame however many come. */
+function useLines() {
+  const [lines, setLines] = useState<readonly DeploymentLogLineJson[]>([]);
+  const arriving = useRef<DeploymentLogLineJson[]>([]);
+  const last = useRef<string>(undefined);
+  const add = (line: DeploymentLogLineJson): void => {
+    last.current = String(line.sequence);
+    if (arriving.current.push(line) === 1) {
+      requestAnimationFrame(() => {
+        const added = arriving.current;
+        arriving.current = [];
+        setLines((before) => [...before, ...added].slice(-MAX_LINES));
+      });
+    }
+  };
+  return { lines, add, last };
+}
+
+/** Keeps the end in view while it is in view. */
+function useFollowing(count: number) {
+  const box = useRef<HTMLElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element && isAtEnd.current && count > 0) {
+      element.scrollTop = element.scrollHeight;
+    }
+  }, [count]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const onScroll = (): void => {
+      if (element) {
+        const { scrollHeight, scrollTop, clientHeight } = element;
+        isAtEnd.current = scrollHeight - scrollTop - clientHeight < FOLLOW_PX;
+      }
+    };
+    element?.addEventListener("scroll", onScroll, { passive: true });
+    return () => element?.removeEventListener("scroll", onScroll);
+  }, []);
+  return box;
+}

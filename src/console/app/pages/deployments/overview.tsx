@@ -1,0 +1,87 @@
+/** One deployment: where it is called, how it runs, and its endpoints. */
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { Command } from "../../ui/command.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Time } from "../../ui/time.tsx";
+import { DeploymentFrame } from "./frame.tsx";
+
+const ACCESS: Readonly<Record<string, string>> = {
+  NETWORK_ACCESS_NONE: "none",
+  NETWORK_ACCESS_ALLOW: "named hosts",
+  NETWORK_ACCESS_OPEN: "public addresses",
+};
+
+export function DeploymentOverview() {
+  return (
+    <DeploymentFrame title="Overview">
+      {(deployment) => (
+        <>
+          {deployment.statusReason && (
+            <Notice kind="warning">
+              <pre>{deployment.statusReason}</pre>
+            </Notice>
+          )}
+          <section aria-labelledby="address">
+            <h2 id="address">Address</h2>
+            <Command text={deployment.url ?? ""} />
+          </section>
+          <Facts deployment={deployment} />
+          <section aria-labelledby="endpoints">
+            <h2 id="endpoints">Endpoints</h2>
+            <ul className="cards">
+              {deployment.endpoints?.map(({ name, kind }) => (
+                <li key={name} className="card">
+                  <strong>{name}</strong>
+                  <span className="secondary">
+                    {kind === "ENDPOINT_KIND_TASK"
+                      ? "task: runs in the queue"
+                      : "api: answers at once"}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </section>
+        </>
+      )}
+    </DeploymentFrame>
+  );
+}
+
+function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
+  const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
+  const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
+  const access = ACCESS[network?.access ?? ""] ?? "public addresses";
+  const facts = [
+    ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
+    ["Workers", `${workers} ready on ${nodes} nodes, between ${minWorkers} and ${maxWorkers}`],
+    ["Each worker", `${memoryMib} MiB of memory, ${cpu} processors`],
+    ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
+    [
+      "Revision",
+      targetRevision === revision
+        ? `${revision}`
+        : `${revision || "none"}, ${targetRevision} starts`,
+    ],
+    ["Environment", Object.keys(env).join(", ") || "no variables"],
+    ["Withheld secrets", deployment.secretsWithheld?.join(", ") ?? ""],
+  ] as const;
+  return (
+    <section aria-labelledby="facts">
+      <h2 id="facts">How it runs</h2>
+      <dl className="facts">
+        {facts
+          .filter(([, value]) => value !== "")
+          .map(([term, value]) => (
+            <div key={term}>
+              <dt>{term}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        <div>
+          <dt>Changed</dt>
+          <dd>{deployment.updatedAt !== undefined && <Time at={deployment.updatedAt} />}</dd>
+        </div>
+      </dl>
+    </section>
+  );
+}

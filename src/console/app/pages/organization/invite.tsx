@@ -1,0 +1,86 @@
+/** Invites a person by their e-mail address. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { RoleJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { organizations } from "../../api/clients.ts";
+import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field } from "../../ui/field.tsx";
+import { formMessage, violationOf } from "../../ui/form.ts";
+import { Notice } from "../../ui/notice.tsx";
+
+export default function Invite({ onClose }: { onClose(): void }) {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<RoleJson>("ROLE_MEMBER");
+  const inviting = useMutation({
+    mutationFn: () => organizations.inviteMember({ organization, email, role }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ["invitations", organization] }),
+  });
+  if (inviting.data) {
+    const { url, mailed } = inviting.data;
+    return (
+      <Dialog title={`${email} is invited`} onClose={onClose}>
+        {mailed && <p>The link was sent by mail. It works for 7 days.</p>}
+        {url && (
+          <>
+            <p>Send them this link. It works once, for 7 days, and is not shown again.</p>
+            <Command text={url} />
+          </>
+        )}
+        <div className="dialog-actions">
+          <Button kind="primary" data-autofocus onClick={onClose}>
+            Done
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  const message = formMessage(inviting.error, "email");
+  return (
+    <Dialog title="Invite a person" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          inviting.mutate();
+        }}
+      >
+        <Field label="E-mail address" error={violationOf(inviting.error, "email")}>
+          {(control) => (
+            <input
+              {...control}
+              type="email"
+              data-autofocus
+              required
+              autoComplete="off"
+              value={email}
+              onChange={(event) => setEmail(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field label="Role" hint="Admins also manage members and the organization's tokens.">
+          {(control) => (
+            <select
+              {...control}
+              value={role}
+              onChange={(event) => setRole(event.target.value as RoleJson)}
+            >
+              <option value="ROLE_MEMBER">member</option>
+              <option value="ROLE_ADMIN">admin</option>
+            </select>
+          )}
+        </Field>
+        {message && <Notice kind="error">{message}</Notice>}
+        <div className="dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" isBusy={inviting.isPending}>
+            Invite
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,124 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { bearer, cookieOf, PASSWORD } from "../start/platform.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const ADMIN = "ada@example.com";
+/** Another revision of the service. */
+const REVISED = Object.fromEntries([['VERSION = "one"', 'VERSION = "two"']]);
+const MEMBER = "grace@example.com";
+
+describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("echo", await artifact());
+    await world.deployed("echo", await artifact("echo", REVISED));
+    const invited = await world.platform.call(
+      "/api/v1/members:invite",
+      { email: MEMBER },
+      world.cookie,
+    );
+    const [, code] = String(invited.json.url).split("#code=");
+    cookieOf(
+      await world.platform.call("/api/v1/auth:acceptInvitation", {
+        invitation_code: code,
+        password: PASSWORD,
+      }),
+    );
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  it("are found with the palette, stopped and started", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/");
+    await person.heading("acme");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search pages and deployments" }).fill("ech");
+    await page.getByRole("option", { name: "echo deployment" }).waitFor();
+    await person.isSound();
+    await page.keyboard.press("Enter");
+    await person.heading("echo");
+    await person.press("Stop");
+    await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
+    await page.getByText("stopped", { exact: true }).waitFor();
+    await person.press("Start");
+    await page.getByText("ready", { exact: true }).waitFor();
+  });
+
+  it("show their log live", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/log");
+    await page.getByText("live", { exact: true }).waitFor();
+    await world.call("echo", "/say", { body: { text: "written while you look" } });
+    await page.getByText("written while you look").waitFor();
+    await person.isSound();
+    await page.getByRole("searchbox", { name: "Search" }).fill("nothing has this text");
+    await page.getByText("No line has this text.").waitFor();
+  });
+
+  it("are rolled back to a revision", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/revisions");
+    await page.getByRole("button", { name: "Roll back to 1" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
+    await page.getByText("brought back 1").waitFor();
+  });
+
+  it.each([ADMIN, MEMBER])("look well to %s, in light and dark, wide and narrow", async (email) => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      for (const width of [1280, 390]) {
+        const options = { email, colorScheme, viewport: { width, height: 800 } };
+        await using person = await ConsoleBrowser.open(browser, world.platform, options);
+        for (const [path, title] of PAGES) {
+          await person.go(path);
+          await person.heading(title);
+          await person.isSound();
+          await person.picture(
+            `${email.split("@")[0]}-${path.replaceAll("/", "-")}-${colorScheme}-${width}`,
+          );
+        }
+      }
+    }
+  });
+
+  it("lead who has no session to the sign-in, and back", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform);
+    await person.go("/o/acme/deployments/echo?from=a-link");
+    await person.heading("Sign in");
+    await person.fill("E-mail address", MEMBER);
+    await person.fill("Password", PASSWORD);
+    await person.press("Sign in");
+    await person.heading("echo");
+    expect(new URL(person.page.url()).pathname).toBe("/o/acme/deployments/echo");
+  });
+
+  it("tell a stranger nothing", async () => {
+    const { value } = await world.platform.createToken(world.cookie);
+    expect(await world.platform.whoIs(bearer(value))).toBe(200);
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: MEMBER });
+    await person.go("/o/another/deployments");
+    await person.heading("There is no such page");
+  });
+});
+
+const PAGES = [
+  ["/o/acme", "acme"],
+  ["/o/acme/deployments/echo", "echo"],
+  ["/o/acme/deployments/echo/revisions", "echo: revisions"],
+  ["/o/acme/deployments/echo/log", "echo: log"],
+  ["/o/acme/members", "Members"],
+] as const;

@@ -5,6 +5,7 @@ import { organizations } from "./clients.ts";
 
 /** The most that one call lists. */
 const MAX_MEMBERS = 1_000;
+/** Events that are read at once; more come on demand. */
 const MAX_EVENTS_PER_PAGE = 100;
 
 export const membersOf = (organization: string) =>

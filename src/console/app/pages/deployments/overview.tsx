@@ -1,6 +1,7 @@
 /** One deployment: where it is called, how it runs, and its endpoints. */
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { Command } from "../../ui/command.tsx";
+import { counted } from "../../ui/counted.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentFrame } from "./frame.tsx";
@@ -53,8 +54,11 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const access = ACCESS[network?.access ?? ""] ?? "public addresses";
   const facts = [
     ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
-    ["Workers", `${workers} ready on ${nodes} nodes, between ${minWorkers} and ${maxWorkers}`],
-    ["Each worker", `${memoryMib} MiB of memory, ${cpu} processors`],
+    [
+      "Workers",
+      `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
+    ],
+    ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
     [
       "Revision",

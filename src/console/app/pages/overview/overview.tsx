@@ -4,9 +4,9 @@ import { Link } from "@tanstack/react-router";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { Command } from "../../ui/command.tsx";
+import { counted } from "../../ui/counted.ts";
 import { Page } from "../../ui/page.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
-import "./overview.css";
 
 export function Overview() {
   const name = useOrganization();
@@ -45,7 +45,7 @@ export function Overview() {
               </Link>
               <DeploymentState deployment={one} />
               <span className="secondary">
-                {one.workers ?? 0} workers on {one.nodes ?? 0} nodes
+                {counted(one.workers, "worker")} on {counted(one.nodes, "node")}
               </span>
             </li>
           ))}

@@ -162,7 +162,11 @@ function bothMethods(main: "post" | "put", operation: JsonSchema) {
 
 function taskIdBody(properties: JsonSchema): JsonSchema {
   const taskId = { type: "string", minLength: 1, maxLength: 64 };
-  const schema = { type: "object", properties: { task_id: taskId, ...properties } };
+  const schema = {
+    type: "object",
+    properties: { task_id: taskId, ...properties },
+    additionalProperties: false,
+  };
   return { required: false, content: { "application/json": { schema } } };
 }
 

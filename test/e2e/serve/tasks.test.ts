@@ -103,6 +103,17 @@ describe("status", () => {
       start_by: null,
       expires_at: expect.any(String),
       attempt: 1,
+      attempts: [
+        {
+          number: 1,
+          worker: expect.any(String),
+          node: expect.any(String),
+          started_at: expect.any(String),
+          ended_at: null,
+          failure: null,
+          retry_at: null,
+        },
+      ],
       progress: { fraction: 0.25, message: "at the gate" },
       retry_of: null,
       failure: null,

@@ -6,7 +6,9 @@
 import type { DescMessage, MessageJsonType } from "@bufbuild/protobuf";
 import { CallError, readError, unreachable } from "./errors.ts";
 
+/** The flag and the length before the JSON of a message. */
 const HEADER_BYTES = 5;
+/** The flag of the last message. */
 const END_OF_STREAM = 0b10;
 
 /** An envelope that a server sends is far smaller. */

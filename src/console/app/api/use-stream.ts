@@ -2,7 +2,9 @@
 import { useEffect, useRef, useState } from "react";
 import { isSignedOut, isTransient, messageOf } from "./errors.ts";
 
+/** How long a page waits before it follows a stream again that broke; twice as long each time. */
 const MIN_BACKOFF_MS = 500;
+/** The longest such wait. */
 const MAX_BACKOFF_MS = 10_000;
 
 /** How the stream is: following, waiting to begin again, or ended for good. */

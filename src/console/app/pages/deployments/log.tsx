@@ -11,12 +11,14 @@ import { Field } from "../../ui/field.tsx";
 import { Status } from "../../ui/status.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 
-/** Lines that the page begins with, and the most that it keeps. */
-const TAIL_LINES = 500;
+/** Lines that the page begins with. */
+const MAX_TAIL_LINES = 500;
+
+/** Lines that the page keeps. */
 const MAX_LINES = 5_000;
 
 /** Nearer to the end than this, the view follows new lines. */
-const FOLLOW_PX = 40;
+const MAX_FOLLOW_PX = 40;
 
 export function Log() {
   return <DeploymentFrame title="Log">{() => <LogView />}</DeploymentFrame>;
@@ -36,7 +38,9 @@ function LogView() {
           organization,
           name,
           follow: true,
-          ...(last.current === undefined ? { tail: TAIL_LINES } : { afterSequence: last.current }),
+          ...(last.current === undefined
+            ? { tail: MAX_TAIL_LINES }
+            : { afterSequence: last.current }),
         },
         signal,
       ),
@@ -127,7 +131,7 @@ function useFollowing(count: number) {
     const onScroll = (): void => {
       if (element) {
         const { scrollHeight, scrollTop, clientHeight } = element;
-        isAtEnd.current = scrollHeight - scrollTop - clientHeight < FOLLOW_PX;
+        isAtEnd.current = scrollHeight - scrollTop - clientHeight < MAX_FOLLOW_PX;
       }
     };
     element?.addEventListener("scroll", onScroll, { passive: true });

@@ -58,7 +58,8 @@ describe("of deployments of others", () => {
   const onHost = async (name: string, token?: string) => {
     const answers: [string, ReturnType<typeof said>][] = [];
     for (const [method, path] of ASKED) {
-      const post = method === "POST" && { body: { text: "x" } };
+      // RPCs refuse unknown fields while they read the message.
+      const post = method === "POST" && { body: path.includes("Service/") ? {} : { text: "x" } };
       const credential = token !== undefined && { token };
       const answer = await world.call(name, path, { method, ...post, ...credential });
       answers.push([path, said(answer, name)]);

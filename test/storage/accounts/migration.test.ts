@@ -1,26 +1,23 @@
 /** What holds of accounts that were made before addresses were verified. */
 import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { verifiedAddressesSchema } from "../../../src/storage/sql/accounts/schema.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { ask, databaseUrl, newSchema, openPostgres } from "../postgres/databases.ts";
 import { openSqlite, TestFolder } from "../sqlite/databases.ts";
 import { Platform } from "./fixtures.ts";
 
-/** The version that verifies addresses, and the later ones. */
-const ADDED_VERSIONS = 2;
-
 const COLUMNS = [
   ["users", "email_verified"],
   ["organizations", "invitation_links_enabled"],
   ["invitations", "mailed"],
-  // What a later version added.
-  ["deployments", "network"],
 ] as const;
 
 interface Before {
   open(): Promise<Storage>;
-  /** Takes the database back to before the migration. */
-  goBack(): Promise<void>;
+  /** Takes from the database what the migration brought, and migrates it again. */
+  migrateAgain(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -28,14 +25,12 @@ function sqlite(): Before {
   const folder = new TestFolder();
   return {
     open: () => openSqlite(folder.file()),
-    async goBack() {
-      const db = new DatabaseSync(folder.file());
+    async migrateAgain() {
+      using db = new DatabaseSync(folder.file());
       for (const [table, column] of COLUMNS) {
         db.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
       }
-      const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
-      db.exec(`PRAGMA user_version = ${version - ADDED_VERSIONS}`);
-      db.close();
+      db.exec(verifiedAddressesSchema());
     },
     async end() {
       folder[Symbol.dispose]();
@@ -47,12 +42,16 @@ function postgres(): Before {
   const schema = newSchema();
   return {
     open: () => openPostgres({ schema, leaseClock: "caller" }),
-    async goBack() {
-      const url = await databaseUrl();
-      for (const [table, column] of COLUMNS) {
-        await ask(url, `ALTER TABLE ${schema}.${table} DROP COLUMN ${column}`);
-      }
-      await ask(url, `UPDATE ${schema}.schema_version SET version = version - ${ADDED_VERSIONS}`);
+    async migrateAgain() {
+      const client = new pg.Client(await databaseUrl());
+      await client.connect();
+      const dropped = COLUMNS.map(
+        ([table, column]) => `ALTER TABLE ${table} DROP COLUMN ${column};`,
+      );
+      await client.query(
+        `SET search_path = ${schema}; ${dropped.join(" ")} ${verifiedAddressesSchema()}`,
+      );
+      await client.end();
     },
     async end() {
       await ask(await databaseUrl(), `DROP SCHEMA IF EXISTS ${schema} CASCADE`);
@@ -88,7 +87,7 @@ describe.each([
         });
         await platform.invite(organizationId, "open@example.com");
       }
-      await before.goBack();
+      await before.migrateAgain();
       await using storage = await before.open();
       const { accounts } = storage;
       const verified = async (name: string) =>

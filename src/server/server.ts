@@ -13,6 +13,7 @@ import { logAccess } from "./http/access-log.ts";
 import { leaveBodies } from "./http/body.ts";
 import { BodyBudget, shareBudget } from "./http/body-budget.ts";
 import { sendFrameworkError } from "./http/framework.ts";
+import { otherMethods } from "./http/methods.ts";
 import {
   type AllowedOrigins,
   preflightHeaders,
@@ -122,6 +123,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   }
   shareBudget(app, new BodyBudget(options.bodyBudgetBytes));
 
+  const refuseOtherMethods = otherMethods(app);
   const context = await mountProtocols(app, options);
   await app.register(health, {
     health: options.health,
@@ -131,6 +133,7 @@ export async function createServer(options: ServerOptions): Promise<HttpServer> 
   for (const plugin of options.plugins) {
     await app.register(plugin, context);
   }
+  refuseOtherMethods();
   await app.ready();
   if (listener === undefined) {
     throw new Error("Fastify has not created the server");

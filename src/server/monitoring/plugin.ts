@@ -72,14 +72,6 @@ function onlyGet(app: FastifyInstance, url: string, route: Route): void {
       return sendProblem(reply, toProblem(err));
     }
   });
-  app.route({
-    method: ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-    url,
-    handler: (req, reply) => {
-      const message = `${url} is read with GET, not ${req.method}`;
-      return sendProblem(reply.header("allow", "GET"), problem("METHOD_NOT_ALLOWED", message));
-    },
-  });
 }
 
 async function federateRoute(

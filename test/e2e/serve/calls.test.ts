@@ -163,6 +163,12 @@ describe("a method that a path does not take", () => {
     ["GET", "/sum/cancel?task_id=x", "POST, PUT"],
     ["DELETE", "/sum/retry?task_id=x", "PUT, POST"],
     ["POST", "/sum/events?task_id=x", "GET"],
+    ["POST", "/livez", "GET, HEAD"],
+    ["DELETE", "/readyz", "GET, HEAD"],
+    ["POST", "/docs.json?x=1", "GET, HEAD"],
+    ["PATCH", "/", "GET, HEAD"],
+    ["GET", "/tessera.v1.TaskService/SubmitTask", "POST"],
+    ["PUT", "/tessera.v1.TaskService/GetTask", "GET, POST"],
   ])("%s %s is answered 405 with the methods that it takes", async (method, path, allow) => {
     const answer = await served.fetch(path, { method });
     expect(answer.headers.get("allow")).toBe(allow);

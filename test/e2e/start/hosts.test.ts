@@ -24,6 +24,15 @@ const OF_THE_PLATFORM = [
 
 const CREDENTIALS = { email: "ada@example.com", password: PASSWORD };
 
+/** Methods that paths do not take, and those that they take; pages of each kind of host apart. */
+const REFUSED = [
+  ["POST", "/livez", "GET, HEAD"],
+  ["PUT", "/readyz", "GET, HEAD"],
+  ["POST", "/docs.json", "GET, HEAD"],
+  ["GET", "/tessera.v1.TaskService/SubmitTask", "POST"],
+  ["DELETE", "/tessera.v1.TaskService/GetTask", "GET, POST"],
+] as const;
+
 describe("the host of a deployment", () => {
   let folder: Folder;
   let platform: Platform;
@@ -40,6 +49,15 @@ describe("the host of a deployment", () => {
     await platform[Symbol.asyncDispose]();
     folder[Symbol.dispose]();
   });
+
+  it.each([...REFUSED, ["POST", "/", "GET, HEAD"], ["POST", "/metrics", "GET"]] as const)(
+    "refuses %s %s with the methods that it takes",
+    async (method, path, allow) => {
+      const answer = await ask(path, { method });
+      expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+      expect(reasonOf(answer)).toBe("METHOD_NOT_ALLOWED");
+    },
+  );
 
   it.each(OF_THE_PLATFORM.map((method) => ({ method, title: method.toString() })))(
     "does not answer over Connect: $title",
@@ -136,6 +154,17 @@ describe("the host of a deployment", () => {
     const text = Buffer.concat(chunks).toString();
     expect(text).toContain("tessera.v1.TaskService");
     expect(text).not.toContain("tessera.v1.AuthService");
+  });
+
+  it.each([
+    ...REFUSED,
+    ["DELETE", "/docs", "GET, HEAD"],
+    ["GET", "/tessera.v1.TokenService/CreateToken", "POST"],
+    ["POST", "/metrics", "GET"],
+  ] as const)("on the platform's own, %s %s is refused as here", async (method, path, allow) => {
+    const answer = await ask(path, { method, host: `localhost:${platform.started.port}` });
+    expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+    expect(reasonOf(answer)).toBe("METHOD_NOT_ALLOWED");
   });
 
   it("leaves the platform's own as they were", async () => {

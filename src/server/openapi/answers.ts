@@ -41,6 +41,13 @@ const REPLAYED: JsonSchema = {
   },
 };
 
+const TAGGED: JsonSchema = {
+  ETag: {
+    description: "The version, for `If-Match`.",
+    schema: { type: "string", pattern: '^"[1-9][0-9]*"$' },
+  },
+};
+
 const HEADERS: { readonly [status: number]: JsonSchema } = {
   401: { "WWW-Authenticate": { schema: { type: "string" } } },
   429: { "Retry-After": { schema: { type: "integer", minimum: 0 } } },
@@ -73,7 +80,7 @@ export function errorComponents(statuses: Iterable<number>): { [name: string]: J
 
 /** All answers of an operation, by status. */
 export function answersOf(binding: Binding, schemas: MessageSchemas): JsonSchema {
-  const { method, body } = binding;
+  const { method, body, expected } = binding;
   const reasons = new Set([
     ...errorsOf(method),
     ...(REFUSALS[getOption(method, access)] ?? []),
@@ -81,6 +88,9 @@ export function answersOf(binding: Binding, schemas: MessageSchemas): JsonSchema
     ...ALWAYS,
   ]);
   const byStatus = Map.groupBy(reasons, (reason) => httpStatus(problem(reason, "")));
+  if (expected !== undefined) {
+    byStatus.set(412, ["VERSION_CONFLICT"]);
+  }
   const reference = (status: number | "default") => ({
     $ref: `#/components/responses/${componentOf(status)}`,
   });
@@ -98,7 +108,7 @@ export function answersOf(binding: Binding, schemas: MessageSchemas): JsonSchema
 }
 
 function answerOf(binding: Binding, schemas: MessageSchemas): JsonSchema {
-  const { method, rawResponse, responseField, key } = binding;
+  const { method, rawResponse, responseField, key, tag } = binding;
   if (rawResponse) {
     return { description: "The raw bytes.", content: { "*/*": { schema: {} } } };
   }
@@ -119,6 +129,7 @@ function answerOf(binding: Binding, schemas: MessageSchemas): JsonSchema {
   return {
     description: "Done.",
     ...(key.kind === "field" ? { headers: REPLAYED } : {}),
+    ...(tag ? { headers: TAGGED } : {}),
     content: { "application/json": { schema } },
   };
 }

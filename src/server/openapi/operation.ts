@@ -27,13 +27,21 @@ const KEY = {
   description: "The same as `idempotency_key` in the body; the two must not differ.",
 };
 
+const EXPECTED = {
+  name: "If-Match",
+  in: "header",
+  description:
+    "The `ETag` of the resource as it was read, or `*` for any. The change is made only if that is still its version; otherwise the answer is 412.",
+  schema: { type: "string", pattern: String.raw`^(\*|(W/)?"[!#-~]*")$` },
+};
+
 /** The operation of a binding. `pathNames`: what the variables of its path are called, in order. */
 export function operationOf(
   binding: Binding,
   pathNames: readonly string[],
   schemas: MessageSchemas,
 ): JsonSchema {
-  const { method, fields, body, key } = binding;
+  const { method, fields, body, key, expected } = binding;
   const inPath = [...fields.values()];
   const [summary = method.name, ...more] = descriptionOf(method);
   const callers = getOption(method, access);
@@ -52,6 +60,7 @@ export function operationOf(
         .filter((field) => hasTextForm(field) && !inPath.some((path) => path[0] === field))
         .map((field) => queryParameter(field, schemas)),
       ...(key.kind === "field" ? [{ ...KEY, schema: textOf(key.field, schemas) }] : []),
+      ...(expected ? [EXPECTED] : []),
     ],
     ...(body.kind === "none" ? {} : { requestBody: requestBody(binding, schemas) }),
     responses: answersOf(binding, schemas),

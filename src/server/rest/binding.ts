@@ -17,6 +17,7 @@ import type { HttpRule } from "../../../gen/google/api/http_pb.js";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { dotted, hasTextForm, resolveFields } from "./fields.ts";
 import { type KeyPlace, keyPlaceOf } from "./idempotency-key.ts";
+import { versionFieldOf } from "./if-match.ts";
 import type { RestRoute } from "./path-matching.ts";
 import { parseTemplate, type Variable } from "./path-template.ts";
 
@@ -36,6 +37,10 @@ export interface Binding {
   readonly body: BodyBinding;
   /** The field for the header `Idempotency-Key`. */
   readonly key: KeyPlace;
+  /** The fields that lead to the version that `If-Match` expects; undefined: the call does not look at it. */
+  readonly expected: readonly DescField[] | undefined;
+  /** The field of the answer that is its `ETag`; undefined: it has none. */
+  readonly tag: DescField | undefined;
   /** The field of the answer that is sent; undefined: the whole answer. */
   readonly responseField: DescField | undefined;
   /** True if that is a `google.api.HttpBody`, which is sent as raw bytes. */
@@ -75,11 +80,16 @@ function compileRule(method: DescMethod, rule: HttpRule, outer: HttpRule): RestR
     const responseField =
       rule.responseBody === "" ? undefined : topField(output, rule.responseBody, "response_body");
     const written = responseField === undefined ? output : singularMessage(responseField);
+    const changed = verb === "PATCH" ? body.field : undefined;
+    const version = changed?.message && versionFieldOf(changed.message);
+    const isResource = (verb === "GET" || verb === "PATCH") && responseField === undefined;
     const binding: Binding = {
       method: method as Binding["method"],
       fields,
       body,
       key: keyPlaceOf(input),
+      expected: changed && version && [changed, version],
+      tag: isResource ? versionFieldOf(output) : undefined,
       responseField,
       rawResponse: written?.typeName === HttpBodySchema.typeName,
     };

@@ -18,6 +18,7 @@ import type { CallOrigin, Invoke } from "../http/invoke.ts";
 import type { LargeMessage, ReadLarge } from "../http/large-json.ts";
 import { sendProblem } from "../http/problem.ts";
 import { type Binding, compileBindings } from "./binding.ts";
+import { preconditionStatus } from "./if-match.ts";
 import { type Found, RouteTable } from "./path-matching.ts";
 import type { Template } from "./path-template.ts";
 import { bindRequest } from "./request.ts";
@@ -80,18 +81,27 @@ function mounts({ segments, verb }: Template): string[] {
 function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
   const { maxBodyBytes = () => DEFAULT_MAX_BODY_BYTES } = options;
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const bodyless = req.method === "GET" || req.method === "HEAD";
+    // Reads do not change with what they would be expected to be.
+    const ifMatch = bodyless ? "" : (req.headers["if-match"] ?? "");
     try {
       const { binding, values, query } = findRoute(routes, req, reply);
       // Before the body is read, so that a refused caller need not send it.
       const identified = options.contextValues?.(req, binding.method);
       const contextValues = identified instanceof Promise ? await identified : identified;
-      const bodyless = req.method === "GET" || req.method === "HEAD";
       const body = bodyless ? EMPTY : await readPlainBody(req, maxBodyBytes(binding.method));
       const contentType = req.headers["content-type"];
       const idempotencyKey = String(req.headers["idempotency-key"] ?? "");
       const reading = largeOf(binding, body, options.readLarge);
       const large = reading && (await reading);
-      const parts = { values, query, body: large?.body ?? body, contentType, idempotencyKey };
+      const parts = {
+        values,
+        query,
+        body: large?.body ?? body,
+        contentType,
+        idempotencyKey,
+        ifMatch,
+      };
       const message = bindRequest(binding, parts);
       large?.restore(message);
       const origin: CallOrigin = {
@@ -110,7 +120,9 @@ function createHandler(routes: RouteTable<Binding>, options: RestOptions) {
       const { keepAliveMs, firstAnswerMs } = options;
       return await sendStream(req, reply, { binding, answers, keepAliveMs, firstAnswerMs });
     } catch (thrown) {
-      return sendProblem(reply, toProblem(thrown));
+      const found = toProblem(thrown);
+      const status = preconditionStatus(ifMatch, found);
+      return sendProblem(reply, found, status && { status });
     }
   };
 }

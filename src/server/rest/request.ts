@@ -1,6 +1,6 @@
 /**
  * Request transcoding: binds path, query and body of an HTTP request to one
- * request message, and `Idempotency-Key`, the one header that sets a field.
+ * request message, and the two headers that set fields, `Idempotency-Key` and `If-Match`.
  *
  * All of them are put into one JSON object, which is then decoded, so every
  * rule of the proto JSON mapping holds for all of them. Path variables take
@@ -17,6 +17,7 @@ import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, textToJson, valueAt } from "./fields.ts";
 import { bindKey } from "./idempotency-key.ts";
+import { bindVersion } from "./if-match.ts";
 import type { PathValue } from "./path-matching.ts";
 import { type BoundField, bindQuery } from "./query.ts";
 import { isObject } from "./spelling.ts";
@@ -30,11 +31,13 @@ export interface RequestParts {
   readonly contentType: string | undefined;
   /** From the header; empty if absent. */
   readonly idempotencyKey: string;
+  /** From the header of a change; empty if absent, or for a read. */
+  readonly ifMatch: string;
 }
 
 /**
  * Builds the request message.
- * Errors: REQUEST_INVALID, BODY_MALFORMED, CONTENT_TYPE_UNSUPPORTED.
+ * Errors: REQUEST_INVALID, BODY_MALFORMED, CONTENT_TYPE_UNSUPPORTED, VERSION_CONFLICT.
  */
 export function bindRequest(binding: Binding, parts: RequestParts): Message {
   const { input } = binding.method;
@@ -60,6 +63,9 @@ export function bindRequest(binding: Binding, parts: RequestParts): Message {
   }
   if (parts.idempotencyKey !== "") {
     bindKey(json, parts.idempotencyKey, binding.key);
+  }
+  if (parts.ifMatch !== "") {
+    bindVersion(json, parts.ifMatch, binding.expected);
   }
   const message = decode(input, json);
   if (kind === "raw" && field !== undefined && (parts.body.length > 0 || parts.contentType)) {

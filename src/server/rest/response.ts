@@ -13,6 +13,7 @@ import {
 import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
 import { JSON_TYPE, reportProblem } from "../http/problem.ts";
 import type { Binding } from "./binding.ts";
+import { tagOf } from "./if-match.ts";
 import { spellingOf } from "./spelling.ts";
 
 /** The JSON of an answer: fields by their proto names, enums in lower case. */
@@ -52,6 +53,9 @@ export function sendAnswer(
   answer: UnaryAnswer,
 ): FastifyReply {
   copyHeaders(reply, answer.header);
+  if (binding.tag !== undefined) {
+    reply.header("etag", tagOf(answer.message, binding.tag));
+  }
   if (!binding.rawResponse) {
     return reply.type(JSON_TYPE).send(JSON.stringify(answerJson(binding, answer.message)));
   }

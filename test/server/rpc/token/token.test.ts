@@ -257,6 +257,35 @@ describe.each(DATABASES)("tokens on $database", ({ open }) => {
       expect(stale).toMatchObject({ status: 409, outcome: "VERSION_CONFLICT" });
     });
 
+    it("in REST, only from the ETag that the caller has read", async () => {
+      const { token } = await calls.organizationToken();
+      const path = `/api/v1/tokens/${token.tokenId}`;
+      const { headers } = admin;
+      const patch = (ifMatch: string, body: object = { name: "b" }) =>
+        platform.rest("PATCH", path, body, { headers: { ...headers, "if-match": ifMatch } });
+      const read = await platform.rest("GET", path, undefined, { headers });
+      expect(read.headers.get("etag")).toBe('"1"');
+      const first = await patch('"1"');
+      expect([first.status, first.headers.get("etag")]).toEqual([200, '"2"']);
+      for (const tag of ['"1"', '"3"', 'W/"2"', '"02"', '"99999999999"', '"two"', '""']) {
+        expect(await patch(tag), tag).toMatchObject({ status: 412, outcome: "VERSION_CONFLICT" });
+      }
+      for (const malformed of ["2", '"2', '"2", "3"', "*2", 'w/"2"']) {
+        expect(await patch(malformed), malformed).toMatchObject({
+          status: 400,
+          outcome: "REQUEST_INVALID",
+        });
+      }
+      expect((await patch('"2"', { name: "c", version: 1 })).outcome).toBe("REQUEST_INVALID");
+      expect((await patch('"2"', { name: "c", version: 2 })).body).toMatchObject({ version: 3 });
+      expect((await patch("*")).body).toMatchObject({ name: "b", version: 4 });
+      expect((await patch("*", { name: "d", version: 1 })).status).toBe(409);
+      const gone = { headers: { ...headers, "if-match": '"4"' } };
+      const unread = await platform.rest("DELETE", path, undefined, gone);
+      expect(unread).toMatchObject({ status: 400, outcome: "REQUEST_INVALID" });
+      expect((await platform.rest("GET", path, undefined, gone)).body.version).toBe(4);
+    });
+
     it("all of many at once, when no version is given", async () => {
       const { token } = await calls.organizationToken();
       const { tokenId } = token;

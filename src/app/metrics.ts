@@ -23,10 +23,22 @@ export function nodeMetrics(port: number, now: () => number): Metrics {
   return new Metrics({ node: port === 0 ? hostname() : `${hostname()}:${port}`, now });
 }
 
-/** The storage, with the time that its operations take: as it tells itself, or else as seen from outside. */
-export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
-  const blame = (err: unknown) =>
-    toProblem(err).reason === "STORAGE_UNAVAILABLE" ? "unavailable" : "error";
+/**
+ * The storage, with the time that its operations take: as it tells itself, or else as seen from
+ * outside. `onUnavailable` is called for each operation that the database did not answer.
+ */
+export function measuredStorage(
+  storage: Storage,
+  metrics: Metrics,
+  onUnavailable: () => void,
+): Storage {
+  const blame = (err: unknown) => {
+    if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
+      return "error";
+    }
+    onUnavailable();
+    return "unavailable";
+  };
   if (storage.observe === undefined) {
     return measured(storage, metrics, { parts: ["accounts", "hosting"], blame });
   }

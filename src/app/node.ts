@@ -3,6 +3,7 @@
  * metrics, traces, large files, the queue's maintenance, and the one port.
  * Each part is started here and ends with the `resources` that it is given.
  */
+import { EventEmitter } from "node:events";
 import type { BlobsConfig } from "../config/blobs.ts";
 import type { TracingConfig, TracingSecrets } from "../config/config.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
@@ -58,6 +59,8 @@ export interface Node {
   readonly storage: Storage;
   /** The same, not measured. */
   readonly unmeasured: Storage;
+  /** Emits each operation of the storage that the database did not answer. */
+  readonly refusals: EventEmitter<{ unavailable: [] }>;
   /** Undefined where one node alone uses the database. */
   readonly notifier: Notifier | undefined;
   readonly metrics: Metrics;
@@ -91,11 +94,13 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   if (notifier) {
     resources.use(notifier).start();
   }
-  const storage = measuredStorage(unmeasured, metrics);
+  const refusals = new EventEmitter<{ unavailable: [] }>();
+  const storage = measuredStorage(unmeasured, metrics, () => refusals.emit("unavailable"));
   const onFailed = (err: unknown): void => log.error({ err }, "a large body could not be read");
   const readers = resources.use(new ReaderThreads({ onFailed }));
   const newId = createIdSource();
-  return { log, tracing, storage, unmeasured, notifier, metrics, readers, now, newId };
+  const used = { storage, unmeasured, refusals, notifier };
+  return { log, tracing, ...used, metrics, readers, now, newId };
 }
 
 /** Where a node keeps files, and the folders of its workers. */

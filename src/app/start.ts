@@ -1,5 +1,6 @@
 /** Runs `tessera start`: a node of the platform, started in order and ended in the opposite order. */
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { announceChanges, ChangeFeed } from "../auth/change-feed.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
@@ -20,12 +21,12 @@ import { OidcProvider } from "../server/oidc/provider.ts";
 import { documentWriter } from "../server/openapi/writer.ts";
 import { onlyOn, type ServerPlugin } from "../server/protocols.ts";
 import { ownAddressesIn, trustedAddresses } from "../server/proxies.ts";
-import { Readiness } from "../server/readiness.ts";
 import type { ServerOptions } from "../server/server.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import { version } from "../version.ts";
 import { openMailer, shownDatabase } from "./adapters.ts";
 import { keysPath, openDataFolder } from "./data-folder.ts";
+import { Health } from "./health.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { refuseIncomplete, tellOfLosses } from "./incomplete-data.ts";
 import { openKeys } from "./keys.ts";
@@ -37,6 +38,11 @@ import { newSetupCode } from "./setup-link.ts";
 
 /** Sign-ins that may be under way from one address before one has failed. */
 const MAX_SIGN_INS_UNDER_WAY = 10;
+
+export interface StopOptions {
+  /** How long the node goes on serving before, unready. Default: not at all. */
+  readonly delayMs?: number;
+}
 
 /** A node of the platform that is running. */
 export interface StartedPlatform {
@@ -57,7 +63,7 @@ export interface StartedPlatform {
   /** For the setup link, while nobody has set the platform up. */
   readonly setupCode: string | undefined;
   /** Drains and ends everything; the same promise every time. */
-  stop(): Promise<void>;
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /**
@@ -92,6 +98,8 @@ export async function startPlatform(
     });
     const { keys } = identity;
     const health = new Health(resources);
+    // Unready at the first call that it does not answer, until the next heartbeat gets through.
+    node.refusals.on("unavailable", () => health.databaseAnswers(false));
     const mailer = await openMailer(secrets.smtp);
     const hosted = resources.use(
       await startHosting({
@@ -122,8 +130,10 @@ export async function startPlatform(
     );
     const setupCode = await newSetupCode(node.storage.accounts, node.now);
     let stopping: Promise<void> | undefined;
-    const stop = async (): Promise<void> => {
+    const stop = async (delayMs: number): Promise<void> => {
       health.stop();
+      await sleep(delayMs);
+      listener.retire();
       await hosted.hosting.drain(config.drainMs);
       await listener.close(CLOSE_GRACE_MS);
       await resources.disposeAsync();
@@ -139,30 +149,11 @@ export async function startPlatform(
       proxySecret: secrets.proxySecret !== undefined,
       sandbox,
       setupCode,
-      stop: () => (stopping ??= stop()),
+      stop: ({ delayMs = 0 } = {}) => (stopping ??= stop(delayMs)),
     };
   } catch (err) {
     await resources.disposeAsync();
     throw err;
-  }
-}
-
-/** Whether the node is ready: a node that stops is not, whatever its last heartbeats say. */
-class Health {
-  readonly readiness = new Readiness();
-  #stopped = false;
-
-  constructor(resources: AsyncDisposableStack) {
-    resources.defer(() => this.stop());
-  }
-
-  databaseAnswers(answers: boolean): void {
-    this.readiness.set(answers && !this.#stopped);
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.readiness.set(false);
   }
 }
 

@@ -101,7 +101,7 @@ async function run(
   }
   const token = secrets.token === undefined ? undefined : { toExport: exported(flags) };
   process.stdout.write(greeting(served, { config, token, exampleOf }));
-  sayStopping(await signalled, config.drainMs);
+  sayStopping(await signalled, config);
   await served.stop();
   return 0;
 }

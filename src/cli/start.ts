@@ -40,7 +40,10 @@ async function run(flags: Flags, { readConfig, start, streams }: StartActions): 
     stopBeforeReady(platform, "the platform");
   }
   streams.stdout.write(platformGreeting(platform));
-  sayStopping(await signalled, config.drainMs);
-  await platform.stop();
+  const signal = await signalled;
+  // Who presses Ctrl-C has no balancer in front.
+  const delayMs = signal === "SIGTERM" ? config.drainDelayMs : 0;
+  sayStopping(signal, { ...config, delayMs });
+  await platform.stop({ delayMs });
   return 0;
 }

@@ -24,8 +24,12 @@ export function stopBeforeReady(signal: NodeJS.Signals, what: string): never {
 }
 
 /** Says that the server drains and stops. */
-export function sayStopping(signal: NodeJS.Signals, drainMs: number): void {
+export function sayStopping(
+  signal: NodeJS.Signals,
+  { drainMs, delayMs = 0 }: { readonly drainMs: number; readonly delayMs?: number },
+): void {
+  const first = delayMs > 0 ? `serving for ${delayMs / 1000} s while /readyz is 503, then ` : "";
   process.stderr.write(
-    `\n${signal}: taking no more calls, letting those under way finish (at most ${drainMs / 1000} s); again stops at once\n`,
+    `\n${signal}: ${first}taking no more calls, letting those under way finish (at most ${drainMs / 1000} s); again stops at once\n`,
   );
 }

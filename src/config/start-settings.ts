@@ -280,6 +280,15 @@ export const START_SETTINGS = {
     summary: "how long a person stays signed in",
     reason: "long enough to be convenient; pages that show secrets ask for the password again",
   }),
+  drainDelay: setting({
+    flag: "--drain-delay <time>",
+    variable: "TESSERA_DRAIN_DELAY",
+    fallback: "5s",
+    parse: values.duration(0, 600_000),
+    summary: "how long the server goes on serving after SIGTERM, while /readyz is 503",
+    reason:
+      "load balancers need a few seconds to see that a node is not ready; Ctrl-C does not wait",
+  }),
   drainTime: setting({
     flag: "--drain-time <time>",
     variable: "TESSERA_DRAIN_TIME",

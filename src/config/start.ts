@@ -72,6 +72,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
   readonly sessionLifetimeMs: number;
+  /** How long the node goes on serving after SIGTERM, unready. */
+  readonly drainDelayMs: number;
   readonly drainMs: number;
   readonly bodyBudgetBytes: number;
   readonly connections: ConnectionsConfig;
@@ -136,6 +138,7 @@ export function startConfig(
     logLevel: read.logLevel,
     databaseWaitMs: read.databaseWait,
     sessionLifetimeMs: read.sessionLifetime,
+    drainDelayMs: read.drainDelay,
     drainMs: read.drainTime,
     bodyBudgetBytes: read.bodyBudget,
     connections: connectionsConfig({

@@ -86,6 +86,11 @@ export interface Listener {
    */
   readonly server: Server;
   /**
+   * Asks clients to use other connections from now on: HTTP/1.1 connections end with the answer
+   * to their next request, HTTP/2 sessions get GOAWAY and end with their last stream.
+   */
+  retire(): void;
+  /**
    * Lets requests under way finish, for at most `graceMs`, then closes every connection. Later
    * ones are closed at once.
    */
@@ -106,6 +111,7 @@ export function createListener(
   const { checkEveryMs = REQUEST_CHECK_INTERVAL_MS } = timeouts;
   const { requestMs = BODY_DEADLINE_MS, idleMs = SESSION_IDLE_TIMEOUT_MS } = timeouts;
   const { unusedMs = UNUSED_SESSION_TIMEOUT_MS } = timeouts;
+  let isRetired = false;
   const http1 = createHttp1(
     {
       keepAliveTimeout: CONNECTION_IDLE_TIMEOUT_MS,
@@ -117,7 +123,12 @@ export function createListener(
       // (Node before 24.12 does not know this option and emits them.)
       optimizeEmptyRequests: true,
     },
-    handler,
+    (req, res) => {
+      if (isRetired) {
+        res.shouldKeepAlive = false;
+      }
+      handler(req, res);
+    },
   );
   http1.on("clientError", answerUnreadable);
   const http2 = createHttp2(
@@ -134,6 +145,10 @@ export function createListener(
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
     sessions.add(session);
+    if (isRetired) {
+      // Not before: the client may already have sent it.
+      session.once("stream", () => session.close());
+    }
     const unused = setTimeout(() => session.close(), unusedMs);
     session.once("stream", () => clearTimeout(unused));
     session.once("close", () => {
@@ -169,6 +184,13 @@ export function createListener(
   // Starts the checks of header and request timeouts.
   http1.emit("listening");
 
+  const retire = (): void => {
+    isRetired = true;
+    for (const session of sessions) {
+      session.close();
+    }
+  };
+
   const close = (graceMs: number): Promise<void> => {
     closing ??= new Promise((resolve) => {
       const force = setTimeout(() => {
@@ -198,7 +220,7 @@ export function createListener(
     });
     return closing;
   };
-  return { server, close };
+  return { server, retire, close };
 }
 
 /** Calls back once the first bytes show the protocol, with the bytes put back. */

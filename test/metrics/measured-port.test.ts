@@ -18,7 +18,7 @@ it.each([
   async (_, measuring) => {
     const metrics = new Metrics({ node: "n1", now: Date.now });
     const sqlite = await openSqlite(":memory:");
-    const storage = measuring(sqlite, metrics);
+    const storage = measuring(sqlite, metrics, () => {});
     expect(storage.capabilities).toEqual(sqlite.capabilities);
     expect(await storage.countTasks({ deploymentId: "none" })).toEqual([]);
     expect(await storage.accounts.needsSetup()).toBe(true);

@@ -256,6 +256,42 @@ describe("an HTTP/2 session", () => {
   });
 });
 
+describe("retiring", () => {
+  it("ends connections of HTTP/1.1 with the answer to their next request", async () => {
+    const kept = await open();
+    kept.write("GET /before HTTP/1.1\r\nHost: x\r\n\r\n");
+    const [before] = (await once(kept, "data")) as [Buffer];
+    expect(before.toString()).toContain("Connection: keep-alive");
+    listener.retire();
+    kept.write("GET /after HTTP/1.1\r\nHost: x\r\n\r\n");
+    const after = await said(kept);
+    expect(after).toContain("Connection: close");
+    expect(after).toContain("1.1 /after 0");
+  });
+
+  it("sends GOAWAY to sessions of HTTP/2, whose streams come to their end", async () => {
+    const asked = Promise.withResolvers<ServerResponse>();
+    handle = (_req, res) => asked.resolve(res);
+    const client = session();
+    const answer = http2(client, "/");
+    const res = await asked.promise;
+    const goneAway = once(client, "goaway") as Promise<[number]>;
+    listener.retire();
+    expect((await goneAway)[0]).toBe(0);
+    res.end("in the end");
+    expect(await answer).toBe("in the end");
+  });
+
+  it("goes on serving on new connections of both protocols", async () => {
+    listener.retire();
+    expect(await exchange("GET /a HTTP/1.1\r\nHost: x\r\n\r\n")).toContain("1.1 /a 0");
+    const client = session();
+    const goneAway = once(client, "goaway");
+    expect(await http2(client, "/b")).toBe("2.0 /b 0");
+    await goneAway;
+  });
+});
+
 describe("closing", () => {
   it("ends idle connections of both protocols at once", async () => {
     const silent = await open();

@@ -17,6 +17,7 @@ import { type Problem, problem } from "../../errors.ts";
 import { invalidField } from "./decode.ts";
 import { dotted, sameValue, setAt, valueAt } from "./fields.ts";
 
+/** The largest version: an int32. */
 const MAX_VERSION = 2 ** 31 - 1;
 
 /** One entity tag, or any. */

@@ -68,6 +68,8 @@ export class Program implements AsyncDisposable {
         PATH: process.env.PATH ?? "",
         TMPDIR: this.#temporary,
         NODE_COMPILE_CACHE: COMPILE_CACHE,
+        // No balancer is in front of them.
+        TESSERA_DRAIN_DELAY: "0s",
         ...env,
       },
       ...(cwd !== undefined && { cwd }),

@@ -89,6 +89,20 @@ describe("tessera start", () => {
     }
   });
 
+  it("after SIGTERM serves on for the delay, unready; a second one ends it at once", async () => {
+    using folder = new Folder();
+    const { program, url } = await startProgram(folder, { TESSERA_DRAIN_DELAY: "60s" });
+    await using _running = program;
+    const status = async (path: string) => (await fetch(url + path)).status;
+    expect(await status("/readyz")).toBe(200);
+    program.send("SIGTERM");
+    await program.says("stderr", /SIGTERM: serving for 60 s while \/readyz is 503, then taking no/);
+    expect(await status("/readyz")).toBe(503);
+    expect(await status("/livez")).toBe(200);
+    expect(await status("/docs.json")).toBe(200);
+    expect((await program.stop("SIGTERM")).code).toBe(1);
+  });
+
   it("says nothing of a setup on a platform that is set up", async () => {
     using folder = new Folder();
     const setup = await run(["admin", "setup", "--organization", "acme", "--email", EMAIL], {

@@ -43,6 +43,7 @@ describe("the configuration of start", () => {
       allowedOrigins: [],
       logLevel: "info",
       sessionLifetimeMs: 14 * 24 * 3_600_000,
+      drainDelayMs: 5_000,
       drainMs: 10_000,
       bodyBudgetBytes: 512 * 1024 * 1024,
       connections: expect.anything(),

@@ -61,6 +61,8 @@ describe("what the console does", () => {
       [...readFileSync(file, "utf8").matchAll(/\b(?:fetch|EventSource)\(/g)].map(() => file),
     );
     expect(fetched.toSorted()).toEqual([
+      // The path of an endpoint, in the document of its deployment.
+      "src/console/app/api/results.ts",
       "src/console/app/api/rpc.ts",
       "src/console/app/api/stream.ts",
     ]);

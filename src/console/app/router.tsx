@@ -10,6 +10,7 @@ import {
 } from "@tanstack/react-router";
 import { isSignedOut } from "./api/errors.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
+import { readSearch } from "./pages/tasks/search.ts";
 import { NoOrganization } from "./shell/no-organization.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { Failure, Missing } from "./ui/failure.tsx";
@@ -81,6 +82,17 @@ const deploymentOverview = createRoute({
     "DeploymentOverview",
   ),
 });
+const deploymentTasks = createRoute({
+  getParentRoute: () => deployment,
+  path: "/tasks",
+  validateSearch: readSearch,
+  component: lazyRouteComponent(() => import("./pages/deployments/tasks.tsx"), "DeploymentTasks"),
+});
+const task = createRoute({
+  getParentRoute: () => deployment,
+  path: "/tasks/$task",
+  component: lazyRouteComponent(() => import("./pages/tasks/task.tsx"), "Task"),
+});
 const revisionList = createRoute({
   getParentRoute: () => deployment,
   path: "/revisions",
@@ -110,7 +122,13 @@ const routeTree = root.addChildren([
     organization.addChildren([
       overview,
       deploymentList,
-      deployment.addChildren([deploymentOverview, revisionList, deploymentLog]),
+      deployment.addChildren([
+        deploymentOverview,
+        deploymentTasks,
+        task,
+        revisionList,
+        deploymentLog,
+      ]),
       tokenList,
       memberList,
       auditLog,

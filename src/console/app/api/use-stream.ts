@@ -7,25 +7,28 @@ const MIN_BACKOFF_MS = 500;
 /** The longest such wait. */
 const MAX_BACKOFF_MS = 10_000;
 
-/** How the stream is: following, waiting to begin again, or ended for good. */
+/** How the stream is: following, waiting to begin again, at its end, or broken for good. */
 export type StreamState =
   | { readonly kind: "connecting" }
   | { readonly kind: "live" }
   | { readonly kind: "reconnecting" }
+  | { readonly kind: "ended" }
   | { readonly kind: "failed"; readonly message: string };
 
 /**
  * Follows what `open` opens, until `key` changes or the component goes. `open` is called again
- * after a break, and resumes where `onMessage` was last.
+ * after a break, and resumes where `onMessage` was last. A stream that ends is followed again unless
+ * `isOver` says that no more can come.
  */
 export function useStream<Message>(
   key: string,
   open: (signal: AbortSignal) => AsyncIterable<Message>,
   onMessage: (message: Message) => void,
+  isOver: () => boolean = () => false,
 ): StreamState {
   const [state, setState] = useState<StreamState>({ kind: "connecting" });
-  const latest = useRef({ open, onMessage });
-  latest.current = { open, onMessage };
+  const latest = useRef({ open, onMessage, isOver });
+  latest.current = { open, onMessage, isOver };
   // biome-ignore lint/correctness/useExhaustiveDependencies: another key is another stream
   useEffect(() => {
     const leaving = new AbortController();
@@ -39,6 +42,10 @@ export function useStream<Message>(
           for await (const message of messages) {
             backoffMs = MIN_BACKOFF_MS;
             latest.current.onMessage(message);
+          }
+          if (!signal.aborted && latest.current.isOver()) {
+            setState({ kind: "ended" });
+            return;
           }
         } catch (err) {
           if (!signal.aborted && (isSignedOut(err) || !isTransient(err))) {

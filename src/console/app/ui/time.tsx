@@ -1,5 +1,5 @@
 /** A time: relative to now in the page, absolute on hover and for machines. */
-import { useEffect, useState } from "react";
+import { useNow } from "./use-now.ts";
 
 const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
   ["year", 31_536_000],
@@ -9,6 +9,7 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
   ["minute", 60],
   ["second", 1],
 ];
+/** How often relative times are written again. */
 const REFRESH_MS = 10_000;
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
@@ -22,11 +23,7 @@ export function relativeTime(toMs: number, nowMs: number): string {
 }
 
 export function Time({ at }: { readonly at: string }) {
-  const [nowMs, setNowMs] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNowMs(Date.now()), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const nowMs = useNow(REFRESH_MS);
   const date = new Date(at);
   return (
     <time dateTime={at} title={absolute.format(date)}>

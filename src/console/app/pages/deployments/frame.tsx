@@ -14,6 +14,7 @@ const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment");
 
 const TABS = [
   ["Overview", "/o/$organization/deployments/$deployment"],
+  ["Tasks", "/o/$organization/deployments/$deployment/tasks"],
   ["Revisions", "/o/$organization/deployments/$deployment/revisions"],
   ["Log", "/o/$organization/deployments/$deployment/log"],
 ] as const;
@@ -43,7 +44,7 @@ export function DeploymentFrame({
             key={to}
             to={to}
             params={{ organization, deployment: name }}
-            activeOptions={{ exact: true }}
+            activeOptions={{ exact: true, includeSearch: false }}
           >
             {label}
           </Link>

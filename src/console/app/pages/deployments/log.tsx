@@ -1,5 +1,5 @@
 /** The log of a deployment, live. */
-import { useLayoutEffect, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import type {
   DeploymentLogLineJson,
   DeploymentService,
@@ -8,7 +8,8 @@ import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
 import { useStream } from "../../api/use-stream.ts";
 import { Field } from "../../ui/field.tsx";
-import { Status } from "../../ui/status.tsx";
+import { StreamStatus } from "../../ui/stream-status.tsx";
+import { useFollowing } from "../../ui/use-following.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 
 /** Lines that the page begins with. */
@@ -16,9 +17,6 @@ const MAX_TAIL_LINES = 500;
 
 /** Lines that the page keeps. */
 const MAX_LINES = 5_000;
-
-/** Nearer to the end than this, the view follows new lines. */
-const MAX_FOLLOW_PX = 40;
 
 export function Log() {
   return <DeploymentFrame title="Log">{() => <LogView />}</DeploymentFrame>;
@@ -62,12 +60,7 @@ function LogView() {
             />
           )}
         </Field>
-        <p role="status">
-          {state.kind === "live" && <Status tone="good">live</Status>}
-          {state.kind === "connecting" && <Status tone="working">connecting</Status>}
-          {state.kind === "reconnecting" && <Status tone="warning">reconnecting</Status>}
-          {state.kind === "failed" && <Status tone="bad">{state.message}</Status>}
-        </p>
+        <StreamStatus state={state} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="log-lines" ref={box} tabIndex={0} aria-label="Lines">
@@ -114,28 +107,4 @@ function useLines() {
     }
   };
   return { lines, add, last };
-}
-
-/** Keeps the end in view while it is in view. */
-function useFollowing(count: number) {
-  const box = useRef<HTMLElement>(null);
-  const isAtEnd = useRef(true);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element && isAtEnd.current && count > 0) {
-      element.scrollTop = element.scrollHeight;
-    }
-  }, [count]);
-  useLayoutEffect(() => {
-    const element = box.current;
-    const onScroll = (): void => {
-      if (element) {
-        const { scrollHeight, scrollTop, clientHeight } = element;
-        isAtEnd.current = scrollHeight - scrollTop - clientHeight < MAX_FOLLOW_PX;
-      }
-    };
-    element?.addEventListener("scroll", onScroll, { passive: true });
-    return () => element?.removeEventListener("scroll", onScroll);
-  }, []);
-  return box;
 }

@@ -1,0 +1,69 @@
+/** The tasks of a deployment, newest first. */
+import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { useOrganization } from "../../api/session.ts";
+import { tasksOf } from "../../api/tasks.ts";
+import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/empty.tsx";
+import { TaskFilters } from "../tasks/filter.tsx";
+import { filterOf, type TaskSearch } from "../tasks/search.ts";
+import { TaskTable } from "../tasks/table.tsx";
+import { DeploymentFrame } from "./frame.tsx";
+import "../tasks/tasks.css";
+
+const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/tasks");
+
+export function DeploymentTasks() {
+  const search: TaskSearch = route.useSearch();
+  return (
+    <DeploymentFrame title="Tasks">
+      {(deployment) => (
+        <>
+          <TaskFilters search={search} endpoints={taskEndpoints(deployment)} />
+          <TaskList deployment={deployment.name ?? ""} search={search} />
+        </>
+      )}
+    </DeploymentFrame>
+  );
+}
+
+const taskEndpoints = ({ endpoints = [] }: DeploymentJson): string[] =>
+  endpoints.filter(({ kind }) => kind === "ENDPOINT_KIND_TASK").map(({ name = "" }) => name);
+
+function TaskList({
+  deployment,
+  search,
+}: {
+  readonly deployment: string;
+  readonly search: TaskSearch;
+}) {
+  const organization = useOrganization();
+  const list = useSuspenseInfiniteQuery(tasksOf({ organization, deployment }, filterOf(search)));
+  const tasks = list.data.pages.flatMap((page) => page.tasks ?? []);
+  if (tasks.length === 0 && !list.hasNextPage) {
+    const isFiltered = search.status !== undefined || search.endpoint !== undefined;
+    return isFiltered ? (
+      <Empty title="No task is like this">
+        <p>Choose another state or endpoint above.</p>
+      </Empty>
+    ) : (
+      <Empty title="No tasks yet">
+        <p>
+          Calls that are submitted to an endpoint marked as a task are here until a day after their
+          end.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <TaskTable tasks={tasks} />
+      {list.hasNextPage && (
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+/** What can be done with a task: cancel it, or run it again. */
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { tasks } from "../../api/clients.ts";
+import { messageOf } from "../../api/errors.ts";
+import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+
+export function TaskActions({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+  return hasEnded(task) ? <Retry name={name} /> : <Cancel task={task} name={name} />;
+}
+
+function Retry({ name }: { readonly name: TaskName }) {
+  const navigate = useNavigate();
+  const toast = useToast();
+  const { taskId, ...params } = name;
+  const retrying = useMutation({
+    // The key makes a second click lead to the same task.
+    mutationFn: () =>
+      tasks.retryTask({ deployment: fullName(name), taskId, idempotencyKey: `retry-${taskId}` }),
+    onSuccess: ({ taskId: task = "" }) => {
+      toast("It runs again as a new task");
+      void navigate({
+        to: "/o/$organization/deployments/$deployment/tasks/$task",
+        params: { ...params, task },
+      });
+    },
+    onError: (err) => toast(messageOf(err)),
+  });
+  return (
+    <Button isBusy={retrying.isPending} onClick={() => retrying.mutate()}>
+      Retry
+    </Button>
+  );
+}
+
+function Cancel({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  const [isAsked, setAsked] = useState(false);
+  const isRunning = task.status === "TASK_STATUS_RUNNING";
+  return (
+    <>
+      <Button onClick={() => setAsked(true)}>Cancel task</Button>
+      {isAsked && (
+        <Confirm
+          title="Cancel this task?"
+          action="Cancel task"
+          run={() =>
+            tasks.cancelTask({ deployment: fullName(name), taskId: name.taskId, abort: true })
+          }
+          onDone={() => {
+            void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey });
+            toast("The task is cancelled");
+            setAsked(false);
+          }}
+          onClose={() => setAsked(false)}
+        >
+          <p>
+            {isRunning
+              ? "It runs: its function is asked to stop, and its worker is ended if it does not."
+              : "It has not started, and never will. It can be retried later."}
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+/** The filter of a list of tasks, which is in the address: a link shows the same. */
+import type { TaskFilter } from "../../api/tasks.ts";
+import { STATES, type TaskState } from "./state.tsx";
+
+/** What the address says of the filter: the word of a state, and the name of an endpoint. */
+export interface TaskSearch {
+  readonly status?: string;
+  readonly endpoint?: string;
+}
+
+/** The states with their words. */
+export const WORDS: readonly (readonly [state: string, word: string])[] = Object.entries(
+  STATES,
+).map(([state, [, word]]) => [state, word]);
+
+/** Leaves out what no filter has. */
+export function readSearch({ status, endpoint }: Record<string, unknown>): TaskSearch {
+  return {
+    ...(typeof status === "string" && WORDS.some(([, word]) => word === status) && { status }),
+    ...(typeof endpoint === "string" && endpoint !== "" && { endpoint }),
+  };
+}
+
+export function filterOf({ status, endpoint }: TaskSearch): TaskFilter {
+  const state = WORDS.find(([, word]) => word === status)?.[0] as TaskState | undefined;
+  return { status: state, endpoint };
+}

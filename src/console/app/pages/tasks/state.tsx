@@ -1,0 +1,32 @@
+/** The state of a task, and why one failed, in words. */
+import type { FailureReasonJson, TaskStatusJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { Status, type Tone } from "../../ui/status.tsx";
+
+/** The states, in the order of a task's life. */
+export const STATES = {
+  TASK_STATUS_QUEUED: ["idle", "queued"],
+  TASK_STATUS_RUNNING: ["working", "running"],
+  TASK_STATUS_SUCCESS: ["good", "success"],
+  TASK_STATUS_FAILURE: ["bad", "failure"],
+  TASK_STATUS_CANCELLED: ["warning", "cancelled"],
+} as const satisfies Partial<Record<TaskStatusJson, readonly [Tone, string]>>;
+
+export type TaskState = keyof typeof STATES;
+
+const REASONS: Partial<Record<FailureReasonJson, string>> = {
+  FAILURE_REASON_ERROR: "the function failed",
+  FAILURE_REASON_TIMEOUT: "ran out of time",
+  FAILURE_REASON_EXPIRED: "not started in time",
+  FAILURE_REASON_WORKER_LOST: "its worker died",
+  FAILURE_REASON_OUT_OF_MEMORY: "out of memory",
+  FAILURE_REASON_NODE_LOST: "its node was lost",
+  FAILURE_REASON_INTERRUPTED: "interrupted by the platform",
+};
+
+export const reasonOf = (reason: FailureReasonJson | undefined): string =>
+  REASONS[reason ?? "FAILURE_REASON_UNSPECIFIED"] ?? "failed";
+
+export function TaskStatus({ status }: { readonly status: TaskStatusJson | undefined }) {
+  const [tone, word] = STATES[status as TaskState] ?? ["idle", "unknown"];
+  return <Status tone={tone}>{word}</Status>;
+}

@@ -1,0 +1,134 @@
+/** One task: its state, its attempts, its result and its log, live. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { TaskJson, TaskProgressJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { useOrganization } from "../../api/session.ts";
+import { type TaskName, taskOf } from "../../api/tasks.ts";
+import { Command } from "../../ui/command.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Page } from "../../ui/page.tsx";
+import { Time } from "../../ui/time.tsx";
+import { TaskActions } from "./actions.tsx";
+import { Attempts } from "./attempts.tsx";
+import { TaskLog } from "./log.tsx";
+import { Result } from "./result.tsx";
+import { reasonOf, TaskStatus } from "./state.tsx";
+import { useTaskEvents } from "./use-task-events.ts";
+import "./tasks.css";
+
+const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/tasks/$task");
+
+export function Task() {
+  const organization = useOrganization();
+  const { deployment, task: taskId } = route.useParams();
+  // Another task is another page: nothing of this one stays.
+  return <TaskView key={taskId} name={{ organization, deployment, taskId }} />;
+}
+
+function TaskView({ name }: { readonly name: TaskName }) {
+  const { organization, deployment } = name;
+  const { data: task } = useSuspenseQuery(taskOf(name));
+  const events = useTaskEvents(name);
+  return (
+    <Page
+      title={`Task of ${task.endpoint}`}
+      description={
+        <>
+          <TaskStatus status={task.status} />{" "}
+          <Link
+            to="/o/$organization/deployments/$deployment/tasks"
+            params={{ organization, deployment }}
+          >
+            {deployment}
+          </Link>
+        </>
+      }
+      actions={<TaskActions task={task} name={name} />}
+    >
+      <Command text={name.taskId} label="Copy the id" />
+      {task.status === "TASK_STATUS_RUNNING" && (
+        <Progress progress={events.progress ?? task.progress} />
+      )}
+      {task.failure !== undefined && (
+        <Notice kind="error">
+          {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
+        </Notice>
+      )}
+      {task.status === "TASK_STATUS_SUCCESS" && (
+        <Result name={name} endpoint={task.endpoint ?? ""} />
+      )}
+      <Attempts task={task} />
+      <TaskLog events={events} />
+      <Facts task={task} name={name} />
+    </Page>
+  );
+}
+
+function Progress({ progress }: { readonly progress: TaskProgressJson | undefined }) {
+  const { message, fraction } = progress ?? {};
+  return (
+    <section aria-label="Progress" className="progress">
+      <progress
+        aria-label={message || "Progress"}
+        {...(typeof fraction === "number" && { value: fraction })}
+      />
+      <span className="secondary">
+        {typeof fraction === "number" && `${Math.round(fraction * 100)} % `}
+        {message}
+      </span>
+    </section>
+  );
+}
+
+function Facts({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
+  const { organization, deployment } = name;
+  const times = [
+    ["Submitted", task.createdAt],
+    ["Starts not before", task.runAt],
+    ["Has to start by", task.startBy],
+    ["Expected to start", task.estimatedStart],
+    ["Last attempt began", task.startedAt],
+    ["Ended", task.finishedAt],
+    ["Kept until", task.expiresAt],
+  ] as const;
+  const waiting = task.queuePosition;
+  return (
+    <section aria-labelledby="facts">
+      <h2 id="facts">About it</h2>
+      <dl className="facts">
+        {times.map(
+          ([term, at]) =>
+            at !== undefined && (
+              <Fact key={term} term={term}>
+                <Time at={at} />
+              </Fact>
+            ),
+        )}
+        {waiting !== undefined && (
+          <Fact term="Before it in the queue">{waiting < 1_000 ? waiting : "1,000 or more"}</Fact>
+        )}
+        <Fact term="Priority">{task.priority ?? 0}</Fact>
+        {task.retryOf && (
+          <Fact term="Retries">
+            <Link
+              to="/o/$organization/deployments/$deployment/tasks/$task"
+              params={{ organization, deployment, task: task.retryOf }}
+            >
+              {task.retryOf}
+            </Link>
+          </Fact>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function Fact({ term, children }: { readonly term: string; readonly children: ReactNode }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,63 @@
+/** Follows the event log of a task: its log lines, its progress, and the changes of its state. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import type {
+  TaskEventJson,
+  TaskProgressJson,
+  TaskService,
+} from "../../../../../gen/tessera/v1/task_pb.js";
+import { watch } from "../../api/stream.ts";
+import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
+import { type StreamState, useStream } from "../../api/use-stream.ts";
+
+export interface TaskEvents {
+  readonly state: StreamState;
+  /** Events with a log line, oldest first. */
+  readonly lines: readonly TaskEventJson[];
+  /** The progress that was reported last. */
+  readonly progress: TaskProgressJson | undefined;
+}
+
+export function useTaskEvents(name: TaskName): TaskEvents {
+  const queryClient = useQueryClient();
+  const [lines, setLines] = useState<readonly TaskEventJson[]>([]);
+  const [progress, setProgress] = useState<TaskProgressJson>();
+  const arriving = useRef<TaskEventJson[]>([]);
+  const last = useRef("0");
+  const ended = useRef(false);
+
+  const show = (): void => {
+    const events = arriving.current;
+    arriving.current = [];
+    const added = events.filter(({ log }) => log !== undefined);
+    if (added.length > 0) {
+      setLines((before) => [...before, ...added]);
+    }
+    setProgress(
+      (before) => events.findLast((one) => one.progress !== undefined)?.progress ?? before,
+    );
+    if (events.some(({ state }) => state !== undefined)) {
+      void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey });
+    }
+  };
+  const onEvent = (event: TaskEventJson): void => {
+    last.current = String(event.sequence);
+    ended.current ||= event.state !== undefined && hasEnded(event.state);
+    // However many come, the page changes once a frame.
+    if (arriving.current.push(event) === 1) {
+      requestAnimationFrame(show);
+    }
+  };
+  const state = useStream(
+    `${fullName(name)}/${name.taskId}`,
+    (signal) =>
+      watch<typeof TaskService.method.watchTask>(
+        "/tessera.v1.TaskService/WatchTask",
+        { deployment: fullName(name), taskId: name.taskId, afterSequence: last.current },
+        signal,
+      ),
+    onEvent,
+    () => ended.current,
+  );
+  return { state, lines, progress };
+}

@@ -1,0 +1,183 @@
+/** Tasks in the console: followed live, with every attempt, and in long lists. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, until, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+const TASKS = "/o/acme/deployments/tape/tasks";
+
+/** Tasks of the long list, and how many one call submits. */
+const MANY = 10_000;
+const BATCH = 1_000;
+
+/** The longest frame that nobody notices while they scroll. */
+const MAX_FRAME_MS = 100;
+
+/** Scrolls to the end of the page and back; the longest time between two frames, in milliseconds. */
+const LONGEST_FRAME = `new Promise((resolve) => {
+  const height = document.documentElement.scrollHeight;
+  const steps = 120;
+  let step = 0;
+  let longest = 0;
+  let lastMs = performance.now();
+  const next = (nowMs) => {
+    longest = Math.max(longest, nowMs - lastMs);
+    lastMs = nowMs;
+    step += 1;
+    scrollTo(0, height * (step <= steps / 2 ? step : steps - step) / (steps / 2));
+    step < steps ? requestAnimationFrame(next) : resolve(longest);
+  };
+  requestAnimationFrame((nowMs) => { lastMs = nowMs; requestAnimationFrame(next); });
+})`;
+
+describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  const submit = async (endpoint: string, body: object = {}): Promise<string> => {
+    const { status, text, json } = await world.call("tape", `/${endpoint}/submit`, { body });
+    expect(status, text).toBe(202);
+    return json.task_id;
+  };
+  const ended = (endpoint: string, id: string) =>
+    world.call("tape", `/${endpoint}/get?task_id=${id}&wait=30`);
+  /** Lets the attempt go that waits, once it does. */
+  const letGo = () =>
+    until(
+      () => world.call("tape", "/letGo", { body: {} }),
+      ({ json }) => json > 0,
+    );
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("tape", await artifact("tape"), {
+      settings: { minWorkers: 1, maxWorkers: 1 },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  it("shows three attempts with both errors, live and afterwards, and runs it again", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const id = await submit("record");
+    await person.go(`${TASKS}/${id}`);
+    await person.heading("Task of record");
+    await page.getByText("25 % recording").waitFor();
+    await page.getByText('the tape runs {"attempt":1}').waitFor();
+    await letGo();
+    await page.getByText("the tape tore at meter 1").waitFor();
+    await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
+    await page.getByText("50 % recording").waitFor();
+    await letGo();
+    await page.getByText("the tape tore at meter 2").waitFor();
+    await page.getByText("75 % recording").waitFor();
+    await person.isSound();
+    await person.picture("task-running");
+    await letGo();
+    await page.getByText("the tape held").waitFor();
+    await page.getByText("complete", { exact: true }).waitFor();
+    const told = [
+      "the tape tore at meter 1",
+      "the tape tore at meter 2",
+      'the tape runs {"attempt":3}',
+    ];
+    for (const text of told) {
+      expect(await page.getByText(text).count(), text).toBe(1);
+    }
+    await person.isSound();
+    await page.reload();
+    for (const text of told) {
+      await page.getByText(text).waitFor();
+    }
+    expect(await page.getByRole("heading", { name: /^Attempt \d$/ }).count()).toBe(3);
+    await person.picture("task-ended");
+    await person.press("Retry");
+    await page.getByRole("link", { name: id }).waitFor();
+    await page.getByText("25 % recording").waitFor();
+    await person.press("Cancel task");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await page.getByText("The task is cancelled").waitFor();
+    await page.getByText("cancelled", { exact: true }).first().waitFor();
+    await person.isSound();
+  });
+
+  it("shows pictures, long texts in part, and the markup of others as text", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const still = await submit("still");
+    await person.go(`${TASKS}/${still}`);
+    await page.getByRole("img", { name: /^Result/ }).waitFor();
+    await person.isSound();
+    const length = 250_000;
+    const label = await submit("label", { length });
+    expect((await ended("label", label)).status).toBe(200);
+    await person.go(`${TASKS}/${label}`);
+    await page.getByText(/9\.\d MiB; the page shows the beginning/).waitFor();
+    const hiss = await submit("hiss");
+    await ended("hiss", hiss);
+    await person.go(`${TASKS}/${hiss}`);
+    await page.getByText("It failed (the function failed): <script>").waitFor();
+    expect(await page.title()).toContain("Task of hiss");
+    await person.isSound();
+  });
+
+  it("lists ten thousand without a pause, by the filter that the address has", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    for (let sent = 0; sent < MANY; sent += BATCH) {
+      const tasks = Array.from({ length: BATCH }, (_, index) => ({
+        endpoint: "quick",
+        arguments: { take: sent + index },
+      }));
+      const { status, json } = await world.platform.call(
+        "/api/v1/tasks:batchSubmit",
+        { deployment: "acme/tape", tasks },
+        world.cookie,
+      );
+      expect([status, json.accepted]).toEqual([200, BATCH]);
+    }
+    const beganMs = performance.now();
+    const listed = await world.platform.call(
+      "/api/v1/tasks?deployment=acme/tape&page_size=100",
+      undefined,
+      world.cookie,
+    );
+    expect(listed.json.tasks).toHaveLength(100);
+    expect(performance.now() - beganMs).toBeLessThan(200);
+    await person.go(`${TASKS}?endpoint=quick`);
+    await person.heading("tape: tasks");
+    await page.getByRole("table").waitFor();
+    await person.isSound();
+    for (let shown = 100; shown < 1_000; shown += 100) {
+      await person.press("Show more");
+      await page.locator(`table[aria-rowcount="${shown + 101}"]`).waitFor();
+    }
+    expect(await page.getByRole("row").count()).toBeLessThan(100);
+    // Others use the processor too: what the page itself takes, it takes each time.
+    const longest: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      longest.push(Number(await page.evaluate(LONGEST_FRAME)));
+    }
+    expect(Math.min(...longest)).toBeLessThan(MAX_FRAME_MS);
+    await page.getByLabel("State").selectOption("failure");
+    await page.getByText("No task is like this").waitFor();
+    expect(new URL(page.url()).search).toBe("?status=failure&endpoint=quick");
+    await page.getByLabel("Endpoint").selectOption("hiss");
+    await page.getByRole("rowheader").first().waitFor();
+    await person.isSound();
+    await person.picture("tasks");
+    await page.getByRole("rowheader").first().getByRole("link").click();
+    await person.heading("Task of hiss");
+    await page.goBack();
+    await page.getByRole("rowheader").first().waitFor();
+    expect(new URL(page.url()).search).toBe("?status=failure&endpoint=hiss");
+  });
+});

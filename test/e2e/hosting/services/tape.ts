@@ -1,0 +1,52 @@
+import { api, file, service, type TaskContext, task } from "tessera-platform";
+import * as z from "zod";
+
+/** Attempts that wait to be let go. */
+const waiting: (() => void)[] = [];
+
+const MARKUP = "<script>document.title = 'taken'</script>";
+
+/** A red square of one pixel. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+/** Tasks of every kind that a page has to show. */
+export default service({
+  name: "tape",
+  endpoints: {
+    letGo: api({ output: z.int() }, async () => {
+      const all = waiting.splice(0);
+      for (const go of all) {
+        go();
+      }
+      return all.length;
+    }),
+    record: task(
+      { output: z.string(), retries: { max: 2, backoff: 50 } },
+      async (_: object, ctx: TaskContext) => {
+        ctx.log.info("the tape runs", { attempt: ctx.attempt });
+        ctx.progress(ctx.attempt / 4, "recording");
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        if (ctx.attempt < 3) {
+          throw new Error(`the tape tore at meter ${ctx.attempt}`);
+        }
+        return "the tape held";
+      },
+    ),
+    still: task({ output: file({ contentType: "image/png" }) }, async () =>
+      Buffer.from(PIXEL, "base64"),
+    ),
+    label: task(
+      { input: { length: z.int().default(1) }, output: z.string(), concurrency: 64 },
+      async ({ length }) => MARKUP.repeat(length),
+    ),
+    quick: task(
+      { input: { take: z.int() }, queueLimit: 100_000, concurrency: 64 },
+      async () => null,
+    ),
+    hiss: task({ input: {} }, async (_: object, ctx: TaskContext) => {
+      ctx.log.warn(MARKUP, { markup: MARKUP });
+      throw new Error(`${MARKUP} שלום ${"a".repeat(200)}`);
+    }),
+  },
+});

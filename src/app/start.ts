@@ -9,7 +9,7 @@ import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { consolePages } from "../console/console.ts";
 import { pages } from "../console/pages.ts";
-import { playground } from "../console/playground.ts";
+import { consolePlayground, playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
 import { findSandbox, type Sandbox } from "../pool/sandbox/sandbox.ts";
@@ -267,6 +267,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     onlyOn("platform", metricsPages),
     onlyOn("platform", pages),
     onlyOn("platform", consolePages),
+    onlyOn("platform", consolePlayground),
     onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),
   ];
   const ownServices = platformServices(

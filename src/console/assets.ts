@@ -23,16 +23,27 @@ const CONTENT_SECURITY_POLICY = [
   "img-src 'self' blob: data:",
   "media-src blob:",
   "connect-src 'self'",
+  "frame-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+];
 
-export const SECURITY_HEADERS = {
-  "content-security-policy": CONTENT_SECURITY_POLICY,
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-} as const;
+/** `inFrame`: pages of this server may show it in a frame. Default: nobody may. */
+export interface AssetOptions {
+  readonly inFrame?: boolean;
+}
+
+export function securityHeaders({ inFrame = false }: AssetOptions = {}) {
+  const policy = [
+    ...CONTENT_SECURITY_POLICY,
+    inFrame ? "frame-ancestors 'self'" : "frame-ancestors 'none'",
+  ];
+  return {
+    "content-security-policy": policy.join("; "),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  };
+}
 
 interface Asset {
   readonly contentType: string;
@@ -45,10 +56,12 @@ export async function serveAssets(
   app: FastifyInstance,
   folder: URL,
   pathsOf: (name: string) => readonly string[],
+  options: AssetOptions = {},
 ): Promise<void> {
+  const headers = securityHeaders(options);
   for (const [name, asset] of await readAssets(folder)) {
     for (const path of pathsOf(name)) {
-      app.get(path, (req, res) => answer(req, res, asset));
+      app.get(path, (req, res) => answer(req, res.headers(headers), asset));
     }
   }
 }
@@ -68,7 +81,6 @@ function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyRe
   res.headers({
     etag: asset.etag,
     "cache-control": "no-cache",
-    ...SECURITY_HEADERS,
   });
   const known = req.headers["if-none-match"]
     ?.split(",")

@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyPluginAsync } from "fastify";
-import { SECURITY_HEADERS, serveAssets } from "./assets.ts";
+import { securityHeaders, serveAssets } from "./assets.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
 const FOLDER = new URL("../../dist/console/app/", import.meta.url);
@@ -27,7 +27,7 @@ export const consolePages: FastifyPluginAsync = async (app) => {
     cacheControl: false,
     setHeaders: (res) => {
       res.headers({
-        ...SECURITY_HEADERS,
+        ...securityHeaders(),
         "cache-control": `public, max-age=${MAX_AGE_SECONDS}, immutable`,
       });
     },

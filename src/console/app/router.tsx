@@ -93,6 +93,11 @@ const task = createRoute({
   path: "/tasks/$task",
   component: lazyRouteComponent(() => import("./pages/tasks/task.tsx"), "Task"),
 });
+const deploymentPlayground = createRoute({
+  getParentRoute: () => deployment,
+  path: "/playground",
+  component: lazyRouteComponent(() => import("./pages/deployments/playground.tsx"), "Playground"),
+});
 const revisionList = createRoute({
   getParentRoute: () => deployment,
   path: "/revisions",
@@ -126,6 +131,7 @@ const routeTree = root.addChildren([
         deploymentOverview,
         deploymentTasks,
         task,
+        deploymentPlayground,
         revisionList,
         deploymentLog,
       ]),

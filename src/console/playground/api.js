@@ -1,5 +1,6 @@
 // @ts-check
 /** A client of the deployment's API with the token of this session. */
+import { deployment, targetHeaders } from "./target.js";
 import { askForToken, currentToken } from "./token.js";
 
 /** @typedef {{field: string, description: string}} Violation */
@@ -34,7 +35,7 @@ export async function send(path, init = {}) {
     return res;
   }
   const err = await readError(res);
-  if (res.status === 401 && (await askForToken(err.message))) {
+  if (res.status === 401 && deployment === null && (await askForToken(err.message))) {
     return send(path, init);
   }
   throw err;
@@ -66,9 +67,12 @@ export function taskPath(endpoint, verb, taskId, more = {}) {
  * @param {RequestInit} init
  */
 async function fetchWithToken(path, init) {
-  const headers = new Headers(init.headers);
+  const headers = new Headers({
+    ...Object.fromEntries(new Headers(init.headers)),
+    ...targetHeaders(),
+  });
   const token = currentToken();
-  if (token) {
+  if (token && deployment === null) {
     headers.set("authorization", `Bearer ${token}`);
   }
   try {

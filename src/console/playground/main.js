@@ -5,6 +5,7 @@ import { endpointView, kindBadge } from "./endpoint.js";
 import { showRecent } from "./recent.js";
 import { errorView } from "./result.js";
 import { loadService } from "./service.js";
+import { deployment } from "./target.js";
 import { askForToken } from "./token.js";
 
 /** @typedef {import("./service.js").Endpoint} Endpoint */
@@ -13,6 +14,9 @@ import { askForToken } from "./token.js";
 const main = byId("main");
 
 async function start() {
+  if (deployment !== null) {
+    showInConsole();
+  }
   byId("token-button").addEventListener("click", () => askForToken());
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault(); // The address names the endpoint and stays as it is.
@@ -31,6 +35,13 @@ async function start() {
     );
     fill(main, errorView(err), element("div", { class: "actions" }, again));
   }
+}
+
+/** The page is a part of the console: it looks like it, and says nothing twice. */
+function showInConsole() {
+  const { classList, dataset } = document.documentElement;
+  classList.add("in-console");
+  dataset.theme = localStorage.getItem("tessera.theme") ?? "system";
 }
 
 /** @param {import("./service.js").Service} service */

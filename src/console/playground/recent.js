@@ -1,10 +1,11 @@
 // @ts-check
 /** The list of recent tasks, kept in session storage. */
 import { byId, element, fill } from "./dom.js";
+import { deployment } from "./target.js";
 
 /** @typedef {{endpoint: string, id: string, status: string, createdAt: string}} RecentTask */
 
-const KEY = "tessera.recent";
+const KEY = ["tessera.recent", deployment].filter(Boolean).join(".");
 const MAX_TASKS = 20;
 
 /** The tasks of this browser session, newest first. @returns {RecentTask[]} */

@@ -2,6 +2,7 @@
 /** Reads the deployment's description. */
 import { sendForJson } from "./api.js";
 import { plainSchema } from "./plain.js";
+import { loadTarget } from "./target.js";
 
 /** @typedef {Record<string, any>} Schema */
 /** @typedef {{schema: Schema, required: boolean, file?: {array: boolean, accept: string}}} Argument */
@@ -24,6 +25,7 @@ import { plainSchema } from "./plain.js";
 export async function loadService() {
   const schema = await sendForJson("/schema.json");
   const docs = await sendForJson("/docs.json");
+  await loadTarget(sendForJson);
   return {
     name: schema.name,
     description: docs.info?.description ?? "",

@@ -1,6 +1,7 @@
 // @ts-check
 /** Shell commands (curl, grpcurl) for the call in the form. */
 import { copyButton, element, fill } from "./dom.js";
+import { needsToken, targetUrl } from "./target.js";
 import { currentToken } from "./token.js";
 
 /** @typedef {import("./service.js").Endpoint} Endpoint */
@@ -59,7 +60,7 @@ export function snippetsPanel(endpoint, peek) {
  * @param {Arguments} args
  */
 export function curlCommand(endpoint, args) {
-  const url = `${location.origin}/${endpoint.name}`;
+  const url = `${targetUrl().origin}/${endpoint.name}`;
   const call = endpoint.isTask ? `${url}/submit` : url;
   const lines = [
     `curl ${quote(call)}`,
@@ -81,8 +82,9 @@ export function curlCommand(endpoint, args) {
  */
 export function grpcurlCommand(endpoint, { values, files }) {
   const method = endpoint.isTask ? "TaskService/SubmitTask" : "EndpointService/CallEndpoint";
-  const secure = location.protocol === "https:";
-  const port = location.port || (secure ? "443" : "80");
+  const { protocol, hostname, port: given } = targetUrl();
+  const secure = protocol === "https:";
+  const port = given || (secure ? "443" : "80");
   /** @type {Record<string, unknown>} */
   const named = { ...values };
   /** @type {[string, string][]} */
@@ -107,9 +109,7 @@ export function grpcurlCommand(endpoint, { values, files }) {
     `-d ${body}`,
     ...tokenHeader("authorization"),
   ];
-  return ["grpcurl", ...options, `${location.hostname}:${port} tessera.v1.${method}`].join(
-    " \\\n  ",
-  );
+  return ["grpcurl", ...options, `${hostname}:${port} tessera.v1.${method}`].join(" \\\n  ");
 }
 
 /**
@@ -159,7 +159,7 @@ function formFileName(name) {
 
 /** @param {string} name */
 function tokenHeader(name) {
-  return currentToken() ? [`-H "${name}: Bearer $TESSERA_TOKEN"`] : [];
+  return currentToken() || needsToken() ? [`-H "${name}: Bearer $TESSERA_TOKEN"`] : [];
 }
 
 /**

@@ -69,6 +69,29 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.getByText("No line has this text.").waitFor();
   });
 
+  it("are called in their playground, with the session and without a token", async () => {
+    await world.deployed("closed", await artifact(), { authorization: true });
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: MEMBER });
+    const { page } = person;
+    await person.go("/o/acme/deployments/closed/playground");
+    await person.heading("closed: playground");
+    const playground = page.frameLocator("iframe");
+    await playground.getByLabel("text").fill("hello from the console");
+    await playground.getByRole("button", { name: "Call", exact: true }).click();
+    await playground
+      .getByText("two hello from the console")
+      .or(playground.getByText("one hello from the console"))
+      .first()
+      .waitFor();
+    const command = await playground.locator(".snippets code").textContent();
+    expect(command).toContain(
+      `curl http://closed.acme.apps.localhost:${world.platform.started.port}/say`,
+    );
+    expect(command).toContain('-H "authorization: Bearer $TESSERA_TOKEN"');
+    await person.isSound();
+    await world.client.deployments.deleteDeployment({ name: "closed" });
+  });
+
   it("are rolled back to a revision", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
@@ -118,6 +141,8 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
 const PAGES = [
   ["/o/acme", "acme"],
   ["/o/acme/deployments/echo", "echo"],
+  ["/o/acme/deployments/echo/tasks", "echo: tasks"],
+  ["/o/acme/deployments/echo/playground", "echo: playground"],
   ["/o/acme/deployments/echo/revisions", "echo: revisions"],
   ["/o/acme/deployments/echo/log", "echo: log"],
   ["/o/acme/members", "Members"],

@@ -6,7 +6,8 @@ import type { Random } from "../../chaos/random.ts";
 import { reasonOf, type Told } from "./queue.ts";
 
 const ASK_AGAIN_MS = 20;
-const WAIT_MS = 20_000;
+/** Longer than two claims in a row that were carried out and never answered. */
+const WAIT_MS = 60_000;
 
 export interface CallerOptions {
   readonly hosted: Deployment;

@@ -15,6 +15,7 @@ const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment");
 const TABS = [
   ["Overview", "/o/$organization/deployments/$deployment"],
   ["Tasks", "/o/$organization/deployments/$deployment/tasks"],
+  ["Playground", "/o/$organization/deployments/$deployment/playground"],
   ["Revisions", "/o/$organization/deployments/$deployment/revisions"],
   ["Log", "/o/$organization/deployments/$deployment/log"],
 ] as const;

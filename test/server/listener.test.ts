@@ -242,6 +242,22 @@ describe("an HTTP/2 session", () => {
     used.close();
   });
 
+  it("ends a stream whose answer came before the end of its request", async () => {
+    handle = (_req, res) => {
+      // As gRPC ends its answers.
+      res.setHeader("trailer", "grpc-status");
+      res.addTrailers({ "grpc-status": "8" });
+      res.end("no more, please");
+    };
+    const client = session();
+    const stream = client.request({ ":path": "/", ":method": "POST" }, { endStream: false });
+    stream.write("the beginning");
+    expect(await text(stream)).toBe("no more, please");
+    await once(stream, "close");
+    expect(stream.rstCode).toBe(0);
+    client.destroy();
+  });
+
   it("lets a call that takes longer than its silence come to its end", async () => {
     await listener.close(0);
     await listenWith({ idleMs: 30 });

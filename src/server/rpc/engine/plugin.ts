@@ -6,6 +6,8 @@
  * gRPC-Web, binary Connect, Connect streams, Connect GET) go to the library's
  * handler of the same method, on the same route, by content type.
  */
+import type { IncomingMessage } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
@@ -134,6 +136,7 @@ function createLibraryHandler(
 ) {
   return async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
+    endWithAnswer(req.raw);
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) {
         reply.raw.setHeader(name, value);
@@ -177,4 +180,23 @@ function createLibraryHandler(
       reply.raw.destroy();
     }
   };
+}
+
+/**
+ * Ends a request over HTTP/2 with its answer (RFC 9113, section 8.1): nobody reads what the caller
+ * still sends of a message that was refused, and what has arrived would hold the session.
+ */
+function endWithAnswer(req: IncomingMessage): void {
+  if ("stream" in req) {
+    const stream = req.stream as ServerHttp2Stream;
+    // The trailers go out in this turn of the event loop.
+    stream.once("wantTrailers", () => {
+      setImmediate(() => {
+        if (!req.complete) {
+          stream.close(constants.NGHTTP2_NO_ERROR);
+          stream.destroy();
+        }
+      });
+    });
+  }
 }

@@ -4,7 +4,8 @@
  * because a decoder makes objects of many times their size. Large ones pass on with
  * their arguments as a body, all others as they came, unpacked.
  */
-import type { DescMessage } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope, transformSplitEnvelope } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyRequest } from "fastify";
@@ -67,12 +68,11 @@ export async function* scannedBody(
   for await (const { flags, data } of transformSplitEnvelope(readMaxBytes)(chunks)) {
     const isPacked = (flags & COMPRESSED) !== 0;
     if (isPacked && encoding !== "gzip") {
-      // The library says that it cannot read this.
-      yield encodeEnvelope(flags, data);
-    } else {
-      const plain = isPacked ? await unpacked(data, encoding, options) : data;
-      yield encodeEnvelope(flags & ~COMPRESSED, await scanned(plain, isJson, options));
+      const message = "the message is marked as compressed, and the headers do not say how";
+      throw problem("BODY_MALFORMED", message);
     }
+    const plain = isPacked ? await unpacked(data, encoding, options) : data;
+    yield encodeEnvelope(flags & ~COMPRESSED, await scanned(plain, isJson, options));
   }
 }
 
@@ -88,12 +88,22 @@ export async function scanQuery(
   check(plain, query.get("encoding") !== "proto", options);
 }
 
-function unpacked(
+/** Throws BODY_TOO_LARGE, and BODY_MALFORMED for what is not gzip. */
+async function unpacked(
   data: Uint8Array,
   encoding: string | string[] | undefined,
   { readMaxBytes }: ScanOptions,
-): Uint8Array | Promise<Uint8Array> {
-  return encoding === "gzip" ? compressionGzip.decompress(data, readMaxBytes) : data;
+): Promise<Uint8Array> {
+  if (encoding !== "gzip") {
+    return data;
+  }
+  try {
+    return await compressionGzip.decompress(data, readMaxBytes);
+  } catch (err) {
+    throw err instanceof ConnectError && err.code === Code.ResourceExhausted
+      ? bodyTooLarge(readMaxBytes)
+      : problem("BODY_MALFORMED", "the message is not compressed with gzip, as its header says");
+  }
 }
 
 function scanned(
@@ -114,9 +124,19 @@ function check(data: Uint8Array, isJson: boolean, { input }: ScanOptions): void 
   const maxValues = maxValuesOf(input);
   const fault = isJson
     ? faultOfJson(data, undefined, maxValues)
-    : faultOfBinary(data, input, maxValues);
+    : (faultOfBinary(data, input, maxValues) ?? unreadable(data, input));
   if (fault !== undefined) {
     throw problem("BODY_MALFORMED", `the message ${fault}`);
+  }
+}
+
+/** Why the decoder cannot read the message; the library would blame the server for it. */
+function unreadable(data: Uint8Array, input: DescMessage): string | undefined {
+  try {
+    fromBinary(input, data, { readUnknownFields: false });
+    return undefined;
+  } catch (err) {
+    return `is no ${input.typeName}: ${err instanceof Error ? err.message : err}`;
   }
 }
 

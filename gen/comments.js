@@ -600,6 +600,7 @@ export const comments = {
   "tessera.v1.TaskLogLine.level": "`debug`, `info`, `warn` or `error`.",
   "tessera.v1.TaskLogLine.message": "The text.",
   "tessera.v1.TaskLogLine.fields": "The fields logged with it, if any.",
+  "tessera.v1.TaskLogLine.line": "Its number among the lines of its attempt, from 1; 0 for lines of the platform, and for those written before lines were numbered. A log keeps the first 200 lines of an attempt and the last 800: where numbers are missing, that many lines were left out.",
   "tessera.v1.TaskStatus": "TaskStatus is the state of a task. REST writes the words in lower case and without prefix: `queued`, `running`, `success`, `failure`, `cancelled`.",
   "tessera.v1.TaskStatus.TASK_STATUS_UNSPECIFIED": "Not used.",
   "tessera.v1.TaskStatus.TASK_STATUS_QUEUED": "Accepted and stored, waiting for a worker.",

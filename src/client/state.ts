@@ -88,6 +88,12 @@ export type TaskLogEvent =
       readonly level: string;
       readonly message: string;
       readonly fields: Readonly<Record<string, unknown>>;
+      /**
+       * Its number among the lines of its attempt, from 1; 0 for lines of the platform. Of long
+       * logs the first 200 lines of an attempt are kept and the last 800: where numbers are
+       * missing, lines were left out.
+       */
+      readonly line: number;
     });
 
 type Json = Readonly<Record<string, unknown>>;
@@ -144,8 +150,9 @@ export function readEvent(json: Json): TaskLogEvent | undefined {
     return { ...base, type: "progress", ...(json.progress as Progress) };
   }
   if (json.log) {
-    const { level, message, fields } = json.log as Json & { level: string; message: string };
-    return { ...base, type: "log", level, message, fields: (fields ?? {}) as Json };
+    const { level, message, fields, line } = json.log as Json & { level: string; message: string };
+    const log = { level, message, fields: (fields ?? {}) as Json, line: Number(line ?? 0) };
+    return { ...base, type: "log", ...log };
   }
   return undefined;
 }

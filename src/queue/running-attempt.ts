@@ -68,8 +68,6 @@ export class RunningAttempt implements ExecutionListener {
   onLog(line: ServiceLine): void {
     this.#listener.logged(this, line);
     this.#rateLimit ??= new EventRateLimit();
-    if (this.#rateLimit.admitLog()) {
-      this.#listener.reported(this, { kind: "log", ...line });
-    }
+    this.#listener.reported(this, { kind: "log", line: this.#rateLimit.nextLine(), ...line });
   }
 }

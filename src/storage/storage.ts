@@ -195,8 +195,8 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
   }): Promise<(Task | undefined)[]>;
 
   /**
-   * Appends progress and log lines to the event logs of running attempts.
-   * Returns the sequence number of each, or undefined where the attempt was
+   * Appends progress and log lines to the event logs of running attempts. Log lines remove those
+   * that they displace (see `displacedBy`). Returns the sequence number of each, or undefined where the attempt was
    * stale.
    */
   recordEvents(parameters: {

@@ -22,9 +22,12 @@ describe("what an attempt reports", () => {
     expect(pace.admitProgress(1, 5_000)).toBe(true);
   });
 
-  test("has a limit of log lines", () => {
+  test("numbers its log lines, and counts them as events", () => {
     const pace = new EventRateLimit();
-    const kept = Array.from({ length: 20_000 }, () => pace.admitLog()).filter(Boolean);
-    expect(kept).toHaveLength(10_000);
+    const numbers = Array.from({ length: 1_000 }, () => pace.nextLine());
+    expect(numbers.slice(0, 3)).toEqual([1, 2, 3]);
+    expect(numbers.at(-1)).toBe(1_000);
+    expect(pace.admitProgress(0.5, 0)).toBe(true);
+    expect(pace.admitProgress(0.6, 1)).toBe(false);
   });
 });

@@ -108,18 +108,25 @@ const endSteps = fc
   );
 
 const eventSteps = fc
-  .array(fc.record({ which: index, fraction: fc.constantFrom(0, 0.5, 1), log: fc.boolean() }), {
-    maxLength: 3,
-  })
+  .array(
+    fc.record({
+      which: index,
+      fraction: fc.constantFrom(0, 0.5, 1),
+      log: fc.boolean(),
+      // In the beginning and the middle of a log, and such that others displace.
+      line: fc.constantFrom(undefined, 1, 200, 201, 300, 400, 1_000, 1_100, 1_200),
+    }),
+    { maxLength: 3 },
+  )
   .map((drawn) =>
     ask(({ attempts, nowMs }) => ({
       name: "recordEvents",
       parameters: {
-        events: drawn.map(({ which, fraction, log }) => ({
+        events: drawn.map(({ which, fraction, log, line }) => ({
           attempt: pickRecent(attempts, which) ?? NOBODY,
           timeMs: nowMs,
           body: log
-            ? { kind: "log", level: "info", message: "line" }
+            ? { kind: "log", level: "info", message: "line", ...(line && { line }) }
             : { kind: "progress", fraction, message: `at ${fraction}` },
         })),
       },

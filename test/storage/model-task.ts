@@ -1,7 +1,7 @@
 /** One task of the reference model, and what can happen to it. */
 import type { Payload } from "../../src/protocol/messages.ts";
 import type { AttemptEnd, NewTask } from "../../src/storage/storage.ts";
-import type { TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
+import type { LineRange, TaskEvent, TaskEventBody } from "../../src/tasks/event.ts";
 import type { Task, TaskFailure } from "../../src/tasks/task.ts";
 
 /** A task with all that the model knows about it. */
@@ -114,6 +114,15 @@ export function append(found: ModelTask, timeMs: number, body: TaskEventBody): n
   found.task = { ...found.task, lastSequence: sequence };
   found.log.push({ sequence, timeMs, attempt: found.task.attempt, body });
   return sequence;
+}
+
+/** Removes lines from the log of the running attempt. */
+export function removeLines(found: ModelTask, { first, last }: LineRange): void {
+  const kept = found.log.filter(({ attempt, body }) => {
+    const line = body.kind === "log" ? (body.line ?? 0) : 0;
+    return attempt !== found.task.attempt || line < first || line > last;
+  });
+  found.log.splice(0, found.log.length, ...kept);
 }
 
 /** The order of claims. */

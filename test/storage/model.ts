@@ -20,10 +20,19 @@ import type {
   Survey,
   TaskKey,
 } from "../../src/storage/storage.ts";
+import { displacedBy } from "../../src/tasks/event.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../src/tasks/lost.ts";
 import { isFinal, type Task, type TaskFailure } from "../../src/tasks/task.ts";
 
-import { append, create, finish, inOrder, type ModelTask, requeue } from "./model-task.ts";
+import {
+  append,
+  create,
+  finish,
+  inOrder,
+  type ModelTask,
+  removeLines,
+  requeue,
+} from "./model-task.ts";
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   parameters: infer P,
@@ -91,7 +100,12 @@ export class QueueModel {
         const { fraction, message } = body;
         found.task = { ...found.task, progress: { fraction, message } };
       }
-      return found && append(found, timeMs, body);
+      const sequence = found && append(found, timeMs, body);
+      const displaced = displacedBy(body);
+      if (found && displaced) {
+        removeLines(found, displaced);
+      }
+      return sequence;
     });
   }
 

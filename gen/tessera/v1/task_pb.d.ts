@@ -2114,6 +2114,16 @@ export declare type TaskLogLine = Message<"tessera.v1.TaskLogLine"> & {
    * @generated from field: google.protobuf.Struct fields = 3;
    */
   fields?: JsonObject | undefined;
+
+  /**
+   * Its number among the lines of its attempt, from 1; 0 for lines of the
+   * platform, and for those written before lines were numbered. A log keeps
+   * the first 200 lines of an attempt and the last 800: where numbers are
+   * missing, that many lines were left out.
+   *
+   * @generated from field: int32 line = 4;
+   */
+  line: number;
 };
 
 /**
@@ -2142,6 +2152,16 @@ export declare type TaskLogLineJson = {
    * @generated from field: google.protobuf.Struct fields = 3;
    */
   fields?: StructJson;
+
+  /**
+   * Its number among the lines of its attempt, from 1; 0 for lines of the
+   * platform, and for those written before lines were numbered. A log keeps
+   * the first 200 lines of an attempt and the last 800: where numbers are
+   * missing, that many lines were left out.
+   *
+   * @generated from field: int32 line = 4;
+   */
+  line?: number;
 };
 
 /**

@@ -1,5 +1,6 @@
 /** `tessera task`: commands about single tasks of a deployment. */
 import type { Command } from "commander";
+import type { TaskLogEvent } from "../../client/index.ts";
 import { createEndpoint, type RemoteTask } from "../../client/index.ts";
 import { ENDPOINT } from "../call.ts";
 import { type CloudActions, group, option } from "../command.ts";
@@ -98,8 +99,10 @@ function watchCommand(actions: CloudActions): Command {
     run: async (target, { after }, args) => {
       const { terminal, output, signal } = target;
       const events = taskOf(target, args).watch({ signal, after: Number(after) || 0 });
+      let before: TaskLogEvent | undefined;
       for await (const event of events) {
-        terminal.answer(output === "json" ? JSON.stringify(event) : eventText(event));
+        terminal.answer(output === "json" ? JSON.stringify(event) : eventText(event, before));
+        before = event.type === "log" ? event : before;
       }
     },
   });

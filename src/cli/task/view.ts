@@ -77,9 +77,21 @@ function stateFields(state: TaskState): string {
   ]);
 }
 
-/** An event as one line. */
-export function eventText(event: TaskLogEvent): string {
-  return `${event.time.toISOString()}  ${plain(whatHappened(event))}`;
+/**
+ * An event as one line, after one that says how many lines of the log are missing since the log
+ * line before.
+ */
+export function eventText(event: TaskLogEvent, before?: TaskLogEvent): string {
+  const text = `${event.time.toISOString()}  ${plain(whatHappened(event))}`;
+  const missing = missingLines(event, before);
+  return missing > 0 ? `… ${missing} lines left out …\n${text}` : text;
+}
+
+function missingLines(event: TaskLogEvent, before: TaskLogEvent | undefined): number {
+  if (event.type !== "log" || before?.type !== "log" || event.attempt !== before.attempt) {
+    return 0;
+  }
+  return before.line > 0 && event.line > 0 ? event.line - before.line - 1 : 0;
 }
 
 function whatHappened(event: TaskLogEvent): string {

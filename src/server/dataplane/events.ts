@@ -75,8 +75,9 @@ function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonVa
         progress: { fraction: event.value.fraction, message: event.value.message },
       };
     case "log": {
-      const { level, message: text, fields } = event.value;
-      return { ...common, log: { level, message: text, ...(fields && { fields }) } };
+      const { level, message: text, fields, line } = event.value;
+      const numbered = line > 0 && { line };
+      return { ...common, log: { level, message: text, ...(fields && { fields }), ...numbered } };
     }
     default:
       return common;

@@ -1,4 +1,6 @@
 /** Appends progress and log lines to the event logs of running attempts, many at once. */
+
+import { displacedBy } from "../../tasks/event.ts";
 import type { Attempt, Storage } from "../storage.ts";
 import { nameOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
@@ -26,6 +28,17 @@ const RECORD = prepared(
      JOIN counted USING (n)
    )
    SELECT n, before FROM counted`,
+);
+
+/** `$1`: lines that the logs of attempts are not to have any more. */
+const REMOVE_LINES = prepared(
+  "remove_lines",
+  `DELETE FROM task_events
+   USING json_to_recordset($1) AS given
+     (deployment_id text, task_id text, attempt integer, first integer, last integer)
+   WHERE task_events.deployment_id = given.deployment_id
+     AND task_events.task_id = given.task_id AND task_events.attempt = given.attempt
+     AND (body::json ->> 'line')::integer BETWEEN given.first AND given.last`,
 );
 
 interface Group {
@@ -59,7 +72,24 @@ export async function recordEvents(
       sequences.set(event, Number(before) + index + 1);
     }
   }
+  await removeDisplaced(
+    session,
+    events.filter((event) => sequences.has(event)),
+  );
   return events.map((event) => sequences.get(event));
+}
+
+async function removeDisplaced(session: Session, recorded: readonly Recorded[]): Promise<void> {
+  const displaced = recorded.flatMap(({ attempt, body }) => {
+    const lines = displacedBy(body);
+    const { deploymentId, taskId } = attempt;
+    return lines === undefined
+      ? []
+      : [{ deployment_id: deploymentId, task_id: taskId, attempt: attempt.attempt, ...lines }];
+  });
+  if (displaced.length > 0) {
+    await session.query(REMOVE_LINES, JSON.stringify(displaced));
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The events of tasks: progress, log lines and returned attempts. */
-import type { TaskEventBody } from "../../tasks/event.ts";
+import { displacedBy, type TaskEventBody } from "../../tasks/event.ts";
 import type { Storage, TaskKey } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
@@ -31,6 +31,19 @@ export function recordEvent(
   }
   const sequence = Number(row.last_sequence);
   insertEvent(db, { ...attempt, sequence, timeMs, body });
+  const displaced = displacedBy(body);
+  if (displaced !== undefined) {
+    db.run(
+      `DELETE FROM task_events
+       WHERE deployment_id = ?1 AND task_id = ?2 AND attempt = ?3
+         AND body ->> '$.line' BETWEEN ?4 AND ?5`,
+      attempt.deploymentId,
+      attempt.taskId,
+      attempt.attempt,
+      displaced.first,
+      displaced.last,
+    );
+  }
   return sequence;
 }
 

@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { eventText, stateText } from "../../../src/cli/task/view.ts";
+import type { TaskLogEvent } from "../../../src/client/index.ts";
 import { readEvent, readState } from "../../../src/client/state.ts";
 
 const FLAKY = { reason: "error", code: "internal", message: "flaky" };
@@ -44,4 +45,30 @@ it("a task of a server that tells no attempts is shown as before", () => {
   const state = readState({ task_id: "a", status: "queued", created_at: AT });
   expect(state.attempts).toEqual([]);
   expect(stateText(state)).not.toContain("attempt");
+});
+
+const line = (number: number, attempt = 1): TaskLogEvent => ({
+  sequence: number,
+  time: new Date("2026-01-02T03:04:05Z"),
+  attempt,
+  type: "log",
+  level: "info",
+  message: `line ${number}`,
+  fields: {},
+  line: number,
+});
+
+describe("a line of a task's log", () => {
+  it("follows how many are left out since the one before", () => {
+    expect(eventText(line(201), line(200))).toBe("2026-01-02T03:04:05.000Z  info: line 201");
+    expect(eventText(line(1_501), line(200))).toBe(
+      "… 1300 lines left out …\n2026-01-02T03:04:05.000Z  info: line 1501",
+    );
+  });
+
+  it("misses none at the beginning of an attempt, and where lines have no numbers", () => {
+    expect(eventText(line(900))).not.toContain("left out");
+    expect(eventText(line(1, 2), line(900))).not.toContain("left out");
+    expect(eventText({ ...line(5), line: 0 } as TaskLogEvent, line(1))).not.toContain("left out");
+  });
 });

@@ -33,8 +33,23 @@ function record(storage: Storage, by: Attempt, ...bodies: TaskEventBody[]) {
 
 /** The log of task "a" after a sequence number, as a watcher reads it. */
 async function log(storage: Storage, afterSequence = 0): Promise<TaskEvent[]> {
-  const history = await storage.getHistory({ ...key("a"), afterSequence, limit: 100 });
+  const history = await storage.getHistory({ ...key("a"), afterSequence, limit: 10_000 });
   return history ? eventLog(history, afterSequence) : [];
+}
+
+/** The numbers of the lines that are kept, as ranges. */
+async function kept(storage: Storage): Promise<[from: number, to: number][]> {
+  const ranges: [from: number, to: number][] = [];
+  for (const { body } of await log(storage)) {
+    const { line: number } = body.kind === "log" ? body : {};
+    const last = ranges.at(-1);
+    if (number !== undefined && last?.[1] === number - 1) {
+      last[1] = number;
+    } else if (number !== undefined) {
+      ranges.push([number, number]);
+    }
+  }
+  return ranges;
 }
 
 function brief(events: readonly TaskEvent[]) {
@@ -87,6 +102,32 @@ export function eventsContract({ it }: Contract): void {
     expect(sequences).toEqual([3, 4, 5]);
     expect(await record(storage, running, line("y"))).toEqual([6]);
     expect(await storage.getTask(key("a"))).toMatchObject({ lastSequence: 6 });
+  });
+
+  it("keeps the first 200 lines of each attempt and the last 800, and the rest of its events", async (storage) => {
+    const first = await startTask(storage, "a");
+    const lines = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, index) => ({
+        ...line("x"),
+        line: from + index,
+      }));
+    await record(storage, first, ...lines(1, 150), progress(0.5), ...lines(151, 1_000));
+    expect(await kept(storage)).toEqual([[1, 1_000]]);
+    await record(storage, first, ...lines(1_001, 2_350));
+    expect(await kept(storage)).toEqual([
+      [1, 200],
+      [1_501, 2_350],
+    ]);
+    expect((await log(storage)).filter(({ body }) => body.kind === "progress")).toHaveLength(1);
+    await endAttempt(storage, first, { status: "queued", failed: true, failure: FAILURE });
+    await claim(storage, {});
+    await record(storage, attempt("a", { attempt: 2 }), ...lines(1, 1_100));
+    expect(await kept(storage)).toEqual([
+      [1, 200],
+      [1_501, 2_350],
+      [1, 200],
+      [301, 1_100],
+    ]);
   });
 
   it("keeps events whole", async (storage) => {

@@ -141,9 +141,9 @@ function toEventBody(body: TaskEventBody) {
         value: { fraction: body.fraction, message: body.message },
       };
     case "log": {
-      const { level, message, fieldsJson } = body;
+      const { level, message, fieldsJson, line = 0 } = body;
       const fields = fieldsJson === undefined ? undefined : (JSON.parse(fieldsJson) as JsonObject);
-      return { case: "log" as const, value: { level, message, ...(fields && { fields }) } };
+      return { case: "log" as const, value: { level, message, line, ...(fields && { fields }) } };
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The log lines of a task's function, with a search. */
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import type { TaskEventJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { counted } from "../../ui/counted.ts";
 import { Field } from "../../ui/field.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
@@ -29,12 +30,15 @@ export function TaskLog({ events: { lines, state } }: { readonly events: TaskEve
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="log-lines short" ref={box} tabIndex={0} aria-label="Lines">
-        {shown.map((line) => (
-          <p key={line.sequence} className={`log-line ${line.log?.level}`}>
-            <time dateTime={line.time}>{line.time?.slice(11, 23)}</time>
-            <span className="log-worker">{line.log?.level}</span>
-            <span>{textOf(line)}</span>
-          </p>
+        {shown.map((line, index) => (
+          <Fragment key={line.sequence}>
+            <LeftOut count={wanted === "" ? missingLines(line, shown[index - 1]) : 0} />
+            <p className={`log-line ${line.log?.level}`}>
+              <time dateTime={line.time}>{line.time?.slice(11, 23)}</time>
+              <span className="log-worker">{line.log?.level}</span>
+              <span>{textOf(line)}</span>
+            </p>
+          </Fragment>
         ))}
         {shown.length === 0 && (
           <p className="secondary">
@@ -46,6 +50,16 @@ export function TaskLog({ events: { lines, state } }: { readonly events: TaskEve
       </section>
     </section>
   );
+}
+
+/** In the place of lines that a long log does not keep. */
+function LeftOut({ count }: { readonly count: number }) {
+  return count > 0 ? <p className="secondary">{counted(count, "line")} left out</p> : null;
+}
+
+function missingLines(event: TaskEventJson, before: TaskEventJson | undefined): number {
+  const [line, last] = [event.log?.line, before?.log?.line];
+  return line && last && event.attempt === before?.attempt ? line - last - 1 : 0;
 }
 
 function textOf({ log }: TaskEventJson): string {

@@ -99,7 +99,9 @@ export function finish(
   const { task, submitted } = found;
   const { status } = end;
   const failure = end.status === "failure" ? end.failure : undefined;
-  const expiresAtMs = Math.max(task.expiresAtMs, nowMs + submitted.retentionMs);
+  const kept = nowMs + submitted.retentionMs;
+  // What ran keeps at least what was promised when it was submitted.
+  const expiresAtMs = found.leaseId === undefined ? kept : Math.max(task.expiresAtMs, kept);
   found.ended = found.leaseId === undefined ? undefined : { leaseId: found.leaseId, end, nowMs };
   found.task = { ...task, status, failure, finishedAtMs: nowMs, expiresAtMs };
   found.leaseId = undefined;

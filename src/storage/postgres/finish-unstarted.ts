@@ -21,7 +21,7 @@ export function finishUnstarted(parameters: {
       last_sequence, progress, retry_of, idempotency_key, failure, arguments, priority, run_at_ms,
       start_by_ms, trace, returned)
     SELECT deployment_id, task_id, endpoint, ${status}, created_at_ms,
-      started_at_ms, $1, greatest(expires_at_ms, $1 + retention_ms), attempt, failed_attempts, 0,
+      started_at_ms, $1, $1 + retention_ms, attempt, failed_attempts, 0,
       last_sequence + 1, progress, retry_of, idempotency_key, ${failure}, arguments, priority,
       run_at_ms, start_by_ms, trace, returned
     FROM gone

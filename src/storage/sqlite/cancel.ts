@@ -11,7 +11,7 @@ export function cancelTask(
 ): CancelOutcome | undefined {
   const row = db.get(
     `UPDATE tasks SET status = ${STATUS.cancelled}, finished_at_ms = ?3,
-       expires_at_ms = max(expires_at_ms, ?3 + retention_ms), last_sequence = last_sequence + 1
+       expires_at_ms = ?3 + retention_ms, last_sequence = last_sequence + 1
      WHERE deployment_id = ?1 AND task_id = ?2
        AND status IN (${STATUS.scheduled}, ${STATUS.ready})
      RETURNING ${TASK_COLUMNS}`,

@@ -10,7 +10,7 @@ export function expireTasks(
 ): Task[] {
   const rows = db.all(
     `UPDATE tasks SET status = ${STATUS.failure}, finished_at_ms = ?1, failure = ?2,
-       expires_at_ms = max(expires_at_ms, ?1 + retention_ms), last_sequence = last_sequence + 1
+       expires_at_ms = ?1 + retention_ms, last_sequence = last_sequence + 1
      WHERE (deployment_id, task_id) IN (
        SELECT deployment_id, task_id FROM tasks INDEXED BY tasks_start_by
        WHERE status <= ${STATUS.ready} AND start_by_ms IS NOT NULL AND start_by_ms <= ?1

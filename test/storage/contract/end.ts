@@ -73,10 +73,13 @@ export function endContract({ it }: Contract): void {
     expect(ended?.expiresAtMs).toBe(expiresAtMs);
   });
 
-  it("moves the expiry of a cancelled task as well", async (storage) => {
-    await submit(storage, newTask("a"));
-    const outcome = await storage.cancelTask({ ...key("a"), nowMs: NOW_MS + 10_000 });
-    expect(outcome?.task.expiresAtMs).toBe(NOW_MS + 10_000 + RETENTION_MS);
+  it("keeps a cancelled task for its retention from the end, also one that was delayed", async (storage) => {
+    const expiresAtMs = NOW_MS + 10 * RETENTION_MS;
+    await submit(storage, newTask("a"), newTask("b", { runAtMs: NOW_MS + 1_000, expiresAtMs }));
+    for (const id of ["a", "b"]) {
+      const outcome = await storage.cancelTask({ ...key(id), nowMs: NOW_MS + 10 });
+      expect(outcome?.task.expiresAtMs).toBe(NOW_MS + 10 + RETENTION_MS);
+    }
   });
 
   it("returns an attempt to the queue at once", async (storage) => {

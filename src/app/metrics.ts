@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { FastifyBaseLogger } from "fastify";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
-import { toProblem } from "../errors.ts";
+import { type Problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import { Federation } from "../metrics/federation.ts";
 import { ForeignMetrics } from "../metrics/foreign-samples.ts";
@@ -25,18 +25,20 @@ export function nodeMetrics(port: number, now: () => number): Metrics {
 
 /**
  * The storage, with the time that its operations take: as it tells itself, or else as seen from
- * outside. `onUnavailable` is called for each operation that the database did not answer.
+ * outside. `onUnavailable` is called with the error of each operation that the database did not
+ * answer, or had no room for.
  */
 export function measuredStorage(
   storage: Storage,
   metrics: Metrics,
-  onUnavailable: () => void,
+  onUnavailable: (found: Problem) => void,
 ): Storage {
   const blame = (err: unknown) => {
-    if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
+    const found = toProblem(err);
+    if (found.reason !== "STORAGE_UNAVAILABLE") {
       return "error";
     }
-    onUnavailable();
+    onUnavailable(found);
     return "unavailable";
   };
   if (storage.observe === undefined) {

@@ -8,6 +8,7 @@ import type { BlobsConfig } from "../config/blobs.ts";
 import type { TracingConfig, TracingSecrets } from "../config/config.ts";
 import type { ConnectionsConfig } from "../config/connections.ts";
 import { ScratchFolders } from "../deployments/scratch.ts";
+import type { Problem } from "../errors.ts";
 import { FileKeeper } from "../files/keeper.ts";
 import { startSweeper } from "../files/sweeper.ts";
 import { createLog, type ProcessLog } from "../log/pino.ts";
@@ -59,8 +60,8 @@ export interface Node {
   readonly storage: Storage;
   /** The same, not measured. */
   readonly unmeasured: Storage;
-  /** Emits each operation of the storage that the database did not answer. */
-  readonly refusals: EventEmitter<{ unavailable: [] }>;
+  /** Emits the error of each operation of the storage that the database did not answer. */
+  readonly refusals: EventEmitter<{ unavailable: [Problem] }>;
   /** Undefined where one node alone uses the database. */
   readonly notifier: Notifier | undefined;
   readonly metrics: Metrics;
@@ -94,8 +95,10 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   if (notifier) {
     resources.use(notifier).start();
   }
-  const refusals = new EventEmitter<{ unavailable: [] }>();
-  const storage = measuredStorage(unmeasured, metrics, () => refusals.emit("unavailable"));
+  const refusals = new EventEmitter<{ unavailable: [Problem] }>();
+  const storage = measuredStorage(unmeasured, metrics, (found) =>
+    refusals.emit("unavailable", found),
+  );
   const onFailed = (err: unknown): void => log.error({ err }, "a large body could not be read");
   const readers = resources.use(new ReaderThreads({ onFailed }));
   const newId = createIdSource();

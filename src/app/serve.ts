@@ -16,6 +16,7 @@ import { Readiness } from "../server/readiness.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
 import { introspection } from "../server/rpc/principal.ts";
 import { version } from "../version.ts";
+import { refusalReason } from "./health.ts";
 import {
   type HttpOptions,
   type Node,
@@ -66,14 +67,23 @@ export async function serveService(
     warnOfDatabase(config, bundle, node);
     const files = await openFiles(node, config, resources);
     const readiness = new Readiness();
+    /** Why the database refused last. */
+    let refused: string | undefined;
     const maintenance = openMaintenance(node, resources);
     const deployment = resources.use(
       new Deployment({
         ...deploymentOptions(config, node, files, maintenance),
         workerAccess: { ...config.workerAccess, env: workerEnv },
-        onReadiness: () => readiness.set(deployment.ready),
+        onReadiness: () => {
+          refused = deployment.ready ? undefined : refused;
+          readiness.set(deployment.ready, refused);
+        },
       }),
     );
+    node.refusals.on("unavailable", ({ cause }) => {
+      refused = refusalReason(cause);
+      deployment.storageRefused();
+    });
     onExit(() => deployment.abandon(), resources);
     await maintenance.start();
     const watching = config.watch

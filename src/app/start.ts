@@ -99,7 +99,7 @@ export async function startPlatform(
     const { keys } = identity;
     const health = new Health(resources);
     // Unready at the first call that it does not answer, until the next heartbeat gets through.
-    node.refusals.on("unavailable", () => health.databaseAnswers(false));
+    node.refusals.on("unavailable", (found) => health.databaseRefused(found));
     const mailer = await openMailer(secrets.smtp);
     const hosted = resources.use(
       await startHosting({

@@ -358,6 +358,11 @@ export class Deployment implements AsyncDisposable {
     onReadiness();
   }
 
+  /** The storage refused an operation: this one is not ready until its next heartbeat gets through. */
+  storageRefused(): void {
+    this.#onStorage("heartbeat", false);
+  }
+
   #onStorage(work: "claims" | "heartbeat", answers: boolean): void {
     this.#storageHealth.heard(work, answers);
     this.#options.onReadiness();

@@ -4,8 +4,11 @@ import type { HealthSource } from "./rpc/health.ts";
 export class Readiness implements HealthSource {
   readonly #listeners = new Set<() => void>();
   #ready = false;
+  #reason: string | undefined;
 
-  set(ready: boolean): void {
+  /** `reason`: why it is not, as the end of "not ready: …". */
+  set(ready: boolean, reason?: string): void {
+    this.#reason = ready ? undefined : reason;
     if (ready !== this.#ready) {
       this.#ready = ready;
       for (const listener of this.#listeners) {
@@ -16,6 +19,10 @@ export class Readiness implements HealthSource {
 
   status(): "SERVING" | "NOT_SERVING" {
     return this.#ready ? "SERVING" : "NOT_SERVING";
+  }
+
+  get reason(): string | undefined {
+    return this.#reason;
   }
 
   onChange(listener: () => void): () => void {

@@ -207,8 +207,10 @@ async function health(
     } catch (thrown) {
       return sendProblem(reply, toProblem(thrown));
     }
-    const message =
-      "not ready: no worker can take calls, the database does not answer, or the server is shutting down";
+    const {
+      reason = "no worker can take calls, the database does not answer, or the server is shutting down",
+    } = source;
+    const message = `not ready: ${reason}`;
     return sendProblem(reply, problem("NO_WORKER", message, { retryAfterMs: 1_000 }));
   });
 }

@@ -13,6 +13,7 @@
  *   source is rethrown unchanged.
  */
 import { type Problem, problem } from "../errors.ts";
+import { isDiskFull } from "./unavailable.ts";
 
 /** A half-open range of bytes: from `start`, counted from 0, to before `end`. */
 export interface ByteRange {
@@ -48,8 +49,9 @@ export class BlobMissing extends Error {
 
 /** Makes the STORAGE_UNAVAILABLE problem that callers see; `cause` is for the log. */
 export function blobsUnavailable(cause: unknown): Problem {
-  const message =
-    "the store of large files does not answer or has no room; nothing was accepted, try again";
+  const message = isDiskFull(cause)
+    ? "the disk of the large files is full, so nothing was accepted: try again when the operator has made room"
+    : "the store of large files does not answer; nothing was accepted, try again";
   return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 

@@ -2,10 +2,24 @@ import { type Problem, problem } from "../errors.ts";
 
 /** Makes the STORAGE_UNAVAILABLE problem that callers see; `cause` is for the log. */
 export function unavailable(cause: unknown): Problem {
-  const message =
-    "the database does not answer; the call was not carried out or its outcome is unknown, try again";
+  const message = isDiskFull(cause)
+    ? "the disk of the database is full, so the call was not carried out: try again when the operator has made room"
+    : "the database does not answer; the call was not carried out or its outcome is unknown, try again";
   return problem("STORAGE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 
 /** Thrown by a storage's start when the database does not answer, and may do so later. */
 export class DatabaseAway extends Error {}
+
+/** An error of a database that has no room on its disk, and no code that says so. */
+export class DiskFull extends Error {}
+
+/** Of the system: no space, quota used up; of Postgres: disk_full. */
+const FULL = new Set(["ENOSPC", "EDQUOT", "53100"]);
+
+/** Whether an error of a database or a file says that its disk has no room. */
+export function isDiskFull(cause: unknown): boolean {
+  return (
+    cause instanceof DiskFull || FULL.has(String((cause as { readonly code?: unknown })?.code))
+  );
+}

@@ -10,6 +10,8 @@ import { register, type ServiceRegistration } from "./engine/invoker.ts";
 export interface HealthSource {
   /** Status of a service by its full name, or of the server for an empty name; undefined if there is no such service. */
   status(service: string): "SERVING" | "NOT_SERVING" | undefined;
+  /** Why the server is not serving, for the answer of `/readyz`; undefined where nobody knows more. */
+  readonly reason?: string | undefined;
   /** Calls back after every change of any status, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }

@@ -9,7 +9,7 @@
  */
 import type { Worker } from "node:worker_threads";
 import type { OperationObserver } from "../storage.ts";
-import { unavailable } from "../unavailable.ts";
+import { DiskFull, unavailable } from "../unavailable.ts";
 import { type OperationCall, type Outcome, packOperations, unpackOutcomes } from "./packing.ts";
 
 /** Calls that may wait for the database; more are refused rather than kept in memory. */
@@ -88,8 +88,9 @@ export class OperationBatcher {
         call.resolve(outcome.value);
         this.#tell(call, nowMs);
       } else {
-        const { error, temporary } = outcome;
-        this.#reject(call, temporary ? unavailable(error) : new Error(`${call.name}: ${error}`));
+        const { error, temporary, isFull = false } = outcome;
+        const cause = isFull ? new DiskFull(error) : error;
+        this.#reject(call, temporary ? unavailable(cause) : new Error(`${call.name}: ${error}`));
       }
     });
   }

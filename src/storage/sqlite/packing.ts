@@ -20,8 +20,8 @@ export interface OperationCall {
 
 export type Outcome =
   | { readonly value: unknown }
-  /** `temporary`: the database could not be reached; the same call may succeed later. */
-  | { readonly error: string; readonly temporary: boolean };
+  /** `temporary`: the database could not be reached, or has no room (`isFull`); the same call may succeed later. */
+  | { readonly error: string; readonly temporary: boolean; readonly isFull?: boolean };
 
 /** The codec of one operation, in both directions. */
 interface Packing<Name extends OperationName> {

@@ -54,9 +54,13 @@ function apply(db: SqliteDatabase, { name, parameters }: OperationCall): unknown
  */
 const TEMPORARY = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15]);
 
-function isTemporary(err: unknown): boolean {
+/** FULL: no room on the disk. */
+const SQLITE_FULL = 13;
+
+/** The primary result code of SQLite; undefined for an error of another origin. */
+function codeOf(err: unknown): number | undefined {
   const code = (err as { readonly errcode?: unknown }).errcode;
-  return typeof code === "number" && TEMPORARY.has(code & 0xff);
+  return typeof code === "number" ? code & 0xff : undefined;
 }
 
 /**
@@ -79,7 +83,9 @@ function runBatch(db: SqliteDatabase, operations: readonly OperationCall[]): Out
       return operations.flatMap((operation) => runBatch(db, [operation]));
     }
     const error = err instanceof Error ? err.message : String(err);
-    return operations.map(() => ({ error, temporary: isTemporary(err) }));
+    const code = codeOf(err);
+    const temporary = code !== undefined && TEMPORARY.has(code);
+    return operations.map(() => ({ error, temporary, isFull: code === SQLITE_FULL }));
   }
 }
 

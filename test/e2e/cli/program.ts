@@ -33,6 +33,8 @@ export interface ProgramOptions {
   readonly entry?: string;
   /** A group of processes of its own, as a terminal gives it one; for `interrupt`. */
   readonly ownGroup?: boolean;
+  /** A command that runs the program, before its own. Default: none. */
+  readonly within?: readonly string[];
   /** What comes in on standard input, which then ends. Default: there is none. */
   readonly input?: string;
   /** When it is killed at the latest. Default: longer than most tests take. */
@@ -54,11 +56,13 @@ export class Program implements AsyncDisposable {
       cwd,
       entry = "entry.ts",
       ownGroup = false,
+      within = [],
       input,
       limitMs = LIMIT_MS,
     } = options;
     const path = fileURLToPath(new URL(entry, import.meta.url));
-    this.#process = spawn(process.execPath, [path, ...args], {
+    const [command = "", ...rest] = [...within, process.execPath, path, ...args];
+    this.#process = spawn(command, rest, {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       // Also where a test was broken off and disposes of nothing.
       timeout: limitMs,

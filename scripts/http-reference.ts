@@ -11,6 +11,7 @@ import { EndpointService } from "../gen/tessera/v1/endpoint_pb.js";
 import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
 import { FederationService } from "../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
+import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../gen/tessera/v1/organization_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../gen/tessera/v1/token_pb.js";
@@ -37,7 +38,7 @@ const TOKEN = "a-token-for-the-reference";
 /** What a platform serves; `/docs.json` of a running one is the same document. */
 const SERVICES = [
   ...[TaskService, EndpointService, AuthService, OrganizationService, TokenService],
-  ...[LoginService, FederationService, DeploymentService],
+  ...[LoginService, FederationService, MetricsService, DeploymentService],
 ];
 
 /** `/docs.json` of a server with a token. */

@@ -55,6 +55,14 @@ A dashboard for Grafana is in [grafana/tessera.json](grafana/tessera.json).
 
 The operator reads all metrics at \`GET /metrics\` of each node with \`TESSERA_METRICS_TOKEN\` as a bearer token; without that setting, every request is refused. \`GET /metrics\` on the host of a deployment, and under \`tessera serve\`, shows this node's metrics of that deployment to everyone who may call it.
 
+## Over time
+
+Each node stores what it measures in the platform's database, for charts: \`QueryMetrics\` (\`GET /api/v1/metrics\`, \`tessera deployment metrics\`) returns calls and errors, latency, queue and run time, tasks, workers and their memory, and the metrics of the service itself, of one deployment or of the organization together. An hour is kept at steps of 10 seconds, a day at a minute, and a week at 10 minutes; an answer has at most 720 points. A node writes one batch every 10 seconds, and nothing for deployments that rest. Of a service's own metrics, the first 100 series of a deployment are kept on each node. A node that is killed loses at most the last minute.
+
+With \`PROMETHEUS_URL\`, nodes store nothing, and that Prometheus is asked, which must scrape all nodes; its series of services are counters where \`# TYPE\` says so or the name ends with \`_total\`, and gauges are summed over the nodes.
+
+## Series
+
 A series of a deployment ends when the deployment leaves the node. A metric has at most 2,000 series per organization and node; events beyond that are counted by \`tessera_series_dropped_total\`.
 
 ${ofServices()}

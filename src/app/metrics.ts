@@ -7,6 +7,10 @@ import { type Problem, toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import { Federation } from "../metrics/federation.ts";
 import { ForeignMetrics } from "../metrics/foreign-samples.ts";
+import type { History } from "../metrics/history/history.ts";
+import { KeptHistory } from "../metrics/history/kept.ts";
+import { PrometheusHistory } from "../metrics/history/prometheus.ts";
+import { Recorder } from "../metrics/history/recorder.ts";
 import { measured } from "../metrics/measured-port.ts";
 import { Metrics } from "../metrics/metrics.ts";
 import { Publisher } from "../metrics/publish.ts";
@@ -16,6 +20,7 @@ import type { ServerPlugin } from "../server/protocols.ts";
 import { monitoredBy } from "../server/rpc/federation.ts";
 import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
+import { Timer } from "../time/timer.ts";
 import type { NotifierState } from "./adapters.ts";
 
 /** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */
@@ -65,7 +70,7 @@ export function reportNotifier(log: Log, metrics: Metrics): (state: NotifierStat
   };
 }
 
-export interface StartFederationOptions {
+export interface StartMonitoringOptions {
   readonly config: Pick<StartConfig, "externalLabels">;
   readonly secrets: Pick<StartSecrets, "prometheusUrl">;
   readonly metrics: Metrics;
@@ -78,9 +83,48 @@ export interface StartFederationOptions {
   readonly resources: AsyncDisposableStack;
 }
 
-/** Begins to show other nodes what this one counts, where there are others. */
-export function startFederation(options: StartFederationOptions): Federation {
-  const { config, secrets, metrics, storage, log, now, isAlone, resources } = options;
+/** What organizations ask for their metrics. */
+export interface Monitoring {
+  readonly federation: Federation;
+  readonly history: History;
+}
+
+/**
+ * Begins to record what this node counts, unless a Prometheus does, and to show it to other nodes
+ * where there are others.
+ */
+export function startMonitoring(options: StartMonitoringOptions): Monitoring {
+  const { prometheusUrl } = options.secrets;
+  const upstream = prometheusUrl === undefined ? undefined : new Upstream(prometheusUrl);
+  return {
+    federation: startFederation(options, upstream),
+    history: upstream === undefined ? startHistory(options) : new PrometheusHistory(upstream),
+  };
+}
+
+/** Interval at which metrics over time that are too old are deleted. */
+const HISTORY_PRUNE_INTERVAL_MS = 60_000;
+
+function startHistory({ metrics, storage, log, now, resources }: StartMonitoringOptions): History {
+  const failed =
+    (what: string) =>
+    (err: unknown): void =>
+      log.warn({ err }, `what this node has measured could not be ${what}`);
+  const recorder = resources.use(
+    new Recorder({ metrics, storage: storage.metrics, now, onError: failed("stored") }),
+  );
+  recorder.start();
+  resources.use(
+    new Timer(HISTORY_PRUNE_INTERVAL_MS, () => recorder.prune(), failed("deleted after its time")),
+  );
+  return new KeptHistory(storage.metrics);
+}
+
+function startFederation(
+  options: StartMonitoringOptions,
+  upstream: Upstream | undefined,
+): Federation {
+  const { config, metrics, storage, log, now, isAlone, resources } = options;
   const sharing = { storage: storage.metrics, nodeId: metrics.node, now, isAlone };
   if (storage.capabilities.shared) {
     const onError = (err: unknown): void =>
@@ -94,9 +138,7 @@ export function startFederation(options: StartFederationOptions): Federation {
     now,
     externalLabels: config.externalLabels,
     ...(storage.capabilities.shared && { foreign: new ForeignMetrics({ ...sharing, onError }) }),
-    ...(secrets.prometheusUrl !== undefined && {
-      upstream: new Upstream(secrets.prometheusUrl),
-    }),
+    ...(upstream && { upstream }),
   });
 }
 

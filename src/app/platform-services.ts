@@ -4,6 +4,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { currentPlatform } from "../artifacts/platform.ts";
@@ -13,6 +14,7 @@ import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
 import type { Federation } from "../metrics/federation.ts";
+import type { History } from "../metrics/history/history.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { Mailer } from "../server/mail/mailer.ts";
 import { authService } from "../server/rpc/auth/auth.ts";
@@ -23,6 +25,7 @@ import {
 import { register, type ServiceRegistration } from "../server/rpc/engine/invoker.ts";
 import { federationService } from "../server/rpc/federation.ts";
 import { loginService } from "../server/rpc/login/login.ts";
+import { metricsService } from "../server/rpc/metrics.ts";
 import { organizationService } from "../server/rpc/organization/organization.ts";
 import { tokenService } from "../server/rpc/token/token.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
@@ -35,6 +38,7 @@ export interface PlatformServicesPorts {
   readonly hosting: HostingStorage;
   readonly blobs: BlobStore;
   readonly federation: Federation;
+  readonly history: History;
   readonly keys: KeyRing;
   /** Undefined where no mail is sent. */
   readonly mailer?: Mailer | undefined;
@@ -99,6 +103,7 @@ export function platformServices(
     register(TokenService, tokenService({ ...ports, ...settings })),
     register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
     register(FederationService, federationService(ports.federation)),
+    register(MetricsService, metricsService(ports)),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),

@@ -30,7 +30,7 @@ import { Health } from "./health.ts";
 import { appUrls, type PlatformHosting, startHosting } from "./hosting.ts";
 import { refuseIncomplete, tellOfLosses } from "./incomplete-data.ts";
 import { openKeys } from "./keys.ts";
-import { monitoring, startFederation } from "./metrics.ts";
+import { monitoring, startMonitoring } from "./metrics.ts";
 import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
 import { platformServices } from "./platform-services.ts";
 import { startAccountsPruner } from "./pruner.ts";
@@ -237,7 +237,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
   });
   const urlOf = appUrls(url, config.appsDomain);
   const trusted = proxies(config, secrets, log);
-  const federation = startFederation({
+  const { federation, history } = startMonitoring({
     config,
     secrets,
     metrics,
@@ -276,6 +276,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       hosting: announceChanges(node.storage.hosting, changes),
       blobs: hosted.blobs,
       federation,
+      history,
       keys,
       mailer,
       // Passwords can be guessed, tokens cannot: fewer attempts begin before one has failed.

@@ -4,6 +4,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
@@ -13,6 +14,7 @@ export * from "../../gen/tessera/v1/deployment_pb.js";
 export * from "../../gen/tessera/v1/endpoint_pb.js";
 export * from "../../gen/tessera/v1/error_pb.js";
 export * from "../../gen/tessera/v1/login_pb.js";
+export * from "../../gen/tessera/v1/metrics_pb.js";
 export * from "../../gen/tessera/v1/organization_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
 export * from "../../gen/tessera/v1/token_pb.js";
@@ -36,6 +38,7 @@ export interface TesseraClient {
   readonly tokens: Client<typeof TokenService>;
   readonly organizations: Client<typeof OrganizationService>;
   readonly deployments: Client<typeof DeploymentService>;
+  readonly metrics: Client<typeof MetricsService>;
   readonly auth: Client<typeof AuthService>;
   readonly login: Client<typeof LoginService>;
 }
@@ -48,6 +51,7 @@ export function platformClient(transport: Transport): TesseraClient {
     tokens: createClient(TokenService, transport),
     organizations: createClient(OrganizationService, transport),
     deployments: createClient(DeploymentService, transport),
+    metrics: createClient(MetricsService, transport),
     auth: createClient(AuthService, transport),
     login: createClient(LoginService, transport),
   };

@@ -27,7 +27,7 @@ function untilNextMs(): number {
 export interface ObserverOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
-  readonly pool: Pick<Pool, "alive" | "measured" | "readyCount">;
+  readonly pool: Pick<Pool, "alive" | "measured" | "present" | "readyCount">;
   readonly metrics: DeploymentMetrics;
   readonly endpoints: () => readonly EndpointManifest[];
   readonly log: Log;
@@ -92,7 +92,9 @@ export class Observer implements AsyncDisposable {
       memoryBytes += usage.memoryBytes;
     }
     const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);
-    metrics.workersObserved({ up: pool.readyCount, cpuSeconds: cpuMs / 1_000, memoryBytes });
+    const up = pool.readyCount;
+    const starting = pool.present - up;
+    metrics.workersObserved({ up, starting, cpuSeconds: cpuMs / 1_000, memoryBytes });
   }
 
   async #lookAtQueue(): Promise<void> {

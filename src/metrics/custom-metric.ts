@@ -1,5 +1,12 @@
 /** One custom metric of a service. */
-import { type Group, Metric, type Owned, type Owner, type SeriesBudget } from "./metric.ts";
+import {
+  type AnySeries,
+  type Group,
+  Metric,
+  type Owned,
+  type Owner,
+  type SeriesBudget,
+} from "./metric.ts";
 import { GaugeSeries, HistogramSeries } from "./series.ts";
 
 /** A metric as the service declares it. The caller has validated it. */
@@ -57,6 +64,11 @@ export class CustomMetric {
 
   get groups(): ReadonlyMap<string | undefined, Group> {
     return this.#metric.groups;
+  }
+
+  /** All of its series. */
+  get series(): readonly AnySeries[] {
+    return this.#owned.series;
   }
 
   /** Whether the declarations are equal except for the help. */

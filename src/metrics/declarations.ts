@@ -194,6 +194,14 @@ export const METRICS = {
     of: "deployment",
     labels: [],
   }),
+  workersStarting: declare({
+    name: "tessera_workers_starting",
+    help: "Workers that are starting on the node",
+    kind: "gauge",
+    unit: "none",
+    of: "deployment",
+    labels: [],
+  }),
   workerRestarts: declare({
     name: "tessera_worker_restarts_total",
     help: "Workers that were replaced because they had ended by themselves or had to be killed",

@@ -1,7 +1,7 @@
 /** The metrics recorder of one deployment: one method per event. */
 import type { CustomMetrics } from "./custom-metrics.ts";
 import type { METRICS, MetricKey } from "./declarations.ts";
-import type { Owned } from "./metric.ts";
+import type { AnySeries, Owned } from "./metric.ts";
 
 export type Protocol = "http" | "rest" | "connect" | "grpc" | "grpc_web";
 
@@ -45,6 +45,12 @@ export class DeploymentMetrics {
     return this.#options.custom;
   }
 
+  /** The series of one of its metrics. */
+  seriesOf(key: MetricKey): readonly AnySeries[] {
+    // A deployment owns no part of the metrics of nodes.
+    return (this.#metrics[key] as Owned | undefined)?.series ?? [];
+  }
+
   /** A call has ended; `code` is a code of Connect (such as `not_found`) or `ok`. */
   requestFinished(endpoint: string, { protocol, code, seconds }: FinishedRequest): void {
     this.#metrics.requests.with(endpoint, protocol, code)?.add();
@@ -79,9 +85,10 @@ export class DeploymentMetrics {
   }
 
   /** Sets the total resource usage of the workers; call it every few seconds. */
-  workersObserved({ up, cpuSeconds, memoryBytes }: ObservedWorkers): void {
+  workersObserved({ up, starting, cpuSeconds, memoryBytes }: ObservedWorkers): void {
     const nowMs = this.#options.now();
     this.#metrics.workers.with()?.set(up, nowMs);
+    this.#metrics.workersStarting.with()?.set(starting, nowMs);
     this.#metrics.workerCpu.with()?.reach(cpuSeconds);
     this.#metrics.workerMemory.with()?.set(memoryBytes, nowMs);
   }
@@ -120,6 +127,7 @@ export interface ObservedQueue {
 
 export interface ObservedWorkers {
   readonly up: number;
+  readonly starting: number;
   /** Of all past and present workers, since the deployment came to this node. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;

@@ -28,6 +28,15 @@ export function labelOf(labels: Labels, name: string): string {
   return "";
 }
 
+/** Labels as names with their values. */
+export function toRecord(labels: Labels): Record<string, string> {
+  const pairs: [string, string][] = [];
+  for (let index = 0; index < labels.length; index += 2) {
+    pairs.push([labels[index] as string, labels[index + 1] as string]);
+  }
+  return Object.fromEntries(pairs);
+}
+
 /** Writes `a="1",b="2"`. */
 export function writeLabels(labels: Labels): string {
   let text = "";

@@ -25,7 +25,7 @@ export type ValuesOf<Declared extends Declaration> = Values<Declared["labels"]>;
 
 type Values<Names extends readonly string[]> = { [Index in keyof Names]: string };
 
-type AnySeries = CounterSeries | GaugeSeries | HistogramSeries;
+export type AnySeries = CounterSeries | GaugeSeries | HistogramSeries;
 
 /** The owner of series, with the labels that all of them have, in the order of declaration. */
 export interface Owner {
@@ -124,6 +124,11 @@ export class Owned<Declared extends Declaration = Declaration> {
     this.#declaration = declaration;
     this.#owner = owner;
     this.#options = options;
+  }
+
+  /** All of its series. */
+  get series(): readonly AnySeries[] {
+    return this.#series;
   }
 
   /**

@@ -145,11 +145,20 @@ export class Metrics {
         this.#ended(key, created);
       },
     });
-    this.#deployments.set(key, { deploymentId, metrics: created });
+    this.#deployments.set(key, { organizationId, deploymentId, metrics: created });
     if (deploymentId !== undefined) {
       this.#byId.set(deploymentId, created);
     }
     return created;
+  }
+
+  /** The deployments that are measured on this node and have an id. */
+  *measured(): Iterable<CountedDeployment & { readonly deploymentId: string }> {
+    for (const { organizationId, deploymentId, metrics } of this.#deployments.values()) {
+      if (deploymentId !== undefined) {
+        yield { organizationId, deploymentId, metrics };
+      }
+    }
   }
 
   readonly byId: DeploymentMetricsOf = (deploymentId) => this.#byId.get(deploymentId);
@@ -251,7 +260,9 @@ export class Metrics {
   }
 }
 
-interface CountedDeployment {
+/** The metrics of a deployment with its owner. */
+export interface CountedDeployment {
+  readonly organizationId: string;
   readonly deploymentId: string | undefined;
   readonly metrics: DeploymentMetrics;
 }

@@ -42,6 +42,10 @@ export class CounterSeries extends Series {
     this.#total += amount;
   }
 
+  get total(): number {
+    return this.#total;
+  }
+
   /** Sets a total that is counted by another component; it never decreases. */
   reach(total: number): void {
     this.#total = Math.max(this.#total, total);
@@ -67,6 +71,11 @@ export class GaugeSeries extends Series {
   set(value: number, nowMs?: number): void {
     this.#value = value;
     this.#setAtMs = nowMs;
+  }
+
+  /** Undefined while it is not set. */
+  get current(): number | undefined {
+    return this.#value;
   }
 
   /** Removes the value: the gauge is left out until it is set again. */
@@ -100,6 +109,11 @@ export class HistogramSeries extends Series {
     ]);
     this.#bounds = buckets;
     this.#counts = new Float64Array(buckets.length + 1);
+  }
+
+  /** How many values each bucket has by itself, +Inf last. */
+  get counts(): ArrayLike<number> {
+    return this.#counts;
   }
 
   observe(value: number): void {

@@ -62,7 +62,12 @@ describe("the dashboard", () => {
         digits.taskStarted("train", 0.2);
         digits.taskFinished("train", "success", 4);
         digits.queueObserved("train", { queued: 4, running: 2, oldestSeconds: 3 });
-        digits.workersObserved({ up: 2, cpuSeconds: performance.now(), memoryBytes: 1e8 });
+        digits.workersObserved({
+          up: 2,
+          starting: 0,
+          cpuSeconds: performance.now(),
+          memoryBytes: 1e8,
+        });
         digits.workerReplaced("crashed");
         digits.egressDecided("allowed");
         res.setHeader("content-type", "text/plain; version=0.0.4");

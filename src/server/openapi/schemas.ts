@@ -40,6 +40,8 @@ const WELL_KNOWN: { readonly [typeName: string]: JsonSchema } = {
 const INT32 = { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 const UINT32 = { ...INT32, minimum: 0, maximum: 2 ** 32 - 1 };
 const NUMBER = { type: "number" };
+/** Of a series in an answer: the JSON form of Protobuf writes a gap as text. */
+const NUMBER_OR_GAP = { anyOf: [NUMBER, { type: "string", enum: ["NaN"] }] };
 /** Text, because JavaScript's numbers have 53 bits. */
 const INT64 = { type: "string", format: "int64", pattern: "^-?[0-9]{1,19}$" };
 const UINT64 = { ...INT64, pattern: "^[0-9]{1,20}$" };
@@ -123,6 +125,9 @@ export class MessageSchemas {
     }
     const { items, keys } = isInput ? innerRules(field) : { items: {}, keys: undefined };
     const each = (own: unknown) => ({ ...single, ...items, ...(own as JsonSchema) });
+    if (field.fieldKind === "list" && !isInput && field.scalar === ScalarType.DOUBLE) {
+      return { type: "array", items: NUMBER_OR_GAP };
+    }
     if (field.fieldKind === "list") {
       return { type: "array", ...rules, ...more, items: each(more.items) };
     }

@@ -1,5 +1,6 @@
 /**
- * The metrics storage port: nodes share their metric samples through it.
+ * The metrics storage port: nodes share their metric samples through it, and keep
+ * what they measured over time.
  *
  * Each node has one row per organization, which it replaces every few seconds.
  * The names and labels of the samples are long and rarely change. They form the
@@ -48,6 +49,56 @@ export interface MetricsStorage {
 
   /** Deletes the rows of nodes that have not written for `afterMs`. */
   pruneSamples(parameters: { readonly nowMs: number; readonly afterMs: number }): Promise<void>;
+
+  /** Stores what a node has measured; rows with the same key are replaced. */
+  putHistory(parameters: { readonly rows: readonly HistoryRow[] }): Promise<void>;
+
+  /**
+   * Reads at most `limit` rows of one deployment and resolution, by time and
+   * recorder, from `fromMs` inclusive to `toMs` exclusive, and only those after the
+   * row `after`.
+   */
+  readHistory(parameters: HistoryQuestion): Promise<HistoryValues[]>;
+
+  /**
+   * Deletes at most `limit` rows of a resolution that begin before `beforeMs`.
+   * Returns how many it deleted.
+   */
+  pruneHistory(parameters: {
+    readonly resolutionMs: number;
+    readonly beforeMs: number;
+    readonly limit: number;
+  }): Promise<number>;
+}
+
+/** What is known of a deployment in one interval, as one node measured it. */
+export interface HistoryRow extends HistoryValues {
+  readonly organizationId: string;
+  /** Empty for all deployments of the organization together. */
+  readonly deploymentId: string;
+  /** The length of the interval. */
+  readonly resolutionMs: number;
+}
+
+/** The content of a row. This port does not know its format. */
+export interface HistoryValues {
+  /** When the interval began, by the node's clock: a multiple of the resolution. */
+  readonly beganAtMs: number;
+  /** Which start of which node measured it. */
+  readonly recorder: string;
+  /** Metrics of the platform. */
+  readonly platform: string;
+  /** Metrics that the service counts itself; empty where there are none, or when not asked for. */
+  readonly custom: string;
+}
+
+export interface HistoryQuestion
+  extends Pick<HistoryRow, "organizationId" | "deploymentId" | "resolutionMs"> {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly after?: Pick<HistoryValues, "beganAtMs" | "recorder">;
+  readonly withCustom: boolean;
+  readonly limit: number;
 }
 
 export interface SampleRow {

@@ -17,7 +17,7 @@
 import { expand, type Migration } from "../migration.ts";
 import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
-import { metricsSchema } from "../sql/metrics/schema.ts";
+import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `status` is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {
@@ -283,4 +283,5 @@ export const MIGRATIONS: readonly Migration[] = [
     FROM finished_tasks;
   `,
   ),
+  expand("metrics over time", historySchema('text COLLATE "C"')),
 ];

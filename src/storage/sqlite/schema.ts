@@ -11,7 +11,7 @@
 import { expand, type Migration } from "../migration.ts";
 import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
-import { metricsSchema } from "../sql/metrics/schema.ts";
+import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
 export const STATUS = {
@@ -180,4 +180,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE tasks ADD COLUMN lost_nodes INTEGER NOT NULL DEFAULT 0;
   `,
   ),
+  expand("metrics over time", historySchema("text")),
 ];

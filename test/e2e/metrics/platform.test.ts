@@ -1,10 +1,15 @@
+import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { writeIndex } from "../../../src/artifacts/index-file.ts";
-import { createTesseraClient } from "../../../src/client/index.ts";
+import {
+  createTesseraClient,
+  Metric,
+  type QueryMetricsResponse,
+} from "../../../src/client/index.ts";
 import { RealPrometheus } from "../../metrics/prometheus.ts";
 import { Person } from "../cli/person.ts";
-import { artifact, upload, World } from "../hosting/world.ts";
+import { artifact, until, upload, World } from "../hosting/world.ts";
 import { administration, bearer, PASSWORD } from "../start/platform.ts";
 
 const ALL = '{__name__=~"tessera_.*"}';
@@ -164,6 +169,22 @@ describe("a platform with a deployment", () => {
     expect(own.text).toContain(`${heading}said_letters_total{deployment="echo",endpoint="say",`);
     const node = await fetch(`${world.platform.url}/metrics`, { headers: bearer(OPERATOR) });
     expect(await node.text()).toContain(heading);
+  });
+
+  it("keeps what was measured over time, and shows it to its organization alone", async () => {
+    expect((await world.call("echo", "/say", { body: { text: "over time" } })).status).toBe(200);
+    const deployment = "echo";
+    const asked = { deployment, metrics: [Metric.CALLS], selectors: ["said_letters_total"] };
+    const isCounted = ({ series }: QueryMetricsResponse): boolean =>
+      ["calls", "said_letters_total"].every((name) =>
+        series.some((one) => one.name === name && one.values.some((value) => value > 0)),
+      );
+    await until(() => world.client.metrics.queryMetrics(asked), isCounted);
+    const { cookie, platform } = world;
+    const theirs = { organization: "globex", name: "reader" };
+    const { value } = await platform.createToken(cookie, theirs);
+    const globex = createTesseraClient({ url: platform.url, token: value });
+    await expect(globex.metrics.queryMetrics(asked)).rejects.toMatchObject({ code: Code.NotFound });
   });
 
   it("never shows an organization the series of another", async () => {

@@ -63,8 +63,18 @@ async function federate(url: string, token: string, match: string): Promise<stri
   return lines.map((line) => line.replace(/ \d+$/, ""));
 }
 
+/** The workers of digits over the last hour. */
+async function workersOverTime(url: string, token: string): Promise<readonly unknown[]> {
+  const path = "/api/v1/metrics?deployment=digits&metrics=workers";
+  const res = await fetch(url + path, { headers: bearer(token) });
+  const text = await res.text();
+  expect(res.status, text).toBe(200);
+  const { series } = JSON.parse(text) as { series: [{ values: unknown[] }] };
+  return series[0].values;
+}
+
 it.skipIf(skipped)(
-  `/federate answers what the Prometheus at PROMETHEUS_URL has scraped${skipped}`,
+  `/federate and metrics over time answer what the Prometheus at PROMETHEUS_URL has scraped${skipped}`,
   async () => {
     using folder = new Folder();
     // Each has to know where the other is: this one looks into the file for it.
@@ -110,6 +120,10 @@ it.skipIf(skipped)(
     const all = await federate(url, monitoring, '{__name__=~".+"}');
     expect(all.some((line) => line.startsWith("tessera_requests_total{"))).toBe(true);
     expect(all.filter((line) => !line.includes('organization="acme"'))).toEqual([]);
+    await until(
+      () => workersOverTime(url, token),
+      (workers) => workers.some((value) => Number(value) >= 1),
+    );
     expect(await program.stop("SIGINT")).toMatchObject({ code: 0 });
   },
   TEST_MS,

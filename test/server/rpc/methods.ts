@@ -3,6 +3,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
+import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
 import type { CallerName, Cast, Outcome } from "./callers.ts";
@@ -315,6 +316,7 @@ export const ROWS: readonly Row[] = [
     request: deploymentOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
+  { method: MetricsService.method.queryMetrics, request: (_, cast) => named(cast) },
   { method: deployment.listDeployments, request: (_, cast) => named(cast) },
   {
     method: deployment.updateDeployment,

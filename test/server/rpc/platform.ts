@@ -17,6 +17,7 @@ import { KeyRing } from "../../../src/auth/keys.ts";
 import { UseRecorder } from "../../../src/auth/token-uses.ts";
 import { Verifier } from "../../../src/auth/verifier.ts";
 import { Federation } from "../../../src/metrics/federation.ts";
+import { KeptHistory } from "../../../src/metrics/history/kept.ts";
 import { Metrics } from "../../../src/metrics/metrics.ts";
 import { Readiness } from "../../../src/server/readiness.ts";
 import { createServer } from "../../../src/server/server.ts";
@@ -90,6 +91,7 @@ export class TestPlatform implements AsyncDisposable {
           hosting: announceChanges(storage.hosting, changes),
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),
+          history: new KeptHistory(storage.metrics),
           keys,
           failures: new FailureLimiter(),
           deviceLogins: new FailureLimiter(),

@@ -1,6 +1,7 @@
 /** The table of all operations of the metrics storage port. */
 import type { ForeignSamples, MetricsStorage, SampleRow } from "../../metrics/metrics.ts";
 import { type Operation, type OperationsOf, prepared, query } from "../operation.ts";
+import { pruneHistory, putHistory, readHistory } from "./history.ts";
 
 /** Operations whose `nowMs` is the database's time where nodes share it. */
 export const TIMED: ReadonlySet<keyof MetricsStorage> = new Set([
@@ -65,6 +66,10 @@ export const METRICS_OPERATIONS: OperationsOf<MetricsStorage> = {
   *pruneSamples({ nowMs, afterMs }) {
     yield* query("DELETE FROM metric_samples WHERE written_at_ms < ?", nowMs - afterMs);
   },
+
+  putHistory,
+  readHistory,
+  pruneHistory,
 };
 
 interface StoredRow {

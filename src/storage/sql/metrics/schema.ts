@@ -20,3 +20,27 @@ export function metricsSchema(text: string, kind: "" | "UNLOGGED" = ""): string 
   CREATE INDEX metric_samples_by_node ON metric_samples (node_id);
   `;
 }
+
+/**
+ * The schema of what nodes measured over time. Its rows have their place by
+ * time within a deployment, so that a range is read in one go.
+ */
+export function historySchema(text: string): string {
+  return `
+  CREATE TABLE metric_history (
+    organization_id ${text} NOT NULL,
+    -- Empty for all deployments of the organization together.
+    deployment_id ${text} NOT NULL,
+    resolution_ms bigint NOT NULL,
+    -- By the node's clock.
+    began_at_ms bigint NOT NULL,
+    -- Which start of which node measured it.
+    recorder ${text} NOT NULL,
+    -- JSON; the format is that of src/metrics/history/.
+    platform ${text} NOT NULL,
+    custom ${text} NOT NULL,
+    PRIMARY KEY (organization_id, deployment_id, resolution_ms, began_at_ms, recorder)
+  );
+  CREATE INDEX metric_history_by_age ON metric_history (resolution_ms, began_at_ms);
+  `;
+}

@@ -1,0 +1,56 @@
+/** The port to what was measured over time: kept by the nodes, or by a Prometheus. */
+import type { Selector } from "../selector/parse.ts";
+import type { MeasureName } from "./measures.ts";
+import type { AskedRange, Range } from "./range.ts";
+
+export type Statistic = "rate" | "average" | "p50" | "p95" | "p99";
+
+/** The percentiles of a histogram that are answered. */
+export const PERCENTILES = [
+  ["p50", 0.5],
+  ["p95", 0.95],
+  ["p99", 0.99],
+] as const satisfies readonly (readonly [Statistic, number])[];
+
+/** Series of a service in one answer; a histogram counts once. */
+export const MAX_CUSTOM_SERIES = 100;
+
+export interface HistoryQuery {
+  readonly organizationId: string;
+  readonly organization: string;
+  /** Undefined: all deployments of the organization together. */
+  readonly deployment: { readonly deploymentId: string; readonly name: string } | undefined;
+  readonly measures: readonly MeasureName[];
+  /** For the service's own metrics. */
+  readonly selectors: readonly Selector[];
+  readonly range: AskedRange;
+  readonly signal: AbortSignal;
+}
+
+export interface HistorySeries {
+  readonly name: string;
+  readonly custom: boolean;
+  readonly statistic: Statistic;
+  readonly labels: Readonly<Record<string, string>>;
+  /** NaN where nothing is known. */
+  readonly values: readonly number[];
+}
+
+export interface HistoryAnswer extends Range {
+  readonly series: readonly HistorySeries[];
+  /** More series of the service were selected than are in it. */
+  readonly truncated: boolean;
+}
+
+export interface History {
+  /** Throws a RangeFault, an UpstreamError, and errors of the database. */
+  read(query: HistoryQuery): Promise<HistoryAnswer>;
+}
+
+/** Sorts by name and labels, so that answers have one order. */
+export function sorted<Item extends { readonly name: string; readonly labels: readonly string[] }>(
+  items: readonly Item[],
+): Item[] {
+  const key = ({ name, labels }: Item) => JSON.stringify([name, labels]);
+  return [...items].sort((one, other) => (key(one) < key(other) ? -1 : 1));
+}

@@ -1,0 +1,172 @@
+/** The history that nodes keep in their database. */
+import type {
+  HistoryQuestion,
+  HistoryValues,
+  MetricsStorage,
+} from "../../storage/metrics/metrics.ts";
+import { METRICS } from "../declarations.ts";
+import { toLabels, toRecord } from "../labels.ts";
+import { type Choice, choose } from "../selector/choose.ts";
+import type { Selector } from "../selector/parse.ts";
+import { Yielder } from "../yielder.ts";
+import {
+  type History,
+  type HistoryAnswer,
+  type HistoryQuery,
+  type HistorySeries,
+  MAX_CUSTOM_SERIES,
+  sorted,
+} from "./history.ts";
+import { type CustomValue, type Interval, keyOf } from "./interval.ts";
+import { MEASURES, type MeasureName } from "./measures.ts";
+import { joinNodes } from "./nodes.ts";
+import { Points } from "./points.ts";
+import { type Range, rangeOf, resolutionOf } from "./range.ts";
+import { readInterval } from "./stored.ts";
+
+/** Rows of metrics over time that are read at once. */
+const MAX_HISTORY_ROWS_PER_READ = 200;
+
+export class KeptHistory implements History {
+  readonly #storage: Pick<MetricsStorage, "readHistory">;
+
+  constructor(storage: Pick<MetricsStorage, "readHistory">) {
+    this.#storage = storage;
+  }
+
+  async read(query: HistoryQuery): Promise<HistoryAnswer> {
+    const { organizationId, deployment, measures, selectors, signal } = query;
+    const range = rangeOf(query.range);
+    const resolutionMs = resolutionOf(range);
+    const collected = new Collected(measures, selectors, range);
+    const yielder = new Yielder();
+    let interval: Interval[] = [];
+    let beganAtMs = Number.NaN;
+    const question = {
+      organizationId,
+      deploymentId: deployment?.deploymentId ?? "",
+      resolutionMs,
+      fromMs: range.fromMs,
+      toMs: range.fromMs + range.points * range.stepMs,
+      withCustom: selectors.length > 0,
+    };
+    for await (const row of this.#rows(question, signal)) {
+      if (row.beganAtMs !== beganAtMs) {
+        collected.add(beganAtMs, joinNodes(interval, resolutionMs));
+        interval = [];
+        beganAtMs = row.beganAtMs;
+      }
+      interval.push(readInterval(row));
+      // Twenty characters are read in about the time of a comparison.
+      if (yielder.spent((row.platform.length + row.custom.length) / 20)) {
+        await yielder.rest();
+      }
+    }
+    collected.add(beganAtMs, joinNodes(interval, resolutionMs));
+    return { ...range, ...(await collected.answer(yielder)) };
+  }
+
+  async *#rows(
+    question: Omit<HistoryQuestion, "after" | "limit">,
+    signal: AbortSignal,
+  ): AsyncGenerator<HistoryValues> {
+    const limit = MAX_HISTORY_ROWS_PER_READ;
+    let rows: readonly HistoryValues[] = [];
+    do {
+      signal.throwIfAborted();
+      const after = rows.at(-1);
+      rows = await this.#storage.readHistory({ ...question, limit, ...(after && { after }) });
+      yield* rows;
+    } while (rows.length === limit);
+  }
+}
+
+/** The points of an answer while rows are read. */
+class Collected {
+  readonly #range: Range;
+  readonly #selectors: readonly Selector[];
+  readonly #measures: ReadonlyMap<MeasureName, Points>;
+  readonly #custom = new Map<string, CustomPoints>();
+  readonly #choices = new Map<string, Choice | undefined>();
+  /** Points in which anything was measured. */
+  readonly #known = new Set<number>();
+  #truncated = false;
+
+  constructor(measures: readonly MeasureName[], selectors: readonly Selector[], range: Range) {
+    this.#range = range;
+    this.#selectors = selectors;
+    this.#measures = new Map(
+      measures.map((name) => [name, new Points(METRICS[MEASURES[name].metric], range)]),
+    );
+  }
+
+  /** `beganAtMs` is NaN before the first interval. */
+  add(beganAtMs: number, { platform, custom }: Interval): void {
+    const point = Math.floor((beganAtMs - this.#range.fromMs) / this.#range.stepMs);
+    if (!(point >= 0 && point < this.#range.points)) {
+      return;
+    }
+    this.#known.add(point);
+    for (const [name, points] of this.#measures) {
+      points.known(point);
+      const value = platform.get(name);
+      if (value !== undefined) {
+        points.add(point, value);
+      }
+    }
+    for (const one of custom) {
+      this.#pointsOf(one)?.add(point, one.value);
+    }
+  }
+
+  async answer(yielder: Yielder): Promise<Pick<HistoryAnswer, "series" | "truncated">> {
+    const series: HistorySeries[] = [];
+    for (const [name, points] of this.#measures) {
+      series.push(...points.series({ name, custom: false, labels: {} }));
+    }
+    for (const { name, labels, points } of sorted([...this.#custom.values()])) {
+      for (const point of this.#known) {
+        points.known(point);
+      }
+      series.push(...points.series({ name, custom: true, labels: toRecord(labels) }));
+      if (yielder.spent(this.#range.points)) {
+        await yielder.rest();
+      }
+    }
+    return { series, truncated: this.#truncated };
+  }
+
+  /** Undefined for a series that was not selected, or is one too many. */
+  #pointsOf({ metric, labels: values }: CustomValue): Points | undefined {
+    const { name } = metric;
+    if (!this.#choices.has(name)) {
+      this.#choices.set(name, choose(this.#selectors, name));
+    }
+    const choice = this.#choices.get(name);
+    if (choice === undefined) {
+      return undefined;
+    }
+    const key = keyOf(metric, values);
+    const known = this.#custom.get(key);
+    if (known !== undefined) {
+      return known.points;
+    }
+    const labels = toLabels(metric.labels.map((label, index) => [label, values[index] ?? ""]));
+    if (!choice.has(labels)) {
+      return undefined;
+    }
+    if (this.#custom.size >= MAX_CUSTOM_SERIES) {
+      this.#truncated = true;
+      return undefined;
+    }
+    const points = new Points(metric, this.#range);
+    this.#custom.set(key, { name, labels, points });
+    return points;
+  }
+}
+
+interface CustomPoints {
+  readonly name: string;
+  readonly labels: readonly string[];
+  readonly points: Points;
+}

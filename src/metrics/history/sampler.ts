@@ -1,0 +1,107 @@
+/**
+ * The sampler: what a deployment's metrics on this node have done since they
+ * were looked at last, as an interval.
+ */
+import type { DeploymentMetrics } from "../deployment.ts";
+import { labelOf } from "../labels.ts";
+import type { AnySeries } from "../metric.ts";
+import { CounterSeries, GaugeSeries, type SampleSeries } from "../series.ts";
+import {
+  CustomRoom,
+  type CustomShape,
+  type CustomValue,
+  type Interval,
+  type Measurement,
+  plus,
+} from "./interval.ts";
+import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
+
+export class Sampler {
+  /** Totals of counters and histograms as they were last; a series that is gone takes its own along. */
+  readonly #totals = new WeakMap<AnySeries, Measurement>();
+
+  /** What has changed since the last call for the same deployment. */
+  sample(metrics: DeploymentMetrics, coveredMs: number): Interval {
+    const increases = new Map<AnySeries, Measurement | undefined>();
+    const read = (series: AnySeries): Measurement | undefined => {
+      // Several measures may be of one series.
+      if (!increases.has(series)) {
+        increases.set(series, this.#read(series));
+      }
+      return increases.get(series);
+    };
+    const platform = new Map<MeasureName, Measurement>();
+    for (const name of MEASURE_NAMES) {
+      const measure: Measure = MEASURES[name];
+      const value = measured(measure, metrics.seriesOf(measure.metric), read);
+      if (value !== undefined) {
+        platform.set(name, value);
+      }
+    }
+    return { coveredMs, platform, custom: [...customValues(metrics, read)] };
+  }
+
+  #read(series: AnySeries): Measurement | undefined {
+    if (series instanceof GaugeSeries) {
+      return series.current;
+    }
+    const total = series instanceof CounterSeries ? series.total : Array.from(series.counts);
+    const before = this.#totals.get(series);
+    this.#totals.set(series, total);
+    return before === undefined ? total : plus(total, negative(before));
+  }
+}
+
+function negative(value: Measurement): Measurement {
+  return typeof value === "number" ? -value : value.map((each) => -each);
+}
+
+/** A measure over all series of its metric: those of endpoints, protocols, codes. */
+function measured(
+  { only, over }: Measure,
+  list: readonly AnySeries[],
+  read: (series: AnySeries) => Measurement | undefined,
+): Measurement | undefined {
+  let result: Measurement | undefined;
+  for (const series of list) {
+    const value = read(series);
+    const counts =
+      only === undefined || only.values.includes(labelOf(labelsOf(series), only.label));
+    if (value === undefined || !counts) {
+      continue;
+    }
+    if (result === undefined) {
+      result = value;
+    } else if (over === "max" && typeof value === "number" && typeof result === "number") {
+      result = Math.max(result, value);
+    } else {
+      result = plus(result, value);
+    }
+  }
+  return result;
+}
+
+/** The first series in the order of their declaration, as many as are kept. */
+function* customValues(
+  metrics: DeploymentMetrics,
+  read: (series: AnySeries) => Measurement | undefined,
+): Generator<CustomValue> {
+  const room = new CustomRoom();
+  for (const { declaration, series } of metrics.custom.all) {
+    const { help, ...metric } = declaration;
+    const names = metric.kind === "gauge" ? metric.labels : ["endpoint", ...metric.labels];
+    const shape: CustomShape = { ...metric, labels: names };
+    for (const one of series) {
+      // Read in any case, so that its increase is that of one interval when there is room again.
+      const value = read(one);
+      const labels = names.map((name) => labelOf(labelsOf(one), name));
+      if (value !== undefined && room.take({ labels, value })) {
+        yield { metric: shape, labels, value };
+      }
+    }
+  }
+}
+
+function labelsOf(series: AnySeries): SampleSeries["labels"] {
+  return (series.parts[0] as SampleSeries).labels;
+}

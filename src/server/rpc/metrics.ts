@@ -1,0 +1,99 @@
+/** MetricsService: what was measured of deployments over time. */
+
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { Metric, type MetricsService, Statistic } from "../../../gen/tessera/v1/metrics_pb.js";
+import { problem } from "../../errors.ts";
+import type { History, HistorySeries } from "../../metrics/history/history.ts";
+import { MEASURE_NAMES, type MeasureName } from "../../metrics/history/measures.ts";
+import { RangeFault } from "../../metrics/history/range.ts";
+import { MatchError } from "../../metrics/selector/error.ts";
+import { parseSelectors } from "../../metrics/selector/list.ts";
+import { UpstreamError } from "../../metrics/upstream.ts";
+import type { Organizations } from "../../storage/accounts/organizations.ts";
+import { findDeployment } from "./deployment/refusals.ts";
+import { memberOf } from "./engine/caller.ts";
+import { invalidField } from "./violations.ts";
+
+export interface MetricsServiceOptions {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly history: History;
+  readonly now: () => number;
+}
+
+const STATISTICS: { readonly [statistic in HistorySeries["statistic"]]: Statistic } = {
+  rate: Statistic.RATE,
+  average: Statistic.AVERAGE,
+  p50: Statistic.P50,
+  p95: Statistic.P95,
+  p99: Statistic.P99,
+};
+
+export function metricsService({
+  accounts,
+  history,
+  now,
+}: MetricsServiceOptions): Partial<ServiceImpl<typeof MetricsService>> {
+  return {
+    async queryMetrics(req, ctx) {
+      const member = memberOf(ctx);
+      const { organizationId, organization } = member;
+      const { deployment: name, selectors: texts, startTime, endTime, maxPoints } = req;
+      if (name === "" && texts.length > 0) {
+        throw invalidField(
+          "selectors",
+          "need a deployment: the metrics of one service are not those of another",
+        );
+      }
+      const deployment = name === "" ? undefined : await findDeployment(accounts, member, name);
+      const all = req.metrics.length === 0 && texts.length === 0;
+      try {
+        const answer = await history.read({
+          organizationId,
+          organization,
+          deployment: deployment && { deploymentId: deployment.deploymentId, name },
+          measures: all ? MEASURE_NAMES : [...new Set(req.metrics)].map(measureOf),
+          selectors: await parseSelectors(texts),
+          range: {
+            startMs: startTime && timestampMs(startTime),
+            endMs: endTime && timestampMs(endTime),
+            maxPoints,
+            nowMs: now(),
+          },
+          signal: ctx.signal,
+        });
+        const { fromMs, stepMs, points, series, truncated } = answer;
+        return {
+          times: Array.from({ length: points }, (_, at) => (fromMs + at * stepMs) / 1_000),
+          step: { seconds: BigInt(stepMs / 1_000), nanos: 0 },
+          series: series.map((one) => ({
+            ...one,
+            values: [...one.values],
+            statistic: STATISTICS[one.statistic],
+          })),
+          truncated,
+        };
+      } catch (err) {
+        throw problemOf(err);
+      }
+    },
+  };
+}
+
+function problemOf(err: unknown): unknown {
+  if (err instanceof RangeFault) {
+    return invalidField(err.field, err.message);
+  }
+  if (err instanceof MatchError) {
+    return invalidField("selectors", err.message);
+  }
+  if (err instanceof UpstreamError) {
+    return problem("STORAGE_UNAVAILABLE", err.message, { cause: err });
+  }
+  return err;
+}
+
+/** The enum's names are those of the measures; a test compares the lists. */
+function measureOf(metric: Metric): MeasureName {
+  return (Metric[metric] as string).toLowerCase() as MeasureName;
+}

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CustomDeclaration } from "../../../src/metrics/custom-metric.ts";
+import type { HistoryAnswer } from "../../../src/metrics/history/history.ts";
+import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
+import { DATABASES } from "../../server/rpc/databases.ts";
+import { type Asked, ask, Clock, MeasuringNode, TICK_MS } from "./node.ts";
+
+const BEGAN_MS = 1_800_000_000_000;
+
+const TOKENS: CustomDeclaration = {
+  name: "tokens_total",
+  kind: "counter",
+  help: "",
+  labels: ["model"],
+};
+const LOADED: CustomDeclaration = {
+  name: "models_loaded",
+  kind: "gauge",
+  help: "",
+  labels: [],
+  aggregator: "max",
+};
+const SCORE: CustomDeclaration = {
+  name: "score",
+  kind: "histogram",
+  help: "",
+  labels: [],
+  buckets: [1, 2],
+};
+
+describe.each(DATABASES)("a service's own metrics over time on $database", ({ open }) => {
+  let storage: Storage;
+  let metrics: MetricsStorage;
+  let organizations = 0;
+
+  beforeAll(async () => {
+    storage = await open();
+    metrics = storage.metrics;
+  });
+  afterAll(() => storage[Symbol.asyncDispose]());
+
+  function begun() {
+    organizations += 1;
+    const clock = new Clock(BEGAN_MS);
+    const of = { clock, organizationId: `custom-${process.pid}-${organizations}` };
+    const node = new MeasuringNode(metrics, of);
+    const { custom } = node.deployment("digits");
+    custom.declare([TOKENS, LOADED, SCORE]);
+    return { clock, of, node, custom };
+  }
+
+  type Of = ReturnType<typeof begun>["of"];
+
+  const read = (of: Of, selector: string, more: Asked = {}): Promise<HistoryAnswer> =>
+    ask(metrics, of, {
+      deploymentId: "digits",
+      measures: [],
+      selectors: [selector],
+      lengthMs: 20_000,
+      ...more,
+    });
+
+  it("are rates, averages and percentiles with their labels", async () => {
+    const { clock, of, node, custom } = begun();
+    custom.count("w1", TOKENS, { endpoint: "read", labels: ["small"], value: 30 });
+    custom.count("w1", TOKENS, { endpoint: "read", labels: ["large"], value: 10 });
+    custom.count("w1", LOADED, { labels: [], value: 3 });
+    custom.count("w1", SCORE, { endpoint: "read", labels: [], value: 1.5, counts: [0, 1, 0] });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    custom.count("w1", TOKENS, { endpoint: "read", labels: ["small"], value: 10 });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const { series, truncated } = await read(of, '{__name__=~".+"}');
+    expect(truncated).toBe(false);
+    const shown = series.map(({ name, statistic, labels, values }) => [
+      name,
+      statistic,
+      labels,
+      values,
+    ]);
+    expect(shown).toEqual([
+      ["models_loaded", "average", {}, [3, 3]],
+      ["score", "p50", { endpoint: "read" }, [1.5, Number.NaN]],
+      ["score", "p95", { endpoint: "read" }, [1.95, Number.NaN]],
+      ["score", "p99", { endpoint: "read" }, [1.99, Number.NaN]],
+      ["tokens_total", "rate", { endpoint: "read", model: "large" }, [1, 0]],
+      ["tokens_total", "rate", { endpoint: "read", model: "small" }, [3, 1]],
+    ]);
+  });
+
+  it("are chosen by name and labels", async () => {
+    const { clock, of, node, custom } = begun();
+    custom.count("w1", TOKENS, { endpoint: "read", labels: ["small"], value: 30 });
+    custom.count("w1", TOKENS, { endpoint: "read", labels: ["large"], value: 10 });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const { series } = await read(of, 'tokens_total{model!="small"}');
+    expect(series.map(({ labels }) => labels)).toEqual([{ endpoint: "read", model: "large" }]);
+    expect((await read(of, "calls")).series).toEqual([]);
+    expect((await read(of, "tokens_total", { deploymentId: "letters" })).series).toEqual([]);
+  });
+
+  it("are joined over nodes as they are declared", async () => {
+    const { clock, of, node, custom } = begun();
+    const other = new MeasuringNode(metrics, of);
+    const theirs = other.deployment("digits").custom;
+    theirs.declare([TOKENS, LOADED, SCORE]);
+    for (const [one, value] of [
+      [custom, 3],
+      [theirs, 5],
+    ] as const) {
+      one.count("w1", LOADED, { labels: [], value });
+      one.count("w1", TOKENS, { endpoint: "read", labels: ["small"], value });
+    }
+    clock.nowMs += TICK_MS;
+    await Promise.all([node.recorder.record(), other.recorder.record()]);
+    const { series } = await read(of, '{__name__=~".+"}', { lengthMs: TICK_MS });
+    expect(series.map(({ name, values }) => [name, ...values])).toEqual([
+      ["models_loaded", 5],
+      ["tokens_total", 0.8],
+    ]);
+  });
+
+  it("are kept up to a number of series, in the order in which they are declared", async () => {
+    const { clock, of, node, custom } = begun();
+    for (let index = 0; index < 150; index += 1) {
+      const labels = [`model-${index}`];
+      custom.count("w1", TOKENS, { endpoint: "read", labels, value: 1 });
+    }
+    custom.count("w1", LOADED, { labels: [], value: 3 });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const { series } = await read(of, '{__name__=~".+"}');
+    expect(series).toHaveLength(100);
+    expect(series.every(({ name }) => name === "tokens_total")).toBe(true);
+  });
+
+  it("take little room, however long their labels are", async () => {
+    const { clock, of, node, custom } = begun();
+    for (let index = 0; index < 100; index += 1) {
+      const labels = [`${index} ${"x".repeat(190)}`];
+      custom.count("w1", TOKENS, { endpoint: "read", labels, value: 1 });
+    }
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const question = { organizationId: of.organizationId, deploymentId: "digits", limit: 10 };
+    const range = { resolutionMs: TICK_MS, fromMs: BEGAN_MS, toMs: clock.nowMs, withCustom: true };
+    const [row] = await metrics.readHistory({ ...question, ...range });
+    expect(row?.custom.length).toBeGreaterThan(10_000);
+    expect(row?.custom.length).toBeLessThan(20_000);
+  });
+});

@@ -17,6 +17,7 @@ import {
 } from "../command.ts";
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
+import { metricsCommand } from "./metrics.ts";
 import { revisionsCommand, rollbackCommand } from "./revisions.ts";
 import { startCommand, stopCommand } from "./state.ts";
 import { updateCommand } from "./update.ts";
@@ -37,6 +38,7 @@ export function deploymentCommand(actions: CloudActions): Command {
       stopCommand(actions),
       startCommand(actions),
       logsCommand(actions),
+      metricsCommand(actions),
       deleteCommand(actions),
     ],
   );

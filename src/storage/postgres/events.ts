@@ -31,8 +31,8 @@ const RECORD = prepared(
 );
 
 /** `$1`: lines that the logs of attempts are not to have any more. */
-const REMOVE_LINES = prepared(
-  "remove_lines",
+const DELETE_DISPLACED = prepared(
+  "delete_displaced",
   `DELETE FROM task_events
    USING json_to_recordset($1) AS given
      (deployment_id text, task_id text, attempt integer, first integer, last integer)
@@ -88,7 +88,7 @@ async function removeDisplaced(session: Session, recorded: readonly Recorded[]):
       : [{ deployment_id: deploymentId, task_id: taskId, attempt: attempt.attempt, ...lines }];
   });
   if (displaced.length > 0) {
-    await session.query(REMOVE_LINES, JSON.stringify(displaced));
+    await session.query(DELETE_DISPLACED, JSON.stringify(displaced));
   }
 }
 

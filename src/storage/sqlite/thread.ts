@@ -54,8 +54,8 @@ function apply(db: SqliteDatabase, { name, parameters }: OperationCall): unknown
  */
 const TEMPORARY = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15]);
 
-/** FULL: no room on the disk. */
-const SQLITE_FULL = 13;
+/** The one for a disk without room. */
+const CODES = { full: 13 } as const;
 
 /** The primary result code of SQLite; undefined for an error of another origin. */
 function codeOf(err: unknown): number | undefined {
@@ -85,7 +85,7 @@ function runBatch(db: SqliteDatabase, operations: readonly OperationCall[]): Out
     const error = err instanceof Error ? err.message : String(err);
     const code = codeOf(err);
     const temporary = code !== undefined && TEMPORARY.has(code);
-    return operations.map(() => ({ error, temporary, isFull: code === SQLITE_FULL }));
+    return operations.map(() => ({ error, temporary, isFull: code === CODES.full }));
   }
 }
 

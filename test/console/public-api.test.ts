@@ -6,6 +6,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
+import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
@@ -16,12 +17,14 @@ const SERVICES = {
   deployments: DeploymentService,
   endpoints: EndpointService,
   logins: LoginService,
+  metrics: MetricsService,
   organizations: OrganizationService,
   tasks: TaskService,
   tokens: TokenService,
 } as const;
 
-const CALL = /\b(auth|deployments|endpoints|logins|organizations|tasks|tokens)\.([a-z]\w+)\(/g;
+const CALL =
+  /\b(auth|deployments|endpoints|logins|metrics|organizations|tasks|tokens)\.([a-z]\w+)\(/g;
 
 /** The calls in the source of the console, such as `tokens.createToken`. */
 function calls(): readonly (readonly [client: keyof typeof SERVICES, method: string])[] {

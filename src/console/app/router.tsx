@@ -10,6 +10,7 @@ import {
 } from "@tanstack/react-router";
 import { isSignedOut } from "./api/errors.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
+import { readRange } from "./pages/metrics/range.ts";
 import { readSearch } from "./pages/tasks/search.ts";
 import { NoOrganization } from "./shell/no-organization.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -103,6 +104,15 @@ const revisionList = createRoute({
   path: "/revisions",
   component: lazyRouteComponent(() => import("./pages/deployments/revisions.tsx"), "Revisions"),
 });
+const deploymentMetrics = createRoute({
+  getParentRoute: () => deployment,
+  path: "/metrics",
+  validateSearch: readRange,
+  component: lazyRouteComponent(
+    () => import("./pages/metrics/deployment-metrics.tsx"),
+    "DeploymentMetrics",
+  ),
+});
 const deploymentLog = createRoute({
   getParentRoute: () => deployment,
   path: "/log",
@@ -133,6 +143,7 @@ const routeTree = root.addChildren([
         task,
         deploymentPlayground,
         revisionList,
+        deploymentMetrics,
         deploymentLog,
       ]),
       tokenList,

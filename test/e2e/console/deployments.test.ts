@@ -92,6 +92,28 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await world.client.deployments.deleteDeployment({ name: "closed" });
   });
 
+  it("show in charts, and in tables, what was measured of them", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/metrics");
+    await world.call("echo", "/say", { body: { text: "counted" } });
+    const calls = page.getByRole("region", { name: "Calls" });
+    await calls.locator("canvas").waitFor({ timeout: 30_000 });
+    await expect
+      .poll(() => calls.getByRole("cell").allTextContents(), { timeout: 30_000 })
+      .toContainEqual(expect.stringMatching(/^0?\.?\d+\/s$/));
+    await person.isSound();
+    await person.picture("metrics");
+    await page.getByRole("link", { name: "Week" }).click();
+    await page.locator('a[aria-current="page"]', { hasText: "Week" }).waitFor();
+    expect(new URL(page.url()).search).toBe("?range=7d");
+    await person.go("/o/acme");
+    await page.getByRole("heading", { name: "Last hour" }).waitFor();
+    await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();
+    await person.isSound();
+    await person.picture("overview-charts");
+  });
+
   it("are rolled back to a revision", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
@@ -144,6 +166,7 @@ const PAGES = [
   ["/o/acme/deployments/echo/tasks", "echo: tasks"],
   ["/o/acme/deployments/echo/playground", "echo: playground"],
   ["/o/acme/deployments/echo/revisions", "echo: revisions"],
+  ["/o/acme/deployments/echo/metrics", "echo: metrics"],
   ["/o/acme/deployments/echo/log", "echo: log"],
   ["/o/acme/members", "Members"],
 ] as const;

@@ -17,6 +17,7 @@ const TABS = [
   ["Tasks", "/o/$organization/deployments/$deployment/tasks"],
   ["Playground", "/o/$organization/deployments/$deployment/playground"],
   ["Revisions", "/o/$organization/deployments/$deployment/revisions"],
+  ["Metrics", "/o/$organization/deployments/$deployment/metrics"],
   ["Log", "/o/$organization/deployments/$deployment/log"],
 ] as const;
 

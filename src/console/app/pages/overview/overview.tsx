@@ -1,12 +1,17 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
+import { Loading } from "../../ui/loading.tsx";
 import { Page } from "../../ui/page.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
+
+/** With what draws charts, which other pages do not need. */
+const LastHour = lazy(() => import("./last-hour.tsx"));
 
 export function Overview() {
   const name = useOrganization();
@@ -51,6 +56,14 @@ export function Overview() {
           ))}
         </ul>
       </section>
+      {deployments.length > 0 && (
+        <section aria-labelledby="hour">
+          <h2 id="hour">Last hour</h2>
+          <Suspense fallback={<Loading />}>
+            <LastHour />
+          </Suspense>
+        </section>
+      )}
       <section aria-labelledby="steps">
         <h2 id="steps">On the command line</h2>
         <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />

@@ -1,5 +1,5 @@
 /** Parsing of JSON bodies. */
-import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { faultOfJson } from "../../collections/json-scan.ts";
 import { problem } from "../../errors.ts";
 
@@ -17,4 +17,9 @@ export function parseJson(body: Uint8Array, maxValues: number): JsonValue {
     const detail = cause instanceof SyntaxError ? cause.message : "it is not UTF-8";
     throw problem("BODY_MALFORMED", `the body is not valid JSON: ${detail}`, { cause });
   }
+}
+
+/** True for a JSON object. */
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -93,15 +93,17 @@ export class MessageSchemas {
     { writer, isPartial = false }: { readonly writer: Writer; readonly isPartial?: boolean },
   ): JsonSchema {
     const values = fields.map((field) => [field, this.ofField(field, writer)] as const);
-    const required = values
-      .filter(([field, schema]) => !isPartial && isRequired(field, schema))
-      .map(([{ name }]) => name);
     const isInput = writer === "caller";
+    const required = values
+      .filter(([field, schema]) =>
+        isInput ? !isPartial && isRequired(field, schema) : isAlwaysSent(field),
+      )
+      .map(([{ name }]) => name);
     return {
       ...described([...commentOf(message), ...(isInput ? rulesBetween(message) : [])]),
       type: "object",
       properties: Object.fromEntries(values.map(([{ name }, schema]) => [name, schema])),
-      ...(isInput && required.length > 0 ? { required } : {}),
+      ...(required.length > 0 ? { required } : {}),
       ...(isInput ? { additionalProperties: false } : {}),
       ...ofOneofs(
         message.oneofs.filter((oneof) => oneof.fields.every((one) => fields.includes(one))),
@@ -150,6 +152,11 @@ export class MessageSchemas {
 function ofEnum(desc: DescEnum): JsonSchema {
   // The first value means unspecified.
   return { type: "string", enum: desc.values.slice(1).map(({ name }) => enumWord(desc, name)) };
+}
+
+/** Answers have their lists, empty ones too, and leave out other fields that are empty. */
+function isAlwaysSent({ fieldKind }: DescField): boolean {
+  return fieldKind === "list";
 }
 
 /** Members of a oneof exclude each other. */

@@ -5,7 +5,7 @@
 import type { DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FieldViolation } from "../../errors.ts";
 import { isOnCalendar } from "../../time/calendar.ts";
-import { isObject } from "./spelling.ts";
+import { isObject } from "../http/json.ts";
 
 const compiled = new WeakMap<DescMessage, readonly DescField[]>();
 

@@ -9,9 +9,10 @@ import {
 } from "@bufbuild/protobuf";
 import { proposal } from "../../collections/nearest.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
+import { isObject } from "../http/json.ts";
 import { findMissingDate } from "./dates.ts";
 import { expectation } from "./fields.ts";
-import { isObject, spellingOf } from "./spelling.ts";
+import { spellingOf } from "./spelling.ts";
 
 /**
  * Reads a message from JSON in the spelling of REST; modifies the JSON.

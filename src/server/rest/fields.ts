@@ -9,7 +9,8 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { enumWord, isObject, spellingOf } from "./spelling.ts";
+import { isObject } from "../http/json.ts";
+import { enumWord, spellingOf } from "./spelling.ts";
 
 /**
  * The fields on a path such as `["task", "taskId"]`, each by its proto name or

@@ -11,7 +11,7 @@ import { create, type DescField, type JsonObject, type Message } from "@bufbuild
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.js";
 import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
-import { parseJson } from "../http/json.ts";
+import { isObject, parseJson } from "../http/json.ts";
 import { maxValuesOf } from "../http/large-json.ts";
 import type { Binding } from "./binding.ts";
 import { decode, invalidField } from "./decode.ts";
@@ -20,7 +20,6 @@ import { bindKey } from "./idempotency-key.ts";
 import { bindVersion } from "./if-match.ts";
 import type { PathValue } from "./path-matching.ts";
 import { type BoundField, bindQuery } from "./query.ts";
-import { isObject } from "./spelling.ts";
 
 /** The parts of a request. */
 export interface RequestParts {

@@ -10,13 +10,14 @@ import {
   rawChunks,
   STREAM_HEARTBEAT_INTERVAL_MS,
 } from "../http/answer-stream.ts";
+import { addEmptyLists } from "../http/empty-lists.ts";
 import type { StreamAnswer, UnaryAnswer } from "../http/invoke.ts";
 import { JSON_TYPE, reportProblem } from "../http/problem.ts";
 import type { Binding } from "./binding.ts";
 import { tagOf } from "./if-match.ts";
 import { spellingOf } from "./spelling.ts";
 
-/** The JSON of an answer: fields by their proto names, enums in lower case. */
+/** The JSON of an answer: fields by their proto names, enums in lower case, empty lists as `[]`. */
 export function answerJson(binding: Binding, message: Message): JsonValue {
   const { output } = binding.method;
   const field = binding.responseField;
@@ -27,6 +28,7 @@ export function answerJson(binding: Binding, message: Message): JsonValue {
   });
   if (typeof json === "object" && json !== null && !Array.isArray(json)) {
     spellingOf(output).write(json);
+    addEmptyLists(output, json, "name");
     return field === undefined ? json : (json[field.name] ?? null);
   }
   return json;

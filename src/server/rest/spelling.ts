@@ -7,6 +7,7 @@
  * visited, so a type without any costs nothing.
  */
 import type { DescEnum, DescField, DescMessage, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isObject } from "../http/json.ts";
 
 /** Edits the JSON of a message in place. */
 type Edit = (json: JsonObject) => void;
@@ -111,9 +112,4 @@ function canHoldEnum(field: DescField, seen: Set<DescMessage>): boolean {
     !message.typeName.startsWith("google.protobuf.") &&
     message.fields.some((inner) => canHoldEnum(inner, seen))
   );
-}
-
-/** True for a JSON object. */
-export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -63,7 +63,7 @@ describe("the list of tasks", () => {
     const { json } = await served.get(`/api/v1/tasks/${newest?.task_id}`);
     const { attempts, ...told } = json as Record<string, unknown>;
     expect(attempts).toHaveLength(1);
-    expect(newest).toEqual(told);
+    expect(newest).toEqual({ ...told, attempts: [] });
   });
 
   it.each([1, 2, 3, 7])("is the same in pages of %i", async (size) => {

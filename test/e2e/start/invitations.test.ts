@@ -134,7 +134,7 @@ describe("an invitation, on a platform that sends no mail", () => {
       undefined,
       admin,
     );
-    expect(json).toEqual({});
+    expect(json).toEqual({ invitations: [] });
     await using operator = await administration(folder);
     await operator.setInvitationLinks("globex", true);
     const allowed = await invite(platform, "heidi@example.com", admin, "globex");

@@ -78,7 +78,9 @@ describe("sign-in by OpenID Connect", () => {
       { email: "ada@example.com" },
       { email: "grace@example.com", display_name: "Grace" },
     ]);
-    expect((await platform.call("/api/v1/invitations", undefined, admin)).json).toEqual({});
+    expect((await platform.call("/api/v1/invitations", undefined, admin)).json).toEqual({
+      invitations: [],
+    });
     const again = new Browser();
     await again.signIn(startUrl(), "grace");
     expect(await me(again)).toMatchObject({ email: "grace@example.com" });

@@ -236,14 +236,25 @@ describe("Connect JSON", () => {
     expect(res.headers.get("content-type")).toBe("application/json");
   });
 
-  it("writes plain proto JSON", async () => {
+  it("writes proto JSON with its empty lists", async () => {
     await using server = await startServer({ getTask });
     const res = await fetch(server.origin + url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: '{"taskId":"a"}',
     });
-    expect(await res.json()).toEqual({ taskId: "a", status: "TASK_STATUS_QUEUED" });
+    expect(await res.json()).toEqual({
+      taskId: "a",
+      status: "TASK_STATUS_QUEUED",
+      attempts: [],
+    });
+  });
+
+  it("writes empty lists in answers to GET too", async () => {
+    await using server = await startServer({ getTask });
+    const message = encodeURIComponent('{"taskId":"a"}');
+    const res = await fetch(`${server.origin}${url}?connect=v1&encoding=json&message=${message}`);
+    expect(await res.json()).toMatchObject({ taskId: "a", attempts: [] });
   });
 
   it("refuses a field that it does not know, with the nearest name", async () => {

@@ -10,12 +10,12 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
 import { readBody } from "../../http/body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
+import { addEmptyLists } from "../../http/empty-lists.ts";
 import { connectStatus } from "../../http/error-status.ts";
-import { parseJson } from "../../http/json.ts";
+import { isObject, parseJson } from "../../http/json.ts";
 import { maxValuesOf, type ReadLarge } from "../../http/large-json.ts";
 import { sendProblem } from "../../http/problem.ts";
 import { decode } from "../../rest/decode.ts";
-import { isObject } from "../../rest/spelling.ts";
 import type { Invoker } from "./invoker.ts";
 
 export interface ConnectJsonOptions {
@@ -69,6 +69,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
         reply.header(`trailer-${name}`, value);
       }
       const answered = toJson(method.output, answer.message);
+      addEmptyLists(method.output, answered, "jsonName");
       // Bytes, because Fastify adds a charset to strings, which the protocol does not allow.
       return reply
         .header("content-type", "application/json")

@@ -81,8 +81,8 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       createDeadlineInterceptor(),
       ...options.interceptors,
     ],
-    // As strict as the fast path.
-    jsonOptions: { ignoreUnknownFields: false },
+    // As strict as the fast path. The library writes all empty fields or, with the lists, none.
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true },
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });

@@ -199,7 +199,7 @@ describe("people", () => {
       {},
       { headers: company.admin.headers },
     );
-    expect(body).toEqual({});
+    expect(body).toEqual({ invitations: [] });
   });
 
   it("are not raised by an admin's token, but may be lowered and removed by one", async () => {

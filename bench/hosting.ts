@@ -51,7 +51,7 @@ for (let number = 1; number <= Number(deployments); number++) {
   const name = `noop-${number}`;
   await client.deployments.createRevision({ deployment: name, index });
   for (;;) {
-    const { status } = await client.deployments.getDeployment({ name });
+    const { status } = await client.deployments.getDeployment({ deployment: name });
     if (status === DeploymentStatus.READY) {
       break;
     }

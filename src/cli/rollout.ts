@@ -86,7 +86,10 @@ async function getDeployment(
   signal: AbortSignal,
 ): Promise<Deployment> {
   const { organization } = call;
-  return await call.client.deployments.getDeployment({ organization, name }, { signal });
+  return await call.client.deployments.getDeployment(
+    { organization, deployment: name },
+    { signal },
+  );
 }
 
 async function isDone(
@@ -150,7 +153,7 @@ async function lastLines(call: CommandRun, { name, revision, signal }: Failed): 
   const { organization } = call;
   const lines: DeploymentLogLine[] = [];
   try {
-    const request = { organization, name, tail: ROLLOUT_LOG_LINES };
+    const request = { organization, deployment: name, tail: ROLLOUT_LOG_LINES };
     for await (const line of call.client.deployments.watchDeploymentLogs(request, { signal })) {
       lines.push(line);
     }

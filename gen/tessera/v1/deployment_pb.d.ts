@@ -774,11 +774,11 @@ export declare type GetDeploymentRequest = Message<"tessera.v1.GetDeploymentRequ
   organization: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 };
 
 /**
@@ -795,11 +795,11 @@ export declare type GetDeploymentRequestJson = {
   organization?: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 };
 
 /**
@@ -1002,11 +1002,11 @@ export declare type DeleteDeploymentRequest = Message<"tessera.v1.DeleteDeployme
   organization: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 
   /**
    * Delete it even if tasks are queued or running. They are lost.
@@ -1030,11 +1030,11 @@ export declare type DeleteDeploymentRequestJson = {
   organization?: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 
   /**
    * Delete it even if tasks are queued or running. They are lost.
@@ -1553,9 +1553,9 @@ export declare type RollBackDeploymentRequest = Message<"tessera.v1.RollBackDepl
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 
   /**
    * The revision to restore. 0: the one before the target revision.
@@ -1581,9 +1581,9 @@ export declare type RollBackDeploymentRequestJson = {
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 
   /**
    * The revision to restore. 0: the one before the target revision.
@@ -1615,9 +1615,9 @@ export declare type ConfirmSecretsRequest = Message<"tessera.v1.ConfirmSecretsRe
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 
   /**
    * The `version` of the deployment, as it was read: nothing is confirmed that
@@ -1644,9 +1644,9 @@ export declare type ConfirmSecretsRequestJson = {
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 
   /**
    * The `version` of the deployment, as it was read: nothing is confirmed that
@@ -1677,11 +1677,11 @@ export declare type StopDeploymentRequest = Message<"tessera.v1.StopDeploymentRe
   organization: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 };
 
 /**
@@ -1698,11 +1698,11 @@ export declare type StopDeploymentRequestJson = {
   organization?: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 };
 
 /**
@@ -1725,11 +1725,11 @@ export declare type StartDeploymentRequest = Message<"tessera.v1.StartDeployment
   organization: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 };
 
 /**
@@ -1746,11 +1746,11 @@ export declare type StartDeploymentRequestJson = {
   organization?: string;
 
   /**
-   * Its name.
+   * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 };
 
 /**
@@ -1775,9 +1775,9 @@ export declare type WatchDeploymentLogsRequest = Message<"tessera.v1.WatchDeploy
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name: string;
+  deployment: string;
 
   /**
    * How many of the last lines to begin with. Not set: 100. The newest 10,000
@@ -1819,9 +1819,9 @@ export declare type WatchDeploymentLogsRequestJson = {
   /**
    * The deployment's name.
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string deployment = 2;
    */
-  name?: string;
+  deployment?: string;
 
   /**
    * How many of the last lines to begin with. Not set: 100. The newest 10,000

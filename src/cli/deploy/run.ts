@@ -140,7 +140,10 @@ export class Deploying {
   async #existingSecrets(name: string): Promise<readonly string[]> {
     const { client, organization } = this.#call;
     try {
-      const { settings } = await client.deployments.getDeployment({ organization, name });
+      const { settings } = await client.deployments.getDeployment({
+        organization,
+        deployment: name,
+      });
       return settings?.secretNames ?? [];
     } catch (err) {
       if (errorFacts(err).reason === "DEPLOYMENT_NOT_FOUND") {

@@ -16,7 +16,7 @@ export function confirmSecretsCommand(actions: CloudActions): Command {
     examples: ["tessera deployment confirm-secrets summarizer"],
     run: async (call, { yes, wait }, [name = ""]) => {
       const { organization, client } = call;
-      const deployment = await client.deployments.getDeployment({ organization, name });
+      const deployment = await client.deployments.getDeployment({ organization, deployment: name });
       const { targetRevision, secretsWithheld, version } = deployment;
       if (secretsWithheld.length === 0) {
         call.done(`Nothing is withheld from ${name}`);
@@ -27,7 +27,7 @@ export function confirmSecretsCommand(actions: CloudActions): Command {
       const what = `revision ${targetRevision} of ${name} with these variables`;
       await call.terminal.insist(`Give ${what} its secrets?`, yes);
       // The version is that of what was shown: nothing else is confirmed.
-      const request = { organization, name, version };
+      const request = { organization, deployment: name, version };
       const confirmed = await client.deployments.confirmSecrets(request);
       call.done(`Confirmed ${what}: workers with the secrets replace the others`);
       await finishRollout(call, confirmed, { wait });

@@ -101,7 +101,10 @@ function getCommand(actions: CloudActions): Command {
     examples: ["tessera deployment get summarizer"],
     run: async (call, _flags, [name = ""]) => {
       const { organization } = call;
-      showDeployment(call, await call.client.deployments.getDeployment({ organization, name }));
+      showDeployment(
+        call,
+        await call.client.deployments.getDeployment({ organization, deployment: name }),
+      );
     },
   });
 }
@@ -120,7 +123,7 @@ function deleteCommand(actions: CloudActions): Command {
       const { organization } = call;
       const lost = force ? ", and lose the tasks that are queued or running" : "";
       await call.terminal.insist(`Delete deployment ${name}${lost}?`, yes);
-      await call.client.deployments.deleteDeployment({ organization, name, force });
+      await call.client.deployments.deleteDeployment({ organization, deployment: name, force });
       call.done(`Deleted deployment ${name}`);
     },
   });

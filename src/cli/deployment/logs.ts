@@ -97,7 +97,7 @@ class Reading {
     const { client, organization } = this.#call;
     const from = this.#last === 0n ? { tail } : { afterSequence: this.#last };
     const lines = client.deployments.watchDeploymentLogs(
-      { organization, name: this.#name, follow, ...from },
+      { organization, deployment: this.#name, follow, ...from },
       // No timeout while following.
       {
         signal: this.#signal,

@@ -28,7 +28,7 @@ export function revisionsCommand(actions: CloudActions): Command {
         const read = await client.deployments.listRevisions(request);
         return { items: read.revisions, nextPageToken: read.nextPageToken };
       });
-      const deployment = await client.deployments.getDeployment({ organization, name });
+      const deployment = await client.deployments.getDeployment({ organization, deployment: name });
       const list = create(ListRevisionsResponseSchema, { revisions: [...items], nextPageToken });
       call.show(ListRevisionsResponseSchema, list, (shown) =>
         revisionTable(shown.revisions, deployment),
@@ -61,7 +61,7 @@ export function rollbackCommand(actions: CloudActions): Command {
     ],
     run: async (call, { to: revision = 0, wait }, [name = ""]) => {
       const { organization } = call;
-      const request = { organization, name, revision };
+      const request = { organization, deployment: name, revision };
       const changed = await call.client.deployments.rollBackDeployment(request);
       call.done(`Revision ${changed.targetRevision} brings it back`);
       await finishRollout(call, changed, { wait });

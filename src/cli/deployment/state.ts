@@ -27,7 +27,10 @@ export function stopCommand(actions: CloudActions): Command {
     examples: ["tessera deployment stop summarizer"],
     run: async (call, _flags, [name = ""]) => {
       const { organization } = call;
-      const stopped = await call.client.deployments.stopDeployment({ organization, name });
+      const stopped = await call.client.deployments.stopDeployment({
+        organization,
+        deployment: name,
+      });
       showDeployment(call, stopped);
     },
   });
@@ -41,7 +44,10 @@ export function startCommand(actions: CloudActions): Command {
     examples: ["tessera deployment start summarizer"],
     run: async (call, { wait }, [name = ""]) => {
       const { organization } = call;
-      const started = await call.client.deployments.startDeployment({ organization, name });
+      const started = await call.client.deployments.startDeployment({
+        organization,
+        deployment: name,
+      });
       await finishRollout(call, started, { wait });
     },
   });

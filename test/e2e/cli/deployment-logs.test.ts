@@ -41,7 +41,7 @@ describe("tessera deployment logs", () => {
       ].join("\n"),
       stderr: "",
     });
-    expect(to.logRequests).toMatchObject([{ name: "sums", tail: 7, follow: false }]);
+    expect(to.logRequests).toMatchObject([{ deployment: "sums", tail: 7, follow: false }]);
   });
 
   it("follows over broken and ended streams, without a line twice, until Ctrl-C", async () => {

@@ -89,7 +89,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     );
     expect(command).toContain('-H "authorization: Bearer $TESSERA_TOKEN"');
     await person.isSound();
-    await world.client.deployments.deleteDeployment({ name: "closed" });
+    await world.client.deployments.deleteDeployment({ deployment: "closed" });
   });
 
   it("show in charts, and in tables, what was measured of them", async () => {

@@ -29,7 +29,7 @@ afterAll(() => world[Symbol.asyncDispose]());
 afterEach(async () => {
   for (const { deployments } of Object.values(clients)) {
     for (const { name } of (await deployments.listDeployments({})).deployments) {
-      await deployments.deleteDeployment({ name, force: true });
+      await deployments.deleteDeployment({ deployment: name, force: true });
     }
   }
   await until(
@@ -61,7 +61,7 @@ function become(
   name: string,
   isSo: (deployment: Deployment) => boolean,
 ): Promise<Deployment> {
-  return until(() => clients[organization].deployments.getDeployment({ name }), isSo);
+  return until(() => clients[organization].deployments.getDeployment({ deployment: name }), isSo);
 }
 
 const isReady = ({ status }: Deployment): boolean => status === DeploymentStatus.READY;
@@ -103,7 +103,7 @@ describe("a node with room for two workers", () => {
     const refused = await say("globex", "three", "/say");
     expect([refused.status, reasonOf(refused)]).toEqual([503, "NO_WORKER"]);
     expect(refused.text).toContain("waiting for room on a node");
-    await clients.acme.deployments.stopDeployment({ name: "one" });
+    await clients.acme.deployments.stopDeployment({ deployment: "one" });
     await become("globex", "three", isReady);
     expect((await say("globex", "three", "/say")).text).toBe("one x");
     expect(await measured("tessera_node_waiting")).toBe(0);
@@ -134,7 +134,7 @@ describe("a node with room for two workers", () => {
     expect(status).toBe(DeploymentStatus.DEGRADED);
     const id = submitted.json.task_id;
     expect((await say("globex", "later", `/work/status?task_id=${id}`)).json.status).toBe("queued");
-    await clients.acme.deployments.stopDeployment({ name: "busy" });
+    await clients.acme.deployments.stopDeployment({ deployment: "busy" });
     expect((await say("globex", "later", `/work/get?task_id=${id}&wait=20`)).text).toBe("one x");
   });
 

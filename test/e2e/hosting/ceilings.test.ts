@@ -37,7 +37,7 @@ it("a deploy beyond what the operator allows is refused, with the ceiling and it
 
 it("a new deployment that asks for nothing gets what the operator allows", async () => {
   await world.deployed("modest", await artifact());
-  const { settings } = await world.client.deployments.getDeployment({ name: "modest" });
+  const { settings } = await world.client.deployments.getDeployment({ deployment: "modest" });
   expect(settings).toMatchObject({ minWorkers: 1, maxWorkers: 1, memoryMib: 256, cpu: 0.5 });
 });
 

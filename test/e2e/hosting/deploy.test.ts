@@ -15,7 +15,7 @@ describe("a deployment", () => {
 
   it("says how it fares and what it can be called for", async () => {
     const { port } = world.platform.started;
-    const deployment = await world.client.deployments.getDeployment({ name: "echo" });
+    const deployment = await world.client.deployments.getDeployment({ deployment: "echo" });
     expect(deployment).toMatchObject({
       status: DeploymentStatus.READY,
       statusReason: "",
@@ -110,7 +110,7 @@ describe("a deployment", () => {
     expect(await variable("MODEL")).toBe("small");
     expect(await variable("API_KEY")).toBe(secrets.API_KEY);
     expect(await variable("HOME")).toBeNull();
-    const shown = await world.client.deployments.getDeployment({ name: "variables" });
+    const shown = await world.client.deployments.getDeployment({ deployment: "variables" });
     expect(shown.settings).toMatchObject({ env: { MODEL: "small" }, secretNames: ["API_KEY"] });
     const everything = JSON.stringify(
       [
@@ -137,7 +137,7 @@ describe("a deployment", () => {
     const lines: string[] = [];
     const following = (async () => {
       const stream = world.client.deployments.watchDeploymentLogs(
-        { name: "echo", follow: true },
+        { deployment: "echo", follow: true },
         { signal: controller.signal },
       );
       for await (const { text } of stream) {
@@ -153,7 +153,7 @@ describe("a deployment", () => {
     await following;
     const sequences: number[] = [];
     for await (const { sequence } of world.client.deployments.watchDeploymentLogs({
-      name: "echo",
+      deployment: "echo",
     })) {
       sequences.push(Number(sequence));
     }
@@ -168,7 +168,7 @@ describe("a deployment", () => {
       (await world.call("stopping", `/work/status?task_id=${id}`)).json.status;
     const running = await submit("running", 3_000);
     const queued = await submit("queued");
-    await world.client.deployments.stopDeployment({ name: "stopping" });
+    await world.client.deployments.stopDeployment({ deployment: "stopping" });
     await until(
       () => world.call("stopping", "/say", { body: { text: "x" } }),
       (answer) => reasonOf(answer) === "DEPLOYMENT_STOPPED",
@@ -180,7 +180,7 @@ describe("a deployment", () => {
     );
     await world.until("stopping", ({ workers }) => workers === 0);
     expect(await status(queued)).toBe("queued");
-    await world.client.deployments.startDeployment({ name: "stopping" });
+    await world.client.deployments.startDeployment({ deployment: "stopping" });
     await until(
       () => status(queued),
       (word) => word === "success",
@@ -194,12 +194,12 @@ describe("a deployment", () => {
     await world.deployed("asleep", await artifact(), asleep);
     expect((await world.call("asleep", "/readyz")).status).toBe(200);
     // It was proved to start; a node that begins anew starts none.
-    await world.client.deployments.stopDeployment({ name: "asleep" });
+    await world.client.deployments.stopDeployment({ deployment: "asleep" });
     await world.until(
       "asleep",
       ({ status, workers }) => status === DeploymentStatus.STOPPED && workers === 0,
     );
-    await world.client.deployments.startDeployment({ name: "asleep" });
+    await world.client.deployments.startDeployment({ deployment: "asleep" });
     await world.until(
       "asleep",
       ({ status, workers }) => status === DeploymentStatus.READY && workers === 0,
@@ -223,10 +223,10 @@ describe("a deployment", () => {
       ids.push(json.task_id);
     }
     const { deployments } = world.client;
-    await expect(deployments.deleteDeployment({ name: "doomed" })).rejects.toThrow(
+    await expect(deployments.deleteDeployment({ deployment: "doomed" })).rejects.toThrow(
       /2 queued and 1 running tasks/,
     );
-    await deployments.deleteDeployment({ name: "doomed", force: true });
+    await deployments.deleteDeployment({ deployment: "doomed", force: true });
     expect((await world.call("doomed", "/schema.json")).status).toBe(401);
     await world.deployed("doomed", await artifact());
     const status = await world.call("doomed", `/work/status?task_id=${ids[0]}`);
@@ -240,7 +240,7 @@ describe("a deployment", () => {
     await world.until("back", ({ revision }) => revision === 2);
     const say = async () => (await world.call("back", "/say", { body: { text: "x" } })).text;
     expect(await say()).toBe("two x");
-    await world.client.deployments.rollBackDeployment({ name: "back" });
+    await world.client.deployments.rollBackDeployment({ deployment: "back" });
     await world.until("back", ({ revision }) => revision === 3);
     expect(await say()).toBe("one x");
     const { revisions } = await world.client.deployments.listRevisions({ deployment: "back" });

@@ -136,7 +136,7 @@ describe("a deploy", () => {
     const { sha256 } = await world.client.deployments.findMissingFiles({ sha256: [file.sha256] });
     expect(sha256).toEqual([file.sha256]);
     expect(await create(writeIndex(built.index), "cut")).toBe("FILES_MISSING");
-    const get = world.client.deployments.getDeployment({ name: "cut" });
+    const get = world.client.deployments.getDeployment({ deployment: "cut" });
     expect(await reason(get)).toBe("DEPLOYMENT_NOT_FOUND");
     await upload(world.client, built);
     await world.deployed("cut", built);

@@ -24,7 +24,10 @@ const SERVES = { settings: { env: { MODE: "serve" } } };
 /** Resolves when the line stands in the log of the deployment: a worker has written it. */
 async function written(name: string, line: string): Promise<void> {
   const signal = AbortSignal.timeout(20_000);
-  const logs = world.client.deployments.watchDeploymentLogs({ name, follow: true }, { signal });
+  const logs = world.client.deployments.watchDeploymentLogs(
+    { deployment: name, follow: true },
+    { signal },
+  );
   for await (const { text } of logs) {
     if (text === line) {
       return;
@@ -43,7 +46,9 @@ it("a revision that hangs gives way to the one that mends it, and what served go
   await world.deploy("mended", await service("three"), SERVES);
   await world.until("mended", ({ revision }) => revision === 3);
   expect(await say("mended")).toBe("three hello");
-  const { status, statusReason } = await world.client.deployments.getDeployment({ name: "mended" });
+  const { status, statusReason } = await world.client.deployments.getDeployment({
+    deployment: "mended",
+  });
   expect([status, statusReason]).toEqual([DeploymentStatus.READY, ""]);
 });
 
@@ -57,11 +62,11 @@ it("so does the first revision of a deployment", async () => {
 it("a deployment whose roll-out hangs can be stopped and deleted", async () => {
   await world.deploy("stopped", await service("one"), HANGS);
   await written("stopped", "hangs one");
-  await world.client.deployments.stopDeployment({ name: "stopped" });
+  await world.client.deployments.stopDeployment({ deployment: "stopped" });
   await world.until("stopped", ({ status }) => status === DeploymentStatus.STOPPED);
   await world.deploy("stopped", await service("two"), HANGS);
-  await world.client.deployments.startDeployment({ name: "stopped" });
+  await world.client.deployments.startDeployment({ deployment: "stopped" });
   await written("stopped", "hangs two");
-  await world.client.deployments.deleteDeployment({ name: "stopped" });
+  await world.client.deployments.deleteDeployment({ deployment: "stopped" });
   expect((await world.call("stopped", "/say", { body: { text: "hello" } })).status).toBe(401);
 });

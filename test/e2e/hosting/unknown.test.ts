@@ -143,7 +143,7 @@ describe("of deployments of others", () => {
   });
 
   it("readiness is the node's for strangers, and the deployment's for its callers", async () => {
-    await world.client.deployments.stopDeployment({ name: "mine" });
+    await world.client.deployments.stopDeployment({ deployment: "mine" });
     const asked = async (token?: string) =>
       (await world.call("mine", "/readyz", token === undefined ? {} : { token })).status;
     await expect.poll(() => asked(limited), { timeout: 20_000 }).toBe(503);

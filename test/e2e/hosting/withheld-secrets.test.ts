@@ -60,8 +60,10 @@ describe("the secrets of a deployment", () => {
     const { deployments: listed } = await developer.deployments.listDeployments({});
     expect(listed.find((one) => one.name === name)?.secretsWithheld).toEqual(NAMES);
 
-    const { version } = await developer.deployments.getDeployment({ name });
-    const refused = await developer.deployments.confirmSecrets({ name, version }).catch(errorFacts);
+    const { version } = await developer.deployments.getDeployment({ deployment: name });
+    const refused = await developer.deployments
+      .confirmSecrets({ deployment: name, version })
+      .catch(errorFacts);
     expect(refused).toMatchObject({ reason: "ACCESS_DENIED" });
     const path = `/api/v1/deployments/${name}:confirmSecrets`;
     const late = await world.platform.call(path, { version: version - 1 }, world.cookie);
@@ -86,13 +88,16 @@ describe("the secrets of a deployment", () => {
     await deployAs(developer, name, "planted");
     await deployAs(world.client, name, "one", { secrets: SECRETS });
     await becomes(name, ["one", ...Object.values(SECRETS)]);
-    const back = await developer.deployments.rollBackDeployment({ name, revision: 1 });
+    const back = await developer.deployments.rollBackDeployment({ deployment: name, revision: 1 });
     expect(back.secretsWithheld).toEqual(NAMES);
     await becomes(name, ["planted", null, null]);
     // The admin who brings it back has not looked into it either.
-    const again = await world.client.deployments.rollBackDeployment({ name, revision: 1 });
+    const again = await world.client.deployments.rollBackDeployment({
+      deployment: name,
+      revision: 1,
+    });
     expect(again.secretsWithheld).toEqual(NAMES);
-    const good = await developer.deployments.rollBackDeployment({ name, revision: 2 });
+    const good = await developer.deployments.rollBackDeployment({ deployment: name, revision: 2 });
     expect(good.secretsWithheld).toEqual([]);
     await becomes(name, ["one", ...Object.values(SECRETS)]);
   });

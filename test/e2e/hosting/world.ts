@@ -162,7 +162,7 @@ export class World implements AsyncDisposable {
   /** The deployment, once it is so. */
   async until(name: string, isSo: (deployment: Deployment) => boolean): Promise<Deployment> {
     return until(
-      () => this.client.deployments.getDeployment({ name }),
+      () => this.client.deployments.getDeployment({ deployment: name }),
       isSo,
       ({ status, statusReason, revision }) => `${status} ${revision} ${statusReason}`,
     );

@@ -38,7 +38,7 @@ describe("the document of the platform", () => {
     const paths = Object.keys(document.paths);
     const shapes = paths.map((path) => path.replaceAll(/\{[^}]+\}/g, "{}"));
     expect(new Set(shapes).size).toBe(paths.length);
-    expect(Object.keys(document.paths["/api/v1/deployments/{name}"]).sort()).toEqual([
+    expect(Object.keys(document.paths["/api/v1/deployments/{deployment}"]).sort()).toEqual([
       ...["delete", "get", "patch"],
     ]);
     const names = operations.flatMap(({ parameters }) =>

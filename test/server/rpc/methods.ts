@@ -60,7 +60,7 @@ async function memberOf(platform: TestPlatform, cast: Cast) {
 }
 
 async function deploymentOf(platform: TestPlatform, cast: Cast) {
-  return { ...named(cast), name: await newDeployment(platform, cast.company) };
+  return { ...named(cast), deployment: await newDeployment(platform, cast.company) };
 }
 
 async function userCode(platform: TestPlatform) {
@@ -321,7 +321,7 @@ export const ROWS: readonly Row[] = [
   {
     method: deployment.updateDeployment,
     async request(platform, cast) {
-      const { name, ...rest } = await deploymentOf(platform, cast);
+      const { deployment: name, ...rest } = await deploymentOf(platform, cast);
       return { ...rest, deployment: { name, authorization: true } };
     },
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
@@ -347,10 +347,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     method: deployment.listRevisions,
-    async request(platform, cast) {
-      const { name, ...rest } = await deploymentOf(platform, cast);
-      return { ...rest, deployment: name };
-    },
+    request: deploymentOf,
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {

@@ -23,7 +23,8 @@ export const deploymentsOf = (organization: string) =>
 export const deploymentOf = (organization: string, name: string) =>
   queryOptions({
     queryKey: ["deployment", organization, name],
-    queryFn: ({ signal }) => deployments.getDeployment({ organization, name }, { signal }),
+    queryFn: ({ signal }) =>
+      deployments.getDeployment({ organization, deployment: name }, { signal }),
     refetchInterval: REFRESH_MS,
   });
 

@@ -16,7 +16,7 @@ export interface ConfirmSecretsOptions extends Sources {
  * NO_REVISION, VERSION_CONFLICT.
  */
 export async function confirmSecrets(
-  { name, version }: ConfirmSecretsRequest,
+  { deployment: name, version }: ConfirmSecretsRequest,
   { principal, organizationId, by }: Member,
   options: ConfirmSecretsOptions,
 ): Promise<DeploymentRecord> {

@@ -82,7 +82,7 @@ export function deploymentService(
       }
     },
 
-    async getDeployment({ name }, ctx) {
+    async getDeployment({ deployment: name }, ctx) {
       const member = memberOf(ctx);
       return describeOne(member, await findDeployment(accounts, member, name));
     },
@@ -106,7 +106,7 @@ export function deploymentService(
       return describeOne({ organizationId }, await updateDeployment(req, ctx, options));
     },
 
-    async deleteDeployment({ name, force }, ctx) {
+    async deleteDeployment({ deployment: name, force }, ctx) {
       const { organizationId, by } = memberOf(ctx);
       const deleted = isName(name)
         ? await accounts.deleteDeployment({ ...deed(by, options), organizationId, name, force })
@@ -132,11 +132,11 @@ export function deploymentService(
       return describeOne(member, await confirmSecrets(req, member, options));
     },
 
-    async stopDeployment({ name }, ctx) {
+    async stopDeployment({ deployment: name }, ctx) {
       return setDesiredState("stopped", name, memberOf(ctx));
     },
 
-    async startDeployment({ name }, ctx) {
+    async startDeployment({ deployment: name }, ctx) {
       return setDesiredState("running", name, memberOf(ctx));
     },
 

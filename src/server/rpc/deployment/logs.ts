@@ -47,7 +47,7 @@ export function watchDeploymentLogs({
   let following = 0;
   return async function* (req, ctx) {
     const member = memberOf(ctx);
-    const { organizationId, deploymentId } = await findDeployment(accounts, member, req.name);
+    const { organizationId, deploymentId } = await findDeployment(accounts, member, req.deployment);
     const key = { organizationId, deploymentId };
     if (following >= MAX_LOG_FOLLOWERS) {
       const message = `${MAX_LOG_FOLLOWERS} callers follow logs here, which is the limit: try again`;
@@ -86,7 +86,7 @@ export function watchDeploymentLogs({
     }
 
     async function isThere(): Promise<boolean> {
-      const found = await accounts.findDeployment({ organizationId, name: req.name });
+      const found = await accounts.findDeployment({ organizationId, name: req.deployment });
       return found?.deploymentId === deploymentId;
     }
   };

@@ -111,7 +111,7 @@ export function revisionHandlers(
       };
     },
 
-    async rollBackDeployment({ name, revision }, ctx) {
+    async rollBackDeployment({ deployment: name, revision }, ctx) {
       const member = memberOf(ctx);
       const { organizationId, by } = member;
       const rolled = isName(name)

@@ -197,9 +197,9 @@ describe.each(DATABASES)("on $database", ({ open }) => {
       expect((await change({ authorization: true }, "name")).outcome).toBe("REQUEST_INVALID");
       const opened = await change({}, "authorization");
       expect(opened.body).not.toHaveProperty("authorization");
-      expect((await call(deployment.deleteDeployment, { name: "app" })).outcome).toBe("ok");
+      expect((await call(deployment.deleteDeployment, { deployment: "app" })).outcome).toBe("ok");
       for (const method of [deployment.getDeployment, deployment.deleteDeployment]) {
-        expect((await call(method, { name: "app" })).outcome).toBe("DEPLOYMENT_NOT_FOUND");
+        expect((await call(method, { deployment: "app" })).outcome).toBe("DEPLOYMENT_NOT_FOUND");
       }
     });
 
@@ -235,7 +235,7 @@ describe.each(DATABASES)("on $database", ({ open }) => {
       const headers = { authorization: `Bearer ${made.body.value}` };
       const me = () => platform.rest("GET", "/api/v1/me", undefined, { headers });
       expect((await me()).body.deployments).toEqual([name]);
-      await call(deployment.deleteDeployment, { name });
+      await call(deployment.deleteDeployment, { deployment: name });
       expect((await me()).body).toMatchObject({ deployments: [] });
     });
   });

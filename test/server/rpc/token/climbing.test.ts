@@ -135,7 +135,7 @@ describe("a deployment with authorization on", () => {
       { headers: token.headers, address: ADDRESS },
     );
     expect(byRest).toMatchObject({ status: 403, outcome: "ACCESS_DENIED" });
-    expect((await call(token, getDeployment, { name })).body.authorization).toBe(true);
+    expect((await call(token, getDeployment, { deployment: name })).body.authorization).toBe(true);
     expect((await set(token, true)).outcome).toBe("ok");
     const message = { deployment: { name, settings: { maxWorkers: 3 } } };
     expect((await call(token, updateDeployment, message)).outcome).toBe("ok");
@@ -168,7 +168,11 @@ describe("a deployment with authorization on", () => {
       deployments: [name],
     });
     const { headers } = company.admin;
-    await platform.call(DeploymentService.method.deleteDeployment, { name }, { headers });
+    await platform.call(
+      DeploymentService.method.deleteDeployment,
+      { deployment: name },
+      { headers },
+    );
     const message = { name, authorization: true };
     await platform.call(createDeployment, message, { headers });
     expect((await set(caller, false)).outcome).toBe("ACCESS_DENIED");

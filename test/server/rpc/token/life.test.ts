@@ -206,7 +206,9 @@ describe.each(DATABASES)("tokens in use on $database", ({ open }) => {
     const { deleteDeployment } = DeploymentService.method;
     for (const { headers } of [personal, admin]) {
       const name = await newDeployment(platform, company);
-      expect((await platform.call(deleteDeployment, { name }, { headers })).outcome).toBe("ok");
+      expect(
+        (await platform.call(deleteDeployment, { deployment: name }, { headers })).outcome,
+      ).toBe("ok");
     }
     const events = await calls.audit();
     const [bySession, byToken] = events.filter(({ action }) => action === "deployment.delete");

@@ -26,7 +26,7 @@ export function Actions({ deployment }: { readonly deployment: DeploymentJson })
     setAsked(undefined);
   };
   const starting = useMutation({
-    mutationFn: () => deployments.startDeployment({ organization, name }),
+    mutationFn: () => deployments.startDeployment({ organization, deployment: name }),
     onSuccess: () => changed(`${name} starts`),
     onError: (err) => toast(messageOf(err)),
   });
@@ -51,7 +51,7 @@ export function Actions({ deployment }: { readonly deployment: DeploymentJson })
         <Confirm
           title={`Stop ${name}?`}
           action="Stop"
-          run={() => deployments.stopDeployment({ organization, name })}
+          run={() => deployments.stopDeployment({ organization, deployment: name })}
           onDone={() => changed(`${name} is stopped`)}
           onClose={() => setAsked(undefined)}
         >
@@ -62,7 +62,7 @@ export function Actions({ deployment }: { readonly deployment: DeploymentJson })
         <Confirm
           title={`Delete ${name}?`}
           action="Delete"
-          run={() => deployments.deleteDeployment({ organization, name })}
+          run={() => deployments.deleteDeployment({ organization, deployment: name })}
           onDone={() => {
             changed(`${name} is deleted`);
             void navigate({ to: "/o/$organization/deployments", params: { organization } });

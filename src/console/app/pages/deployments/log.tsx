@@ -34,7 +34,7 @@ function LogView() {
         "/tessera.v1.DeploymentService/WatchDeploymentLogs",
         {
           organization,
-          name,
+          deployment: name,
           follow: true,
           ...(last.current === undefined
             ? { tail: MAX_TAIL_LINES }

@@ -78,7 +78,11 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           title={`Roll ${name} back to revision ${chosen.revision}?`}
           action="Roll back"
           run={() =>
-            deployments.rollBackDeployment({ organization, name, revision: chosen.revision ?? 0 })
+            deployments.rollBackDeployment({
+              organization,
+              deployment: name,
+              revision: chosen.revision ?? 0,
+            })
           }
           onDone={() => {
             void queryClient.invalidateQueries({ queryKey: ["revisions", organization, name] });

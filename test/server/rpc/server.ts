@@ -6,6 +6,7 @@ import { Health } from "../../../gen/grpc/health/v1/health_pb.js";
 import { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import { leaveBodies } from "../../../src/server/http/body.ts";
 import { restPlugin } from "../../../src/server/rest/plugin.ts";
+import type { ReportProblem } from "../../../src/server/rpc/engine/errors.ts";
 import { createInvoker, register } from "../../../src/server/rpc/engine/invoker.ts";
 import { rpcPlugin } from "../../../src/server/rpc/engine/plugin.ts";
 import { answerUnknown } from "../../../src/server/rpc/engine/unimplemented.ts";
@@ -43,6 +44,8 @@ export interface ServerOptions {
   readonly interceptors?: readonly Interceptor[];
   readonly health?: HealthSource;
   readonly readMaxBytes?: number;
+  /** Called with each error that leaves an RPC. */
+  readonly report?: ReportProblem;
 }
 
 export async function startServer(
@@ -62,7 +65,14 @@ export async function startServer(
   const { readMaxBytes = 100_000 } = options;
   leaveBodies(app);
   answerUnknown(app, (_req, reply) => reply.code(404).send());
-  await app.register(rpcPlugin, { services, interceptors, invoker, readMaxBytes });
+  const { report } = options;
+  await app.register(rpcPlugin, {
+    services,
+    interceptors,
+    invoker,
+    readMaxBytes,
+    ...(report && { report }),
+  });
   await app.register(restPlugin, { services: [TaskService], invoke: invoker });
   app.post("/:endpoint/submit", async () => ({ submitted: true }));
   await app.listen({ host: "127.0.0.1", port: 0 });

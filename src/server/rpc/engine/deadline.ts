@@ -58,7 +58,8 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Problem {
   }
   const reason: unknown = signal.reason;
   return toProblem(
-    reason instanceof ConnectError
+    // INTERNAL is how the library has a stream that the caller reset, or a connection that broke.
+    reason instanceof ConnectError && reason.code !== Code.Internal
       ? reason
       : new ConnectError("the caller is gone", Code.Canceled, undefined, undefined, reason),
   );

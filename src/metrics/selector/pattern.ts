@@ -145,11 +145,24 @@ function compile(source: string): RE2JS {
     return RE2JS.compile(source, RE2JS.DOTALL);
   } catch (err) {
     if (!String(err).includes("duplicate capture group name")) {
-      throw err;
+      throw asGiven(err, source, source);
     }
     const nameless = source.replace(PARTS, (part) => (/^\(\?P?</.test(part) ? "(" : part));
-    return RE2JS.compile(nameless, RE2JS.DOTALL);
+    try {
+      return RE2JS.compile(nameless, RE2JS.DOTALL);
+    } catch (other) {
+      throw asGiven(other, nameless, source);
+    }
   }
+}
+
+/** The engine's error, which quotes the whole regex as it was compiled, quoting what was given. */
+function asGiven(err: unknown, compiled: string, source: string): Error {
+  const message = err instanceof Error ? err.message : String(err);
+  return new Error(
+    message.replace(`\`(?s)${compiled}\``, () => `\`${source}\``),
+    { cause: err },
+  );
 }
 
 /** A quoted text, an escape, a class, a repetition with its counts, a group, or a character. */

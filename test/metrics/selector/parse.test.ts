@@ -52,6 +52,21 @@ describe("a selector", () => {
     );
   });
 
+  it("has regexes refused as they were given, in the words of Prometheus", () => {
+    const differ = TABLE.filter(
+      ({ selector, error }) =>
+        error?.includes("error parsing regexp") && errorOf(selector) !== error,
+    );
+    expect(differ.map(({ selector }) => selector)).toEqual([
+      // Refused by their size first.
+      '{job=~"(a{100}){100}"}',
+      '{job=~"\\\\x{110000}"}',
+      // The engine does not quote the nothing after it.
+      '{job=~"a\\\\"}',
+    ]);
+    expect(errorOf('{job=~"(?<a>x)(?<a>("}')).toContain("missing closing ): `(?<a>x)(?<a>(`");
+  });
+
   it("is exactly one vector selector to the grammar that editors use", () => {
     const accepted = TABLE.filter(({ prometheus3 }) => prometheus3);
     const others = accepted

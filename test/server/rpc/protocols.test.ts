@@ -236,6 +236,25 @@ describe("Connect JSON", () => {
     expect(res.headers.get("content-type")).toBe("application/json");
   });
 
+  it.each([
+    ["GetTask", "application/json; charset=iso-8859-1"],
+    ["GetTask", 'application/json;charset="UTF-16"'],
+    ["WatchTask", "application/connect+json; charset=latin1"],
+  ])("answers %s in %s with 415, and says why", async (method, type) => {
+    await using server = await startServer({ getTask });
+    const res = await fetch(`${server.origin}/tessera.v1.TaskService/${method}`, {
+      method: "POST",
+      body: '{"taskId":"ä"}',
+      headers: { "content-type": type },
+    });
+    expect(res.status).toBe(415);
+    expect(await res.json()).toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringMatching(/^the charset "[^"]+" is not read here: send .* UTF-8$/),
+      details: [{ debug: { reason: "CONTENT_TYPE_UNSUPPORTED" } }, {}],
+    });
+  });
+
   it("writes proto JSON with its empty lists", async () => {
     await using server = await startServer({ getTask });
     const res = await fetch(server.origin + url, {

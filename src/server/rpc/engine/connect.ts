@@ -8,6 +8,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
+import { refuseCharset } from "../../../service/input/charset.ts";
 import { readBody } from "../../http/body.ts";
 import { disconnectSignal } from "../../http/disconnect.ts";
 import { addEmptyLists } from "../../http/empty-lists.ts";
@@ -34,6 +35,22 @@ export function isConnectJson(req: FastifyRequest): boolean {
     ) &&
     ["identity", "gzip"].includes(encodingOf(req))
   );
+}
+
+/**
+ * The error of JSON in another charset than UTF-8, for calls and streams. The library refuses it
+ * too, without a word of the reason.
+ */
+export function charsetProblem(req: FastifyRequest): Problem | undefined {
+  const contentType = req.headers["content-type"] ?? "";
+  try {
+    if (/^application\/(?:connect\+)?json\b/i.test(contentType)) {
+      refuseCharset(contentType);
+    }
+    return undefined;
+  } catch (thrown) {
+    return toProblem(thrown);
+  }
 }
 
 function encodingOf({ headers }: FastifyRequest): string {
@@ -83,7 +100,8 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
 /** Answers with an error as Connect has it for unary calls. */
 export function sendConnectProblem(reply: FastifyReply, found: Problem): FastifyReply {
   return sendProblem(reply, found, {
-    status: connectStatus(found.code),
+    // The one that the protocol does not take from the code.
+    status: found.reason === "CONTENT_TYPE_UNSUPPORTED" ? 415 : connectStatus(found.code),
     type: "application/json",
   });
 }

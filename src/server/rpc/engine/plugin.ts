@@ -24,7 +24,12 @@ import type { ReadLarge } from "../../http/large-json.ts";
 import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
-import { createConnectJsonHandler, isConnectJson, sendConnectProblem } from "./connect.ts";
+import {
+  charsetProblem,
+  createConnectJsonHandler,
+  isConnectJson,
+  sendConnectProblem,
+} from "./connect.ts";
 import { clampTimeout, createDeadlineInterceptor, untilAborted } from "./deadline.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
 import type { Invoker, ServiceRegistration } from "./invoker.ts";
@@ -101,6 +106,11 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       rewriteLarge: options.rewriteLarge,
     };
     const viaLibrary = createLibraryHandler(handler, { contextValues, scan });
+    const post = (serve: (req: FastifyRequest, reply: FastifyReply) => Promise<unknown>) =>
+      app.post(url, (req, reply) => {
+        const refused = charsetProblem(req);
+        return refused === undefined ? serve(req, reply) : sendConnectProblem(reply, refused);
+      });
     if (method.methodKind === "unary") {
       const viaInvoker = createConnectJsonHandler(method as DescMethodUnary, {
         invoker,
@@ -108,11 +118,9 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         contextValues,
         readLarge: options.readLarge,
       });
-      app.post(url, (req, reply) =>
-        isConnectJson(req) ? viaInvoker(req, reply) : viaLibrary(req, reply),
-      );
+      post((req, reply) => (isConnectJson(req) ? viaInvoker : viaLibrary)(req, reply));
     } else {
-      app.post(url, viaLibrary);
+      post(viaLibrary);
     }
     if (handler.allowedMethods.includes("GET")) {
       app.get(url, { exposeHeadRoute: false }, async (req, reply) => {

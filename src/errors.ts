@@ -93,7 +93,7 @@ export interface FieldViolation {
 }
 
 export interface ProblemOptions {
-  /** Overrides the catalogue's code, for errors that a function threw. */
+  /** Overrides the catalogue's code, for errors that a function threw, or where a protocol has another. */
   readonly code?: Code;
   readonly violations?: readonly FieldViolation[];
   /** How long a caller should wait before it repeats the call; becomes `Retry-After`. */

@@ -114,9 +114,9 @@ function dataUrlPattern(range = "*/*"): string {
   return `^data:${quoted(type)}/${quoted(subtype)};base64,${base64}$`;
 }
 
-/** A picture of one pixel. */
+/** A picture of 8×8 pixels, a white 1 on black: services refuse blank ones. */
 const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+  "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAAFUlEQVR42mNgQAb/YfR/dBF8DBAAAAZQBvqT1q5aAAAAAElFTkSuQmCC";
 
 function exampleFile(range: string | undefined): string {
   const examples: { readonly [range: string]: string } = {

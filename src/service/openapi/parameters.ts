@@ -58,7 +58,7 @@ const DEFINITIONS = {
     name: "Prefer",
     in: "header",
     description:
-      "`wait=20`: answer with the result if it is there within that many seconds, otherwise with 202.",
+      "`wait=20`: answer with the result if it is there within that many seconds, at most 60, otherwise with 202.",
     schema: { type: "string", pattern: "^wait=[0-9]+$" },
     example: "wait=20",
   },

@@ -16,6 +16,15 @@ async function serve(example: string): Promise<{ served: StartedService; url: st
   return { served, url: `http://127.0.0.1:${served.port}` };
 }
 
+/** What is looked at of a path in a document. */
+interface Operations {
+  readonly post?: {
+    readonly requestBody?: {
+      readonly content: { readonly [type: string]: { readonly example?: object } };
+    };
+  };
+}
+
 function sample(name: string): File {
   const data = readFileSync(new URL(`digits/images/${name}`, EXAMPLES));
   return new File([data], name, { type: "image/png" });
@@ -77,6 +86,22 @@ describe("the digits example, served", { timeout: SERVE_MS }, () => {
     const { digit, confidence } = (await response.json()) as Record<string, number>;
     expect(digit).toBe(Number(name[0]));
     expect(confidence).toBeGreaterThan(0.5);
+  });
+
+  it("takes the examples of its document", async () => {
+    const document = (await (await fetch(`${url}/docs.json`)).json()) as {
+      paths: Record<string, Operations>;
+    };
+    let count = 0;
+    for (const [path, { post }] of Object.entries(document.paths)) {
+      const example = post?.requestBody?.content["application/json"]?.example;
+      if (example !== undefined) {
+        const response = await fetch(url + path, json(example));
+        expect(response.ok, `${path}: ${await response.text()}`).toBe(true);
+        count += 1;
+      }
+    }
+    expect(count).toBeGreaterThanOrEqual(4);
   });
 
   it("counts the digits that it reads, and how sure it was", async () => {
@@ -157,7 +182,9 @@ describe("the digits example, served", { timeout: SERVE_MS }, () => {
   it("has a page and documents", async () => {
     const page = await fetch(url);
     expect(page.headers.get("content-type")).toContain("text/html");
-    const documents = (await (await fetch(`${url}/docs.json`)).json()) as { paths: object };
+    const documents = (await (await fetch(`${url}/docs.json`)).json()) as {
+      paths: Record<string, Operations>;
+    };
     expect(Object.keys(documents.paths)).toEqual(
       expect.arrayContaining(["/classify", "/classify_batch/submit", "/contact_sheet/get"]),
     );

@@ -255,6 +255,21 @@ describe("Connect JSON", () => {
     });
   });
 
+  it.each(["application/json", "application/proto"])(
+    "answers an unknown compression of %s with unimplemented, and its reason",
+    async (type) => {
+      await using server = await startServer({ getTask });
+      const headers = { "content-type": type, "content-encoding": "br" };
+      const res = await fetch(server.origin + url, { method: "POST", body: "{}", headers });
+      expect(res.status).toBe(501);
+      expect(await res.json()).toMatchObject({
+        code: "unimplemented",
+        message: 'unknown compression "br": send the body as it is, or with gzip',
+        details: [{ debug: { reason: "CONTENT_TYPE_UNSUPPORTED" } }, {}],
+      });
+    },
+  );
+
   it("writes proto JSON with its empty lists", async () => {
     await using server = await startServer({ getTask });
     const res = await fetch(server.origin + url, {

@@ -4,7 +4,7 @@
  * https://connectrpc.com/docs/protocol#unary-request
  */
 import { type DescMethodUnary, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
-import type { ContextValues } from "@connectrpc/connect";
+import { Code, type ContextValues } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Problem, problem, toProblem } from "../../../errors.ts";
@@ -33,16 +33,25 @@ export function isConnectJson(req: FastifyRequest): boolean {
     /^application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(
       req.headers["content-type"] ?? "",
     ) &&
-    ["identity", "gzip"].includes(encodingOf(req))
+    isKnownEncoding(req)
   );
 }
 
 /**
- * The error of JSON in another charset than UTF-8, for calls and streams. The library refuses it
- * too, without a word of the reason.
+ * The error of a body that cannot be read: JSON in another charset than UTF-8, in calls and
+ * streams, and compressed otherwise than with gzip, in calls. The library refuses both too, the
+ * first without a body and the second without details.
  */
-export function charsetProblem(req: FastifyRequest): Problem | undefined {
+export function unreadable(req: FastifyRequest): Problem | undefined {
   const contentType = req.headers["content-type"] ?? "";
+  if (/^application\/(?:json|proto)\b/i.test(contentType) && !isKnownEncoding(req)) {
+    return problem(
+      "CONTENT_TYPE_UNSUPPORTED",
+      `unknown compression ${JSON.stringify(encodingOf(req))}: send the body as it is, or with gzip`,
+      // https://connectrpc.com/docs/protocol#unary-request (Content-Encoding)
+      { code: Code.Unimplemented },
+    );
+  }
   try {
     if (/^application\/(?:connect\+)?json\b/i.test(contentType)) {
       refuseCharset(contentType);
@@ -51,6 +60,10 @@ export function charsetProblem(req: FastifyRequest): Problem | undefined {
   } catch (thrown) {
     return toProblem(thrown);
   }
+}
+
+function isKnownEncoding(req: FastifyRequest): boolean {
+  return ["identity", "gzip"].includes(encodingOf(req));
 }
 
 function encodingOf({ headers }: FastifyRequest): string {
@@ -100,8 +113,11 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
 /** Answers with an error as Connect has it for unary calls. */
 export function sendConnectProblem(reply: FastifyReply, found: Problem): FastifyReply {
   return sendProblem(reply, found, {
-    // The one that the protocol does not take from the code.
-    status: found.reason === "CONTENT_TYPE_UNSUPPORTED" ? 415 : connectStatus(found.code),
+    // Of content types, the protocol says the status and not the code.
+    status:
+      found.reason === "CONTENT_TYPE_UNSUPPORTED" && found.code === Code.InvalidArgument
+        ? 415
+        : connectStatus(found.code),
     type: "application/json",
   });
 }

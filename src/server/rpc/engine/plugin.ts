@@ -25,10 +25,10 @@ import { isDefect } from "../../http/problem.ts";
 import { logOf, requestLog } from "../../http/request-log.ts";
 import { arrivalOf } from "./caller.ts";
 import {
-  charsetProblem,
   createConnectJsonHandler,
   isConnectJson,
   sendConnectProblem,
+  unreadable,
 } from "./connect.ts";
 import { clampTimeout, createDeadlineInterceptor, untilAborted } from "./deadline.ts";
 import { createErrorsInterceptor, type ReportProblem } from "./errors.ts";
@@ -108,7 +108,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
     const viaLibrary = createLibraryHandler(handler, { contextValues, scan });
     const post = (serve: (req: FastifyRequest, reply: FastifyReply) => Promise<unknown>) =>
       app.post(url, (req, reply) => {
-        const refused = charsetProblem(req);
+        const refused = unreadable(req);
         return refused === undefined ? serve(req, reply) : sendConnectProblem(reply, refused);
       });
     if (method.methodKind === "unary") {

@@ -13,6 +13,7 @@ import { FederationService } from "../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../gen/tessera/v1/organization_pb.js";
+import { OrganizationTaskService } from "../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../gen/tessera/v1/token_pb.js";
 import { serveService } from "../src/app/serve.ts";
@@ -39,6 +40,7 @@ const TOKEN = "a-token-for-the-reference";
 const SERVICES = [
   ...[TaskService, EndpointService, AuthService, OrganizationService, TokenService],
   ...[LoginService, FederationService, MetricsService, DeploymentService],
+  OrganizationTaskService,
 ];
 
 /** `/docs.json` of a server with a token. */

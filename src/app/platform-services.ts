@@ -6,6 +6,7 @@ import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 import { currentPlatform } from "../artifacts/platform.ts";
 import { FailureLimiter } from "../auth/failures.ts";
@@ -27,15 +28,18 @@ import { federationService } from "../server/rpc/federation.ts";
 import { loginService } from "../server/rpc/login/login.ts";
 import { metricsService } from "../server/rpc/metrics.ts";
 import { organizationService } from "../server/rpc/organization/organization.ts";
+import { organizationTaskService } from "../server/rpc/task/organization-task.ts";
 import { tokenService } from "../server/rpc/token/token.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
+import type { Storage } from "../storage/storage.ts";
 
 /** What the services work on. */
 export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
+  readonly tasks: Pick<Storage, "searchTasks">;
   readonly blobs: BlobStore;
   readonly federation: Federation;
   readonly history: History;
@@ -100,6 +104,7 @@ export function platformServices(
       OrganizationService,
       organizationService({ ...ports, ...settings, organizationCreators, mailer, mailLimiter }),
     ),
+    register(OrganizationTaskService, organizationTaskService(ports)),
     register(TokenService, tokenService({ ...ports, ...settings })),
     register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
     register(FederationService, federationService(ports.federation)),

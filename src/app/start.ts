@@ -274,6 +274,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     {
       accounts,
       hosting: announceChanges(node.storage.hosting, changes),
+      tasks: node.storage,
       blobs: hosted.blobs,
       federation,
       history,

@@ -128,6 +128,17 @@ export function seesDeployments(principal: Principal, organizationId: string): b
 }
 
 /**
+ * Whether a member or a token of an organization may read the tasks of one of its deployments:
+ * a token only of those that it may call.
+ */
+export function readsTasks(
+  principal: SessionPrincipal | TokenPrincipal,
+  deploymentId: string,
+): boolean {
+  return principal.kind === "session" || opens(principal, deploymentId);
+}
+
+/**
  * The problem of a call for a deployment that does not exist, or that the caller may not see:
  * nobody can tell which. Without a credential it is TOKEN_INVALID, else DEPLOYMENT_NOT_FOUND.
  *

@@ -6,6 +6,7 @@ import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 
@@ -16,6 +17,7 @@ export * from "../../gen/tessera/v1/error_pb.js";
 export * from "../../gen/tessera/v1/login_pb.js";
 export * from "../../gen/tessera/v1/metrics_pb.js";
 export * from "../../gen/tessera/v1/organization_pb.js";
+export * from "../../gen/tessera/v1/organization_task_pb.js";
 export * from "../../gen/tessera/v1/task_pb.js";
 export * from "../../gen/tessera/v1/token_pb.js";
 export { type ErrorFacts, errorFacts } from "./error.ts";
@@ -37,6 +39,8 @@ export interface TesseraClient {
   readonly endpoints: Client<typeof EndpointService>;
   readonly tokens: Client<typeof TokenService>;
   readonly organizations: Client<typeof OrganizationService>;
+  /** The tasks of an organization, over all of its deployments. */
+  readonly organizationTasks: Client<typeof OrganizationTaskService>;
   readonly deployments: Client<typeof DeploymentService>;
   readonly metrics: Client<typeof MetricsService>;
   readonly auth: Client<typeof AuthService>;
@@ -50,6 +54,7 @@ export function platformClient(transport: Transport): TesseraClient {
     endpoints: createClient(EndpointService, transport),
     tokens: createClient(TokenService, transport),
     organizations: createClient(OrganizationService, transport),
+    organizationTasks: createClient(OrganizationTaskService, transport),
     deployments: createClient(DeploymentService, transport),
     metrics: createClient(MetricsService, transport),
     auth: createClient(AuthService, transport),

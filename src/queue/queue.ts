@@ -6,10 +6,11 @@ import { Problem } from "../errors.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
-import type { NewTask, Storage, SubmitOutcome, TaskListing } from "../storage/storage.ts";
+import type { TaskListing } from "../storage/listing.ts";
+import type { NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
 import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
-import { isFinal, type Task } from "../tasks/task.ts";
+import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan } from "../tracing/tracing.ts";
 import type { Attempts } from "./attempts.ts";
 import { cancelTask } from "./cancel.ts";
@@ -305,11 +306,6 @@ export class Queue {
 
 function hasEnded({ status }: Task): boolean {
   return isFinal(status);
-}
-
-/** An expired task is not shown any more: it may be deleted at any moment. */
-function hasExpired({ status, expiresAtMs }: Task, nowMs: number): boolean {
-  return isFinal(status) && expiresAtMs <= nowMs;
 }
 
 function isAsked(task: Task, { endpoint }: TaskQuestion): boolean {

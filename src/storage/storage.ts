@@ -19,10 +19,11 @@
 
 import type { Payload } from "../protocol/messages.ts";
 import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
-import type { Task, TaskFailure, TaskStatus } from "../tasks/task.ts";
+import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
+import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
 
 /** A task to store. */
@@ -318,6 +319,12 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
   }>;
 
   /**
+   * Lists tasks of several deployments, newest first, as `listTasks` does: each
+   * call scans a bounded number of rows of all of them together.
+   */
+  searchTasks(parameters: TaskSearchQuery): Promise<TaskSearchPage>;
+
+  /**
    * Counts the tasks that would be claimed before this one, up to `limit`;
    * undefined when the task cannot be claimed now. Of delayed tasks that no
    * claim has found due yet, a bounded number is considered, longest due first.
@@ -362,19 +369,6 @@ export interface Survey {
   readonly overdueTasks: boolean;
   /** Endpoints with a task that could be claimed now; each once, in any order. */
   readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
-}
-
-export interface TaskListing {
-  readonly deploymentId: string;
-  readonly endpoint?: string;
-  readonly status?: TaskStatus;
-  /** Created at this time or later. */
-  readonly createdFromMs?: number;
-  /** Created before this time. */
-  readonly createdBeforeMs?: number;
-  /** Only tasks with a smaller id: those after it in the list. */
-  readonly before?: string;
-  readonly limit: number;
 }
 
 export interface TaskKey {

@@ -97,3 +97,11 @@ export interface Task {
 export function isFinal(status: TaskStatus): boolean {
   return status === "success" || status === "failure" || status === "cancelled";
 }
+
+/** An expired task is not shown any more: it may be deleted at any moment. */
+export function hasExpired(
+  { status, expiresAtMs }: Pick<Task, "status" | "expiresAtMs">,
+  nowMs: number,
+): boolean {
+  return isFinal(status) && expiresAtMs <= nowMs;
+}

@@ -29,6 +29,8 @@ const TRANSCODING = [
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
+  "src/storage/listing.ts",
+  "src/storage/task-search.ts",
   "src/storage/migration.ts",
   "src/storage/stored.ts",
   "src/storage/unavailable.ts",
@@ -123,6 +125,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/hosting/",
         "src/storage/metrics/",
         "src/storage/backup.ts",
+        "src/storage/listing.ts",
       )(it) && it.typeOnly,
   },
   {

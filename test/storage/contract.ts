@@ -21,6 +21,7 @@ import { payloadsContract } from "./contract/payloads.ts";
 import { propertyContract } from "./contract/property.ts";
 import { pruneContract } from "./contract/prune.ts";
 import { returnedContract } from "./contract/returned.ts";
+import { searchContract } from "./contract/search.ts";
 import { submitContract } from "./contract/submit.ts";
 import { traceContract } from "./contract/trace.ts";
 
@@ -72,6 +73,7 @@ export function storageContract(
     describe("attempts and aborts", () => attemptsContract(contract));
     describe("deadlines", () => deadlinesContract(contract));
     describe("lists and positions", () => listContract(contract));
+    describe("searches of several deployments", () => searchContract(contract));
     describe("payloads", () => payloadsContract(contract));
     describe("blobs", () => blobsContract(contract));
     describe("events", () => eventsContract(contract));

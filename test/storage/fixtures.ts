@@ -1,12 +1,12 @@
 /** What the tests of the storage port are made of: one deployment, one endpoint, one clock. */
 import type { Payload } from "../../src/protocol/messages.ts";
+import type { TaskListing } from "../../src/storage/listing.ts";
 import type {
   Attempt,
   AttemptEnd,
   ClaimedTask,
   NewTask,
   Storage,
-  TaskListing,
 } from "../../src/storage/storage.ts";
 import type { Task, TaskFailure } from "../../src/tasks/task.ts";
 

@@ -1,7 +1,8 @@
 /** The steps of the property test that look, ask for aborts, and fail what missed its deadline. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { TaskKey, TaskListing } from "../../src/storage/storage.ts";
+import type { TaskListing } from "../../src/storage/listing.ts";
+import type { TaskKey } from "../../src/storage/storage.ts";
 import { listAll } from "./fixtures.ts";
 import {
   ask,

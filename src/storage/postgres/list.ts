@@ -1,5 +1,6 @@
 /** Lists tasks in pages, with a bounded scan per page. */
-import type { Storage, TaskListing } from "../storage.ts";
+import type { TaskListing } from "../listing.ts";
+import type { Storage } from "../storage.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";

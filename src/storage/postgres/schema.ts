@@ -284,4 +284,11 @@ export const MIGRATIONS: readonly Migration[] = [
   `,
   ),
   expand("metrics over time", historySchema('text COLLATE "C"')),
+  expand(
+    "unsuccessful tasks",
+    `
+  -- Failed and cancelled tasks by age, without reading the many that succeeded.
+  CREATE INDEX finished_tasks_unsuccessful ON finished_tasks (deployment_id, task_id) WHERE status >= 4;
+  `,
+  ),
 ];

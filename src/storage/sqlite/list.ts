@@ -1,6 +1,7 @@
 /** Lists tasks in pages, with a bounded scan per page. */
 import type { TaskStatus } from "../../tasks/task.ts";
-import type { Storage, TaskListing } from "../storage.ts";
+import type { TaskListing } from "../listing.ts";
+import type { Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";

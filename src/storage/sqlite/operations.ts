@@ -21,6 +21,7 @@ import { oldestWaiting } from "./oldest-waiting.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
+import { searchTasks } from "./search.ts";
 import { submitTask } from "./submit.ts";
 import { survey } from "./survey.ts";
 
@@ -86,6 +87,7 @@ export const OPERATIONS: Operations = {
   forgetBlobs,
   findBlob,
   listTasks,
+  searchTasks,
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
   countDue,

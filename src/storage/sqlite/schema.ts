@@ -181,4 +181,12 @@ export const MIGRATIONS: readonly Migration[] = [
   `,
   ),
   expand("metrics over time", historySchema("text")),
+  expand(
+    "unsuccessful tasks",
+    `
+  -- Failed and cancelled tasks by age, without reading the many that succeeded.
+  CREATE INDEX tasks_unsuccessful ON tasks (deployment_id, task_id, status, endpoint)
+    WHERE status >= 4;
+  `,
+  ),
 ];

@@ -141,6 +141,7 @@ export class SqliteStorage implements Storage {
   forgetBlobs = this.#operation("forgetBlobs");
   findBlob = () => this.#operation("findBlob")(undefined);
   listTasks = this.#operation("listTasks");
+  searchTasks = this.#operation("searchTasks");
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
   countDue = this.#operation("countDue");

@@ -5,6 +5,7 @@ import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
+import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
 import type { CallerName, Cast, Outcome } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
@@ -114,6 +115,16 @@ export const ROWS: readonly Row[] = [
     method: organization.updateOrganization,
     request: (_, { company: { name } }) => ({ organization: { name, displayName: "Acme" } }),
     except: { [FOREIGN]: "ORGANIZATION_NOT_FOUND" },
+  },
+  {
+    method: OrganizationTaskService.method.listOrganizationTasks,
+    request: (_, cast) => named(cast),
+    except: {
+      "a monitoring token": "ACCESS_DENIED",
+      "an organization token": "ACCESS_DENIED",
+      "a member's personal token": "ACCESS_DENIED",
+      "an admin's personal token": "ACCESS_DENIED",
+    },
   },
   { method: organization.listMembers, request: (_, cast) => named(cast) },
   {

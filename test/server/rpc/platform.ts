@@ -49,6 +49,7 @@ let addresses = 0;
 
 export class TestPlatform implements AsyncDisposable {
   readonly origin: string;
+  readonly storage: Storage;
   readonly accounts: Accounts;
   readonly keys: KeyRing;
   readonly newId: () => string;
@@ -89,6 +90,7 @@ export class TestPlatform implements AsyncDisposable {
         {
           accounts: announceChanges(accounts, changes),
           hosting: announceChanges(storage.hosting, changes),
+          tasks: storage,
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),
           history: new KeptHistory(storage.metrics),
@@ -130,10 +132,11 @@ export class TestPlatform implements AsyncDisposable {
     listener.server.listen(0, "127.0.0.1");
     await once(listener.server, "listening");
     const { port } = listener.server.address() as AddressInfo;
-    return new TestPlatform({ accounts, keys, newId, said, clock, resources, port });
+    return new TestPlatform({ storage, accounts, keys, newId, said, clock, resources, port });
   }
 
   private constructor(parts: {
+    readonly storage: Storage;
     readonly accounts: Accounts;
     readonly keys: KeyRing;
     readonly newId: () => string;
@@ -142,6 +145,7 @@ export class TestPlatform implements AsyncDisposable {
     readonly resources: AsyncDisposableStack;
     readonly port: number;
   }) {
+    this.storage = parts.storage;
     this.accounts = parts.accounts;
     this.keys = parts.keys;
     this.newId = parts.newId;

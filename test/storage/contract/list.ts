@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import type { Storage, TaskListing } from "../../../src/storage/storage.ts";
+import type { TaskListing } from "../../../src/storage/listing.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
 import type { Contract } from "../contract.ts";
 import {
   claim,

@@ -2,7 +2,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ListTasksRequest } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
-import type { TaskListing } from "../../../storage/storage.ts";
+import type { TaskListing } from "../../../storage/listing.ts";
 import { idBoundary, isTaskId } from "../../../tasks/id.ts";
 import type { Task, TaskStatus } from "../../../tasks/task.ts";
 import { PageTokens, pageSizeOf } from "../page.ts";
@@ -17,7 +17,8 @@ const MAX_QUERIES_PER_PAGE = 10;
 /** Latest time that a filter of tasks takes: the last moment that an id can carry. */
 const MAX_TASK_TIME_MS = 2 ** 48 - 1;
 
-const WORDS = new Map<number, TaskStatus>(
+/** The words for the states of the proto file. */
+export const WORDS = new Map<number, TaskStatus>(
   Object.entries(STATUS).map(([word, status]) => [status, word as TaskStatus]),
 );
 
@@ -59,8 +60,8 @@ function filterOf({ status, endpoint, createdFrom, createdBefore }: ListTasksReq
   };
 }
 
-/** Clamps a time to the range of ids, in which every task was accepted; gRPC callers may send any number. */
-function bounded(time: Timestamp): number {
+/** Clamps a time, in milliseconds since 1970, to the range of ids, in which every task was accepted; gRPC callers may send any number. */
+export function bounded(time: Timestamp): number {
   return Math.min(Math.max(timestampMs(time), 0), MAX_TASK_TIME_MS);
 }
 

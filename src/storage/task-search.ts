@@ -9,7 +9,7 @@ import type { Task } from "../tasks/task.ts";
 import type { TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 
 /** Rows scanned for one page, of all deployments together. */
-const MAX_SCANNED_ROWS = 10_000;
+const MAX_SCANNED_ROWS = 2_000;
 /** Rows scanned of each deployment, however many there are. */
 const MIN_SCANNED_ROWS = 100;
 

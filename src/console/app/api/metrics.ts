@@ -12,7 +12,7 @@ const REFRESH_MS = 10_000;
 /** Points of a chart: more than its width shows nobody. */
 const MAX_POINTS = 360;
 
-export interface MetricsOf {
+export interface AskedMetrics {
   readonly organization: string;
   /** All deployments of the organization together without one. */
   readonly deployment?: string;
@@ -22,7 +22,7 @@ export interface MetricsOf {
 }
 
 /** The metrics of a range that ends now. */
-export const metricsOf = ({ organization, deployment = "", seconds, ...asked }: MetricsOf) =>
+export const metricsOf = ({ organization, deployment = "", seconds, ...asked }: AskedMetrics) =>
   queryOptions({
     queryKey: ["metrics", organization, deployment, seconds, asked.metrics],
     queryFn: ({ signal }): Promise<QueryMetricsResponseJson> => {

@@ -3,10 +3,10 @@ import type {
   MetricSeriesJson,
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
-import type { MetricsOf } from "../../api/metrics.ts";
+import type { AskedMetrics } from "../../api/metrics.ts";
 import { Chart, type Line } from "./chart.tsx";
 
-type Metric = MetricsOf["metrics"][number];
+type Metric = AskedMetrics["metrics"][number];
 
 interface Shown {
   readonly title: string;

@@ -5,13 +5,13 @@ import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
-import { RANGES, type Range, type RangeSearch } from "./range.ts";
+import { type ChartRange, RANGES, type RangeSearch } from "./range.ts";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/metrics");
 
 const METRICS = metricsFor(CHARTS.all);
 
-const WORDS: Readonly<Record<Range, string>> = { "1h": "Hour", "24h": "Day", "7d": "Week" };
+const WORDS: Readonly<Record<ChartRange, string>> = { "1h": "Hour", "24h": "Day", "7d": "Week" };
 
 export function DeploymentMetrics() {
   const { range = "1h" }: RangeSearch = route.useSearch();
@@ -20,7 +20,7 @@ export function DeploymentMetrics() {
       {({ name = "" }) => (
         <>
           <nav className="ranges" aria-label="Range">
-            {(Object.keys(RANGES) as Range[]).map((one) => (
+            {(Object.keys(RANGES) as ChartRange[]).map((one) => (
               <Link
                 key={one}
                 to="."
@@ -41,7 +41,13 @@ export function DeploymentMetrics() {
   );
 }
 
-function Measured({ deployment, range }: { readonly deployment: string; readonly range: Range }) {
+function Measured({
+  deployment,
+  range,
+}: {
+  readonly deployment: string;
+  readonly range: ChartRange;
+}) {
   const organization = useOrganization();
   const { data } = useSuspenseQuery(
     metricsOf({ organization, deployment, metrics: METRICS, seconds: RANGES[range] }),

@@ -8,6 +8,7 @@ import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
+import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
 
@@ -19,12 +20,13 @@ const SERVICES = {
   logins: LoginService,
   metrics: MetricsService,
   organizations: OrganizationService,
+  organizationTasks: OrganizationTaskService,
   tasks: TaskService,
   tokens: TokenService,
 } as const;
 
 const CALL =
-  /\b(auth|deployments|endpoints|logins|metrics|organizations|tasks|tokens)\.([a-z]\w+)\(/g;
+  /\b(auth|deployments|endpoints|logins|metrics|organizations|organizationTasks|tasks|tokens)\.([a-z]\w+)\(/g;
 
 /** The calls in the source of the console, such as `tokens.createToken`. */
 function calls(): readonly (readonly [client: keyof typeof SERVICES, method: string])[] {

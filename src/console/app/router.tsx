@@ -118,6 +118,12 @@ const deploymentLog = createRoute({
   path: "/log",
   component: lazyRouteComponent(() => import("./pages/deployments/log.tsx"), "Log"),
 });
+const taskList = createRoute({
+  getParentRoute: () => organization,
+  path: "/tasks",
+  validateSearch: readSearch,
+  component: lazyRouteComponent(() => import("./pages/tasks/tasks.tsx"), "Tasks"),
+});
 const memberList = page(
   "/members",
   lazyRouteComponent(() => import("./pages/organization/members.tsx"), "Members"),
@@ -146,6 +152,7 @@ const routeTree = root.addChildren([
         deploymentMetrics,
         deploymentLog,
       ]),
+      taskList,
       tokenList,
       memberList,
       auditLog,

@@ -168,5 +168,6 @@ const PAGES = [
   ["/o/acme/deployments/echo/revisions", "echo: revisions"],
   ["/o/acme/deployments/echo/metrics", "echo: metrics"],
   ["/o/acme/deployments/echo/log", "echo: log"],
+  ["/o/acme/tasks", "Tasks"],
   ["/o/acme/members", "Members"],
 ] as const;

@@ -129,6 +129,30 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.isSound();
   });
 
+  it("are found over all deployments by their state and the text of their error", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const hiss = await submit("hiss");
+    await ended("hiss", hiss);
+    await person.go("/o/acme");
+    await person.heading("acme");
+    await page.keyboard.press("g");
+    await page.keyboard.press("t");
+    await person.heading("Tasks");
+    await page.getByRole("link", { name: hiss.slice(-12) }).waitFor();
+    await person.isSound();
+    await page.getByLabel("Deployment").selectOption("tape");
+    await page.getByLabel("Error contains").fill("no error has this");
+    await page.keyboard.press("Enter");
+    await page.getByText("No task is like this").waitFor();
+    await page.getByLabel("Error contains").fill("document.TITLE");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: hiss.slice(-12) }).waitFor();
+    expect(new URL(page.url()).search).toBe("?deployment=tape&error=document.TITLE");
+    await person.isSound();
+    await person.picture("tasks-of-all");
+  });
+
   it("lists ten thousand without a pause, by the filter that the address has", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

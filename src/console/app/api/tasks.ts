@@ -1,7 +1,7 @@
 /** Reads of tasks, shared by pages. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_pb.js";
-import { tasks } from "./clients.ts";
+import { organizationTasks, tasks } from "./clients.ts";
 
 /** Tasks that one call lists. */
 const MAX_PAGE = 100;
@@ -23,6 +23,9 @@ export interface TaskName {
 export interface TaskFilter {
   readonly status?: TaskStatusJson | undefined;
   readonly endpoint?: string | undefined;
+  readonly deployment?: string | undefined;
+  /** Text of the error that a task failed with. */
+  readonly error?: string | undefined;
 }
 
 /** The name of a deployment in calls: `organization/name`. */
@@ -70,3 +73,28 @@ export const tasksOf = (
     refetchInterval: ({ state: { data } }) =>
       data === undefined || data.pages.length === 1 ? LIST_REFRESH_MS : false,
   });
+
+/** The tasks of all deployments of an organization, newest first, page by page. */
+export const tasksOfAll = (organization: string, filter: TaskFilter) => {
+  const { status, endpoint, deployment, error } = filter;
+  return infiniteQueryOptions({
+    queryKey: ["tasks", organization, "all", status, endpoint, deployment, error],
+    queryFn: ({ pageParam, signal }) =>
+      organizationTasks.listOrganizationTasks(
+        {
+          organization,
+          pageSize: MAX_PAGE,
+          pageToken: pageParam,
+          ...(status !== undefined && { statuses: [status] }),
+          ...(endpoint !== undefined && { endpoint }),
+          ...(deployment !== undefined && { deployments: [deployment] }),
+          ...(error !== undefined && { errorContains: error }),
+        },
+        { signal },
+      ),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    refetchInterval: ({ state: { data } }) =>
+      data === undefined || data.pages.length === 1 ? LIST_REFRESH_MS : false,
+  });
+};

@@ -11,6 +11,7 @@ export interface ConsolePlace {
 const PATHS = [
   "/o/$organization",
   "/o/$organization/deployments",
+  "/o/$organization/tasks",
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
@@ -29,6 +30,12 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/deployments",
     key: "d",
     icon: "M8 1.8l5.5 3v6.4L8 14.2l-5.5-3V4.8zM2.5 4.8L8 7.9l5.5-3.1M8 7.9v6.3",
+  },
+  {
+    label: "Tasks",
+    to: "/o/$organization/tasks",
+    key: "t",
+    icon: "M2.5 4l1.2 1.2L6 3M2.5 8.2l1.2 1.2L6 7.2M2.5 12.4l1.2 1.2L6 11.4M8.5 4h5M8.5 8.2h5M8.5 12.4h5",
   },
   {
     label: "API Tokens",

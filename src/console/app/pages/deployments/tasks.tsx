@@ -4,11 +4,9 @@ import { getRouteApi } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { tasksOf } from "../../api/tasks.ts";
-import { Button } from "../../ui/button.tsx";
-import { Empty } from "../../ui/empty.tsx";
 import { TaskFilters } from "../tasks/filter.tsx";
+import { TaskPages } from "../tasks/pages.tsx";
 import { filterOf, type TaskSearch } from "../tasks/search.ts";
-import { TaskTable } from "../tasks/table.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import "../tasks/tasks.css";
 
@@ -40,30 +38,6 @@ function TaskList({
 }) {
   const organization = useOrganization();
   const list = useSuspenseInfiniteQuery(tasksOf({ organization, deployment }, filterOf(search)));
-  const tasks = list.data.pages.flatMap((page) => page.tasks ?? []);
-  if (tasks.length === 0 && !list.hasNextPage) {
-    const isFiltered = search.status !== undefined || search.endpoint !== undefined;
-    return isFiltered ? (
-      <Empty title="No task is like this">
-        <p>Choose another state or endpoint above.</p>
-      </Empty>
-    ) : (
-      <Empty title="No tasks yet">
-        <p>
-          Calls that are submitted to an endpoint marked as a task are here until a day after their
-          end.
-        </p>
-      </Empty>
-    );
-  }
-  return (
-    <>
-      <TaskTable tasks={tasks} />
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
-        </Button>
-      )}
-    </>
-  );
+  const isFiltered = search.status !== undefined || search.endpoint !== undefined;
+  return <TaskPages list={list} isFiltered={isFiltered} />;
 }

@@ -2,10 +2,12 @@
 import type { TaskFilter } from "../../api/tasks.ts";
 import { STATES, type TaskState } from "./state.tsx";
 
-/** What the address says of the filter: the word of a state, and the name of an endpoint. */
+/** What the address says of the filter: the word of a state, names, and a text. */
 export interface TaskSearch {
   readonly status?: string;
   readonly endpoint?: string;
+  readonly deployment?: string;
+  readonly error?: string;
 }
 
 /** The states with their words. */
@@ -14,14 +16,17 @@ export const WORDS: readonly (readonly [state: string, word: string])[] = Object
 ).map(([state, [, word]]) => [state, word]);
 
 /** Leaves out what no filter has. */
-export function readSearch({ status, endpoint }: Record<string, unknown>): TaskSearch {
+export function readSearch(given: Record<string, unknown>): TaskSearch {
+  const { status, endpoint, deployment, error } = given;
   return {
     ...(typeof status === "string" && WORDS.some(([, word]) => word === status) && { status }),
     ...(typeof endpoint === "string" && endpoint !== "" && { endpoint }),
+    ...(typeof deployment === "string" && deployment !== "" && { deployment }),
+    ...(typeof error === "string" && error !== "" && { error }),
   };
 }
 
-export function filterOf({ status, endpoint }: TaskSearch): TaskFilter {
+export function filterOf({ status, ...rest }: TaskSearch): TaskFilter {
   const state = WORDS.find(([, word]) => word === status)?.[0] as TaskState | undefined;
-  return { status: state, endpoint };
+  return { ...rest, status: state };
 }

@@ -14,9 +14,16 @@ const ROW_PX = 41;
 /** Rows beyond the view that are there before they are scrolled to. */
 const MAX_OVERSCAN = 12;
 
-const COLUMNS = 6;
+/** Those of the table with the column of the deployment. */
+const MAX_COLUMNS = 7;
 
-export function TaskTable({ tasks }: { readonly tasks: readonly TaskJson[] }) {
+export interface TaskTableProps {
+  readonly tasks: readonly TaskJson[];
+  /** They are of several deployments, which a column names. */
+  readonly ofSeveral?: boolean;
+}
+
+export function TaskTable({ tasks, ofSeveral = false }: TaskTableProps) {
   const box = useRef<HTMLElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
   useLayoutEffect(() => setScrollMargin(box.current?.offsetTop ?? 0), []);
@@ -37,6 +44,7 @@ export function TaskTable({ tasks }: { readonly tasks: readonly TaskJson[] }) {
           <tr aria-rowindex={1}>
             <th scope="col">Task</th>
             <th scope="col">State</th>
+            {ofSeveral && <th scope="col">Deployment</th>}
             <th scope="col">Endpoint</th>
             <th scope="col">Submitted</th>
             <th scope="col">Ran for</th>
@@ -46,7 +54,7 @@ export function TaskTable({ tasks }: { readonly tasks: readonly TaskJson[] }) {
         <tbody>
           <Gap rows={first} />
           {tasks.slice(first, last + 1).map((task, index) => (
-            <TaskRow key={task.taskId} task={task} row={first + index + 2} />
+            <TaskRow key={task.taskId} task={task} row={first + index + 2} ofSeveral={ofSeveral} />
           ))}
           <Gap rows={tasks.length - last - 1} />
         </tbody>
@@ -59,12 +67,19 @@ export function TaskTable({ tasks }: { readonly tasks: readonly TaskJson[] }) {
 function Gap({ rows }: { readonly rows: number }) {
   return rows > 0 ? (
     <tr>
-      <td className="gap" colSpan={COLUMNS} style={{ height: rows * ROW_PX }} />
+      <td className="gap" colSpan={MAX_COLUMNS} style={{ height: rows * ROW_PX }} />
     </tr>
   ) : null;
 }
 
-function TaskRow({ task, row }: { readonly task: TaskJson; readonly row: number }) {
+interface TaskRowProps {
+  readonly task: TaskJson;
+  /** Its place in the table, from 1, which the heading has. */
+  readonly row: number;
+  readonly ofSeveral: boolean;
+}
+
+function TaskRow({ task, row, ofSeveral }: TaskRowProps) {
   const organization = useOrganization();
   const { taskId = "", status, endpoint, createdAt, startedAt, finishedAt, failure } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
@@ -86,6 +101,7 @@ function TaskRow({ task, row }: { readonly task: TaskJson; readonly row: number 
           </span>
         )}
       </td>
+      {ofSeveral && <td>{deployment}</td>}
       <td>{endpoint}</td>
       <td>{createdAt !== undefined && <Time at={createdAt} />}</td>
       <td>{startedAt !== undefined && between(startedAt, finishedAt, Date.now())}</td>

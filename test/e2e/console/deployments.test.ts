@@ -123,20 +123,22 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.getByText("brought back 1").waitFor();
   });
 
-  it.each([ADMIN, MEMBER])("look well to %s, in light and dark, wide and narrow", async (email) => {
-    for (const colorScheme of ["light", "dark"] as const) {
-      for (const width of [1280, 390]) {
-        const options = { email, colorScheme, viewport: { width, height: 800 } };
-        await using person = await ConsoleBrowser.open(browser, world.platform, options);
-        for (const [path, title] of PAGES) {
-          await person.go(path);
-          await person.heading(title);
-          await person.isSound();
-          await person.picture(
-            `${email.split("@")[0]}-${path.replaceAll("/", "-")}-${colorScheme}-${width}`,
-          );
-        }
-      }
+  it.each(
+    [ADMIN, MEMBER].flatMap((email) =>
+      (["light", "dark"] as const).flatMap((colorScheme) =>
+        [1280, 390].map((width) => [email, colorScheme, width] as const),
+      ),
+    ),
+  )("look well to %s, %s, at a width of %d", async (email, colorScheme, width) => {
+    const options = { email, colorScheme, viewport: { width, height: 800 } };
+    await using person = await ConsoleBrowser.open(browser, world.platform, options);
+    for (const [path, title] of PAGES) {
+      await person.go(path);
+      await person.heading(title);
+      await person.isSound();
+      await person.picture(
+        `${email.split("@")[0]}-${path.replaceAll("/", "-")}-${colorScheme}-${width}`,
+      );
     }
   });
 

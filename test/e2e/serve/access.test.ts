@@ -67,10 +67,10 @@ describe("a server of one service with a token", () => {
 
 it("a server of one service tells callers who they are to it", async () => {
   const headers = { authorization: `Bearer ${TOKEN}` };
-  expect((await served.get("/api/v1/me", headers)).json).toEqual({ kind: "shared_token" });
+  expect((await served.get("/api/v1/me", headers)).json).toMatchObject({ kind: "shared_token" });
   expect((await served.get("/api/v1/me")).status).toBe(401);
   await using open = await serve("calls");
-  expect((await open.get("/api/v1/me")).json).toEqual({ kind: "anonymous" });
+  expect((await open.get("/api/v1/me")).json).toMatchObject({ kind: "anonymous" });
   const signIn = await served.post("/api/v1/auth:signIn", { email: "ada@example.com" });
   expect(signIn.status).toBe(501);
 });

@@ -51,7 +51,7 @@ it("the log of a task that has ended comes whole, in order, and ends", async () 
   expect(events.map(({ data }) => data.state ?? data.log ?? data.progress)).toEqual([
     { status: "queued" },
     { status: "running" },
-    { level: "info", message: "begun", fields: { count: 3 } },
+    { level: "info", message: "begun", fields: { count: 3 }, line: 1 },
     { fraction: 0.5, message: "half way" },
     { status: "success" },
     undefined,

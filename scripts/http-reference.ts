@@ -38,9 +38,8 @@ const TOKEN = "a-token-for-the-reference";
 
 /** What a platform serves; `/docs.json` of a running one is the same document. */
 const SERVICES = [
-  ...[TaskService, EndpointService, AuthService, OrganizationService, TokenService],
-  ...[LoginService, FederationService, MetricsService, DeploymentService],
-  OrganizationTaskService,
+  ...[TaskService, EndpointService, AuthService, OrganizationService, OrganizationTaskService],
+  ...[TokenService, LoginService, FederationService, MetricsService, DeploymentService],
 ];
 
 /** `/docs.json` of a server with a token. */

@@ -17,9 +17,9 @@ const BATCH = 1_000;
 /** The longest frame that nobody notices while they scroll. */
 const MAX_FRAME_MS = 100;
 
-/** Scrolls to the end of the page and back; the longest time between two frames, in milliseconds. */
-const LONGEST_FRAME = `new Promise((resolve) => {
-  const height = document.documentElement.scrollHeight;
+/** Scrolls so far and back; the longest time between two frames, in milliseconds. */
+const longestFrame = (height: string): string => `new Promise((resolve) => {
+  const height = ${height};
   const steps = 120;
   let step = 0;
   let longest = 0;
@@ -185,12 +185,15 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
       await page.locator(`table[aria-rowcount="${shown + 101}"]`).waitFor();
     }
     expect(await page.getByRole("row").count()).toBeLessThan(100);
-    // Others use the processor too: what the page itself takes, it takes each time.
-    const longest: number[] = [];
+    // Others use the processor too: they hold up a page that stands still as well, while what
+    // the page itself takes, it takes each time.
+    const [still, scrolled]: [number[], number[]] = [[], []];
     for (let round = 0; round < 3; round += 1) {
-      longest.push(Number(await page.evaluate(LONGEST_FRAME)));
+      still.push(Number(await page.evaluate(longestFrame("0"))));
+      const height = "document.documentElement.scrollHeight";
+      scrolled.push(Number(await page.evaluate(longestFrame(height))));
     }
-    expect(Math.min(...longest)).toBeLessThan(MAX_FRAME_MS);
+    expect(Math.min(...scrolled) - Math.max(...still)).toBeLessThan(MAX_FRAME_MS);
     await page.getByLabel("State").selectOption("failure");
     await page.getByText("No task is like this").waitFor();
     expect(new URL(page.url()).search).toBe("?status=failure&endpoint=quick");

@@ -1,16 +1,18 @@
-/** What a page says when it has nothing to show, and what to do next. */
+/** What a page, or a part of one, says when it has nothing to show, and what to do next. */
 import type { ReactNode } from "react";
 
-export function Empty({
-  title,
-  children,
-}: {
+export interface EmptyProps {
   readonly title: string;
+  /** It stands in a page that has a heading of its own. */
+  readonly inPage?: boolean;
   readonly children: ReactNode;
-}) {
+}
+
+export function Empty({ title, inPage = false, children }: EmptyProps) {
+  const Heading = inPage ? "h2" : "h1";
   return (
     <section className="empty">
-      <h1>{title}</h1>
+      <Heading>{title}</Heading>
       {children}
     </section>
   );

@@ -15,7 +15,7 @@ export function Deployments() {
   return (
     <Page title="Deployments" description="Services that this organization runs here.">
       {deployments.length === 0 ? (
-        <Empty title="Nothing is deployed yet">
+        <Empty inPage title="Nothing is deployed yet">
           <p>In the folder of a service:</p>
           <Command text={`npx tessera-platform cloud login --endpoint ${location.origin}`} />
           <Command text="npx tessera-platform deploy service.ts" />

@@ -19,11 +19,11 @@ export function TaskPages({ list, isFiltered, ofSeveral = false }: TaskPagesProp
   const tasks = list.data.pages.flatMap((page) => page.tasks ?? []);
   if (tasks.length === 0 && !list.hasNextPage) {
     return isFiltered ? (
-      <Empty title="No task is like this">
+      <Empty inPage title="No task is like this">
         <p>Choose something else above.</p>
       </Empty>
     ) : (
-      <Empty title="No tasks yet">
+      <Empty inPage title="No tasks yet">
         <p>
           Calls that are submitted to an endpoint marked as a task are here until a day after their
           end.

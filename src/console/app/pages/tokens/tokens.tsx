@@ -41,7 +41,7 @@ export function Tokens() {
       actions={create}
     >
       {tokens.length === 0 ? (
-        <Empty title="No tokens yet">
+        <Empty inPage title="No tokens yet">
           <p>A token lets a program act for you or for the organization {organization}.</p>
           {create}
         </Empty>

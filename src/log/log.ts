@@ -15,6 +15,8 @@ export interface ServiceLine {
   readonly message: string;
   /** JSON text of an object. */
   readonly fieldsJson?: string;
+  /** Lines before it that were left out, because they came too fast; absent for none. */
+  readonly skipped?: number;
 }
 
 /**
@@ -37,9 +39,10 @@ export function logFailure(log: Log, failure: CallFailure, facts: object, messag
 /** Writes a function's line into the node's log; `facts` say where it came from. */
 export function logLine(
   log: Log,
-  { level, message, fieldsJson }: ServiceLine,
+  { level, message, fieldsJson, skipped }: ServiceLine,
   facts: object,
 ): void {
   const fields: unknown = fieldsJson === undefined ? undefined : JSON.parse(fieldsJson);
-  log[level]({ ...facts, ...(fields !== undefined && { fields }) }, message);
+  const left = skipped !== undefined && { skipped };
+  log[level]({ ...facts, ...(fields !== undefined && { fields }), ...left }, message);
 }

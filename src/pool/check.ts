@@ -75,7 +75,12 @@ function readLog(sent: Fields, attachments: Attachments): WorkerMessage | undefi
   if (!isCallId(id) || !LEVELS.has(level) || message === undefined) {
     return undefined;
   }
-  const line = { type: "log" as const, id, level: level as LogLevel, message };
+  const skipped = sent.skipped ?? 0;
+  if (typeof skipped !== "number" || !Number.isSafeInteger(skipped) || skipped < 0) {
+    return undefined;
+  }
+  const left = skipped > 0 && { skipped };
+  const line = { type: "log" as const, id, level: level as LogLevel, message, ...left };
   if (sent.fieldsJson === undefined) {
     return line;
   }

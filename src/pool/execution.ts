@@ -1,7 +1,8 @@
 /** The life of one call in a worker: deadline, abort, grace, kill, and its end. */
 import type { Problem } from "../errors.ts";
+import type { ServiceLine } from "../log/log.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { AbortReason, Call, CallFailure, LogLevel, Payload } from "../protocol/messages.ts";
+import type { AbortReason, Call, CallFailure, Payload } from "../protocol/messages.ts";
 
 /** How an execution ended. */
 export type ExecutionEnd =
@@ -19,7 +20,7 @@ export type ExecutionEnd =
 export interface ExecutionListener {
   onEnd(end: ExecutionEnd): void;
   onProgress?(fraction: number, message: string): void;
-  onLog?(line: { level: LogLevel; message: string; fieldsJson?: string }): void;
+  onLog?(line: ServiceLine): void;
 }
 
 /** Identifies the call. */
@@ -51,6 +52,8 @@ export class Execution {
   #deadlineMs = Number.POSITIVE_INFINITY;
   #grace: NodeJS.Timeout | undefined;
   #abortedFor: AbortReason | undefined;
+  /** Lines that were left out since the last one that was logged. */
+  #skippedLines = 0;
 
   constructor(
     call: ExecutedCall,
@@ -111,8 +114,20 @@ export class Execution {
     this.#listener.onProgress?.(fraction, message);
   }
 
-  log(line: { level: LogLevel; message: string; fieldsJson?: string }): void {
-    this.#listener.onLog?.(line);
+  log({ level, message, fieldsJson, skipped: before = 0 }: ServiceLine): void {
+    const skipped = this.#skippedLines + before;
+    this.#skippedLines = 0;
+    this.#listener.onLog?.({
+      level,
+      message,
+      ...(fieldsJson !== undefined && { fieldsJson }),
+      ...(skipped > 0 && { skipped }),
+    });
+  }
+
+  /** A line is left out of the log, and those that the worker left out before it. */
+  skipLine({ skipped = 0 }: Pick<ServiceLine, "skipped">): void {
+    this.#skippedLines += skipped + 1;
   }
 
   /** The function returned. */

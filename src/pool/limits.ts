@@ -15,6 +15,7 @@
  * `limit-watch.ts` watches. The sandbox and the permission model limit processes,
  * threads, all other files, and the network (`sandbox/`, `deployments/permissions.ts`).
  */
+import { LOG_LINES_PER_SECOND } from "../protocol/log-rate.ts";
 
 export interface WorkerLimits {
   /** Heap and all other resident memory, with swap. */
@@ -38,7 +39,7 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   memoryBytes: 512 * 1024 ** 2,
   cpus: 1,
   diskBytes: 1024 ** 3,
-  logLinesPerSecond: 100,
+  logLinesPerSecond: LOG_LINES_PER_SECOND,
 };
 
 /** Part of a worker's memory that its heap does not get, because Node needs it. */

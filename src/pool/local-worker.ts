@@ -210,9 +210,7 @@ export class LocalWorker implements Worker {
         this.#executions.get(message.id)?.progress(message.fraction, message.message);
         break;
       case "log":
-        if (this.#process.admitLine(message.message.length)) {
-          this.#executions.get(message.id)?.log(message);
-        }
+        this.#log(message);
         break;
       case "metrics":
         this.#count(message);
@@ -220,6 +218,16 @@ export class LocalWorker implements Worker {
       case "pong":
         this.#heartbeat.pong();
         break;
+    }
+  }
+
+  #log({ id, ...line }: Extract<WorkerMessage, { readonly type: "log" }>): void {
+    const length = line.message.length + (line.fieldsJson?.length ?? 0);
+    const execution = this.#executions.get(id);
+    if (this.#process.admitLine(length)) {
+      execution?.log(line);
+    } else {
+      execution?.skipLine(line);
     }
   }
 

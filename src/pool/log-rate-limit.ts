@@ -1,10 +1,6 @@
 /** A token bucket for log lines, which reports how many lines it dropped. */
+import { linesOf } from "../protocol/log-rate.ts";
 
-/**
- * Length up to which a line counts as one for the rate of a log; a longer one counts as
- * several.
- */
-const LOG_LINE_CHARACTERS = 512;
 /** Burst of a log: as many lines as its rate allows in this time. */
 const LOG_BURST_SECONDS = 10;
 /** How long dropped lines are counted before they are reported. */
@@ -31,7 +27,7 @@ export class LogRateLimit implements Disposable {
     const filled = this.#left + ((nowMs - this.#filledMs) / 1000) * this.#perSecond;
     this.#filledMs = nowMs;
     this.#left = Math.min(filled, this.#perSecond * LOG_BURST_SECONDS);
-    const cost = Math.max(1, length / LOG_LINE_CHARACTERS);
+    const cost = linesOf(length);
     if (this.#left >= cost) {
       this.#left -= cost;
       return true;

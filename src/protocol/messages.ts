@@ -241,6 +241,8 @@ export type WorkerMessage =
       readonly message: string;
       /** JSON text of an object; undefined for a line without fields. */
       readonly fieldsJson?: string;
+      /** Lines before it that the worker left out; absent for none. */
+      readonly skipped?: number;
     }
   | {
       readonly type: "metrics";

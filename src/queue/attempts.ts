@@ -11,7 +11,7 @@ import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
 import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
-import type { TaskEventBody } from "../tasks/event.ts";
+import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import { interrupted } from "../tasks/failure.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
@@ -38,7 +38,7 @@ export class Attempts {
   readonly #listener: AttemptListener = {
     ended: (running, end) => this.#ended(running, end),
     logged: (running, line) => this.#logged(running, line),
-    reported: ({ begun }, body) => this.#event(attemptOf(begun), body),
+    reported: ({ begun }, ...event) => this.#event(attemptOf(begun), ...event),
   };
 
   constructor(options: AttemptsOptions) {
@@ -157,10 +157,11 @@ export class Attempts {
     );
   }
 
-  #event(attempt: Attempt, body: TaskEventBody): void {
+  #event(attempt: Attempt, body: TaskEventBody, displaces?: LineRange): void {
     const { storage, changes, now, log } = this.#options;
+    const event = { attempt, timeMs: now(), body, ...(displaces && { displaces }) };
     storage
-      .recordEvents({ events: [{ attempt, timeMs: now(), body }] })
+      .recordEvents({ events: [event] })
       .then(() => changes.publish(attempt.taskId))
       .catch((err: unknown) => {
         const { trace } = this.get(attempt.taskId) ?? {};

@@ -4,7 +4,7 @@ import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/executi
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
-import type { TaskEventBody } from "../tasks/event.ts";
+import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { EventRateLimit } from "./event-rate.ts";
@@ -24,8 +24,8 @@ export interface AttemptListener {
   ended(running: RunningAttempt, end: ExecutionEnd): void;
   /** The function logged a line, which goes to the node's log. */
   logged(running: RunningAttempt, line: ServiceLine): void;
-  /** An event to store with the task, within the rate limit. */
-  reported(running: RunningAttempt, body: TaskEventBody): void;
+  /** An event to store with the task, within the rate limit, and the lines that it displaces. */
+  reported(running: RunningAttempt, body: TaskEventBody, displaces?: LineRange): void;
 }
 
 /** A running attempt. One object takes all its reports, because there are as many as tasks. */
@@ -68,6 +68,8 @@ export class RunningAttempt implements ExecutionListener {
   onLog(line: ServiceLine): void {
     this.#listener.logged(this, line);
     this.#rateLimit ??= new EventRateLimit();
-    this.#listener.reported(this, { kind: "log", line: this.#rateLimit.nextLine(), ...line });
+    const { skipped = 0, ...said } = line;
+    const { line: number, displaces } = this.#rateLimit.nextLine(skipped);
+    this.#listener.reported(this, { kind: "log", line: number, ...said }, displaces);
   }
 }

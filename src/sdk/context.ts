@@ -5,9 +5,10 @@ import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 export type LogFields = { readonly [field: string]: unknown };
 
 /**
- * Writes lines to the task's event log and to the log of the node. A call may
- * write 1,000 lines; further ones are dropped, and a last line says so. A message
- * is cut at 8,192 characters; fields with more JSON text than that are dropped.
+ * Writes lines to the task's event log and to the log of the node. A worker may
+ * write 100 lines a second; of a call that writes faster, the last lines follow at
+ * its end, and lines before them are left out. A message is cut at 8,192
+ * characters; fields with more JSON text than that are dropped.
  */
 export interface TaskLog {
   debug(message: string, fields?: LogFields): void;

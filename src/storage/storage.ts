@@ -18,7 +18,7 @@
  */
 
 import type { Payload } from "../protocol/messages.ts";
-import type { TaskEventBody, TaskHistory } from "../tasks/event.ts";
+import type { LineRange, TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
@@ -196,15 +196,16 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
   }): Promise<(Task | undefined)[]>;
 
   /**
-   * Appends progress and log lines to the event logs of running attempts. Log lines remove those
-   * that they displace (see `displacedBy`). Returns the sequence number of each, or undefined where the attempt was
-   * stale.
+   * Appends progress and log lines to the event logs of running attempts. A line removes those of
+   * its attempt that it displaces. Returns the sequence number of each, or undefined where the
+   * attempt was stale.
    */
   recordEvents(parameters: {
     readonly events: readonly {
       readonly attempt: Attempt;
       readonly timeMs: number;
       readonly body: TaskEventBody;
+      readonly displaces?: LineRange;
     }[];
   }): Promise<(number | undefined)[]>;
 

@@ -63,25 +63,10 @@ export function returnEvent(failure: TaskFailure, retryAtMs: number | undefined)
   };
 }
 
-/** Lines of an attempt's log that are kept from its beginning. */
-const MAX_FIRST_LINES = 200;
-/** Lines that are kept from its end, at least. */
-const MAX_LAST_LINES = 800;
-/** Lines after which those between are removed: each removal looks through the task's events. */
-const REMOVAL_INTERVAL_LINES = 100;
-
 /** The numbers of the lines that the log of an attempt is not to have any more. */
 export interface LineRange {
   readonly first: number;
   readonly last: number;
-}
-
-/** What an event displaces from the middle of its attempt's log; undefined for nearly all. */
-export function displacedBy(body: TaskEventBody): LineRange | undefined {
-  const { line = 0 } = body.kind === "log" ? body : {};
-  return line > MAX_FIRST_LINES + MAX_LAST_LINES && line % REMOVAL_INTERVAL_LINES === 0
-    ? { first: MAX_FIRST_LINES + 1, last: line - MAX_LAST_LINES }
-    : undefined;
 }
 
 /** All events after `afterSequence`, in order. */

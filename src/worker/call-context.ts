@@ -6,9 +6,8 @@
 import type { AbortReason, Call } from "../protocol/messages.ts";
 import type { TaskContext, TaskLog } from "../sdk/context.ts";
 import type { EndpointKind } from "../sdk/options.ts";
-import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
-import { CallLog } from "./log.ts";
+import { CallLog, type CallLogOutlets } from "./log.ts";
 import { ProgressReporter } from "./progress.ts";
 
 const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {
@@ -18,11 +17,15 @@ const ABORT_MESSAGES: Readonly<Record<AbortReason, string>> = {
   caller_gone: "the caller is gone",
 };
 
+/** Where a call's context sends what the function reports. */
+export interface CallOutlets extends CallLogOutlets {
+  readonly meters: Meters;
+}
+
 export class CallContext implements TaskContext {
   readonly taskId: string;
   readonly attempt: number;
-  readonly #channel: Channel;
-  readonly #meters: Meters;
+  readonly #outlets: CallOutlets;
   readonly #endpoint: string;
   readonly #id: number;
   readonly #deadlineMs: number;
@@ -35,13 +38,8 @@ export class CallContext implements TaskContext {
   #log: CallLog | undefined;
   #ended = false;
 
-  constructor(
-    { channel, meters }: { readonly channel: Channel; readonly meters: Meters },
-    call: Call,
-    kind: EndpointKind,
-  ) {
-    this.#channel = channel;
-    this.#meters = meters;
+  constructor(outlets: CallOutlets, call: Call, kind: EndpointKind) {
+    this.#outlets = outlets;
     this.#endpoint = call.endpoint;
     this.#id = call.id;
     this.#deadlineMs = call.deadlineMs;
@@ -67,12 +65,12 @@ export class CallContext implements TaskContext {
   }
 
   get log(): TaskLog {
-    this.#log ??= new CallLog(this.#channel, this.#id);
+    this.#log ??= new CallLog(this.#outlets, this.#id);
     return this.#log;
   }
 
   get metrics(): TaskContext["metrics"] {
-    return this.#meters.of(this.#endpoint);
+    return this.#outlets.meters.of(this.#endpoint);
   }
 
   get traceparent(): string | undefined {
@@ -99,7 +97,7 @@ export class CallContext implements TaskContext {
     }
   }
 
-  /** Sends pending progress, and drops everything that comes later. */
+  /** Sends pending progress and log lines, and drops everything that comes later. */
   end(): void {
     this.#ended = true;
     this.#reporter?.flush();
@@ -107,7 +105,7 @@ export class CallContext implements TaskContext {
   }
 
   #makeProgress(): TaskContext["progress"] {
-    const reporter = new ProgressReporter(this.#channel, this.#id);
+    const reporter = new ProgressReporter(this.#outlets.channel, this.#id);
     this.#reporter = reporter;
     return (fraction, message) => {
       if (!this.#ended) {

@@ -13,7 +13,7 @@ import {
   type SentPayload,
 } from "../protocol/messages.ts";
 import type { Executable, ReadyService } from "../sdk/describe.ts";
-import { CallContext } from "./call-context.ts";
+import { CallContext, type CallOutlets } from "./call-context.ts";
 import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
@@ -24,6 +24,7 @@ import {
   outputRefused,
   resultTooLarge,
 } from "./failure.ts";
+import { LogBudget } from "./log-budget.ts";
 import type { Outbox } from "./outbox.ts";
 import {
   type ResultOptions,
@@ -50,7 +51,7 @@ export interface ExecutorOptions {
 
 export class Executor {
   readonly #service: ReadyService;
-  readonly #channel: Channel;
+  readonly #outlets: CallOutlets;
   readonly #outbox: Outbox;
   readonly #options: ExecutorOptions;
   /** Endpoints whose string results are sent to callers as text. */
@@ -60,7 +61,8 @@ export class Executor {
 
   constructor(service: ReadyService, options: ExecutorOptions) {
     this.#service = service;
-    this.#channel = options.channel;
+    const { channel, meters } = options;
+    this.#outlets = { channel, meters, logBudget: new LogBudget() };
     this.#outbox = options.outbox;
     this.#options = options;
   }
@@ -77,8 +79,7 @@ export class Executor {
       this.#outbox.add({ id: call.id, failure });
       return;
     }
-    const outlets = { channel: this.#channel, meters: this.#options.meters };
-    const ctx = new CallContext(outlets, call, executable.manifest.kind);
+    const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
     this.#running.set(call.id, ctx);
     void this.#execute(executable, call, ctx);
   }

@@ -1,11 +1,28 @@
-/** `ctx.log` of one call, with a limit of lines and of their length. */
+/**
+ * `ctx.log` of one call. Lines go at once while the worker's budget has room. Beyond it they are
+ * held, the last ones in place of the first, and follow at the budget's rate and at the end of the
+ * call: a log that is written too fast lacks lines in its middle.
+ */
 
+import { linesOf } from "../protocol/log-rate.ts";
 import { type LogLevel, MAX_LOG_TEXT_CHARACTERS } from "../protocol/messages.ts";
 import type { LogFields, TaskLog } from "../sdk/context.ts";
 import type { Channel } from "./channel.ts";
+import { type LogBudget, MAX_LAST_LINES } from "./log-budget.ts";
 
-/** Lines that one call may write by `ctx.log`. */
-const MAX_ATTEMPT_LOG_LINES = 1000;
+interface Line {
+  readonly level: LogLevel;
+  readonly message: string;
+  /** JSON text of an object; undefined for a line without fields. */
+  readonly fieldsJson: string | undefined;
+  /** As how many lines it counts. */
+  readonly lines: number;
+}
+
+export interface CallLogOutlets {
+  readonly channel: Channel;
+  readonly logBudget: LogBudget;
+}
 
 export class CallLog implements TaskLog {
   readonly debug = this.#writer("debug");
@@ -13,42 +30,87 @@ export class CallLog implements TaskLog {
   readonly warn = this.#writer("warn");
   readonly error = this.#writer("error");
   readonly #channel: Channel;
+  readonly #budget: LogBudget;
   readonly #id: number;
-  #lines = 0;
+  /** Lines that wait for room, oldest first. */
+  readonly #held: Line[] = [];
+  /** As how many lines they count. */
+  #heldLines = 0;
+  /** Lines that were left out since the last one that was sent. */
+  #skipped = 0;
+  #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(channel: Channel, id: number) {
+  constructor({ channel, logBudget }: CallLogOutlets, id: number) {
     this.#channel = channel;
+    this.#budget = logBudget;
     this.#id = id;
   }
 
-  /** Drops everything that is logged from now on: the call has ended. */
+  /** Sends the last lines, and drops everything that is logged from now on: the call has ended. */
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#timer);
+    let first = this.#held.length;
+    while (first > 0 && this.#budget.take(this.#held[first - 1]?.lines ?? 0, { last: true })) {
+      first -= 1;
+    }
+    this.#skipped += first;
+    for (const line of this.#held.splice(0).slice(first)) {
+      this.#send(line);
+    }
   }
 
   #writer(level: LogLevel) {
     return (message: string, fields?: LogFields): void => this.#write(level, message, fields);
   }
 
-  #write(level: LogLevel, message: unknown, fields: LogFields | undefined): void {
-    if (this.#closed || this.#lines > MAX_ATTEMPT_LOG_LINES) {
+  #write(level: LogLevel, text: unknown, fields: LogFields | undefined): void {
+    if (this.#closed) {
       return;
     }
-    this.#lines += 1;
-    if (this.#lines > MAX_ATTEMPT_LOG_LINES) {
-      this.#send(
-        "warn",
-        `more than ${MAX_ATTEMPT_LOG_LINES} lines; the rest of this log is dropped`,
-      );
-    } else {
-      this.#send(level, clip(String(message)), fields && fieldsJson(fields));
+    const message = clip(String(text));
+    const json = fields && fieldsJson(fields);
+    const lines = linesOf(message.length + (json?.length ?? 0));
+    this.#held.push({ level, message, fieldsJson: json, lines });
+    this.#heldLines += lines;
+    // A function that blocks its event loop gets no turn of the timer.
+    this.#sendHeld();
+    while (this.#heldLines > MAX_LAST_LINES) {
+      this.#takeFirst();
+      this.#skipped += 1;
     }
   }
 
-  #send(level: LogLevel, message: string, json?: string): void {
-    const line = { type: "log", id: this.#id, level, message } as const;
-    this.#channel.send(json === undefined ? line : { ...line, fieldsJson: json });
+  /** Sends what there is room for, and goes on when there is more. */
+  #sendHeld(): void {
+    for (let next = this.#held[0]; next; next = this.#held[0]) {
+      if (!this.#budget.take(next.lines)) {
+        this.#timer ??= setTimeout(() => {
+          this.#timer = undefined;
+          this.#sendHeld();
+        }, this.#budget.msUntil(next.lines));
+        return;
+      }
+      this.#takeFirst();
+      this.#send(next);
+    }
+  }
+
+  #takeFirst(): void {
+    this.#heldLines -= this.#held.shift()?.lines ?? 0;
+  }
+
+  #send({ level, message, fieldsJson }: Line): void {
+    this.#channel.send({
+      type: "log",
+      id: this.#id,
+      level,
+      message,
+      ...(fieldsJson !== undefined && { fieldsJson }),
+      ...(this.#skipped > 0 && { skipped: this.#skipped }),
+    });
+    this.#skipped = 0;
   }
 }
 

@@ -113,8 +113,14 @@ const eventSteps = fc
       which: index,
       fraction: fc.constantFrom(0, 0.5, 1),
       log: fc.boolean(),
-      // In the beginning and the middle of a log, and such that others displace.
-      line: fc.constantFrom(undefined, 1, 200, 201, 300, 400, 1_000, 1_100, 1_200),
+      line: fc.constantFrom(undefined, 1, 2, 3, 4, 5),
+      displaces: fc.option(
+        fc.record({ first: fc.constantFrom(1, 2), last: fc.constantFrom(3, 4) }),
+        {
+          nil: undefined,
+          freq: 3,
+        },
+      ),
     }),
     { maxLength: 3 },
   )
@@ -122,12 +128,13 @@ const eventSteps = fc
     ask(({ attempts, nowMs }) => ({
       name: "recordEvents",
       parameters: {
-        events: drawn.map(({ which, fraction, log, line }) => ({
+        events: drawn.map(({ which, fraction, log, line, displaces }) => ({
           attempt: pickRecent(attempts, which) ?? NOBODY,
           timeMs: nowMs,
           body: log
             ? { kind: "log", level: "info", message: "line", ...(line && { line }) }
             : { kind: "progress", fraction, message: `at ${fraction}` },
+          ...(log && displaces && { displaces }),
         })),
       },
     })),

@@ -20,7 +20,6 @@ import type {
   Survey,
   TaskKey,
 } from "../../src/storage/storage.ts";
-import { displacedBy } from "../../src/tasks/event.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../src/tasks/lost.ts";
 import { isFinal, type Task, type TaskFailure } from "../../src/tasks/task.ts";
 
@@ -94,16 +93,15 @@ export class QueueModel {
   }
 
   recordEvents({ events }: ParametersOf<"recordEvents">): (number | undefined)[] {
-    return events.map(({ attempt, timeMs, body }) => {
+    return events.map(({ attempt, timeMs, body, displaces }) => {
       const found = this.#current(attempt);
       if (found && body.kind === "progress") {
         const { fraction, message } = body;
         found.task = { ...found.task, progress: { fraction, message } };
       }
       const sequence = found && append(found, timeMs, body);
-      const displaced = displacedBy(body);
-      if (found && displaced) {
-        removeLines(found, displaced);
+      if (found && displaces) {
+        removeLines(found, displaces);
       }
       return sequence;
     });

@@ -1,6 +1,4 @@
 /** Appends progress and log lines to the event logs of running attempts, many at once. */
-
-import { displacedBy } from "../../tasks/event.ts";
 import type { Attempt, Storage } from "../storage.ts";
 import { nameOf } from "./rows.ts";
 import { prepared, type Session } from "./session.ts";
@@ -80,12 +78,11 @@ export async function recordEvents(
 }
 
 async function removeDisplaced(session: Session, recorded: readonly Recorded[]): Promise<void> {
-  const displaced = recorded.flatMap(({ attempt, body }) => {
-    const lines = displacedBy(body);
+  const displaced = recorded.flatMap(({ attempt, displaces }) => {
     const { deploymentId, taskId } = attempt;
-    return lines === undefined
+    return displaces === undefined
       ? []
-      : [{ deployment_id: deploymentId, task_id: taskId, attempt: attempt.attempt, ...lines }];
+      : [{ deployment_id: deploymentId, task_id: taskId, attempt: attempt.attempt, ...displaces }];
   });
   if (displaced.length > 0) {
     await session.query(DELETE_DISPLACED, JSON.stringify(displaced));

@@ -1,5 +1,5 @@
 /** The events of tasks: progress, log lines and returned attempts. */
-import { displacedBy, type TaskEventBody } from "../../tasks/event.ts";
+import type { TaskEventBody } from "../../tasks/event.ts";
 import type { Storage, TaskKey } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
@@ -8,7 +8,7 @@ type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
 
 export function recordEvent(
   db: SqliteDatabase,
-  { attempt, timeMs, body }: Recorded,
+  { attempt, timeMs, body, displaces }: Recorded,
 ): number | undefined {
   db.live.take(attempt);
   const progress = body.kind === "progress" ? body : undefined;
@@ -31,8 +31,7 @@ export function recordEvent(
   }
   const sequence = Number(row.last_sequence);
   insertEvent(db, { ...attempt, sequence, timeMs, body });
-  const displaced = displacedBy(body);
-  if (displaced !== undefined) {
+  if (displaces !== undefined) {
     db.run(
       `DELETE FROM task_events
        WHERE deployment_id = ?1 AND task_id = ?2 AND attempt = ?3
@@ -40,8 +39,8 @@ export function recordEvent(
       attempt.deploymentId,
       attempt.taskId,
       attempt.attempt,
-      displaced.first,
-      displaced.last,
+      displaces.first,
+      displaces.last,
     );
   }
   return sequence;

@@ -61,6 +61,20 @@ it("the log of a task that has ended comes whole, in order, and ends", async () 
   expect(events[1]?.data).toMatchObject({ sequence: ids[1], attempt: 1, time: expect.any(String) });
 });
 
+it("a log that is written fast has its first 200 and its last 800 lines, with their numbers", async () => {
+  const id = await served.submit("ramble", { lines: 20_000 });
+  refusal(await served.get(`/ramble/get?task_id=${id}&wait=30`));
+  const events = eventsIn((await served.get(`/ramble/events?task_id=${id}`)).text);
+  const lines = events.flatMap(({ data }) => (data.log ? [data.log as { line: number }] : []));
+  for (const line of lines) {
+    expect(line).toEqual({ level: "info", message: `line ${line.line}`, line: line.line });
+  }
+  const numbers = lines.map(({ line }) => line);
+  expect(numbers.slice(0, 200)).toEqual(Array.from({ length: 200 }, (_, at) => at + 1));
+  expect(numbers.slice(-800)).toEqual(Array.from({ length: 800 }, (_, at) => at + 19_201));
+  expect(numbers.length).toBeLessThan(1_200);
+});
+
 it("a reader who comes again goes on after the last event that it has seen", async () => {
   const id = await finishedSteps();
   const all = await eventsOf(id);

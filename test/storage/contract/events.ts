@@ -26,6 +26,14 @@ function line(message: string): TaskEventBody {
   return { kind: "log", level: "info", message, fieldsJson: '{"n":1}' };
 }
 
+/** Numbered lines. */
+function lines(from: number, to: number): TaskEventBody[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => ({
+    ...(line("x") as Extract<TaskEventBody, { kind: "log" }>),
+    line: from + index,
+  }));
+}
+
 function record(storage: Storage, by: Attempt, ...bodies: TaskEventBody[]) {
   const events = bodies.map((body) => ({ attempt: by, timeMs: NOW_MS + 1, body }));
   return storage.recordEvents({ events });
@@ -104,30 +112,23 @@ export function eventsContract({ it }: Contract): void {
     expect(await storage.getTask(key("a"))).toMatchObject({ lastSequence: 6 });
   });
 
-  it("keeps the first 200 lines of each attempt and the last 800, and the rest of its events", async (storage) => {
+  it("removes the lines of its own attempt that a line displaces, and nothing else", async (storage) => {
     const first = await startTask(storage, "a");
-    const lines = (from: number, to: number) =>
-      Array.from({ length: to - from + 1 }, (_, index) => ({
-        ...line("x"),
-        line: from + index,
-      }));
-    await record(storage, first, ...lines(1, 150), progress(0.5), ...lines(151, 1_000));
-    expect(await kept(storage)).toEqual([[1, 1_000]]);
-    await record(storage, first, ...lines(1_001, 2_350));
-    expect(await kept(storage)).toEqual([
-      [1, 200],
-      [1_501, 2_350],
-    ]);
-    expect((await log(storage)).filter(({ body }) => body.kind === "progress")).toHaveLength(1);
+    await record(storage, first, ...lines(1, 50), progress(0.5), ...lines(51, 100));
     await endAttempt(storage, first, { status: "queued", failed: true, failure: FAILURE });
     await claim(storage, {});
-    await record(storage, attempt("a", { attempt: 2 }), ...lines(1, 1_100));
+    const second = attempt("a", { attempt: 2 });
+    await record(storage, second, ...lines(1, 100));
+    const [body = progress(0)] = lines(101, 101);
+    const displaces = { first: 21, last: 80 };
+    const event = { attempt: second, timeMs: NOW_MS, body, displaces };
+    await storage.recordEvents({ events: [{ ...event, attempt: first }, event] });
     expect(await kept(storage)).toEqual([
-      [1, 200],
-      [1_501, 2_350],
-      [1, 200],
-      [301, 1_100],
+      [1, 100],
+      [1, 20],
+      [81, 101],
     ]);
+    expect((await log(storage)).filter(({ body }) => body.kind === "progress")).toHaveLength(1);
   });
 
   it("keeps events whole", async (storage) => {

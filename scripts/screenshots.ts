@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { launchChromium } from "../test/e2e/console/chromium.ts";
 import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
@@ -157,13 +157,11 @@ async function photograph(browser: Browser, started: Started, out: string): Prom
 async function contactSheet(browser: Browser, files: readonly string[], out: string) {
   const page = await browser.newPage({ viewport: { width: 1_600, height: 1_000 } });
   const figures = files.map((file) => {
-    const source = pathToFileURL(join(out, file)).href;
+    const source = `data:image/png;base64,${readFileSync(join(out, file), "base64")}`;
     return `<figure><img src="${source}"><figcaption>${file}</figcaption></figure>`;
   });
   const style = `body { display: grid; grid-template-columns: repeat(${MAX_COLUMNS}, 1fr); gap: 12px; font: 12px sans-serif }
     figure { margin: 0 } img { width: 100%; border: 1px solid #ccc }`;
-  // From a file, so that it may show files.
-  await page.goto(pathToFileURL(join(out, files[0] ?? "")).href);
   await page.setContent(`<style>${style}</style>${figures.join("")}`, {
     waitUntil: "load",
     timeout: LOAD_TIMEOUT_MS,

@@ -64,7 +64,7 @@ describe("a rolling update", () => {
   it("fails a queued task whose endpoint is gone, and says why", async () => {
     const without = await artifact("echo", { "    work: task(": "    other: task(" });
     await world.deployed("gone", await artifact(), { settings: { maxWorkers: 1 } });
-    const first = await world.call("gone", "/work/submit", { body: { text: "a", forMs: 1_500 } });
+    const first = await world.call("gone", "/work/submit", { body: { text: "a", forMs: 6_000 } });
     const second = await world.call("gone", "/work/submit", { body: { text: "b" } });
     await world.deploy("gone", without);
     const { client } = world;

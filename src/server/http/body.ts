@@ -174,6 +174,23 @@ export async function* boundedChunks(
   }
 }
 
+/** Throws away what is left of a body over HTTP/1.1, whoever was reading it, and bounded in size. */
+export function discard(raw: FastifyRequest["raw"]): void {
+  if (raw.readableEnded) {
+    return;
+  }
+  let size = 0;
+  raw.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > MAX_DISCARDED_BYTES) {
+      cut(raw);
+    }
+  });
+  // A reader that still waits for it would keep it from flowing.
+  raw.removeAllListeners("readable");
+  raw.resume();
+}
+
 /** The error for a body above its limit. */
 export function bodyTooLarge(maxBytes: number): Error {
   return problem("BODY_TOO_LARGE", `the body is larger than ${maxBytes} bytes; send less`);

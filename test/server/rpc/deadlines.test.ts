@@ -183,6 +183,18 @@ describe.each(["stuck", "polite"])(
   },
 );
 
+it("keeps no timer of a call that ended before its deadline", async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+  const headers = { "content-type": "application/grpc+proto", "grpc-timeout": "1H" };
+  const call = () => ask("GetTask", headers, encodeEnvelope(0, getTask("a")));
+  await call();
+  const before = timers();
+  for (let calls = 0; calls < 20; calls++) {
+    await call();
+  }
+  await expect.poll(timers).toBeLessThan(before + 10);
+});
+
 describe("a deadline beyond the longest timer is clamped", () => {
   it.each([
     ["gRPC", { "content-type": "application/grpc+proto", "grpc-timeout": "99999999H" }],

@@ -6,7 +6,7 @@
  * gRPC-Web, binary Connect, Connect streams, Connect GET) go to the library's
  * handler of the same method, on the same route, by content type.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
@@ -18,7 +18,7 @@ import {
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { toProblem } from "../../../errors.ts";
-import { boundedChunks } from "../../http/body.ts";
+import { boundedChunks, discard } from "../../http/body.ts";
 import { sendFrameworkError } from "../../http/framework.ts";
 import type { ReadLarge } from "../../http/large-json.ts";
 import { isDefect } from "../../http/problem.ts";
@@ -144,7 +144,7 @@ function createLibraryHandler(
 ) {
   return async (req: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
-    endWithAnswer(req.raw);
+    endWithAnswer(req.raw, reply.raw);
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) {
         reply.raw.setHeader(name, value);
@@ -160,13 +160,16 @@ function createLibraryHandler(
       const { methodKind } = handler.method;
       // A streaming client may send indefinitely; the library bounds each message.
       const whole = methodKind === "unary" || methodKind === "server_streaming";
-      const arriving = universal.body as AsyncIterable<Uint8Array>;
+      // What is left of a body that is refused is thrown away later; its connection may live on.
+      const arriving: AsyncIterable<Uint8Array> = req.raw.iterator({ destroyOnReturn: false });
       const chunks = whole ? boundedChunks(req, arriving) : arriving;
       const body = req.method === "GET" ? chunks : scannedBody(req, chunks, scan);
       const header = new Headers(universal.header);
       const timeoutMs = clampTimeout(header);
       // It aborts for the deadline before the library does, while the message arrives too.
       using scope = new Scope(universal.signal, timeoutMs);
+      // The library's promise for the whole answer never resolves.
+      reply.raw.once("close", () => scope[Symbol.dispose]());
       const { signal } = scope;
       const request = {
         ...universal,
@@ -191,10 +194,11 @@ function createLibraryHandler(
 }
 
 /**
- * Ends a request over HTTP/2 with its answer (RFC 9113, section 8.1): nobody reads what the caller
- * still sends of a message that was refused, and what has arrived would hold the session.
+ * Ends a request with its answer: nobody reads what the caller still sends of a message that was
+ * refused. Over HTTP/2 (RFC 9113, section 8.1) what has arrived would hold the session. Over
+ * HTTP/1.1 the rest is thrown away, because the connection's next request comes behind it.
  */
-function endWithAnswer(req: IncomingMessage): void {
+function endWithAnswer(req: IncomingMessage, res: ServerResponse): void {
   if ("stream" in req) {
     const stream = req.stream as ServerHttp2Stream;
     // The trailers go out in this turn of the event loop.
@@ -206,5 +210,7 @@ function endWithAnswer(req: IncomingMessage): void {
         }
       });
     });
+  } else {
+    res.once("finish", () => discard(req));
   }
 }

@@ -149,6 +149,23 @@ export function problem(reason: Reason, message: string, options?: ProblemOption
   return new Problem(reason, message, options);
 }
 
+/** The same error with details and metadata of its own. */
+export function copyOf(found: Problem): Problem {
+  const { reason, rawMessage, code, cause, violations, retryAfterMs } = found;
+  const copy = new Problem(reason, rawMessage, {
+    ...{ code, cause, violations },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+  copy.details = [...found.details];
+  for (const name of [...copy.metadata.keys()]) {
+    copy.metadata.delete(name);
+  }
+  for (const [name, value] of found.metadata) {
+    copy.metadata.append(name, value);
+  }
+  return copy;
+}
+
 /** The answer to new work while the node shuts down. */
 export function shuttingDown(): Problem {
   return problem("SHUTTING_DOWN", "the server is shutting down: try again", {

@@ -111,6 +111,29 @@ describe.each(PROTOCOLS)("over %s %s", (...protocol) => {
     );
   });
 
+  it("an error takes along the headers and trailers that were set before it, each time anew", async () => {
+    const shared = problem("QUEUE_FULL", "the queue is full", { retryAfterMs: 3000 });
+    await withClient(
+      protocol,
+      {
+        async getTask({ taskId }, context) {
+          context.responseHeader.set("x-header", taskId);
+          context.responseTrailer.set("x-trailer", taskId);
+          throw shared;
+        },
+      },
+      async (client) => {
+        for (const taskId of ["a", "b"]) {
+          const { metadata } = ConnectError.from(await client.getTask({ taskId }).catch((e) => e));
+          expect(metadata.get("x-header")).toBe(taskId);
+          expect(metadata.get("x-trailer") ?? metadata.get("trailer-x-trailer")).toBe(taskId);
+          expect(metadata.get("retry-after")).toBe("3");
+        }
+      },
+    );
+    expect([...shared.metadata.keys()]).toEqual(["retry-after"]);
+  });
+
   it("what was not meant for callers stays inside", async () => {
     await withClient(
       protocol,
@@ -311,7 +334,7 @@ describe("Connect JSON", () => {
       await using server = await startServer({ getTask });
       const headers = { "content-type": "application/json" };
       const res = await fetch(server.origin + path, { method: "POST", headers, body: "{}" });
-      expect(res.status).toBe(501);
+      expect(res.status).toBe(404);
       expect(await res.json()).toMatchObject({ code: "unimplemented" });
     },
   );

@@ -10,6 +10,7 @@ import type {
   UnaryRequest,
   UnaryResponse,
 } from "@connectrpc/connect";
+import { copyOf, type Problem } from "../../../errors.ts";
 
 type AnyRequest = UnaryRequest | StreamRequest;
 
@@ -65,6 +66,25 @@ export class RpcContext implements HandlerContext {
   get responseTrailer(): Headers {
     this.#responseTrailer ??= new LazyHeaders();
     return this.#responseTrailer;
+  }
+
+  /**
+   * The error with the headers and trailers that the implementation has set before it, as Connect
+   * has them in the answer to a unary call. An error may be thrown to several callers, so it is
+   * copied.
+   */
+  withMetadata(found: Problem): Problem {
+    if (this.#responseHeader === undefined && this.#responseTrailer === undefined) {
+      return found;
+    }
+    const copy = copyOf(found);
+    for (const [name, value] of this.#responseHeader ?? []) {
+      copy.metadata.append(name, value);
+    }
+    for (const [name, value] of this.#responseTrailer ?? []) {
+      copy.metadata.append(`trailer-${name}`, value);
+    }
+    return copy;
   }
 
   get protocolName(): string {

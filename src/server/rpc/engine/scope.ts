@@ -59,7 +59,7 @@ export function createInnermost(
         const scope = scopeOf(req) as Scope;
         const context = new RpcContext(req, scope.deadlineMs);
         const failed = (thrown: unknown): never => {
-          const found = scope.failure(thrown);
+          const found = context.withMetadata(scope.failure(thrown));
           scope.ended(found);
           throw found;
         };

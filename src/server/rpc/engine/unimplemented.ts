@@ -2,7 +2,6 @@
 import { Code } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { problem } from "../../../errors.ts";
-import { connectStatus } from "../../http/error-status.ts";
 import { errorJson, sendProblem } from "../../http/problem.ts";
 
 /** Flag of the envelope that ends a Connect stream. */
@@ -49,5 +48,6 @@ function sendUnimplemented(req: FastifyRequest, reply: FastifyReply): FastifyRep
     prefix.writeUInt32BE(json.length, 1);
     return reply.header("content-type", type).send(Buffer.concat([prefix, json]));
   }
-  return sendProblem(reply, found, { status: connectStatus(found.code), type: "application/json" });
+  // Not 501, which is for RPCs that are known: https://connectrpc.com/docs/protocol#error-codes
+  return sendProblem(reply, found, { status: 404, type: "application/json" });
 }

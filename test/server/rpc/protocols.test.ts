@@ -134,6 +134,19 @@ describe.each(PROTOCOLS)("over %s %s", (...protocol) => {
     expect([...shared.metadata.keys()]).toEqual(["retry-after"]);
   });
 
+  // A URL ends at Node's own limit.
+  it.skipIf(protocol[1] === "Connect GET")(
+    "a message beyond the limit is refused with its reason",
+    async () => {
+      await withClient(protocol, { getTask }, async (client) => {
+        const large = { taskId: "x".repeat(200_000) };
+        const err = ConnectError.from(await client.getTask(large).catch((e) => e));
+        expect(err.code).toBe(Code.ResourceExhausted);
+        expect(err.findDetails(ErrorInfoSchema)[0]?.reason).toBe("BODY_TOO_LARGE");
+      });
+    },
+  );
+
   it("what was not meant for callers stays inside", async () => {
     await withClient(
       protocol,

@@ -6,7 +6,11 @@
  */
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { encodeEnvelope, transformSplitEnvelope } from "@connectrpc/connect/protocol";
+import {
+  type EnvelopedMessage,
+  encodeEnvelope,
+  transformSplitEnvelope,
+} from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyRequest } from "fastify";
 import { faultOfJson } from "../../../collections/json-scan.ts";
@@ -65,7 +69,7 @@ export async function* scannedBody(
     return;
   }
   const encoding = headers["grpc-encoding"] ?? headers["connect-content-encoding"];
-  for await (const { flags, data } of transformSplitEnvelope(readMaxBytes)(chunks)) {
+  for await (const { flags, data } of envelopes(readMaxBytes, chunks)) {
     const isPacked = (flags & COMPRESSED) !== 0;
     if (isPacked && encoding !== "gzip") {
       const message = "the message is marked as compressed, and the headers do not say how";
@@ -88,6 +92,23 @@ export async function scanQuery(
   check(plain, query.get("encoding") !== "proto", options);
 }
 
+/** Throws BODY_TOO_LARGE. */
+async function* envelopes(
+  readMaxBytes: number,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<EnvelopedMessage, void, undefined> {
+  try {
+    yield* transformSplitEnvelope(readMaxBytes)(chunks);
+  } catch (err) {
+    throw isTooLarge(err) ? bodyTooLarge(readMaxBytes) : err;
+  }
+}
+
+/** True for the library's error of a message beyond its limit. */
+function isTooLarge(err: unknown): boolean {
+  return err instanceof ConnectError && err.code === Code.ResourceExhausted;
+}
+
 /** Throws BODY_TOO_LARGE, and BODY_MALFORMED for what is not gzip. */
 async function unpacked(
   data: Uint8Array,
@@ -100,7 +121,7 @@ async function unpacked(
   try {
     return await compressionGzip.decompress(data, readMaxBytes);
   } catch (err) {
-    throw err instanceof ConnectError && err.code === Code.ResourceExhausted
+    throw isTooLarge(err)
       ? bodyTooLarge(readMaxBytes)
       : problem("BODY_MALFORMED", "the message is not compressed with gzip, as its header says");
   }

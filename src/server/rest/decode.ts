@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
   type Message,
+  type Registry,
 } from "@bufbuild/protobuf";
 import { proposal } from "../../collections/nearest.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
@@ -17,14 +18,16 @@ import { spellingOf } from "./spelling.ts";
 /**
  * Reads a message from JSON in the spelling of REST; modifies the JSON.
  * Errors: REQUEST_INVALID, which names the first invalid or unknown field.
+ *
+ * @param registry the types of what `google.protobuf.Any` may hold. Default: none.
  */
-export function decode(desc: DescMessage, json: JsonObject): Message {
+export function decode(desc: DescMessage, json: JsonObject, registry?: Registry): Message {
   spellingOf(desc).read(json);
   let message: Message;
   try {
-    message = fromJson(desc, json);
+    message = fromJson(desc, json, { registry });
   } catch (cause) {
-    const violation = locate(desc, json, "") ?? {
+    const violation = locate(desc, json, { prefix: "", registry }) ?? {
       field: "",
       description: reason(cause),
     };
@@ -43,11 +46,19 @@ export function invalidField(field: string, description: string, cause?: unknown
   return problem("REQUEST_INVALID", message, { violations: [{ field, description }], cause });
 }
 
+/** Where an invalid field is looked for. */
+interface Place {
+  /** The path of the message with its dot; of a field without. */
+  readonly prefix: string;
+  readonly registry: Registry | undefined;
+}
+
 /**
  * Finds the invalid field by reading one key at a time, because the library's
  * errors name a field only in some cases. Runs for refused requests only.
  */
-function locate(desc: DescMessage, json: JsonObject, prefix: string): FieldViolation | undefined {
+function locate(desc: DescMessage, json: JsonObject, place: Place): FieldViolation | undefined {
+  const { prefix, registry } = place;
   for (const [key, value] of Object.entries(json)) {
     const field = desc.fields.find((one) => one.name === key || one.jsonName === key);
     if (field === undefined) {
@@ -59,11 +70,11 @@ function locate(desc: DescMessage, json: JsonObject, prefix: string): FieldViola
         )}`,
       };
     }
-    const cause = failure(desc, { [key]: value });
+    const cause = failure(desc, { [key]: value }, registry);
     if (cause !== undefined) {
       const path = `${prefix}${field.name}`;
       return (
-        locateInside(field, value, path) ?? {
+        locateInside(field, value, { prefix: path, registry }) ?? {
           field: path,
           description: wanted(field, value, cause),
         }
@@ -76,17 +87,19 @@ function locate(desc: DescMessage, json: JsonObject, prefix: string): FieldViola
 function locateInside(
   field: DescField,
   value: JsonValue,
-  path: string,
+  { prefix, registry }: Place,
 ): FieldViolation | undefined {
   if (field.fieldKind === "message" && isObject(value)) {
-    return locate(field.message, value, `${path}.`);
+    return locate(field.message, value, { prefix: `${prefix}.`, registry });
   }
   if (field.fieldKind !== "list" || field.message === undefined || !Array.isArray(value)) {
     return undefined;
   }
   const { message } = field;
   for (const [index, item] of value.entries()) {
-    const found = isObject(item) ? locate(message, item, `${path}[${index}].`) : undefined;
+    const found = isObject(item)
+      ? locate(message, item, { prefix: `${prefix}[${index}].`, registry })
+      : undefined;
     if (found !== undefined) {
       return found;
     }
@@ -115,9 +128,9 @@ function conflict(desc: DescMessage, json: JsonObject, prefix: string): FieldVio
   return undefined;
 }
 
-function failure(desc: DescMessage, json: JsonObject): unknown {
+function failure(desc: DescMessage, json: JsonObject, registry: Registry | undefined): unknown {
   try {
-    fromJson(desc, json);
+    fromJson(desc, json, { registry });
     return undefined;
   } catch (cause) {
     return cause;

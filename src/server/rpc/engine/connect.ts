@@ -3,7 +3,13 @@
  * of the library's handler, which is several times slower.
  * https://connectrpc.com/docs/protocol#unary-request
  */
-import { type DescMethodUnary, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
+import {
+  type DescMethodUnary,
+  type JsonValue,
+  type Message,
+  type Registry,
+  toJson,
+} from "@bufbuild/protobuf";
 import { Code, type ContextValues } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -24,6 +30,8 @@ export interface ConnectJsonOptions {
   readonly readMaxBytes: number;
   readonly contextValues: ((req: FastifyRequest) => ContextValues) | undefined;
   readonly readLarge: ReadLarge | undefined;
+  /** The types of what `google.protobuf.Any` may hold. */
+  readonly registry: Registry;
 }
 
 /** True for a request that `createConnectJsonHandler` serves. */
@@ -72,7 +80,8 @@ function encodingOf({ headers }: FastifyRequest): string {
 
 /** Creates the handler of one method. */
 export function createConnectJsonHandler(method: DescMethodUnary, options: ConnectJsonOptions) {
-  const { invoker, readMaxBytes, contextValues, readLarge } = options;
+  const { invoker, readMaxBytes, contextValues, readLarge, registry } = options;
+  const jsonOptions = { registry };
   return async (req: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     try {
       const timeoutMs = readTimeout(req);
@@ -83,7 +92,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
       const reading = readLarge?.(plain, method.input);
       const large = reading && (await reading);
       const json = parseJson(large?.body ?? plain, maxValuesOf(method.input));
-      const message = read(method, json);
+      const message = read(method, json, registry);
       large?.restore(message);
       const answer = await invoker.unary(method, message, {
         header: req.headers,
@@ -98,7 +107,7 @@ export function createConnectJsonHandler(method: DescMethodUnary, options: Conne
       for (const [name, value] of answer.trailer) {
         reply.header(`trailer-${name}`, value);
       }
-      const answered = toJson(method.output, answer.message);
+      const answered = toJson(method.output, answer.message, jsonOptions);
       addEmptyLists(method.output, answered, "jsonName");
       // Bytes, because Fastify adds a charset to strings, which the protocol does not allow.
       return reply
@@ -122,13 +131,13 @@ export function sendConnectProblem(reply: FastifyReply, found: Problem): Fastify
   });
 }
 
-function read(method: DescMethodUnary, json: JsonValue): Message {
+function read(method: DescMethodUnary, json: JsonValue, registry: Registry): Message {
   if (!isObject(json)) {
     throw problem("BODY_MALFORMED", "the body must be a JSON object");
   }
   // Strict about names, unlike the binary format: in JSON, a field that is not known is a slip of
   // the hand more often than a newer client.
-  return decode(method.input, json);
+  return decode(method.input, json, registry);
 }
 
 function readTimeout(req: FastifyRequest): number | undefined {

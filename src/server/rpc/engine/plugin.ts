@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
 import { type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -79,6 +79,8 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         logOf(app).error({ err: found.cause ?? found, url: path, reqId }, found.rawMessage);
       }
     });
+  // What `google.protobuf.Any` may hold in JSON.
+  const registry = createRegistry(...options.services.map(({ service }) => service.file));
   const router = createConnectRouter({
     acceptCompression: [compressionGzip],
     interceptors: [
@@ -87,7 +89,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
       ...options.interceptors,
     ],
     // As strict as the fast path. The library writes all empty fields or, with the lists, none.
-    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true },
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     readMaxBytes,
     ...(options.shutdownSignal === undefined ? {} : { shutdownSignal: options.shutdownSignal }),
   });
@@ -117,6 +119,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
         readMaxBytes: scan.readMaxBytes,
         contextValues,
         readLarge: options.readLarge,
+        registry,
       });
       post((req, reply) => (isConnectJson(req) ? viaInvoker : viaLibrary)(req, reply));
     } else {

@@ -13,12 +13,12 @@ export interface Import {
   readonly typeOnly: boolean;
 }
 
-/** Source files below a folder, from the root. */
+/** Source files below a folder, from the root, without generated ones. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(?:[cm]?[jt]s|css|html)$/.test(entry.name))
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).split(sep).join("/"))
-    .filter((path) => !path.includes("node_modules/"));
+    .filter((path) => !/(?:^|\/)(?:node_modules|gen)\//.test(path));
 }
 
 export function read(path: string): string {

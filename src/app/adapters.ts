@@ -19,6 +19,7 @@ import type { Migrated, MigrationMode, SchemaReport } from "../storage/migration
 import type { Notifier } from "../storage/notifier.ts";
 import { PostgresBackup } from "../storage/postgres/backup.ts";
 import { inspectPostgres } from "../storage/postgres/migration/inspect.ts";
+import { newSessionName } from "../storage/postgres/node-session.ts";
 import { type NotifierState, PostgresNotifier } from "../storage/postgres/notifier.ts";
 import { PostgresStorage } from "../storage/postgres/storage.ts";
 import { addressOf } from "../storage/postgres-address.ts";
@@ -65,9 +66,12 @@ export function openStorage(
   if (!isPostgres(database)) {
     return { storage: new SqliteStorage(database, migration), notifier: undefined };
   }
-  const storage = new PostgresStorage(database, { directUrl, onWarning, ...migration });
+  const name = newSessionName();
+  const options = { session: { name }, directUrl, onWarning, ...migration };
+  const storage = new PostgresStorage(database, options);
   const notify = (channel: string): Promise<void> => storage.notify(channel);
-  return { storage, notifier: new PostgresNotifier(directUrl ?? database, { notify, onState }) };
+  const listening = { notify, onState, session: name };
+  return { storage, notifier: new PostgresNotifier(directUrl ?? database, listening) };
 }
 
 /**

@@ -13,6 +13,7 @@ import type { Storage } from "../storage.ts";
 import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
+import { hasExpired, isHeld, type NodeSession } from "./node-session.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session, statement } from "./session.ts";
 
@@ -27,16 +28,24 @@ export type LeaseClock = (nowMs: number) => number | null;
 
 const OPEN = prepared(
   "open_lease",
-  `INSERT INTO leases (lease_id, owner, expires_at_ms) VALUES ($2, $3, ${NOW_MS} + $4)
+  `INSERT INTO leases (lease_id, owner, expires_at_ms)
+   VALUES ($2, CASE WHEN ${isHeld("$5::text")} THEN $5::text ELSE $3 END, ${NOW_MS} + $4)
    ON CONFLICT (lease_id) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
 );
 
+/** How leases are timed, and who asks about them. */
+export interface LeaseTime {
+  readonly clock: LeaseClock;
+  readonly session: NodeSession;
+}
+
+/** The owner is shown by its session, where it has one. */
 export async function openLease(
   session: Session,
-  clock: LeaseClock,
+  time: LeaseTime,
   { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
 ): Promise<void> {
-  await session.query(OPEN, clock(nowMs), leaseId, owner, ttlMs);
+  await session.query(OPEN, time.clock(nowMs), leaseId, owner, ttlMs, time.session.name);
 }
 
 const RENEW = prepared(
@@ -68,7 +77,9 @@ export function closeLease(
 
 const FIND_EXPIRED = prepared(
   "find_expired",
-  `SELECT lease_id FROM leases WHERE expires_at_ms <= ${NOW_MS} LIMIT ${MAX_RESCUED_LEASES}`,
+  `SELECT lease_id FROM leases
+   WHERE ${hasExpired(NOW_MS, { name: "$2::text", minAgeMs: "$3::bigint" })}
+   LIMIT ${MAX_RESCUED_LEASES}`,
 );
 
 /**
@@ -77,26 +88,27 @@ const FIND_EXPIRED = prepared(
  */
 const END_EXPIRED = statement(
   `DELETE FROM leases WHERE lease_id IN (
-     SELECT lease_id FROM leases WHERE lease_id = ANY ($2) AND expires_at_ms <= ${NOW_MS}
+     SELECT lease_id FROM leases WHERE lease_id = ANY ($4)
+       AND ${hasExpired(NOW_MS, { name: "$2::text", minAgeMs: "$3::bigint" })}
      FOR UPDATE SKIP LOCKED)
    RETURNING lease_id`,
 );
 
 export async function rescueExpired(
   db: PostgresDatabase,
-  clock: LeaseClock,
+  { clock, session: { name, minAgeMs } }: LeaseTime,
   { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
 ): Promise<Task[]> {
   const rescued: Task[] = [];
   const until = all ? Number.MAX_SAFE_INTEGER : clock(nowMs);
   for (;;) {
-    const found = await db.query(FIND_EXPIRED, until);
+    const found = await db.query(FIND_EXPIRED, until, name, minAgeMs);
     if (found.length === 0) {
       return rescued;
     }
     const leaseIds = found.map((row) => row.lease_id);
     const ended = await db.transaction(async (session) => {
-      const gone = await session.query(END_EXPIRED, until, leaseIds);
+      const gone = await session.query(END_EXPIRED, until, name, minAgeMs, leaseIds);
       rescued.push(
         ...(await loseNodes(
           session,

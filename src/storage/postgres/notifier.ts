@@ -21,6 +21,7 @@ import type { Hint, Notifier } from "../notifier.ts";
 import { Hosts } from "../postgres-address.ts";
 import { connectionConfig, DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { HintBatch, LOOK, readHints } from "./hint-codec.ts";
+import { HOLD_SESSION } from "./node-session.ts";
 
 /** Time in which hints are gathered to travel together. */
 const HINT_DEBOUNCE_MS = 10;
@@ -43,6 +44,8 @@ export type NotifierState = "up" | "lost" | "deaf";
 export interface PostgresNotifierOptions {
   /** The schema of the tables, which also names the channel. Default `tessera`. */
   readonly schema?: string;
+  /** The name of the node's session, held while it listens. Default: none. */
+  readonly session?: string;
   /** How long the database may take to respond, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
   /** Sends an empty notification over another connection than the notifier's own. */
@@ -147,6 +150,10 @@ export class PostgresNotifier implements Notifier {
       // Refused by a standby.
       await client.query(`LISTEN ${schema}`);
       await client.query(`LISTEN ${this.#heartbeatChannel}`);
+      const { session } = this.#options;
+      if (session !== undefined) {
+        await client.query(HOLD_SESSION, [session]);
+      }
       this.#client = client;
       if (!first) {
         this.#tell(LOOK);

@@ -32,9 +32,17 @@ import { beginEpoch } from "./epoch.ts";
 import { recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { postgresHosting } from "./hosting.ts";
-import { closeLease, type LeaseClock, openLease, renewLeases, rescueExpired } from "./leases.ts";
+import {
+  closeLease,
+  type LeaseClock,
+  type LeaseTime,
+  openLease,
+  renewLeases,
+  rescueExpired,
+} from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { postgresMetrics } from "./metrics.ts";
+import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
 import { oldestWaiting } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
 import { isInline } from "./payloads.ts";
@@ -69,6 +77,8 @@ export interface PostgresOptions {
    * it.
    */
   readonly leaseClock?: "database" | "caller";
+  /** The node's session, which its notifier holds. Default: none. */
+  readonly session?: Partial<NodeSession> | undefined;
   /** An address of the same database without a pooler, for migrations. Default: the one address. */
   readonly directUrl?: string | undefined;
   /** Told what is weaker than it could be. Default: nobody. */
@@ -90,6 +100,7 @@ export class PostgresStorage implements Storage {
   readonly capabilities = { shared: true, durable: true };
   readonly #options: OpenOptions;
   readonly #clock: LeaseClock;
+  readonly #leaseTime: LeaseTime;
   #db: PostgresDatabase | undefined;
   #folder: CountFolder | undefined;
 
@@ -128,6 +139,7 @@ export class PostgresStorage implements Storage {
       connections = DEFAULT_STORAGE_CONNECTIONS,
       timeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS,
       leaseClock,
+      session = {},
       directUrl,
       onWarning,
       migration = "auto",
@@ -147,6 +159,8 @@ export class PostgresStorage implements Storage {
       onMigrated,
     };
     this.#clock = leaseClock === "caller" ? (nowMs) => nowMs : () => null;
+    const { name = null, minAgeMs = MIN_WITNESS_AGE_MS } = session;
+    this.#leaseTime = { clock: this.#clock, session: { name, minAgeMs } };
   }
 
   async start(): Promise<void> {
@@ -196,17 +210,17 @@ export class PostgresStorage implements Storage {
   listAborts = this.#question(listAborts);
   listAttempts = this.#question(listAttempts);
   openLease = this.#question((db, parameters: ParametersOf<"openLease">) =>
-    openLease(db, this.#clock, parameters),
+    openLease(db, this.#leaseTime, parameters),
   );
   renewLeases = this.#question((db, parameters: ParametersOf<"renewLeases">) =>
     renewLeases(db, this.#clock, parameters),
   );
   survey = this.#question((db, parameters: ParametersOf<"survey">) =>
-    survey(db, this.#clock, parameters),
+    survey(db, this.#leaseTime, parameters),
   );
   closeLease = this.#question(closeLease);
   rescueExpired = this.#question((db, parameters: ParametersOf<"rescueExpired">) =>
-    rescueExpired(db, this.#clock, parameters),
+    rescueExpired(db, this.#leaseTime, parameters),
   );
   beginEpoch = this.#question((db, parameters: ParametersOf<"beginEpoch">) =>
     this.#moved(beginEpoch(db, parameters)),

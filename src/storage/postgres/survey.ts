@@ -1,5 +1,6 @@
 import type { Storage, Survey } from "../storage.ts";
-import { type LeaseClock, NOW_MS } from "./leases.ts";
+import { type LeaseTime, NOW_MS } from "./leases.ts";
+import { hasExpired } from "./node-session.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -28,7 +29,8 @@ const SURVEY = prepared(
      LIMIT 1) AS due
    UNION ALL
    SELECT 'expired', NULL, NULL
-   WHERE EXISTS (SELECT FROM leases WHERE expires_at_ms <= ${NOW_MS})
+   WHERE EXISTS (
+     SELECT FROM leases WHERE ${hasExpired(NOW_MS, { name: "$4::text", minAgeMs: "$5::bigint" })})
    UNION ALL
    SELECT 'overdue', NULL, NULL
    WHERE EXISTS (
@@ -37,10 +39,17 @@ const SURVEY = prepared(
 
 export async function survey(
   session: Session,
-  clock: LeaseClock,
+  { clock, session: asking }: LeaseTime,
   { nowMs, deploymentIds }: Parameters<Storage["survey"]>[0],
 ): Promise<Survey> {
-  const found = await session.query(SURVEY, clock(nowMs), nowMs, deploymentIds);
+  const found = await session.query(
+    SURVEY,
+    clock(nowMs),
+    nowMs,
+    deploymentIds,
+    asking.name,
+    asking.minAgeMs,
+  );
   return {
     expiredLeases: found.some((row) => row.found === "expired"),
     overdueTasks: found.some((row) => row.found === "overdue"),

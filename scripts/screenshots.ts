@@ -2,15 +2,13 @@
  * `npm run screenshots`: runs the platform with both examples, calls them, and takes a picture of
  * each page of the console in light and dark, wide and narrow. A contact sheet has them all.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { launchChromium } from "../test/e2e/console/chromium.ts";
+import { ExamplePlatform } from "./example-platform.ts";
 import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 
 const USAGE = `Usage: npm run screenshots -- [options]
@@ -32,72 +30,20 @@ const LOAD_TIMEOUT_MS = 120_000;
 /** Pictures of the contact sheet beside each other. */
 const MAX_COLUMNS = 5;
 
-interface Started {
-  readonly process: ChildProcess;
-  readonly url: string;
-  readonly password: string;
-  readonly token: string;
-}
-
-/** `npm start` on a free port and an empty folder. */
-async function start(data: string): Promise<Started> {
-  const path = fileURLToPath(new URL("start.ts", import.meta.url));
-  const child = spawn(process.execPath, [path, "--port", "0", "--data", data], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, TESSERA_DRAIN_DELAY: "0s" },
-  });
-  let said = "";
-  for await (const chunk of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
-    said += chunk;
-    if (said.includes("Ctrl-C stops")) {
-      break;
-    }
-  }
-  const [, url = ""] = /Tessera runs on (\S+)/.exec(said) ?? [];
-  const [, password = ""] = /password +(\w{20}) /.exec(said) ?? [];
-  const [, token = ""] = /TESSERA_TOKEN=(\w+)/.exec(said) ?? [];
-  if (url === "" || password === "" || token === "") {
-    throw new Error(`npm start did not say how to use it:\n${said}`);
-  }
-  return { process: child, url, password, token };
-}
-
 /** Calls the examples as people would; answers the id of a task that has run. */
-async function callExamples({ url, token }: Started): Promise<string> {
-  const read = (name: string): string[] => {
-    const folder = fileURLToPath(new URL(`../examples/${name}/`, import.meta.url));
-    return readdirSync(folder).map((file) => join(folder, file));
-  };
-  const texts = read("summarizer/articles").map((path) => readFileSync(path, "utf8"));
-  const images = read("digits/images").filter((path) => path.endsWith(".png"));
-  const json = (path: string, body: object): Promise<Response> =>
-    fetch(url + path, {
-      method: "POST",
-      headers: { "content-type": "application/json", "tessera-deployment": "acme/summarizer" },
-      body: JSON.stringify(body),
-    });
+async function callExamples(platform: ExamplePlatform): Promise<string> {
   let taskId = "";
   const untilMs = performance.now() + CALLS_MS;
   for (let round = 0; performance.now() < untilMs; round += 1) {
-    await json("/summarize", { text: texts[round % texts.length], sentences: round % 17 ? 2 : 0 });
+    const sentences = round % 17 ? 2 : 0;
+    await platform.summarizer("/summarize", { text: platform.text(round), sentences });
     if (round % 5 === 0) {
-      const many = Array.from({ length: 200 }, (_, index) => texts[index % texts.length]);
-      const answer = await json("/summarize_batch/submit", { texts: many, sentences: 2 });
-      ({ task_id: taskId } = (await answer.json()) as { task_id: string });
+      taskId = await platform.submitBatch(200);
     }
-    const form = new FormData();
-    const image = images[round % images.length] ?? "";
-    form.set("image", new File([readFileSync(image)], basename(image), { type: "image/png" }));
-    await fetch(`${url}/classify`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "tessera-deployment": "acme/digits" },
-      body: form,
-    });
+    await platform.classify(round);
     await sleep(CALL_INTERVAL_MS);
   }
-  const got = await fetch(`${url}/summarize_batch/get?task_id=${taskId}&wait=30`, {
-    headers: { "tessera-deployment": "acme/summarizer" },
-  });
+  const got = await platform.summarizer(`/summarize_batch/get?task_id=${taskId}&wait=30`);
   await got.bytes();
   return taskId;
 }
@@ -122,7 +68,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["sign-in", "/sign-in"],
 ];
 
-async function signIn(page: Page, { url, password }: Started): Promise<void> {
+async function signIn(page: Page, { url, password }: ExamplePlatform): Promise<void> {
   await page.goto(`${url}/sign-in`);
   await page.getByLabel("E-mail address").fill("you@acme.example");
   await page.getByLabel("Password").fill(password);
@@ -130,16 +76,20 @@ async function signIn(page: Page, { url, password }: Started): Promise<void> {
   await page.waitForURL(({ pathname }) => pathname.startsWith("/o/"));
 }
 
-async function photograph(browser: Browser, started: Started, out: string): Promise<string[]> {
-  const taskId = await callExamples(started);
+async function photograph(
+  browser: Browser,
+  platform: ExamplePlatform,
+  out: string,
+): Promise<string[]> {
+  const taskId = await callExamples(platform);
   const files: string[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [size, viewport] of Object.entries(SIZES)) {
       const context = await browser.newContext({ colorScheme, viewport, reducedMotion: "reduce" });
       const page = await context.newPage();
-      await signIn(page, started);
+      await signIn(page, platform);
       for (const [name, path] of pages(taskId)) {
-        await page.goto(started.url + path);
+        await page.goto(platform.url + path);
         await page.getByRole("heading", { level: 1 }).first().waitFor();
         // Streams never end, so there is no moment when nothing is loaded any more.
         await sleep(700);
@@ -182,22 +132,15 @@ async function main(): Promise<number> {
   }
   const out = resolve(values.out);
   mkdirSync(out, { recursive: true });
+  await using stack = new AsyncDisposableStack();
   const data = mkdtempSync(join(tmpdir(), "tessera-screenshots-"));
-  const started = await start(join(data, "data"));
-  try {
-    const browser = await launchChromium();
-    try {
-      const files = await photograph(browser, started, out);
-      await contactSheet(browser, files, out);
-      process.stdout.write(`${files.length} pictures and contact-sheet.png are in ${out}\n`);
-    } finally {
-      await browser.close();
-    }
-  } finally {
-    started.process.kill("SIGTERM");
-    await once(started.process, "exit");
-    rmSync(data, { recursive: true, force: true });
-  }
+  stack.defer(() => rmSync(data, { recursive: true, force: true }));
+  const platform = stack.use(await ExamplePlatform.start(join(data, "data")));
+  const browser = await launchChromium();
+  stack.defer(() => browser.close());
+  const files = await photograph(browser, platform, out);
+  await contactSheet(browser, files, out);
+  process.stdout.write(`${files.length} pictures and contact-sheet.png are in ${out}\n`);
   return 0;
 }
 

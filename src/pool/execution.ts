@@ -19,6 +19,8 @@ export type ExecutionEnd =
 
 export interface ExecutionListener {
   onEnd(end: ExecutionEnd): void;
+  /** It was aborted; it ends when the function does, or its worker, within the grace period. */
+  onAbort?(reason: AbortReason): void;
   onProgress?(fraction: number, message: string): void;
   onLog?(line: ServiceLine): void;
 }
@@ -90,6 +92,7 @@ export class Execution {
       this.#graceMs,
     );
     this.#host.sendAbort(this.call.id, reason);
+    this.#listener.onAbort?.(reason);
   }
 
   /** True when it was aborted and its result no longer counts. */

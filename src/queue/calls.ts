@@ -79,10 +79,7 @@ export class Calls {
     if (cameMs !== undefined && free === undefined) {
       tracing?.waited({ ...tracedFacts(call), fromMs: cameMs, toMs: Date.now() });
     }
-    const end = await this.#execute(slot, call);
-    slot.release();
-    this.slotFree();
-    return this.#answer(end, call);
+    return this.#answer(await this.#execute(slot, call), call);
   }
 
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
@@ -174,6 +171,10 @@ export class Calls {
     });
   }
 
+  /**
+   * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
+   * function that goes on after it. The slot is taken until the function has ended.
+   */
   #execute(slot: Slot, call: BegunCall): Promise<ExecutionEnd> {
     const { payload, signal, taskId, origin } = call;
     const { log, tracing } = this.#options;
@@ -188,6 +189,13 @@ export class Calls {
             signal.removeEventListener("abort", gone);
             span?.end(callEnd(end));
             resolve(end);
+            slot.release();
+            this.slotFree();
+          },
+          onAbort: (reason) => {
+            if (reason === "timeout") {
+              resolve({ kind: "aborted", reason });
+            }
           },
           onLog: (line) => logLine(log, line, logged(call)),
         },

@@ -2,12 +2,12 @@
 import { MAX_TIMER_MS } from "./alarm.ts";
 
 /** Deadlines closer together than this are looked at together. */
-const DEADLINE_GRAIN_MS = 50;
+const DEADLINE_GRAIN_MS = 20;
 
 /**
  * One timer for many deadlines, few of which are ever reached. To begin and to
  * end a wait costs a comparison; a timer for each would cost as much as the
- * rest of the wait. A deadline is noticed at most 50 ms late. Times are those
+ * rest of the wait. A deadline is noticed at most 20 ms late. Times are those
  * of `performance.now()`.
  */
 export class Deadlines {

@@ -84,17 +84,37 @@ describe("a task that takes longer than its timeout", () => {
 
 describe("a call that takes longer than its timeout", () => {
   it.each([
-    ["linger_call", { listens: true }],
-    ["linger_call", { listens: false }],
-    ["spin_call", {}],
-  ])("%s is answered 504: %j", async (endpoint, values) => {
+    ["linger_call", { listens: true }, "lives on"],
+    ["linger_call", { listens: false }, "is killed"],
+    ["spin_call", {}, "is killed"],
+  ])("%s is answered 504, with %j, and its worker %s", async (endpoint, values, fate) => {
     expect(refusal(await served.post(`/${endpoint}`, values))).toMatchObject({
       status: 504,
       code: "deadline_exceeded",
       reason: "CALL_TIMEOUT",
       message: `endpoint ${endpoint} did not end within its timeout of 200 ms`,
     });
-    expect((await served.post("/pid", {})).status).toBe(200);
+    if (fate === "lives on") {
+      expect(await currentPid()).toBe(pid);
+    } else {
+      // Calls beside it are answered 503 when it is killed.
+      await expect.poll(currentPid).not.toSatisfy((now) => now === pid || typeof now !== "number");
+    }
+  });
+
+  it("is answered at its timeout while its function goes on, which keeps its slot", async () => {
+    await using patient = await serve("faults", { graceMs: 60_000 });
+    const values = { url: gate.url };
+    const call = patient.post("/late_call", values);
+    const arrival = await gate.arrival();
+    expect(refusal(await call)).toMatchObject({ status: 504, reason: "CALL_TIMEOUT" });
+    expect(refusal(await patient.post("/late_call", values))).toMatchObject({
+      status: 503,
+      reason: "NO_WORKER",
+    });
+    arrival.open("too late");
+    await arrival.gone;
+    expect((await patient.post("/pid", {})).json).toBe(arrival.pid);
   });
 
   it("is aborted when its caller leaves", async () => {

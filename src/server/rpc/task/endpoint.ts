@@ -16,7 +16,7 @@ import { noteTask, tracedCall } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
-import { digestOfCall, noteReplay, refuseKey, replaying, scheduleText } from "./submission.ts";
+import { digestOfCall, noteReplay, refuseKey, scheduleText } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
 const NO_SCHEDULE = scheduleText({});
@@ -75,18 +75,15 @@ async function call(
   }
   const { taskId } = task;
   const waitMs = manifest.timeoutMs;
-  const result = async (): Promise<TaskResult> => {
-    const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
-    if (finished.task.status === "queued" || finished.task.status === "running") {
-      throw problem(
-        "CALL_TIMEOUT",
-        `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
-        { metadata: { task_id: taskId } },
-      );
-    }
-    return answer(finished, deployment, { format, bodies });
-  };
-  return replayed ? replaying(result) : result();
+  const finished = await namingTask(deployment.queue.result({ taskId, waitMs, signal }), taskId);
+  if (finished.task.status === "queued" || finished.task.status === "running") {
+    throw problem(
+      "CALL_TIMEOUT",
+      `task ${taskId} has not ended within ${waitMs} ms and goes on: ask for its result later`,
+      { metadata: { task_id: taskId } },
+    );
+  }
+  return answer(finished, deployment, { format, bodies });
 }
 
 /** The target and the origin of a call. */

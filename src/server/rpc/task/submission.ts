@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
-import { problem, toProblem } from "../../../errors.ts";
+import { problem } from "../../../errors.ts";
 import type { Payload } from "../../../protocol/messages.ts";
 import type { SubmissionOptions } from "../../../queue/submission.ts";
 
@@ -151,20 +151,9 @@ export function digestOfRetry(taskId: string): string {
 
 const REPLAYED = "idempotent-replayed";
 
-/** Sets the header that marks the answer as one about an earlier task. */
+/** Sets the header that marks the answer, or the error, as one about an earlier task. */
 export function noteReplay({ responseHeader }: Pick<HandlerContext, "responseHeader">): void {
   responseHeader.set(REPLAYED, "true");
-}
-
-/** Sets that header on errors too, such as the repeated failure of an earlier task; they do not carry the answer's headers. */
-export async function replaying<Answer>(answer: () => Answer | Promise<Answer>): Promise<Answer> {
-  try {
-    return await answer();
-  } catch (thrown) {
-    const found = toProblem(thrown);
-    found.metadata.set(REPLAYED, "true");
-    throw found;
-  }
 }
 
 function invalidKey(description: string): Error {

@@ -27,7 +27,6 @@ import {
   checkKey,
   digestOfCall,
   noteReplay,
-  replaying,
   type ScheduleFields,
   scheduleOf,
   scheduleText,
@@ -67,8 +66,7 @@ export const submitHandlers: Pick<ServiceImpl<typeof TaskService>, "submitTask" 
       .catch(() => ({ task, result: undefined }));
     response.task = toTaskMessage(ended.task, name, await queue.place(ended.task));
     if (isFinal(ended.task.status)) {
-      const result = () => answer(ended, deployment, { format: req.resultFormat, bodies });
-      response.result = await (replayed ? replaying(result) : result());
+      response.result = await answer(ended, deployment, { format: req.resultFormat, bodies });
     }
     return response;
   },

@@ -3,7 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { Inspector } from "./inspector.ts";
 
 /** The token of an operator's Prometheus, with which the platform is started. */
 const METRICS_TOKEN = "of-the-operator";
@@ -14,36 +16,47 @@ export class ExamplePlatform implements AsyncDisposable {
   readonly password: string;
   /** A token that may call both examples. */
   readonly token: string;
-  readonly pid: number;
+  readonly inspector: Inspector;
   readonly #process: ChildProcess;
   readonly #texts = read("summarizer/articles").map(([, content]) => content.toString());
   readonly #images = read("digits/images").filter(([name]) => name.endsWith(".png"));
 
-  private constructor(process: ChildProcess, said: string) {
+  private constructor(process: ChildProcess, said: string, inspector: Inspector) {
     const [, url = ""] = /Tessera runs on (\S+)/.exec(said) ?? [];
     const [, password = ""] = /password +(\w{20}) /.exec(said) ?? [];
     const [, token = ""] = /TESSERA_TOKEN=(\w+)/.exec(said) ?? [];
-    if (url === "" || password === "" || token === "" || process.pid === undefined) {
+    if (url === "" || password === "" || token === "") {
       throw new Error(`npm start did not say how to use it:\n${said}`);
     }
     this.url = url;
     this.password = password;
     this.token = token;
-    this.pid = process.pid;
+    this.inspector = inspector;
     this.#process = process;
   }
 
   /** On a free port; resolves once both examples are deployed. */
   static async start(data: string): Promise<ExamplePlatform> {
     const path = fileURLToPath(new URL("start.ts", import.meta.url));
-    const child = spawn(process.execPath, [path, "--port", "0", "--data", data], {
-      stdio: ["ignore", "pipe", "inherit"],
+    const args = ["--inspect=127.0.0.1:0", path, "--port", "0", "--data", data];
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...process.env,
         TESSERA_DRAIN_DELAY: "0s",
         TESSERA_LOG_LEVEL: "warn",
         TESSERA_METRICS_TOKEN: METRICS_TOKEN,
       },
+    });
+    const inspector = new Promise<Inspector>((resolve) => {
+      createInterface(child.stderr).on("line", (line) => {
+        const [, address] = /^Debugger listening on (ws:\S+)/.exec(line) ?? [];
+        if (address !== undefined) {
+          resolve(new Inspector(address));
+        } else if (!/^(?:Debugger |For help, see: )/.test(line)) {
+          process.stderr.write(`${line}\n`);
+        }
+      });
     });
     let said = "";
     const output = child.stdout.setEncoding("utf8");
@@ -54,7 +67,7 @@ export class ExamplePlatform implements AsyncDisposable {
       }
     }
     output.resume();
-    return new ExamplePlatform(child, said);
+    return new ExamplePlatform(child, said, await inspector);
   }
 
   /** The text of an article; one of the few there are. */

@@ -14,6 +14,7 @@ import type { KeyRing } from "../auth/keys.ts";
 import type { OrganizationCreators } from "../auth/organization-creators.ts";
 import { SignInThrottle } from "../auth/sign-in-throttle.ts";
 import type { Ceilings } from "../deployments/ceilings.ts";
+import type { Directory } from "../deployments/directory.ts";
 import type { Federation } from "../metrics/federation.ts";
 import type { History } from "../metrics/history/history.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
@@ -40,6 +41,7 @@ export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
   readonly tasks: Pick<Storage, "searchTasks">;
+  readonly directory: Pick<Directory, "find">;
   readonly blobs: BlobStore;
   readonly federation: Federation;
   readonly history: History;

@@ -275,6 +275,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       accounts,
       hosting: announceChanges(node.storage.hosting, changes),
       tasks: node.storage,
+      directory: hosting,
       blobs: hosted.blobs,
       federation,
       history,

@@ -219,11 +219,450 @@ export declare type ListOrganizationTasksResponseJson = {
 export declare const ListOrganizationTasksResponseSchema: GenMessage<ListOrganizationTasksResponse, {jsonType: ListOrganizationTasksResponseJson}>;
 
 /**
- * OrganizationTaskService reads the tasks of an organization.
+ * TaskFilter chooses tasks of an organization. A field that is not set does
+ * not restrict the choice.
+ *
+ * @generated from message tessera.v1.TaskFilter
+ */
+export declare type TaskFilter = Message<"tessera.v1.TaskFilter"> & {
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 1;
+   */
+  deployments: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 2;
+   */
+  endpoint: string;
+
+  /**
+   * Only tasks in one of these states. CancelTasks takes `queued` and
+   * `running`, RetryTasks the others.
+   *
+   * @generated from field: repeated tessera.v1.TaskStatus statuses = 3;
+   */
+  statuses: TaskStatus[];
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 4;
+   */
+  createdFrom?: Timestamp | undefined;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 5;
+   */
+  createdBefore?: Timestamp | undefined;
+
+  /**
+   * Only failed tasks whose message contains this text; not for CancelTasks.
+   * Letters from A to Z match in either case.
+   *
+   * @generated from field: string error_contains = 6;
+   */
+  errorContains: string;
+
+  /**
+   * All tasks of the organization that the method can change. A filter without
+   * any other part has to say so.
+   *
+   * @generated from field: bool all = 7;
+   */
+  all: boolean;
+};
+
+/**
+ * TaskFilter chooses tasks of an organization. A field that is not set does
+ * not restrict the choice.
+ *
+ * @generated from message tessera.v1.TaskFilter
+ */
+export declare type TaskFilterJson = {
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 1;
+   */
+  deployments?: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 2;
+   */
+  endpoint?: string;
+
+  /**
+   * Only tasks in one of these states. CancelTasks takes `queued` and
+   * `running`, RetryTasks the others.
+   *
+   * @generated from field: repeated tessera.v1.TaskStatus statuses = 3;
+   */
+  statuses?: TaskStatusJson[];
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 4;
+   */
+  createdFrom?: TimestampJson;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 5;
+   */
+  createdBefore?: TimestampJson;
+
+  /**
+   * Only failed tasks whose message contains this text; not for CancelTasks.
+   * Letters from A to Z match in either case.
+   *
+   * @generated from field: string error_contains = 6;
+   */
+  errorContains?: string;
+
+  /**
+   * All tasks of the organization that the method can change. A filter without
+   * any other part has to say so.
+   *
+   * @generated from field: bool all = 7;
+   */
+  all?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.TaskFilter.
+ * Use `create(TaskFilterSchema)` to create a new message.
+ */
+export declare const TaskFilterSchema: GenMessage<TaskFilter, {jsonType: TaskFilterJson}>;
+
+/**
+ * CancelTasksRequest chooses the tasks to cancel.
+ *
+ * @generated from message tessera.v1.CancelTasksRequest
+ */
+export declare type CancelTasksRequest = Message<"tessera.v1.CancelTasksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Which tasks.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilter | undefined;
+
+  /**
+   * Also cancel tasks that run: the signal of each aborts, then its worker is
+   * killed. Without it, and without `statuses`, only queued tasks are chosen.
+   *
+   * @generated from field: bool abort = 3;
+   */
+  abort: boolean;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * CancelTasksRequest chooses the tasks to cancel.
+ *
+ * @generated from message tessera.v1.CancelTasksRequest
+ */
+export declare type CancelTasksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Which tasks.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilterJson;
+
+  /**
+   * Also cancel tasks that run: the signal of each aborts, then its worker is
+   * killed. Without it, and without `statuses`, only queued tasks are chosen.
+   *
+   * @generated from field: bool abort = 3;
+   */
+  abort?: boolean;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun?: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.CancelTasksRequest.
+ * Use `create(CancelTasksRequestSchema)` to create a new message.
+ */
+export declare const CancelTasksRequestSchema: GenMessage<CancelTasksRequest, {jsonType: CancelTasksRequestJson}>;
+
+/**
+ * RetryTasksRequest chooses the tasks to retry.
+ *
+ * @generated from message tessera.v1.RetryTasksRequest
+ */
+export declare type RetryTasksRequest = Message<"tessera.v1.RetryTasksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Which tasks. Without `statuses`: those that failed.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilter | undefined;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 3;
+   */
+  dryRun: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+
+  /**
+   * Makes the call repeatable: with the same key, each task is retried once.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * RetryTasksRequest chooses the tasks to retry.
+ *
+ * @generated from message tessera.v1.RetryTasksRequest
+ */
+export declare type RetryTasksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Which tasks. Without `statuses`: those that failed.
+   *
+   * @generated from field: tessera.v1.TaskFilter filter = 2;
+   */
+  filter?: TaskFilterJson;
+
+  /**
+   * Only count them.
+   *
+   * @generated from field: bool dry_run = 3;
+   */
+  dryRun?: boolean;
+
+  /**
+   * The `next_page_token` of the call before, with the same filter. Empty: from
+   * the newest task on.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken?: string;
+
+  /**
+   * Makes the call repeatable: with the same key, each task is retried once.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey?: string;
+};
+
+/**
+ * Describes the message tessera.v1.RetryTasksRequest.
+ * Use `create(RetryTasksRequestSchema)` to create a new message.
+ */
+export declare const RetryTasksRequestSchema: GenMessage<RetryTasksRequest, {jsonType: RetryTasksRequestJson}>;
+
+/**
+ * BulkTasksResponse says what a call did to many tasks.
+ *
+ * @generated from message tessera.v1.BulkTasksResponse
+ */
+export declare type BulkTasksResponse = Message<"tessera.v1.BulkTasksResponse"> & {
+  /**
+   * How many tasks were changed or, with `dry_run`, were chosen.
+   *
+   * @generated from field: int32 changed = 1;
+   */
+  changed: number;
+
+  /**
+   * Tasks that were chosen and could not be changed, by the reason.
+   *
+   * @generated from field: repeated tessera.v1.SkippedTasks skipped = 2;
+   */
+  skipped: SkippedTasks[];
+
+  /**
+   * Goes on where this call has stopped; empty when all tasks were looked at.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * BulkTasksResponse says what a call did to many tasks.
+ *
+ * @generated from message tessera.v1.BulkTasksResponse
+ */
+export declare type BulkTasksResponseJson = {
+  /**
+   * How many tasks were changed or, with `dry_run`, were chosen.
+   *
+   * @generated from field: int32 changed = 1;
+   */
+  changed?: number;
+
+  /**
+   * Tasks that were chosen and could not be changed, by the reason.
+   *
+   * @generated from field: repeated tessera.v1.SkippedTasks skipped = 2;
+   */
+  skipped?: SkippedTasksJson[];
+
+  /**
+   * Goes on where this call has stopped; empty when all tasks were looked at.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.BulkTasksResponse.
+ * Use `create(BulkTasksResponseSchema)` to create a new message.
+ */
+export declare const BulkTasksResponseSchema: GenMessage<BulkTasksResponse, {jsonType: BulkTasksResponseJson}>;
+
+/**
+ * SkippedTasks counts tasks that could not be changed for the same reason.
+ *
+ * @generated from message tessera.v1.SkippedTasks
+ */
+export declare type SkippedTasks = Message<"tessera.v1.SkippedTasks"> & {
+  /**
+   * As in the errors of CancelTask and RetryTask, such as `TASK_FINISHED`; see
+   * error.proto.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * How many.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+
+  /**
+   * The message about one of them.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+};
+
+/**
+ * SkippedTasks counts tasks that could not be changed for the same reason.
+ *
+ * @generated from message tessera.v1.SkippedTasks
+ */
+export declare type SkippedTasksJson = {
+  /**
+   * As in the errors of CancelTask and RetryTask, such as `TASK_FINISHED`; see
+   * error.proto.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason?: string;
+
+  /**
+   * How many.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count?: number;
+
+  /**
+   * The message about one of them.
+   *
+   * @generated from field: string message = 3;
+   */
+  message?: string;
+};
+
+/**
+ * Describes the message tessera.v1.SkippedTasks.
+ * Use `create(SkippedTasksSchema)` to create a new message.
+ */
+export declare const SkippedTasksSchema: GenMessage<SkippedTasks, {jsonType: SkippedTasksJson}>;
+
+/**
+ * OrganizationTaskService reads, cancels and retries the tasks of an
+ * organization.
  *
  * Requests name the organization in `organization`, as those of
- * OrganizationService do. Members read the tasks of all its deployments. A
- * token needs protected endpoint access, and reads those of its own
+ * OrganizationService do. Members reach the tasks of all its deployments. A
+ * token needs protected endpoint access, and reaches those of its own
  * deployments only.
  *
  * @generated from service tessera.v1.OrganizationTaskService
@@ -244,6 +683,38 @@ export declare const OrganizationTaskService: GenService<{
     methodKind: "unary";
     input: typeof ListOrganizationTasksRequestSchema;
     output: typeof ListOrganizationTasksResponseSchema;
+  },
+  /**
+   * CancelTasks cancels the tasks that match every part of the filter, newest
+   * first, as CancelTask cancels one. It works for a bounded time: as long as
+   * the answer has a `next_page_token`, call again with it. A call that is
+   * repeated changes nothing twice.
+   *
+   * Errors: those of ListOrganizationTasks; INVALID_ARGUMENT (REQUEST_INVALID)
+   * for a filter without any part that does not say `all`. What keeps single
+   * tasks from being cancelled is in `skipped`.
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.CancelTasks
+   */
+  cancelTasks: {
+    methodKind: "unary";
+    input: typeof CancelTasksRequestSchema;
+    output: typeof BulkTasksResponseSchema;
+  },
+  /**
+   * RetryTasks retries the finished tasks that match every part of the filter,
+   * newest first, as RetryTask retries one: each as a new task with the same
+   * arguments. It works for a bounded time: as long as the answer has a
+   * `next_page_token`, call again with it.
+   *
+   * Errors: as those of CancelTasks.
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.RetryTasks
+   */
+  retryTasks: {
+    methodKind: "unary";
+    input: typeof RetryTasksRequestSchema;
+    output: typeof BulkTasksResponseSchema;
   },
 }>;
 

@@ -15,7 +15,7 @@ import { file_tessera_v1_task } from "./task_pb.js";
  * Describes the file tessera/v1/organization_task.proto.
  */
 export const file_tessera_v1_organization_task = /*@__PURE__*/
-  fileDesc("CiJ0ZXNzZXJhL3YxL29yZ2FuaXphdGlvbl90YXNrLnByb3RvEgp0ZXNzZXJhLnYxIv4CChxMaXN0T3JnYW5pemF0aW9uVGFza3NSZXF1ZXN0Eh0KDG9yZ2FuaXphdGlvbhgBIAEoCUIHukgEcgIYPxIlCgtkZXBsb3ltZW50cxgCIAMoCUIQukgNkgEKEGQiBnIEEAEYPxIZCghlbmRwb2ludBgDIAEoCUIHukgEcgIYPxI7CghzdGF0dXNlcxgEIAMoDjIWLnRlc3NlcmEudjEuVGFza1N0YXR1c0IRukgOkgELEAUiB4IBBBABIAASMAoMY3JlYXRlZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoOZXJyb3JfY29udGFpbnMYByABKAlCCLpIBXIDGMgBEhoKCXBhZ2Vfc2l6ZRgIIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAkgASgJQgi6SAVyAxjIASJZCh1MaXN0T3JnYW5pemF0aW9uVGFza3NSZXNwb25zZRIfCgV0YXNrcxgBIAMoCzIQLnRlc3NlcmEudjEuVGFzaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkywwEKF09yZ2FuaXphdGlvblRhc2tTZXJ2aWNlEqcBChVMaXN0T3JnYW5pemF0aW9uVGFza3MSKC50ZXNzZXJhLnYxLkxpc3RPcmdhbml6YXRpb25UYXNrc1JlcXVlc3QaKS50ZXNzZXJhLnYxLkxpc3RPcmdhbml6YXRpb25UYXNrc1Jlc3BvbnNlIjmQAgHI2hgCgtPkkwIsEiovYXBpL3YxL29yZ2FuaXphdGlvbnMve29yZ2FuaXphdGlvbn0vdGFza3NiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_tessera_v1_access, file_tessera_v1_task]);
+  fileDesc("CiJ0ZXNzZXJhL3YxL29yZ2FuaXphdGlvbl90YXNrLnByb3RvEgp0ZXNzZXJhLnYxIv4CChxMaXN0T3JnYW5pemF0aW9uVGFza3NSZXF1ZXN0Eh0KDG9yZ2FuaXphdGlvbhgBIAEoCUIHukgEcgIYPxIlCgtkZXBsb3ltZW50cxgCIAMoCUIQukgNkgEKEGQiBnIEEAEYPxIZCghlbmRwb2ludBgDIAEoCUIHukgEcgIYPxI7CghzdGF0dXNlcxgEIAMoDjIWLnRlc3NlcmEudjEuVGFza1N0YXR1c0IRukgOkgELEAUiB4IBBBABIAASMAoMY3JlYXRlZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoOZXJyb3JfY29udGFpbnMYByABKAlCCLpIBXIDGMgBEhoKCXBhZ2Vfc2l6ZRgIIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAkgASgJQgi6SAVyAxjIASJZCh1MaXN0T3JnYW5pemF0aW9uVGFza3NSZXNwb25zZRIfCgV0YXNrcxgBIAMoCzIQLnRlc3NlcmEudjEuVGFzaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkioAIKClRhc2tGaWx0ZXISJQoLZGVwbG95bWVudHMYASADKAlCELpIDZIBChBkIgZyBBABGD8SGQoIZW5kcG9pbnQYAiABKAlCB7pIBHICGD8SOwoIc3RhdHVzZXMYAyADKA4yFi50ZXNzZXJhLnYxLlRhc2tTdGF0dXNCEbpIDpIBCxAFIgeCAQQQASAAEjAKDGNyZWF0ZWRfZnJvbRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKDmVycm9yX2NvbnRhaW5zGAYgASgJQgi6SAVyAxjIARILCgNhbGwYByABKAgioQEKEkNhbmNlbFRhc2tzUmVxdWVzdBIdCgxvcmdhbml6YXRpb24YASABKAlCB7pIBHICGD8SLgoGZmlsdGVyGAIgASgLMhYudGVzc2VyYS52MS5UYXNrRmlsdGVyQga6SAPIAQESDQoFYWJvcnQYAyABKAgSDwoHZHJ5X3J1bhgEIAEoCBIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxjIASK0AQoRUmV0cnlUYXNrc1JlcXVlc3QSHQoMb3JnYW5pemF0aW9uGAEgASgJQge6SARyAhg/Ei4KBmZpbHRlchgCIAEoCzIWLnRlc3NlcmEudjEuVGFza0ZpbHRlckIGukgDyAEBEg8KB2RyeV9ydW4YAyABKAgSHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYyAESIQoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQgi6SAVyAxjIASJoChFCdWxrVGFza3NSZXNwb25zZRIPCgdjaGFuZ2VkGAEgASgFEikKB3NraXBwZWQYAiADKAsyGC50ZXNzZXJhLnYxLlNraXBwZWRUYXNrcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiPgoMU2tpcHBlZFRhc2tzEg4KBnJlYXNvbhgBIAEoCRINCgVjb3VudBgCIAEoBRIPCgdtZXNzYWdlGAMgASgJMuUDChdPcmdhbml6YXRpb25UYXNrU2VydmljZRKnAQoVTGlzdE9yZ2FuaXphdGlvblRhc2tzEigudGVzc2VyYS52MS5MaXN0T3JnYW5pemF0aW9uVGFza3NSZXF1ZXN0GikudGVzc2VyYS52MS5MaXN0T3JnYW5pemF0aW9uVGFza3NSZXNwb25zZSI5kAIByNoYAoLT5JMCLBIqL2FwaS92MS9vcmdhbml6YXRpb25zL3tvcmdhbml6YXRpb259L3Rhc2tzEpEBCgtDYW5jZWxUYXNrcxIeLnRlc3NlcmEudjEuQ2FuY2VsVGFza3NSZXF1ZXN0Gh0udGVzc2VyYS52MS5CdWxrVGFza3NSZXNwb25zZSJDkAICyNoYAoLT5JMCNjoBKiIxL2FwaS92MS9vcmdhbml6YXRpb25zL3tvcmdhbml6YXRpb259L3Rhc2tzOmNhbmNlbBKLAQoKUmV0cnlUYXNrcxIdLnRlc3NlcmEudjEuUmV0cnlUYXNrc1JlcXVlc3QaHS50ZXNzZXJhLnYxLkJ1bGtUYXNrc1Jlc3BvbnNlIj/I2hgCgtPkkwI1OgEqIjAvYXBpL3YxL29yZ2FuaXphdGlvbnMve29yZ2FuaXphdGlvbn0vdGFza3M6cmV0cnliBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_tessera_v1_access, file_tessera_v1_task]);
 
 /**
  * Describes the message tessera.v1.ListOrganizationTasksRequest.
@@ -32,11 +32,47 @@ export const ListOrganizationTasksResponseSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_organization_task, 1);
 
 /**
- * OrganizationTaskService reads the tasks of an organization.
+ * Describes the message tessera.v1.TaskFilter.
+ * Use `create(TaskFilterSchema)` to create a new message.
+ */
+export const TaskFilterSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_organization_task, 2);
+
+/**
+ * Describes the message tessera.v1.CancelTasksRequest.
+ * Use `create(CancelTasksRequestSchema)` to create a new message.
+ */
+export const CancelTasksRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_organization_task, 3);
+
+/**
+ * Describes the message tessera.v1.RetryTasksRequest.
+ * Use `create(RetryTasksRequestSchema)` to create a new message.
+ */
+export const RetryTasksRequestSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_organization_task, 4);
+
+/**
+ * Describes the message tessera.v1.BulkTasksResponse.
+ * Use `create(BulkTasksResponseSchema)` to create a new message.
+ */
+export const BulkTasksResponseSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_organization_task, 5);
+
+/**
+ * Describes the message tessera.v1.SkippedTasks.
+ * Use `create(SkippedTasksSchema)` to create a new message.
+ */
+export const SkippedTasksSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_organization_task, 6);
+
+/**
+ * OrganizationTaskService reads, cancels and retries the tasks of an
+ * organization.
  *
  * Requests name the organization in `organization`, as those of
- * OrganizationService do. Members read the tasks of all its deployments. A
- * token needs protected endpoint access, and reads those of its own
+ * OrganizationService do. Members reach the tasks of all its deployments. A
+ * token needs protected endpoint access, and reaches those of its own
  * deployments only.
  *
  * @generated from service tessera.v1.OrganizationTaskService

@@ -1,29 +1,15 @@
 /** A request for every method of the platform, such that a caller with every right succeeds. */
-import type { DescMethod } from "@bufbuild/protobuf";
 import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
-import { TokenService } from "../../../gen/tessera/v1/token_pb.js";
-import type { CallerName, Cast, Outcome } from "./callers.ts";
+import type { Cast } from "./callers.ts";
 import type { TestPlatform } from "./platform.ts";
-import { newDeployment, newMember, newName, newToken } from "./world.ts";
-
-export interface Row {
-  readonly method: DescMethod;
-  /** What tells it from other rows of the method. */
-  readonly variant?: string;
-  /** Makes whatever the request is about, anew for each call. */
-  readonly request: (platform: TestPlatform, cast: Cast) => object | Promise<object>;
-  /** What whoever may call is answered. Default: ok. */
-  readonly outcome?: Outcome;
-  /** Where a caller is answered otherwise than the method's access says. */
-  readonly except?: Partial<Record<CallerName, Outcome>>;
-}
-
-const FOREIGN = "an admin of another organization, not naming one";
+import { FOREIGN, named, type Row } from "./row.ts";
+import { TOKEN_ROWS } from "./token-methods.ts";
+import { newDeployment, newMember, newName } from "./world.ts";
 
 /** What does not say which organization it is about. */
 const NAMELESS = {
@@ -34,27 +20,8 @@ const NAMELESS = {
 /** A session's own, whatever organization its person is in. */
 const OWN_SESSION = { "an admin of another organization": "ok" } as const;
 
-/** Sooner than the tokens of the callers end: what lives longer, they may not make. */
-const HALF_AN_HOUR_MS = 1_800_000;
-
 const CODE = "0".repeat(43);
 const DIGEST = "d".repeat(64);
-
-const named = ({ company }: Cast) => ({ organization: company.name });
-
-async function tokenOf(platform: TestPlatform, cast: Cast) {
-  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
-  const { tokenId } = await newToken(platform, cast.company, { expiresAtMs });
-  return { ...named(cast), tokenId };
-}
-
-async function personalTokenOf(platform: TestPlatform, { company }: Cast) {
-  const { userId } = company.admin;
-  const expiresAtMs = platform.now() + HALF_AN_HOUR_MS;
-  const options = { kind: "personal", userId, expiresAtMs } as const;
-  const { tokenId } = await newToken(platform, company, options);
-  return { organization: company.name, tokenId };
-}
 
 async function memberOf(platform: TestPlatform, cast: Cast) {
   return { ...named(cast), userId: (await newMember(platform, cast.company)).userId };
@@ -69,39 +36,21 @@ async function userCode(platform: TestPlatform) {
   return { userCode: body.userCode };
 }
 
-const changed = <Fields extends object>({ tokenId, ...rest }: Fields & { tokenId: string }) => ({
-  ...rest,
-  token: { tokenId, name: "renamed" },
-});
-
-const ADMINS_TOKEN: Row["except"] = {
-  "a member": "ADMIN_REQUIRED",
-  "a member's personal token": "ADMIN_REQUIRED",
-  "an organization token": "ADMIN_REQUIRED",
-  [FOREIGN]: "TOKEN_NOT_FOUND",
-};
-
 /** Tokens let nobody in. */
 const NO_PEOPLE: Row["except"] = { "an admin's personal token": "ACCESS_DENIED" };
 
-const SOMEBODYS_TOKEN: Row["except"] = {
-  "a member": "TOKEN_NOT_FOUND",
-  "a member's personal token": "TOKEN_NOT_FOUND",
-  "an organization token": "TOKEN_NOT_FOUND",
-  [FOREIGN]: "TOKEN_NOT_FOUND",
-};
-
 const organization = OrganizationService.method;
-const token = TokenService.method;
 const auth = AuthService.method;
 const login = LoginService.method;
 const deployment = DeploymentService.method;
 
-const newTokenFields = {
-  name: "made",
-  access: ["TOKEN_ACCESS_DEVELOPER_OPERATIONS"],
-  expiresAt: new Date(Date.now() + HALF_AN_HOUR_MS).toISOString(),
-};
+/** Tokens without protected endpoint access. */
+const NO_CALLS = {
+  "a monitoring token": "ACCESS_DENIED",
+  "an organization token": "ACCESS_DENIED",
+  "a member's personal token": "ACCESS_DENIED",
+  "an admin's personal token": "ACCESS_DENIED",
+} as const;
 
 export const ROWS: readonly Row[] = [
   {
@@ -119,12 +68,17 @@ export const ROWS: readonly Row[] = [
   {
     method: OrganizationTaskService.method.listOrganizationTasks,
     request: (_, cast) => named(cast),
-    except: {
-      "a monitoring token": "ACCESS_DENIED",
-      "an organization token": "ACCESS_DENIED",
-      "a member's personal token": "ACCESS_DENIED",
-      "an admin's personal token": "ACCESS_DENIED",
-    },
+    except: NO_CALLS,
+  },
+  {
+    method: OrganizationTaskService.method.cancelTasks,
+    request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
+    except: NO_CALLS,
+  },
+  {
+    method: OrganizationTaskService.method.retryTasks,
+    request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
+    except: NO_CALLS,
   },
   { method: organization.listMembers, request: (_, cast) => named(cast) },
   {
@@ -171,84 +125,7 @@ export const ROWS: readonly Row[] = [
     except: { "an admin": "LAST_ADMIN", [FOREIGN]: "LAST_ADMIN" },
   },
   { method: organization.listAuditEvents, request: (_, cast) => named(cast) },
-  {
-    method: token.createToken,
-    variant: "a personal one",
-    request: (_, cast) => ({ ...named(cast), ...newTokenFields }),
-    except: { "an organization token": "ACCESS_DENIED" },
-  },
-  {
-    method: token.createToken,
-    variant: "the organization's",
-    request: (_, cast) => ({
-      ...named(cast),
-      ...newTokenFields,
-      kind: "TOKEN_KIND_ORGANIZATION",
-    }),
-    except: { ...ADMINS_TOKEN, [FOREIGN]: "ok" },
-  },
-  {
-    method: token.getToken,
-    variant: "the organization's",
-    request: tokenOf,
-    except: { [FOREIGN]: "TOKEN_NOT_FOUND" },
-  },
-  {
-    method: token.getToken,
-    variant: "an admin's own",
-    request: personalTokenOf,
-    except: SOMEBODYS_TOKEN,
-  },
-  { method: token.listTokens, request: (_, cast) => named(cast) },
-  {
-    method: token.updateToken,
-    variant: "the organization's",
-    request: async (platform, cast) => changed(await tokenOf(platform, cast)),
-    except: ADMINS_TOKEN,
-  },
-  {
-    method: token.updateToken,
-    variant: "an admin's own",
-    request: async (platform, cast) => changed(await personalTokenOf(platform, cast)),
-    except: SOMEBODYS_TOKEN,
-  },
-  {
-    method: token.deleteToken,
-    variant: "the organization's",
-    request: tokenOf,
-    except: ADMINS_TOKEN,
-  },
-  {
-    method: token.deleteToken,
-    variant: "an admin's own",
-    request: personalTokenOf,
-    except: SOMEBODYS_TOKEN,
-  },
-  {
-    method: token.rotateToken,
-    variant: "the organization's",
-    request: tokenOf,
-    except: ADMINS_TOKEN,
-  },
-  {
-    method: token.rotateToken,
-    variant: "an admin's own",
-    request: personalTokenOf,
-    except: SOMEBODYS_TOKEN,
-  },
-  {
-    method: token.revealToken,
-    variant: "the organization's",
-    request: tokenOf,
-    except: { "a member": "ADMIN_REQUIRED", [FOREIGN]: "TOKEN_NOT_FOUND" },
-  },
-  {
-    method: token.revealToken,
-    variant: "an admin's own",
-    request: personalTokenOf,
-    outcome: "REVEAL_DISABLED",
-    except: { "a member": "TOKEN_NOT_FOUND", [FOREIGN]: "TOKEN_NOT_FOUND" },
-  },
+  ...TOKEN_ROWS,
   {
     method: auth.setUp,
     request: () => ({

@@ -16,6 +16,7 @@ import { FailureLimiter } from "../../../src/auth/failures.ts";
 import { KeyRing } from "../../../src/auth/keys.ts";
 import { UseRecorder } from "../../../src/auth/token-uses.ts";
 import { Verifier } from "../../../src/auth/verifier.ts";
+import { problem } from "../../../src/errors.ts";
 import { Federation } from "../../../src/metrics/federation.ts";
 import { KeptHistory } from "../../../src/metrics/history/kept.ts";
 import { Metrics } from "../../../src/metrics/metrics.ts";
@@ -42,6 +43,11 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Where the call seems to come from. Default: somewhere else each time. */
   readonly address?: string;
+}
+
+/** Nothing runs on this node. */
+function notHosted(): never {
+  throw problem("DEPLOYMENT_STOPPED", "the deployment is stopped");
 }
 
 /** Where the calls of a test come from; each has a limit of failures of its own. */
@@ -91,6 +97,7 @@ export class TestPlatform implements AsyncDisposable {
           accounts: announceChanges(accounts, changes),
           hosting: announceChanges(storage.hosting, changes),
           tasks: storage,
+          directory: { find: notHosted },
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),
           history: new KeptHistory(storage.metrics),

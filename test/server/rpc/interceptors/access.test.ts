@@ -9,8 +9,9 @@ import { TokenService } from "../../../../gen/tessera/v1/token_pb.js";
 import { ask, databaseUrl } from "../../../storage/postgres/databases.ts";
 import { assemble, CALLERS, expectedOutcome, type Outcome } from "../callers.ts";
 import { DATABASES, POSTGRES_SCHEMA } from "../databases.ts";
-import { ROWS, type Row } from "../methods.ts";
+import { ROWS } from "../methods.ts";
 import { TestPlatform } from "../platform.ts";
+import type { Row } from "../row.ts";
 
 const SERVICES = [AuthService, DeploymentService, LoginService, OrganizationService, TokenService];
 

@@ -7,23 +7,17 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { OrganizationTaskService } from "../../../../gen/tessera/v1/organization_task_pb.js";
 import { TaskStatus } from "../../../../gen/tessera/v1/task_pb.js";
-import type { NewTask } from "../../../../src/storage/storage.ts";
-import { idBoundary, timeOfTaskId } from "../../../../src/tasks/id.ts";
+import { timeOfTaskId } from "../../../../src/tasks/id.ts";
 import { DATABASES } from "../databases.ts";
 import { TestPlatform } from "../platform.ts";
-import { type Company, newCompany, newDeployment, newMember, newToken } from "../world.ts";
+import { type Company, newCompany, newMember, newToken } from "../world.ts";
+import { type App, CALLS, OrganizationTasks } from "./organization-tasks.ts";
 
 const { listOrganizationTasks: method } = OrganizationTaskService.method;
-const CALLS = { developerOperations: false, protectedEndpoint: true, monitoring: false };
-
-interface App {
-  readonly name: string;
-  readonly deploymentId: string;
-}
-
 describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => {
   let platform: TestPlatform;
   let company: Company;
+  let tasks: OrganizationTasks;
   let first: App;
   let second: App;
   beforeAll(async () => {
@@ -32,44 +26,9 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   afterAll(() => platform[Symbol.asyncDispose]());
   beforeEach(async () => {
     company = await newCompany(platform);
-    [first, second] = [await newApp(company), await newApp(company)];
+    tasks = new OrganizationTasks(platform, company);
+    [first, second] = [await tasks.newApp(), await tasks.newApp()];
   });
-
-  async function newApp({ organizationId }: Company): Promise<App> {
-    const name = await newDeployment(platform, { organizationId });
-    const found = await platform.accounts.findDeployment({ organizationId, name });
-    return { name, deploymentId: found?.deploymentId ?? "" };
-  }
-
-  /** Queues tasks, each a second after the one before; answers their ids. */
-  async function queue(...apps: readonly (App & Partial<NewTask>)[]): Promise<string[]> {
-    const startMs = platform.now() - 60_000;
-    const tasks = apps.map(({ name: _, ...task }, index) => {
-      const createdAtMs = startMs + index * 1_000;
-      return {
-        taskId: idBoundary(createdAtMs) + platform.newId().slice(13),
-        endpoint: "work",
-        arguments: { json: "{}", files: [] },
-        ...{ createdAtMs, runAtMs: createdAtMs, expiresAtMs: platform.now() + 600_000 },
-        ...{ retentionMs: 600_000, priority: 0, queueLimit: 1_000 },
-        ...task,
-      };
-    });
-    await platform.storage.submitTasks({ tasks });
-    return tasks.map(({ taskId }) => taskId);
-  }
-
-  async function fail(app: App, message: string): Promise<string> {
-    const leaseId = platform.newId();
-    const nowMs = platform.now();
-    await platform.storage.openLease({ leaseId, owner: "test", nowMs, ttlMs: 60_000 });
-    const [taskId = ""] = await queue({ ...app, leaseId });
-    const failure = { reason: "error", code: "internal", message } as const;
-    const attempt = { deploymentId: app.deploymentId, taskId, leaseId, attempt: 1 };
-    const ends = [{ attempt, end: { status: "failure", failure } }] as const;
-    await platform.storage.endAttempts({ nowMs, ends });
-    return taskId;
-  }
 
   const ask = (request: object = {}, headers: Record<string, string> = company.admin.headers) =>
     platform.call(method, { organization: company.name, ...request }, { headers });
@@ -81,8 +40,9 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   }
 
   it("are listed to every member, newest first, with the deployment that each is of", async () => {
-    const [a, b, c] = await queue(first, second, first);
-    await queue(await newApp(await newCompany(platform)));
+    const [a, b, c] = await tasks.queue(first, second, first);
+    const other = new OrganizationTasks(platform, await newCompany(platform));
+    await other.queue(await other.newApp());
     const { headers } = await newMember(platform, company);
     const { body } = await ask({}, headers);
     expect(body.tasks).toMatchObject([
@@ -99,7 +59,7 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("are listed to a token of its own deployments only", async () => {
-    const [a] = await queue(first, second);
+    const [a] = await tasks.queue(first, second);
     const { headers } = await newToken(platform, company, {
       access: CALLS,
       deployments: [first.name],
@@ -111,7 +71,7 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("are of the deployments that are named, of which each has to exist", async () => {
-    const [, b] = await queue(first, second);
+    const [, b] = await tasks.queue(first, second);
     expect(await idsOf({ deployments: [second.name] })).toEqual([b]);
     const both = await idsOf({ deployments: [second.name, first.name, second.name] });
     expect(both).toHaveLength(2);
@@ -120,8 +80,8 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("are filtered by states, endpoint, time and the text of the error", async () => {
-    const failed = await fail(first, "Disk full");
-    const [a, b = "", c = ""] = await queue(first, { ...second, endpoint: "other" }, second);
+    const failed = await tasks.fail(first, "Disk full");
+    const [a, b = "", c = ""] = await tasks.queue(first, { ...second, endpoint: "other" }, second);
     expect(await idsOf({ statuses: ["TASK_STATUS_FAILURE", "TASK_STATUS_CANCELLED"] })).toEqual([
       failed,
     ]);
@@ -133,7 +93,7 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("come in pages, whose tokens are of one filter", async () => {
-    const ids = await queue(first, second, first, second, first);
+    const ids = await tasks.queue(first, second, first, second, first);
     const found: string[] = [];
     let pageToken = "";
     do {
@@ -148,7 +108,7 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("are left out after their retention", async () => {
-    await fail(first, "no");
+    await tasks.fail(first, "no");
     platform.advance(700_000);
     expect(await idsOf()).toEqual([]);
   });
@@ -164,7 +124,7 @@ describe.each(DATABASES)("tasks of an organization on $database", ({ open }) => 
   });
 
   it("are the same over REST, Connect and gRPC", async () => {
-    const ids = await queue(first, second);
+    const ids = await tasks.queue(first, second);
     const { headers } = await newToken(platform, company, {
       access: CALLS,
       allDeployments: true,

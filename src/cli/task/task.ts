@@ -1,4 +1,4 @@
-/** `tessera task`: commands about single tasks of a deployment. */
+/** `tessera task`: commands about tasks, of a deployment and of an organization. */
 import type { Command } from "commander";
 import type { TaskLogEvent } from "../../client/index.ts";
 import { createEndpoint, type RemoteTask } from "../../client/index.ts";
@@ -7,6 +7,7 @@ import { type CloudActions, group, option } from "../command.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "../result.ts";
 import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "../target.ts";
 import { waitFor } from "../waiting.ts";
+import { cancelAllCommand, retryAllCommand } from "./bulk.ts";
 import { listCommand } from "./list.ts";
 import { submitCommand } from "./submit.ts";
 import { eventText, stateJson, stateText } from "./view.ts";
@@ -26,6 +27,8 @@ export function taskCommand(actions: CloudActions): Command {
       cancelCommand,
       retryCommand,
       listCommand,
+      cancelAllCommand,
+      retryAllCommand,
     ].map((make) => make(actions)),
   );
 }

@@ -1,0 +1,198 @@
+/** `tessera task cancel-all` and `retry-all`: cancel and retry the tasks that a filter chooses. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Command } from "commander";
+import {
+  type BulkTasksResponse,
+  BulkTasksResponseSchema,
+  type TaskFilterSchema,
+  TaskStatus,
+} from "../../client/index.ts";
+import {
+  type CloudActions,
+  type CommandRun,
+  callCommand,
+  option,
+  repeatable,
+  YES,
+  type YesFlags,
+} from "../command.ts";
+import { usageError } from "../failure.ts";
+import { ProgressLine } from "../progress.ts";
+import { parseDuration } from "../times.ts";
+
+interface BulkFlags extends YesFlags {
+  readonly deployment?: readonly string[];
+  readonly status?: readonly string[];
+  readonly error?: string;
+  readonly newerThan?: string;
+  readonly olderThan?: string;
+  readonly all?: boolean;
+  readonly abort?: boolean;
+  readonly dryRun?: boolean;
+}
+
+const FILTER_OPTIONS = [
+  repeatable("-d, --deployment <name>", "only tasks of this deployment"),
+  option("--newer-than <duration>", "only tasks accepted within this time, such as 2h"),
+  option("--older-than <duration>", "only tasks accepted before this time"),
+  option("--all", "every task of the organization, where nothing else chooses"),
+];
+/** The states of tasks that can be retried. */
+const ENDED = ["success", "failure", "cancelled"];
+const DRY_RUN = option("--dry-run", "only count them");
+const ENDPOINT_ARGUMENT = ["[endpoint]", "only tasks of this one"] as const;
+
+type Filter = MessageInitShape<typeof TaskFilterSchema>;
+
+/** Asks the platform for one call's share, from where the call before has stopped. */
+type Share = (page: {
+  readonly dryRun: boolean;
+  readonly pageToken: string;
+}) => Promise<BulkTasksResponse>;
+
+export function cancelAllCommand(actions: CloudActions): Command {
+  return callCommand<BulkFlags>("cancel-all", actions, {
+    description: "Cancel all queued tasks that a filter chooses, over all deployments.",
+    arguments: [ENDPOINT_ARGUMENT],
+    options: [
+      ...FILTER_OPTIONS,
+      option("--abort", "also those that run: they are told to stop, then killed"),
+      DRY_RUN,
+      YES,
+    ],
+    examples: [
+      "tessera task cancel-all summarize_batch --deployment summarizer --dry-run",
+      "tessera task cancel-all --all --abort --yes",
+    ],
+    run: async (call, flags, [endpoint]) => {
+      const { organization } = call;
+      const filter = filterOf(call, flags, endpoint);
+      await change(call, flags, "cancel", (page) =>
+        call.client.organizationTasks.cancelTasks({
+          ...{ organization, filter, abort: flags.abort === true },
+          ...page,
+        }),
+      );
+    },
+  });
+}
+
+export function retryAllCommand(actions: CloudActions): Command {
+  return callCommand<BulkFlags>("retry-all", actions, {
+    description: "Retry all failed tasks that a filter chooses, over all deployments.",
+    arguments: [ENDPOINT_ARGUMENT],
+    options: [
+      ...FILTER_OPTIONS,
+      repeatable(
+        "--status <status>",
+        `tasks in this state: ${ENDED.join(", ")} (default: failure)`,
+      ),
+      option("--error <text>", "only tasks whose error contains this text"),
+      DRY_RUN,
+      YES,
+    ],
+    examples: [
+      'tessera task retry-all --error "connection refused" --newer-than 2h',
+      "tessera task retry-all summarize_batch --deployment summarizer --yes",
+    ],
+    run: async (call, flags, [endpoint]) => {
+      const { organization } = call;
+      const filter = filterOf(call, flags, endpoint);
+      // Should an answer be lost, the call can be repeated.
+      const idempotencyKey = crypto.randomUUID();
+      await change(call, flags, "retry", (page) =>
+        call.client.organizationTasks.retryTasks({
+          ...{ organization, filter, idempotencyKey },
+          ...page,
+        }),
+      );
+    },
+  });
+}
+
+function filterOf({ clock }: CommandRun, flags: BulkFlags, endpoint = ""): Filter {
+  const { deployment = [], status = [], error = "", newerThan, olderThan, all = false } = flags;
+  const ago = (name: string, text: string) =>
+    timestampFromMs(clock.now() - parseDuration(name, text));
+  const filter = {
+    ...{ deployments: [...deployment], endpoint, errorContains: error, all },
+    statuses: status.map(statusOf),
+    ...(newerThan !== undefined && { createdFrom: ago("--newer-than", newerThan) }),
+    ...(olderThan !== undefined && { createdBefore: ago("--older-than", olderThan) }),
+  };
+  const chooses = [endpoint, error, newerThan, olderThan, ...deployment, ...status].some(
+    (part) => part !== undefined && part !== "",
+  );
+  if (!chooses && !all) {
+    throw usageError("it is not said which tasks: give a filter, or --all");
+  }
+  return filter;
+}
+
+function statusOf(word: string): TaskStatus {
+  if (!ENDED.includes(word)) {
+    throw usageError(`--status ${JSON.stringify(word)} is not one of ${ENDED.join(", ")}`);
+  }
+  return TaskStatus[word.toUpperCase() as keyof typeof TaskStatus];
+}
+
+async function change(
+  call: CommandRun,
+  { dryRun = false, yes }: BulkFlags,
+  verb: "cancel" | "retry",
+  share: Share,
+): Promise<void> {
+  using progress = new DisposableStack();
+  const line = new ProgressLine(call.terminal.streams, { quiet: call.output === "json" });
+  progress.defer(() => line.end());
+  const counted = await whole(share, true, () => undefined);
+  if (!dryRun && counted.changed > 0) {
+    const tasks = counted.changed === 1 ? "1 task" : `${counted.changed} tasks`;
+    await call.terminal.insist(`${verb === "cancel" ? "Cancel" : "Retry"} ${tasks}?`, yes);
+  }
+  const done = dryRun
+    ? counted
+    : await whole(share, false, ({ changed }) => line.step(`${changed} of ${counted.changed}`));
+  line.end();
+  call.show(BulkTasksResponseSchema, done, () => sentence(done, verb, dryRun));
+}
+
+/** Calls until nothing is left to look at; answers the sums. */
+async function whole(
+  share: Share,
+  dryRun: boolean,
+  onShare: (sum: BulkTasksResponse) => void,
+): Promise<BulkTasksResponse> {
+  const sum = create(BulkTasksResponseSchema);
+  let pageToken = "";
+  do {
+    const one = await share({ dryRun, pageToken });
+    sum.changed += one.changed;
+    for (const skipped of one.skipped) {
+      const same = sum.skipped.find(({ reason }) => reason === skipped.reason);
+      if (same === undefined) {
+        sum.skipped.push(skipped);
+      } else {
+        same.count += skipped.count;
+      }
+    }
+    pageToken = one.nextPageToken;
+    onShare(sum);
+  } while (pageToken !== "");
+  return sum;
+}
+
+function sentence(
+  { changed, skipped }: BulkTasksResponse,
+  verb: "cancel" | "retry",
+  dryRun: boolean,
+): string {
+  const tasks = changed === 1 ? "1 task" : `${changed} tasks`;
+  const past = verb === "cancel" ? "Cancelled" : "Retried";
+  const first = dryRun ? `${tasks} would be ${past.toLowerCase()}` : `${past} ${tasks}`;
+  const rest = skipped.map(
+    ({ reason, count, message }) => `skipped ${count} (${reason}): ${message}`,
+  );
+  return [first, ...rest].join("\n");
+}

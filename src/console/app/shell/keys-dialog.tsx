@@ -6,6 +6,7 @@ export default function KeysDialog({ onClose }: { onClose(): void }) {
   const keys = [
     ["Ctrl K", "Search or go to"],
     ["?", "Show these keys"],
+    ["x", "Select the task in focus"],
     ...PLACES.map(({ key, label }) => [`g ${key}`, `Go to ${label}`]),
   ];
   return (

@@ -37,7 +37,8 @@ function TaskList({
   readonly search: TaskSearch;
 }) {
   const organization = useOrganization();
-  const list = useSuspenseInfiniteQuery(tasksOf({ organization, deployment }, filterOf(search)));
+  const filter = filterOf(search);
+  const list = useSuspenseInfiniteQuery(tasksOf({ organization, deployment }, filter));
   const isFiltered = search.status !== undefined || search.endpoint !== undefined;
-  return <TaskPages list={list} isFiltered={isFiltered} />;
+  return <TaskPages list={list} isFiltered={isFiltered} filter={{ ...filter, deployment }} />;
 }

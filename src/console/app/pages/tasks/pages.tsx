@@ -1,7 +1,10 @@
 /** The pages of a list of tasks that were loaded so far, or what to say instead of them. */
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import type { TaskFilter } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { BulkActions } from "./bulk.tsx";
+import { useSelection } from "./selection.ts";
 import { TaskTable } from "./table.tsx";
 
 export interface TaskPagesProps {
@@ -12,11 +15,14 @@ export interface TaskPagesProps {
     fetchNextPage(): Promise<unknown>;
   };
   readonly isFiltered: boolean;
+  /** Of the list, with its deployment. */
+  readonly filter: TaskFilter;
   readonly ofSeveral?: boolean;
 }
 
-export function TaskPages({ list, isFiltered, ofSeveral = false }: TaskPagesProps) {
+export function TaskPages({ list, isFiltered, filter, ofSeveral = false }: TaskPagesProps) {
   const tasks = list.data.pages.flatMap((page) => page.tasks ?? []);
+  const selection = useSelection(tasks);
   if (tasks.length === 0 && !list.hasNextPage) {
     return isFiltered ? (
       <Empty inPage title="No task is like this">
@@ -33,7 +39,8 @@ export function TaskPages({ list, isFiltered, ofSeveral = false }: TaskPagesProp
   }
   return (
     <>
-      <TaskTable tasks={tasks} ofSeveral={ofSeveral} />
+      <BulkActions selection={selection} filter={filter} />
+      <TaskTable tasks={tasks} selection={selection} ofSeveral={ofSeveral} />
       {list.hasNextPage && (
         <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           Show more

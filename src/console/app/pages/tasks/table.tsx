@@ -4,8 +4,10 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useLayoutEffect, useRef, useState } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
+import { useShortcut } from "../../shell/keys.ts";
 import { between } from "../../ui/duration.ts";
 import { Time } from "../../ui/time.tsx";
+import type { TaskSelection } from "./selection.ts";
 import { reasonOf, TaskStatus } from "./state.tsx";
 
 /** The height of a row, as the style sheet has it. */
@@ -15,15 +17,16 @@ const ROW_PX = 41;
 const MAX_OVERSCAN = 12;
 
 /** Those of the table with the column of the deployment. */
-const MAX_COLUMNS = 7;
+const MAX_COLUMNS = 8;
 
 export interface TaskTableProps {
+  readonly selection: TaskSelection;
   readonly tasks: readonly TaskJson[];
   /** They are of several deployments, which a column names. */
   readonly ofSeveral?: boolean;
 }
 
-export function TaskTable({ tasks, ofSeveral = false }: TaskTableProps) {
+export function TaskTable({ tasks, selection, ofSeveral = false }: TaskTableProps) {
   const box = useRef<HTMLElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
   useLayoutEffect(() => setScrollMargin(box.current?.offsetTop ?? 0), []);
@@ -32,6 +35,12 @@ export function TaskTable({ tasks, ofSeveral = false }: TaskTableProps) {
     estimateSize: () => ROW_PX,
     overscan: MAX_OVERSCAN,
     scrollMargin,
+  });
+  useShortcut("x", () => {
+    const row = document.activeElement?.closest<HTMLElement>("[data-task]");
+    if (row?.dataset.task !== undefined) {
+      selection.toggle(row.dataset.task, false);
+    }
   });
   const rows = virtualizer.getVirtualItems();
   const first = rows[0]?.index ?? 0;
@@ -42,6 +51,19 @@ export function TaskTable({ tasks, ofSeveral = false }: TaskTableProps) {
       <table className="task-table" aria-rowcount={tasks.length + 1}>
         <thead>
           <tr aria-rowindex={1}>
+            <td className="task-check">
+              <input
+                type="checkbox"
+                aria-label="Select all that are shown"
+                checked={selection.size === tasks.length}
+                ref={(input) => {
+                  if (input !== null) {
+                    input.indeterminate = selection.size > 0 && selection.size < tasks.length;
+                  }
+                }}
+                onChange={selection.toggleAll}
+              />
+            </td>
             <th scope="col">Task</th>
             <th scope="col">State</th>
             {ofSeveral && <th scope="col">Deployment</th>}
@@ -54,7 +76,13 @@ export function TaskTable({ tasks, ofSeveral = false }: TaskTableProps) {
         <tbody>
           <Gap rows={first} />
           {tasks.slice(first, last + 1).map((task, index) => (
-            <TaskRow key={task.taskId} task={task} row={first + index + 2} ofSeveral={ofSeveral} />
+            <TaskRow
+              key={task.taskId}
+              task={task}
+              row={first + index + 2}
+              ofSeveral={ofSeveral}
+              selection={selection}
+            />
           ))}
           <Gap rows={tasks.length - last - 1} />
         </tbody>
@@ -77,14 +105,26 @@ interface TaskRowProps {
   /** Its place in the table, from 1, which the heading has. */
   readonly row: number;
   readonly ofSeveral: boolean;
+  readonly selection: TaskSelection;
 }
 
-function TaskRow({ task, row, ofSeveral }: TaskRowProps) {
+function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
   const organization = useOrganization();
   const { taskId = "", status, endpoint, createdAt, startedAt, finishedAt, failure } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
+  const isSelected = selection.has(taskId);
   return (
-    <tr aria-rowindex={row}>
+    <tr aria-rowindex={row} data-task={taskId} data-selected={isSelected || undefined}>
+      <td className="task-check">
+        <input
+          type="checkbox"
+          aria-label={`Select ${taskId.slice(-12)}`}
+          checked={isSelected}
+          onChange={({ nativeEvent }) =>
+            selection.toggle(taskId, (nativeEvent as unknown as MouseEvent).shiftKey === true)
+          }
+        />
+      </td>
       <th scope="row">
         <Link
           to="/o/$organization/deployments/$deployment/tasks/$task"

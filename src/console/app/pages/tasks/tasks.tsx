@@ -25,6 +25,8 @@ export function Tasks() {
 }
 
 function TaskList({ search }: { readonly search: TaskSearch }) {
-  const list = useSuspenseInfiniteQuery(tasksOfAll(useOrganization(), filterOf(search)));
-  return <TaskPages list={list} isFiltered={Object.keys(search).length > 0} ofSeveral />;
+  const filter = filterOf(search);
+  const list = useSuspenseInfiniteQuery(tasksOfAll(useOrganization(), filter));
+  const isFiltered = Object.keys(search).length > 0;
+  return <TaskPages list={list} isFiltered={isFiltered} filter={filter} ofSeveral />;
 }

@@ -1,0 +1,99 @@
+/** Cancels and retries many tasks: those that were selected, or all that a filter chooses. */
+import type { BulkTasksResponseJson } from "../../../../gen/tessera/v1/organization_task_pb.js";
+import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_pb.js";
+import { organizationTasks, tasks } from "./clients.ts";
+import { messageOf } from "./errors.ts";
+import { hasEnded, type TaskFilter } from "./tasks.ts";
+
+export type BulkVerb = "cancel" | "retry";
+
+/** What became of many tasks. */
+export interface BulkOutcome {
+  readonly changed: number;
+  readonly skipped: number;
+  /** Why one of them was skipped. */
+  readonly why: string | undefined;
+}
+
+/** Calls under way for tasks that were selected. */
+const MAX_CALLS_AT_ONCE = 6;
+
+/** True where the verb can change such a task. */
+export const admits = (verb: BulkVerb, task: TaskJson): boolean =>
+  hasEnded(task) === (verb === "retry");
+
+/** True where the verb can change tasks that a filter for this state chooses. */
+export const admitsState = (verb: BulkVerb, status: TaskStatusJson | undefined): boolean =>
+  status === undefined || admits(verb, { status } as TaskJson);
+
+export interface ChosenTasks {
+  readonly organization: string;
+  readonly filter: TaskFilter;
+  /** Also tasks that run. */
+  readonly abort: boolean;
+}
+
+/** How many tasks the filter chooses. */
+export async function count(verb: BulkVerb, chosen: ChosenTasks): Promise<number> {
+  return (await changeChosen(verb, chosen, { dryRun: true })).changed;
+}
+
+/** Changes all tasks that the filter chooses, call by call. */
+export async function changeChosen(
+  verb: BulkVerb,
+  { organization, filter, abort }: ChosenTasks,
+  { dryRun = false } = {},
+): Promise<BulkOutcome> {
+  const { status, endpoint = "", deployment, error = "" } = filter;
+  const parts = {
+    endpoint,
+    errorContains: error,
+    ...(status !== undefined && { statuses: [status] }),
+    ...(deployment !== undefined && { deployments: [deployment] }),
+    all: true,
+  };
+  const idempotencyKey = crypto.randomUUID();
+  let [changed, skipped] = [0, 0];
+  let why: string | undefined;
+  let pageToken = "";
+  do {
+    const asked = { organization, filter: parts, dryRun, pageToken };
+    const answer: BulkTasksResponseJson =
+      verb === "cancel"
+        ? await organizationTasks.cancelTasks({ ...asked, abort })
+        : await organizationTasks.retryTasks({ ...asked, idempotencyKey });
+    changed += answer.changed ?? 0;
+    for (const one of answer.skipped ?? []) {
+      skipped += one.count ?? 0;
+      why ??= one.message;
+    }
+    pageToken = answer.nextPageToken ?? "";
+  } while (pageToken !== "");
+  return { changed, skipped, why };
+}
+
+/** Changes tasks one by one. */
+export async function changeSelected(
+  verb: BulkVerb,
+  selected: readonly TaskJson[],
+): Promise<BulkOutcome> {
+  let [changed, skipped] = [0, 0];
+  let why: string | undefined;
+  const left = [...selected];
+  const work = async (): Promise<void> => {
+    for (let task = left.shift(); task !== undefined; task = left.shift()) {
+      const { deployment = "", taskId = "" } = task;
+      try {
+        await (verb === "cancel"
+          ? tasks.cancelTask({ deployment, taskId, abort: true })
+          : tasks.retryTask({ deployment, taskId, idempotencyKey: `retry-${taskId}` }));
+        changed += 1;
+      } catch (err) {
+        skipped += 1;
+        why ??= messageOf(err);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: MAX_CALLS_AT_ONCE }, work));
+  return { changed, skipped, why };
+}

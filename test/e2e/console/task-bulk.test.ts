@@ -1,0 +1,101 @@
+/** Several tasks in the console: selected ones, or all that the filter of a list chooses. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+/** More than a page of the list has. */
+const MANY = 250;
+
+describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  const submit = async (endpoint: string, count: number, more: object = {}): Promise<void> => {
+    const tasks = Array.from({ length: count }, () => ({ endpoint, ...more }));
+    const { status, json } = await world.platform.call(
+      "/api/v1/tasks:batchSubmit",
+      { deployment: "acme/tape", tasks },
+      world.cookie,
+    );
+    expect([status, json.accepted]).toEqual([200, count]);
+  };
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("tape", await artifact("tape"));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  it("are counted, and cancelled once that was confirmed, of all pages", async () => {
+    await submit("quick", MANY, { delay: "3600s", arguments: { take: 1 } });
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/tasks?status=queued");
+    await page.getByRole("table").waitFor();
+    await person.isSound();
+    expect(await page.getByRole("button", { name: "Retry all…" }).count()).toBe(0);
+    await person.press("Cancel all…");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(`${MANY} tasks are like this, of all pages.`).waitFor();
+    await person.isSound();
+    await person.picture("tasks-cancel-all");
+    await dialog.getByRole("button", { name: `Cancel ${MANY} tasks` }).click();
+    await page.getByText(`${MANY} tasks cancelled`).waitFor();
+    await page.getByText("No task is like this").waitFor();
+  });
+
+  it("are selected by keyboard and by mouse, and retried", async () => {
+    await submit("hiss", 3);
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/tasks?status=failure");
+    const rows = page.getByRole("row");
+    await page.locator('table[aria-rowcount="4"]').waitFor();
+    await page.getByRole("rowheader").first().getByRole("link").focus();
+    await page.keyboard.press("x");
+    await page.getByText("1 task selected").waitFor();
+    await rows
+      .nth(3)
+      .getByRole("checkbox")
+      .click({ modifiers: ["Shift"] });
+    await page.getByText("3 tasks selected").waitFor();
+    await rows.nth(2).getByRole("checkbox").click();
+    await page.getByText("2 tasks selected").waitFor();
+    await person.isSound();
+    await person.picture("tasks-selected");
+    await person.press("Retry 2");
+    await page.getByRole("dialog").getByRole("button", { name: "Retry 2 tasks" }).click();
+    await page.getByText("2 tasks retried").waitFor();
+    // They fail as well.
+    await page.locator('table[aria-rowcount="6"]').waitFor();
+    await page.getByLabel("Select all that are shown").click();
+    await page.getByText("5 tasks selected").waitFor();
+    await person.press("Select none");
+    await page.getByRole("button", { name: "Retry all…" }).waitFor();
+  });
+
+  it("that run are cancelled where that is asked for", async () => {
+    await submit("record", 1);
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/deployments/tape/tasks?endpoint=record");
+    await page.getByText("running", { exact: true }).nth(1).waitFor();
+    await person.press("Cancel all…");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("No task is like this.").waitFor();
+    await dialog.getByLabel("Also tasks that run").check();
+    await dialog.getByText("1 task is like this, of all pages.").waitFor();
+    await dialog.getByRole("button", { name: "Cancel 1 task" }).click();
+    await page.getByText("1 task cancelled").waitFor();
+    await page.getByRole("cell", { name: "cancelled" }).waitFor();
+  });
+});

@@ -11,12 +11,15 @@ export interface ConfirmProps {
   readonly children: ReactNode;
   /** What the button does, such as `Delete`. */
   readonly action: string;
+  /** What the other button says, where the action itself is called so. Default: Cancel. */
+  readonly dismiss?: string;
   run(): Promise<unknown>;
   onDone(): void;
   onClose(): void;
 }
 
-export function Confirm({ title, children, action, run, onDone, onClose }: ConfirmProps) {
+export function Confirm(props: ConfirmProps) {
+  const { title, children, action, dismiss = "Cancel", run, onDone, onClose } = props;
   const acting = useMutation({ mutationFn: run, onSuccess: onDone });
   return (
     <Dialog title={title} onClose={onClose}>
@@ -24,7 +27,7 @@ export function Confirm({ title, children, action, run, onDone, onClose }: Confi
       {acting.error && <Notice kind="error">{messageOf(acting.error)}</Notice>}
       <div className="dialog-actions">
         <Button data-autofocus onClick={onClose}>
-          Cancel
+          {dismiss}
         </Button>
         <Button kind="danger" isBusy={acting.isPending} onClick={() => acting.mutate()}>
           {action}

@@ -50,6 +50,7 @@ function Cancel({ task, name }: { readonly task: TaskJson; readonly name: TaskNa
         <Confirm
           title="Cancel this task?"
           action="Cancel task"
+          dismiss="Keep it"
           run={() =>
             tasks.cancelTask({ deployment: fullName(name), taskId: name.taskId, abort: true })
           }

@@ -22,8 +22,8 @@ import type { TaskSelection } from "./selection.ts";
 const VERBS: readonly BulkVerb[] = ["cancel", "retry"];
 
 const WORDS = {
-  cancel: { action: "Cancel", past: "cancelled" },
-  retry: { action: "Retry", past: "retried" },
+  cancel: { action: "Cancel", past: "cancelled", dismiss: "Keep them" },
+  retry: { action: "Retry", past: "retried", dismiss: "Not now" },
 } as const;
 
 export interface BulkActionsProps {
@@ -51,7 +51,7 @@ export function BulkActions({ selection, filter }: BulkActionsProps) {
             );
           })
         : VERBS.filter((verb) => admitsState(verb, filter.status)).map((verb) => (
-            <Button key={verb} kind="quiet" onClick={() => setAsked({ verb, all: true })}>
+            <Button key={verb} onClick={() => setAsked({ verb, all: true })}>
               {WORDS[verb].action} all…
             </Button>
           ))}
@@ -86,6 +86,7 @@ function AskSelected({
     <Confirm
       title={`${action} ${counted(tasks.length, "task")}?`}
       action={`${action} ${counted(tasks.length, "task")}`}
+      dismiss={WORDS[verb].dismiss}
       run={async () => tell(await changeSelected(verb, tasks))}
       onDone={selection.clear}
       onClose={onClose}
@@ -112,6 +113,7 @@ function AskAll({ verb, filter, onClose }: AskProps & { readonly filter: TaskFil
     <Confirm
       title={`${action} ${what}?`}
       action={`${action} ${what}`}
+      dismiss={WORDS[verb].dismiss}
       run={async () => tell(await changeChosen(verb, chosen))}
       onDone={() => undefined}
       onClose={onClose}

@@ -7,7 +7,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Task, TaskJson, TaskStatus, TaskStatusJson } from "./task_pb.js";
-import type { Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
+import type { Duration, DurationJson, Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file tessera/v1/organization_task.proto.
@@ -217,6 +217,228 @@ export declare type ListOrganizationTasksResponseJson = {
  * Use `create(ListOrganizationTasksResponseSchema)` to create a new message.
  */
 export declare const ListOrganizationTasksResponseSchema: GenMessage<ListOrganizationTasksResponse, {jsonType: ListOrganizationTasksResponseJson}>;
+
+/**
+ * WatchTasksRequest is the filter of a list of tasks, as in
+ * ListOrganizationTasksRequest.
+ *
+ * @generated from message tessera.v1.WatchTasksRequest
+ */
+export declare type WatchTasksRequest = Message<"tessera.v1.WatchTasksRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * Only tasks in one of these states.
+   *
+   * @generated from field: repeated tessera.v1.TaskStatus statuses = 4;
+   */
+  statuses: TaskStatus[];
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 5;
+   */
+  createdFrom?: Timestamp | undefined;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 6;
+   */
+  createdBefore?: Timestamp | undefined;
+
+  /**
+   * Only failed tasks whose message contains this text. Letters from A to Z
+   * match in either case.
+   *
+   * @generated from field: string error_contains = 7;
+   */
+  errorContains: string;
+
+  /**
+   * How many tasks to follow at most. 0 is the default of 50; more than 200 is
+   * the same as 200.
+   *
+   * @generated from field: int32 page_size = 8;
+   */
+  pageSize: number;
+
+  /**
+   * How long to follow them, at most ten minutes, which is also the default. The
+   * first message comes in any case.
+   *
+   * @generated from field: google.protobuf.Duration follow_for = 9;
+   */
+  followFor?: Duration | undefined;
+};
+
+/**
+ * WatchTasksRequest is the filter of a list of tasks, as in
+ * ListOrganizationTasksRequest.
+ *
+ * @generated from message tessera.v1.WatchTasksRequest
+ */
+export declare type WatchTasksRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Only tasks of these deployments, by name without the organization.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments?: string[];
+
+  /**
+   * Only tasks of this endpoint.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * Only tasks in one of these states.
+   *
+   * @generated from field: repeated tessera.v1.TaskStatus statuses = 4;
+   */
+  statuses?: TaskStatusJson[];
+
+  /**
+   * Only tasks accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 5;
+   */
+  createdFrom?: TimestampJson;
+
+  /**
+   * Only tasks accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 6;
+   */
+  createdBefore?: TimestampJson;
+
+  /**
+   * Only failed tasks whose message contains this text. Letters from A to Z
+   * match in either case.
+   *
+   * @generated from field: string error_contains = 7;
+   */
+  errorContains?: string;
+
+  /**
+   * How many tasks to follow at most. 0 is the default of 50; more than 200 is
+   * the same as 200.
+   *
+   * @generated from field: int32 page_size = 8;
+   */
+  pageSize?: number;
+
+  /**
+   * How long to follow them, at most ten minutes, which is also the default. The
+   * first message comes in any case.
+   *
+   * @generated from field: google.protobuf.Duration follow_for = 9;
+   */
+  followFor?: DurationJson;
+};
+
+/**
+ * Describes the message tessera.v1.WatchTasksRequest.
+ * Use `create(WatchTasksRequestSchema)` to create a new message.
+ */
+export declare const WatchTasksRequestSchema: GenMessage<WatchTasksRequest, {jsonType: WatchTasksRequestJson}>;
+
+/**
+ * WatchTasksResponse is what has changed on the page since the message before.
+ *
+ * @generated from message tessera.v1.WatchTasksResponse
+ */
+export declare type WatchTasksResponse = Message<"tessera.v1.WatchTasksResponse"> & {
+  /**
+   * Tasks that are new on the page, or have changed. The first message has all,
+   * newest first.
+   *
+   * @generated from field: repeated tessera.v1.Task tasks = 1;
+   */
+  tasks: Task[];
+
+  /**
+   * Tasks that have left the page: they no longer match the filter, were deleted,
+   * or newer ones took their places.
+   *
+   * @generated from field: repeated string removed_task_ids = 2;
+   */
+  removedTaskIds: string[];
+
+  /**
+   * The `page_token` with which ListOrganizationTasks, with the same filter,
+   * lists what follows the page; empty where nothing does.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * WatchTasksResponse is what has changed on the page since the message before.
+ *
+ * @generated from message tessera.v1.WatchTasksResponse
+ */
+export declare type WatchTasksResponseJson = {
+  /**
+   * Tasks that are new on the page, or have changed. The first message has all,
+   * newest first.
+   *
+   * @generated from field: repeated tessera.v1.Task tasks = 1;
+   */
+  tasks?: TaskJson[];
+
+  /**
+   * Tasks that have left the page: they no longer match the filter, were deleted,
+   * or newer ones took their places.
+   *
+   * @generated from field: repeated string removed_task_ids = 2;
+   */
+  removedTaskIds?: string[];
+
+  /**
+   * The `page_token` with which ListOrganizationTasks, with the same filter,
+   * lists what follows the page; empty where nothing does.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.WatchTasksResponse.
+ * Use `create(WatchTasksResponseSchema)` to create a new message.
+ */
+export declare const WatchTasksResponseSchema: GenMessage<WatchTasksResponse, {jsonType: WatchTasksResponseJson}>;
 
 /**
  * TaskFilter chooses tasks of an organization. A field that is not set does
@@ -683,6 +905,23 @@ export declare const OrganizationTaskService: GenService<{
     methodKind: "unary";
     input: typeof ListOrganizationTasksRequestSchema;
     output: typeof ListOrganizationTasksResponseSchema;
+  },
+  /**
+   * WatchTasks follows the first page of ListOrganizationTasks: the first message
+   * has the whole page, later ones what has changed on it, at most once a second,
+   * so that a task which changes faster skips states but for the last. A message
+   * without a change comes every 20 s. The stream ends after ten minutes at the
+   * latest, so that nobody reads longer than that who may no longer: call again.
+   *
+   * Errors: those of ListOrganizationTasks, RESOURCE_EXHAUSTED
+   * (TOO_MANY_WAITING).
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.WatchTasks
+   */
+  watchTasks: {
+    methodKind: "server_streaming";
+    input: typeof WatchTasksRequestSchema;
+    output: typeof WatchTasksResponseSchema;
   },
   /**
    * CancelTasks cancels the tasks that match every part of the filter, newest

@@ -71,6 +71,11 @@ export const ROWS: readonly Row[] = [
     except: NO_CALLS,
   },
   {
+    method: OrganizationTaskService.method.watchTasks,
+    request: (_, cast) => ({ ...named(cast), followFor: "0.001s" }),
+    except: NO_CALLS,
+  },
+  {
     method: OrganizationTaskService.method.cancelTasks,
     request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
     except: NO_CALLS,

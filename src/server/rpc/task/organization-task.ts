@@ -10,6 +10,7 @@ import { pageSizeOf } from "../page.ts";
 import { type BulkOptions, bulkHandlers } from "./bulk.ts";
 import { toTaskMessage } from "./messages.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
+import { watchTasks } from "./watch.ts";
 
 /** Queries for one page of tasks, each of which looks at a bounded number of them. */
 const MAX_QUERIES_PER_PAGE = 5;
@@ -20,6 +21,7 @@ export function organizationTaskService(
 ): Partial<ServiceImpl<typeof OrganizationTaskService>> {
   return {
     ...bulkHandlers(options),
+    watchTasks: watchTasks(options),
 
     async listOrganizationTasks(req, ctx) {
       return listTasks(req, readerOf(req, ctx), options);

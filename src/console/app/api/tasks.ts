@@ -4,13 +4,10 @@ import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_p
 import { organizationTasks, tasks } from "./clients.ts";
 
 /** Tasks that one call lists. */
-const MAX_PAGE = 100;
+export const MAX_TASKS_PER_PAGE = 100;
 
 /** How often a task is read again that has not ended: its events tell the rest. */
 const REFRESH_MS = 5_000;
-
-/** How often the newest tasks are read again while somebody looks. */
-const LIST_REFRESH_MS = 2_000;
 
 /** A task and the deployment that it belongs to. */
 export interface TaskName {
@@ -49,52 +46,29 @@ export const taskOf = (name: TaskName) =>
     refetchInterval: ({ state: { data } }) => (data && hasEnded(data) ? false : REFRESH_MS),
   });
 
-/** The tasks of a deployment, newest first, page by page. */
-export const tasksOf = (
-  name: Pick<TaskName, "organization" | "deployment">,
-  { status, endpoint }: TaskFilter,
-) =>
-  infiniteQueryOptions({
-    queryKey: ["tasks", name.organization, name.deployment, status, endpoint],
-    queryFn: ({ pageParam, signal }) =>
-      tasks.listTasks(
-        {
-          deployment: fullName(name),
-          pageSize: MAX_PAGE,
-          pageToken: pageParam,
-          ...(status !== undefined && { status }),
-          ...(endpoint !== undefined && { endpoint }),
-        },
-        { signal },
-      ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-    // Who has gone far back does not look at the newest ones.
-    refetchInterval: ({ state: { data } }) =>
-      data === undefined || data.pages.length === 1 ? LIST_REFRESH_MS : false,
-  });
+/** The organization and the filter, as requests have them. */
+export const requestOf = (
+  organization: string,
+  { status, endpoint, deployment, error }: TaskFilter,
+) => ({
+  organization,
+  ...(status !== undefined && { statuses: [status] }),
+  ...(endpoint !== undefined && { endpoint }),
+  ...(deployment !== undefined && { deployments: [deployment] }),
+  ...(error !== undefined && { errorContains: error }),
+});
 
-/** The tasks of all deployments of an organization, newest first, page by page. */
+/** The tasks of an organization, newest first, page by page; `useTaskPage` keeps them as they are. */
 export const tasksOfAll = (organization: string, filter: TaskFilter) => {
-  const { status, endpoint, deployment, error } = filter;
+  const request = requestOf(organization, filter);
   return infiniteQueryOptions({
-    queryKey: ["tasks", organization, "all", status, endpoint, deployment, error],
+    queryKey: ["tasks", organization, request],
     queryFn: ({ pageParam, signal }) =>
       organizationTasks.listOrganizationTasks(
-        {
-          organization,
-          pageSize: MAX_PAGE,
-          pageToken: pageParam,
-          ...(status !== undefined && { statuses: [status] }),
-          ...(endpoint !== undefined && { endpoint }),
-          ...(deployment !== undefined && { deployments: [deployment] }),
-          ...(error !== undefined && { errorContains: error }),
-        },
+        { ...request, pageSize: MAX_TASKS_PER_PAGE, pageToken: pageParam },
         { signal },
       ),
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-    refetchInterval: ({ state: { data } }) =>
-      data === undefined || data.pages.length === 1 ? LIST_REFRESH_MS : false,
   });
 };

@@ -3,7 +3,8 @@ import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { tasksOf } from "../../api/tasks.ts";
+import { tasksOfAll } from "../../api/tasks.ts";
+import { useTaskPage } from "../../api/use-task-page.ts";
 import { TaskFilters } from "../tasks/filter.tsx";
 import { TaskPages } from "../tasks/pages.tsx";
 import { filterOf, type TaskSearch } from "../tasks/search.ts";
@@ -37,8 +38,9 @@ function TaskList({
   readonly search: TaskSearch;
 }) {
   const organization = useOrganization();
-  const filter = filterOf(search);
-  const list = useSuspenseInfiniteQuery(tasksOf({ organization, deployment }, filter));
+  const filter = { ...filterOf(search), deployment };
+  const list = useSuspenseInfiniteQuery(tasksOfAll(organization, filter));
+  const stream = useTaskPage(organization, filter);
   const isFiltered = search.status !== undefined || search.endpoint !== undefined;
-  return <TaskPages list={list} isFiltered={isFiltered} filter={{ ...filter, deployment }} />;
+  return <TaskPages list={list} isFiltered={isFiltered} filter={filter} stream={stream} />;
 }

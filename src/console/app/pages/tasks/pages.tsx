@@ -1,8 +1,10 @@
 /** The pages of a list of tasks that were loaded so far, or what to say instead of them. */
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import type { TaskFilter } from "../../api/tasks.ts";
+import type { StreamState } from "../../api/use-stream.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { StreamStatus } from "../../ui/stream-status.tsx";
 import { BulkActions } from "./bulk.tsx";
 import { useSelection } from "./selection.ts";
 import { TaskTable } from "./table.tsx";
@@ -17,10 +19,12 @@ export interface TaskPagesProps {
   readonly isFiltered: boolean;
   /** Of the list, with its deployment. */
   readonly filter: TaskFilter;
+  readonly stream: StreamState;
   readonly ofSeveral?: boolean;
 }
 
-export function TaskPages({ list, isFiltered, filter, ofSeveral = false }: TaskPagesProps) {
+export function TaskPages(props: TaskPagesProps) {
+  const { list, isFiltered, filter, stream, ofSeveral = false } = props;
   const tasks = list.data.pages.flatMap((page) => page.tasks ?? []);
   const selection = useSelection(tasks);
   if (tasks.length === 0 && !list.hasNextPage) {
@@ -39,7 +43,10 @@ export function TaskPages({ list, isFiltered, filter, ofSeveral = false }: TaskP
   }
   return (
     <>
-      <BulkActions selection={selection} filter={filter} />
+      <div className="task-line">
+        <BulkActions selection={selection} filter={filter} />
+        <StreamStatus state={stream} />
+      </div>
       <TaskTable tasks={tasks} selection={selection} ofSeveral={ofSeveral} />
       {list.hasNextPage && (
         <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>

@@ -4,6 +4,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { tasksOfAll } from "../../api/tasks.ts";
+import { useTaskPage } from "../../api/use-task-page.ts";
 import { Page } from "../../ui/page.tsx";
 import { TaskFilters } from "./filter.tsx";
 import { TaskPages } from "./pages.tsx";
@@ -26,7 +27,11 @@ export function Tasks() {
 
 function TaskList({ search }: { readonly search: TaskSearch }) {
   const filter = filterOf(search);
-  const list = useSuspenseInfiniteQuery(tasksOfAll(useOrganization(), filter));
+  const organization = useOrganization();
+  const list = useSuspenseInfiniteQuery(tasksOfAll(organization, filter));
+  const stream = useTaskPage(organization, filter);
   const isFiltered = Object.keys(search).length > 0;
-  return <TaskPages list={list} isFiltered={isFiltered} filter={filter} ofSeveral />;
+  return (
+    <TaskPages list={list} isFiltered={isFiltered} filter={filter} stream={stream} ofSeveral />
+  );
 }

@@ -40,7 +40,7 @@ import type { Storage } from "../storage/storage.ts";
 export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
-  readonly tasks: Pick<Storage, "searchTasks">;
+  readonly tasks: Pick<Storage, "searchTasks" | "queueStates">;
   readonly directory: Pick<Directory, "find">;
   readonly blobs: BlobStore;
   readonly federation: Federation;

@@ -11,7 +11,8 @@ import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { OldestWaiting, Storage } from "../storage/storage.ts";
+import type { OldestWaiting } from "../storage/queues.ts";
+import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
 
 /** Interval at which a deployment's queue and workers are measured for the metrics. */

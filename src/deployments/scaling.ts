@@ -10,7 +10,8 @@ import { type Bounds, decide, type EndpointLoad, evicted, firstState } from "../
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
-import type { DueCount, Storage } from "../storage/storage.ts";
+import type { DueCount } from "../storage/queues.ts";
+import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
 
 /** Interval at which a deployment's number of workers is reconsidered. */

@@ -25,6 +25,7 @@ import type { RestorableStorage } from "./backup.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
+import type { DueCount, OldestWaiting, QueueCount, QueueState } from "./queues.ts";
 
 /** A task to store. */
 export interface NewTask {
@@ -356,6 +357,15 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
     readonly nowMs: number;
   }): Promise<OldestWaiting[]>;
 
+  /**
+   * Returns the counts of `countTasks` with what `oldestWaiting` tells, of several deployments
+   * in one query. Endpoints without queued or running tasks are left out.
+   */
+  queueStates(parameters: {
+    readonly deploymentIds: readonly string[];
+    readonly nowMs: number;
+  }): Promise<QueueState[]>;
+
   /** Returns when the next delayed task becomes due; undefined when no task is delayed. */
   nextRunAt(parameters: {
     readonly deploymentId: string;
@@ -375,20 +385,4 @@ export interface Survey {
 export interface TaskKey {
   readonly deploymentId: string;
   readonly taskId: string;
-}
-
-export interface DueCount {
-  readonly endpoint: string;
-  readonly due: number;
-}
-
-export interface OldestWaiting {
-  readonly endpoint: string;
-  readonly dueAtMs: number;
-}
-
-export interface QueueCount {
-  readonly endpoint: string;
-  readonly queued: number;
-  readonly running: number;
 }

@@ -30,6 +30,7 @@ const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
   "src/storage/listing.ts",
+  "src/storage/queues.ts",
   "src/storage/task-search.ts",
   "src/storage/migration.ts",
   "src/storage/stored.ts",
@@ -126,6 +127,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/metrics/",
         "src/storage/backup.ts",
         "src/storage/listing.ts",
+        "src/storage/queues.ts",
       )(it) && it.typeOnly,
   },
   {

@@ -8,13 +8,13 @@
  * log down, state changes included, where adapters store the least that the
  * log can be derived from.
  */
+import type { QueueCount } from "../../src/storage/queues.ts";
 import type {
   Attempt,
   AttemptEnd,
   CancelOutcome,
   ClaimedTask,
   NewTask,
-  QueueCount,
   Storage,
   SubmitOutcome,
   Survey,

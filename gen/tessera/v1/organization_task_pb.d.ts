@@ -879,6 +879,504 @@ export declare type SkippedTasksJson = {
 export declare const SkippedTasksSchema: GenMessage<SkippedTasks, {jsonType: SkippedTasksJson}>;
 
 /**
+ * GetTaskStatsRequest chooses deployments and a time.
+ *
+ * @generated from message tessera.v1.GetTaskStatsRequest
+ */
+export declare type GetTaskStatsRequest = Message<"tessera.v1.GetTaskStatsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Only these deployments, by name without the organization. None: all.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments: string[];
+
+  /**
+   * What of the past is counted: from a minute to 24 hours, up to now.
+   * Default: an hour.
+   *
+   * @generated from field: google.protobuf.Duration window = 3;
+   */
+  window?: Duration | undefined;
+};
+
+/**
+ * GetTaskStatsRequest chooses deployments and a time.
+ *
+ * @generated from message tessera.v1.GetTaskStatsRequest
+ */
+export declare type GetTaskStatsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Only these deployments, by name without the organization. None: all.
+   *
+   * @generated from field: repeated string deployments = 2;
+   */
+  deployments?: string[];
+
+  /**
+   * What of the past is counted: from a minute to 24 hours, up to now.
+   * Default: an hour.
+   *
+   * @generated from field: google.protobuf.Duration window = 3;
+   */
+  window?: DurationJson;
+};
+
+/**
+ * Describes the message tessera.v1.GetTaskStatsRequest.
+ * Use `create(GetTaskStatsRequestSchema)` to create a new message.
+ */
+export declare const GetTaskStatsRequestSchema: GenMessage<GetTaskStatsRequest, {jsonType: GetTaskStatsRequestJson}>;
+
+/**
+ * GetTaskStatsResponse has the numbers of tasks.
+ *
+ * @generated from message tessera.v1.GetTaskStatsResponse
+ */
+export declare type GetTaskStatsResponse = Message<"tessera.v1.GetTaskStatsResponse"> & {
+  /**
+   * All deployments of the answer together.
+   *
+   * @generated from field: tessera.v1.TaskStats total = 1;
+   */
+  total?: TaskStats | undefined;
+
+  /**
+   * By deployment, sorted by name. Deployments without a task that waits or
+   * runs, or ran in the window, are left out.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
+   */
+  deployments: DeploymentTaskStats[];
+
+  /**
+   * When the window begins: up to a minute earlier than asked for, of a window
+   * beyond an hour up to ten.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 3;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * When the window ends. Nodes add what they have counted every ten seconds, so
+   * this is up to 12 seconds ago.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 4;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * GetTaskStatsResponse has the numbers of tasks.
+ *
+ * @generated from message tessera.v1.GetTaskStatsResponse
+ */
+export declare type GetTaskStatsResponseJson = {
+  /**
+   * All deployments of the answer together.
+   *
+   * @generated from field: tessera.v1.TaskStats total = 1;
+   */
+  total?: TaskStatsJson;
+
+  /**
+   * By deployment, sorted by name. Deployments without a task that waits or
+   * runs, or ran in the window, are left out.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentTaskStats deployments = 2;
+   */
+  deployments?: DeploymentTaskStatsJson[];
+
+  /**
+   * When the window begins: up to a minute earlier than asked for, of a window
+   * beyond an hour up to ten.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 3;
+   */
+  startTime?: TimestampJson;
+
+  /**
+   * When the window ends. Nodes add what they have counted every ten seconds, so
+   * this is up to 12 seconds ago.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 4;
+   */
+  endTime?: TimestampJson;
+};
+
+/**
+ * Describes the message tessera.v1.GetTaskStatsResponse.
+ * Use `create(GetTaskStatsResponseSchema)` to create a new message.
+ */
+export declare const GetTaskStatsResponseSchema: GenMessage<GetTaskStatsResponse, {jsonType: GetTaskStatsResponseJson}>;
+
+/**
+ * DeploymentTaskStats has the numbers of one deployment.
+ *
+ * @generated from message tessera.v1.DeploymentTaskStats
+ */
+export declare type DeploymentTaskStats = Message<"tessera.v1.DeploymentTaskStats"> & {
+  /**
+   * The deployment, by name without the organization.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * All of its endpoints together.
+   *
+   * @generated from field: tessera.v1.TaskStats total = 2;
+   */
+  total?: TaskStats | undefined;
+
+  /**
+   * By endpoint, sorted by name; those without tasks are left out.
+   *
+   * @generated from field: repeated tessera.v1.EndpointTaskStats endpoints = 3;
+   */
+  endpoints: EndpointTaskStats[];
+};
+
+/**
+ * DeploymentTaskStats has the numbers of one deployment.
+ *
+ * @generated from message tessera.v1.DeploymentTaskStats
+ */
+export declare type DeploymentTaskStatsJson = {
+  /**
+   * The deployment, by name without the organization.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * All of its endpoints together.
+   *
+   * @generated from field: tessera.v1.TaskStats total = 2;
+   */
+  total?: TaskStatsJson;
+
+  /**
+   * By endpoint, sorted by name; those without tasks are left out.
+   *
+   * @generated from field: repeated tessera.v1.EndpointTaskStats endpoints = 3;
+   */
+  endpoints?: EndpointTaskStatsJson[];
+};
+
+/**
+ * Describes the message tessera.v1.DeploymentTaskStats.
+ * Use `create(DeploymentTaskStatsSchema)` to create a new message.
+ */
+export declare const DeploymentTaskStatsSchema: GenMessage<DeploymentTaskStats, {jsonType: DeploymentTaskStatsJson}>;
+
+/**
+ * EndpointTaskStats has the numbers of one endpoint.
+ *
+ * @generated from message tessera.v1.EndpointTaskStats
+ */
+export declare type EndpointTaskStats = Message<"tessera.v1.EndpointTaskStats"> & {
+  /**
+   * The endpoint. Empty: the remaining endpoints together, where a node has
+   * counted tasks of more than 500 within ten minutes.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * Its numbers.
+   *
+   * @generated from field: tessera.v1.TaskStats stats = 2;
+   */
+  stats?: TaskStats | undefined;
+};
+
+/**
+ * EndpointTaskStats has the numbers of one endpoint.
+ *
+ * @generated from message tessera.v1.EndpointTaskStats
+ */
+export declare type EndpointTaskStatsJson = {
+  /**
+   * The endpoint. Empty: the remaining endpoints together, where a node has
+   * counted tasks of more than 500 within ten minutes.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint?: string;
+
+  /**
+   * Its numbers.
+   *
+   * @generated from field: tessera.v1.TaskStats stats = 2;
+   */
+  stats?: TaskStatsJson;
+};
+
+/**
+ * Describes the message tessera.v1.EndpointTaskStats.
+ * Use `create(EndpointTaskStatsSchema)` to create a new message.
+ */
+export declare const EndpointTaskStatsSchema: GenMessage<EndpointTaskStats, {jsonType: EndpointTaskStatsJson}>;
+
+/**
+ * TaskStats has numbers of tasks. `queued`, `running` and `oldest_queued_age`
+ * are exact, of this moment. What is of the window was counted by the nodes where
+ * it happened; a node that is killed loses what it counted in its last ten
+ * seconds. With a Prometheus (`PROMETHEUS_URL`), what is of the window is as
+ * exact as its scrapes.
+ *
+ * @generated from message tessera.v1.TaskStats
+ */
+export declare type TaskStats = Message<"tessera.v1.TaskStats"> & {
+  /**
+   * Tasks that wait to run, those that are delayed among them.
+   *
+   * @generated from field: int32 queued = 1;
+   */
+  queued: number;
+
+  /**
+   * Tasks that run.
+   *
+   * @generated from field: int32 running = 2;
+   */
+  running: number;
+
+  /**
+   * How long the oldest task that is due has been waiting. Not set when no task
+   * is due.
+   *
+   * @generated from field: google.protobuf.Duration oldest_queued_age = 3;
+   */
+  oldestQueuedAge?: Duration | undefined;
+
+  /**
+   * Tasks that succeeded in the window.
+   *
+   * @generated from field: int32 succeeded = 4;
+   */
+  succeeded: number;
+
+  /**
+   * Tasks that failed, or were not started in time, in the window.
+   *
+   * @generated from field: int32 failed = 5;
+   */
+  failed: number;
+
+  /**
+   * Tasks that were cancelled in the window.
+   *
+   * @generated from field: int32 cancelled = 6;
+   */
+  cancelled: number;
+
+  /**
+   * Attempts that failed in the window, and after which the task was repeated.
+   *
+   * @generated from field: int32 retried = 7;
+   */
+  retried: number;
+
+  /**
+   * Tasks that succeeded, failed or were cancelled, per minute of the window.
+   *
+   * @generated from field: double finished_per_minute = 8;
+   */
+  finishedPerMinute: number;
+
+  /**
+   * Time from when a task was due to the start of its attempt, of attempts that
+   * began in the window. Not set when none did.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles queue_time = 9;
+   */
+  queueTime?: TaskPercentiles | undefined;
+
+  /**
+   * Time from the start of an attempt to its end, of attempts that ended in the
+   * window. Not set when none did.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles run_time = 10;
+   */
+  runTime?: TaskPercentiles | undefined;
+};
+
+/**
+ * TaskStats has numbers of tasks. `queued`, `running` and `oldest_queued_age`
+ * are exact, of this moment. What is of the window was counted by the nodes where
+ * it happened; a node that is killed loses what it counted in its last ten
+ * seconds. With a Prometheus (`PROMETHEUS_URL`), what is of the window is as
+ * exact as its scrapes.
+ *
+ * @generated from message tessera.v1.TaskStats
+ */
+export declare type TaskStatsJson = {
+  /**
+   * Tasks that wait to run, those that are delayed among them.
+   *
+   * @generated from field: int32 queued = 1;
+   */
+  queued?: number;
+
+  /**
+   * Tasks that run.
+   *
+   * @generated from field: int32 running = 2;
+   */
+  running?: number;
+
+  /**
+   * How long the oldest task that is due has been waiting. Not set when no task
+   * is due.
+   *
+   * @generated from field: google.protobuf.Duration oldest_queued_age = 3;
+   */
+  oldestQueuedAge?: DurationJson;
+
+  /**
+   * Tasks that succeeded in the window.
+   *
+   * @generated from field: int32 succeeded = 4;
+   */
+  succeeded?: number;
+
+  /**
+   * Tasks that failed, or were not started in time, in the window.
+   *
+   * @generated from field: int32 failed = 5;
+   */
+  failed?: number;
+
+  /**
+   * Tasks that were cancelled in the window.
+   *
+   * @generated from field: int32 cancelled = 6;
+   */
+  cancelled?: number;
+
+  /**
+   * Attempts that failed in the window, and after which the task was repeated.
+   *
+   * @generated from field: int32 retried = 7;
+   */
+  retried?: number;
+
+  /**
+   * Tasks that succeeded, failed or were cancelled, per minute of the window.
+   *
+   * @generated from field: double finished_per_minute = 8;
+   */
+  finishedPerMinute?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * Time from when a task was due to the start of its attempt, of attempts that
+   * began in the window. Not set when none did.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles queue_time = 9;
+   */
+  queueTime?: TaskPercentilesJson;
+
+  /**
+   * Time from the start of an attempt to its end, of attempts that ended in the
+   * window. Not set when none did.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles run_time = 10;
+   */
+  runTime?: TaskPercentilesJson;
+};
+
+/**
+ * Describes the message tessera.v1.TaskStats.
+ * Use `create(TaskStatsSchema)` to create a new message.
+ */
+export declare const TaskStatsSchema: GenMessage<TaskStats, {jsonType: TaskStatsJson}>;
+
+/**
+ * TaskPercentiles are estimated from a histogram, by linear interpolation
+ * within its buckets (metrics.md lists them). What takes longer than the last
+ * bucket counts as that bucket's bound.
+ *
+ * @generated from message tessera.v1.TaskPercentiles
+ */
+export declare type TaskPercentiles = Message<"tessera.v1.TaskPercentiles"> & {
+  /**
+   * Half of them took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p50 = 1;
+   */
+  p50?: Duration | undefined;
+
+  /**
+   * 95 of 100 took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p95 = 2;
+   */
+  p95?: Duration | undefined;
+
+  /**
+   * 99 of 100 took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p99 = 3;
+   */
+  p99?: Duration | undefined;
+};
+
+/**
+ * TaskPercentiles are estimated from a histogram, by linear interpolation
+ * within its buckets (metrics.md lists them). What takes longer than the last
+ * bucket counts as that bucket's bound.
+ *
+ * @generated from message tessera.v1.TaskPercentiles
+ */
+export declare type TaskPercentilesJson = {
+  /**
+   * Half of them took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p50 = 1;
+   */
+  p50?: DurationJson;
+
+  /**
+   * 95 of 100 took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p95 = 2;
+   */
+  p95?: DurationJson;
+
+  /**
+   * 99 of 100 took no longer.
+   *
+   * @generated from field: google.protobuf.Duration p99 = 3;
+   */
+  p99?: DurationJson;
+};
+
+/**
+ * Describes the message tessera.v1.TaskPercentiles.
+ * Use `create(TaskPercentilesSchema)` to create a new message.
+ */
+export declare const TaskPercentilesSchema: GenMessage<TaskPercentiles, {jsonType: TaskPercentilesJson}>;
+
+/**
  * OrganizationTaskService reads, cancels and retries the tasks of an
  * organization.
  *
@@ -922,6 +1420,26 @@ export declare const OrganizationTaskService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchTasksRequestSchema;
     output: typeof WatchTasksResponseSchema;
+  },
+  /**
+   * GetTaskStats counts the tasks of an organization and says how long they
+   * wait and run: together, by deployment, and by endpoint. It reads counters
+   * and histograms that are kept, never tasks, so it costs the same with a
+   * thousand tasks as with a million. Answers are shared by all who ask, and are
+   * up to two seconds old.
+   *
+   * Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND; DEPLOYMENT_NOT_FOUND also for a
+   * deployment that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for
+   * a token without protected endpoint access), INVALID_ARGUMENT
+   * (REQUEST_INVALID for a window that is too short or too long), UNAVAILABLE
+   * (STORAGE_UNAVAILABLE: the database or the Prometheus does not answer).
+   *
+   * @generated from rpc tessera.v1.OrganizationTaskService.GetTaskStats
+   */
+  getTaskStats: {
+    methodKind: "unary";
+    input: typeof GetTaskStatsRequestSchema;
+    output: typeof GetTaskStatsResponseSchema;
   },
   /**
    * CancelTasks cancels the tasks that match every part of the filter, newest

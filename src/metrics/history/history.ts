@@ -2,6 +2,7 @@
 import type { Selector } from "../selector/parse.ts";
 import type { MeasureName } from "./measures.ts";
 import type { AskedRange, Range } from "./range.ts";
+import type { TaskTally } from "./task-tally.ts";
 
 export type Statistic = "rate" | "average" | "p50" | "p95" | "p99";
 
@@ -42,9 +43,34 @@ export interface HistoryAnswer extends Range {
   readonly truncated: boolean;
 }
 
+/** What the tasks of an organization did until now. */
+export interface TasksQuery {
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];
+  /** A minute to 24 hours. */
+  readonly windowMs: number;
+  readonly nowMs: number;
+}
+
+export interface TasksAnswer {
+  /** The time that is covered: not less than the window. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Deployments that are not in the query may be in it. */
+  readonly tally: TaskTally;
+}
+
 export interface History {
   /** Throws a RangeFault, an UpstreamError, and errors of the database. */
   read(query: HistoryQuery): Promise<HistoryAnswer>;
+
+  /**
+   * Counts tasks by deployment and endpoint, from a bounded number of rows however many tasks
+   * there were. Throws an UpstreamError, and errors of the database. Until `settledAt` changes,
+   * it has no other answer.
+   */
+  tasks(query: TasksQuery): Promise<TasksAnswer>;
 }
 
 /** Sorts by name and labels, so that answers have one order. */

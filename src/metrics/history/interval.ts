@@ -7,6 +7,7 @@
  */
 import type { CustomDeclaration } from "../custom-metric.ts";
 import { MEASURES, type Measure, type MeasureName } from "./measures.ts";
+import { TaskTally } from "./task-tally.ts";
 
 /** A counter's increase, a gauge, or a histogram's increase of each bucket. */
 export type Measurement = number | readonly number[];
@@ -16,6 +17,8 @@ export interface Interval {
   readonly coveredMs: number;
   readonly platform: ReadonlyMap<MeasureName, Measurement>;
   readonly custom: readonly CustomValue[];
+  /** Of an organization: its tasks. */
+  readonly tasks?: TaskTally;
 }
 
 /** One series of a service's own metric. */
@@ -91,9 +94,13 @@ export class IntervalSum {
   readonly #platform = new Map<MeasureName, Measurement>();
   readonly #custom = new Map<string, Summed>();
   readonly #room = new CustomRoom();
+  readonly #tasks = new TaskTally();
 
-  add({ coveredMs, platform, custom }: Interval): void {
+  add({ coveredMs, platform, custom, tasks }: Interval): void {
     this.#coveredMs += coveredMs;
+    if (tasks !== undefined) {
+      this.#tasks.addAll(tasks);
+    }
     for (const [name, value] of platform) {
       const isGauge = MEASURES[name].kind === "gauge";
       const before = this.#platform.get(name);
@@ -115,7 +122,7 @@ export class IntervalSum {
       const isGauge = metric.kind === "gauge" && typeof value === "number";
       return { metric, labels, value: isGauge ? value / weight : value };
     });
-    return { coveredMs: this.#coveredMs, platform, custom };
+    return { coveredMs: this.#coveredMs, platform, custom, tasks: this.#tasks };
   }
 
   #addCustom({ metric, labels, value }: CustomValue, coveredMs: number): void {

@@ -1,9 +1,5 @@
 /** The history that nodes keep in their database. */
-import type {
-  HistoryQuestion,
-  HistoryValues,
-  MetricsStorage,
-} from "../../storage/metrics/metrics.ts";
+import type { MetricsStorage } from "../../storage/metrics/metrics.ts";
 import { METRICS } from "../declarations.ts";
 import { toLabels, toRecord } from "../labels.ts";
 import { type Choice, choose } from "../selector/choose.ts";
@@ -16,16 +12,17 @@ import {
   type HistorySeries,
   MAX_CUSTOM_SERIES,
   sorted,
+  type TasksAnswer,
+  type TasksQuery,
 } from "./history.ts";
 import { type CustomValue, type Interval, keyOf } from "./interval.ts";
+import { keptTasks } from "./kept-tasks.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
 import { joinNodes } from "./nodes.ts";
 import { Points } from "./points.ts";
 import { type Range, rangeOf, resolutionOf } from "./range.ts";
+import { historyRows } from "./rows.ts";
 import { readInterval } from "./stored.ts";
-
-/** Rows of metrics over time that are read at once. */
-const MAX_HISTORY_ROWS_PER_READ = 200;
 
 export class KeptHistory implements History {
   readonly #storage: Pick<MetricsStorage, "readHistory">;
@@ -50,7 +47,7 @@ export class KeptHistory implements History {
       toMs: range.fromMs + range.points * range.stepMs,
       withCustom: selectors.length > 0,
     };
-    for await (const row of this.#rows(question, signal)) {
+    for await (const row of historyRows(this.#storage, question, signal)) {
       if (row.beganAtMs !== beganAtMs) {
         collected.add(beganAtMs, joinNodes(interval, resolutionMs));
         interval = [];
@@ -66,18 +63,8 @@ export class KeptHistory implements History {
     return { ...range, ...(await collected.answer(yielder)) };
   }
 
-  async *#rows(
-    question: Omit<HistoryQuestion, "after" | "limit">,
-    signal: AbortSignal,
-  ): AsyncGenerator<HistoryValues> {
-    const limit = MAX_HISTORY_ROWS_PER_READ;
-    let rows: readonly HistoryValues[] = [];
-    do {
-      signal.throwIfAborted();
-      const after = rows.at(-1);
-      rows = await this.#storage.readHistory({ ...question, limit, ...(after && { after }) });
-      yield* rows;
-    } while (rows.length === limit);
+  tasks(query: TasksQuery): Promise<TasksAnswer> {
+    return keptTasks(this.#storage, query);
   }
 }
 

@@ -18,10 +18,13 @@ import {
   type HistorySeries,
   MAX_CUSTOM_SERIES,
   sorted,
+  type TasksAnswer,
+  type TasksQuery,
 } from "./history.ts";
 import { MEASURES, type Measure, type MeasureName } from "./measures.ts";
 import { type OwnMetric, ownMetrics } from "./own-metrics.ts";
 import { Points, type PointsShape } from "./points.ts";
+import { prometheusTasks } from "./prometheus-tasks.ts";
 import { type Range, rangeOf } from "./range.ts";
 
 /** Shortest time over which the rate of a counter is taken. */
@@ -61,6 +64,10 @@ export class PrometheusHistory implements History {
       series: [...platform.flat(), ...custom],
       truncated: found.length > MAX_CUSTOM_SERIES,
     };
+  }
+
+  tasks(query: TasksQuery): Promise<TasksAnswer> {
+    return prometheusTasks(this.#upstream, query);
   }
 
   async #measure(

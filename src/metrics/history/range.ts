@@ -78,6 +78,11 @@ export function rangeOf(asked: AskedRange, levels: readonly Level[] = LEVELS): R
   return { fromMs: toMs - points * stepMs, stepMs, points };
 }
 
+/** Until when all nodes have stored what they measured. */
+export function settledAt(nowMs: number): number {
+  return Math.floor((nowMs - HISTORY_SETTLE_MS) / HISTORY_INTERVAL_MS) * HISTORY_INTERVAL_MS;
+}
+
 /** The coarsest resolution that the steps are made of, which has the fewest rows to read. */
 export function resolutionOf({ stepMs }: Range): number {
   const fitting = LEVELS.filter(({ resolutionMs }) => stepMs % resolutionMs === 0);

@@ -10,7 +10,7 @@
  * A deployment that rests (nothing happened, no worker is up) is stored once as
  * such, and then no more until something happens. There is one row more for each
  * organization, the sum of its deployments, so that a question for all of them
- * costs no more than for one.
+ * costs no more than for one; its tasks are in it by deployment and endpoint.
  */
 import { randomUUID } from "node:crypto";
 import type { HistoryRow, MetricsStorage } from "../../storage/metrics/metrics.ts";
@@ -20,6 +20,7 @@ import { type Interval, IntervalSum, isQuiet, together } from "./interval.ts";
 import { HISTORY_INTERVAL_MS, HISTORY_SLACK_MS, LEVELS } from "./range.ts";
 import { Sampler } from "./sampler.ts";
 import { writeInterval } from "./stored.ts";
+import { TaskTally } from "./task-tally.ts";
 
 /** Interval at which a node stores the coarser resolutions. */
 const COARSE_WRITE_INTERVAL_MS = 60_000;
@@ -129,13 +130,17 @@ export class Recorder implements AsyncDisposable {
     const coveredMs = Math.min(Math.max(nowMs - this.#sampledMs, 1), HISTORY_INTERVAL_MS);
     this.#sampledMs = nowMs;
     const yielder = new Yielder();
-    const organizations = new Map<string, Interval>();
+    const organizations = new Map<string, Interval & { readonly tasks: TaskTally }>();
     for (const { organizationId, deploymentId, metrics } of [...this.#options.metrics.measured()]) {
-      const interval = this.#sampler.sample(metrics, coveredMs);
+      const { interval, tasks: byEndpoint } = this.#sampler.sample(metrics, coveredMs);
       this.#add({ organizationId, deploymentId }, beganAtMs, interval);
       const others = organizations.get(organizationId);
       const nothing: Interval = { coveredMs, platform: new Map(), custom: [] };
-      organizations.set(organizationId, together(others ?? nothing, interval));
+      const tasks = others?.tasks ?? new TaskTally();
+      for (const [endpoint, sums] of byEndpoint) {
+        tasks.add(deploymentId, endpoint, sums);
+      }
+      organizations.set(organizationId, { ...together(others ?? nothing, interval), tasks });
       if (yielder.spent(100)) {
         await yielder.rest();
       }

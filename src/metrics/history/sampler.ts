@@ -15,13 +15,19 @@ import {
   plus,
 } from "./interval.ts";
 import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
+import { COUNTED_AS, NO_TASKS, sumOf, type TaskSums } from "./task-tally.ts";
+
+export interface Sampled {
+  readonly interval: Interval;
+  readonly tasks: ReadonlyMap<string, TaskSums>;
+}
 
 export class Sampler {
   /** Totals of counters and histograms as they were last; a series that is gone takes its own along. */
   readonly #totals = new WeakMap<AnySeries, Measurement>();
 
-  /** What has changed since the last call for the same deployment. */
-  sample(metrics: DeploymentMetrics, coveredMs: number): Interval {
+  /** What has changed since the last call for the same deployment; its tasks by endpoint. */
+  sample(metrics: DeploymentMetrics, coveredMs: number): Sampled {
     const increases = new Map<AnySeries, Measurement | undefined>();
     const read = (series: AnySeries): Measurement | undefined => {
       // Several measures may be of one series.
@@ -38,7 +44,8 @@ export class Sampler {
         platform.set(name, value);
       }
     }
-    return { coveredMs, platform, custom: [...customValues(metrics, read)] };
+    const interval = { coveredMs, platform, custom: [...customValues(metrics, read)] };
+    return { interval, tasks: tasksOf(metrics, read) };
   }
 
   #read(series: AnySeries): Measurement | undefined {
@@ -79,6 +86,37 @@ function measured(
     }
   }
   return result;
+}
+
+/** What has ended, waited and run, by endpoint. */
+function tasksOf(
+  metrics: DeploymentMetrics,
+  read: (series: AnySeries) => Measurement | undefined,
+): Map<string, TaskSums> {
+  const tasks = new Map<string, TaskSums>();
+  const add = (series: AnySeries, sums: Partial<TaskSums>): void => {
+    const endpoint = labelOf(labelsOf(series), "endpoint");
+    tasks.set(endpoint, sumOf(tasks.get(endpoint) ?? NO_TASKS, { ...NO_TASKS, ...sums }));
+  };
+  for (const series of metrics.seriesOf("tasksFinished")) {
+    const field = COUNTED_AS[labelOf(labelsOf(series), "outcome")];
+    const value = read(series);
+    if (field !== undefined && typeof value === "number") {
+      add(series, { [field]: value });
+    }
+  }
+  for (const [metric, field] of [
+    ["queueWait", "queueCounts"],
+    ["runTime", "runCounts"],
+  ] as const) {
+    for (const series of metrics.seriesOf(metric)) {
+      const value = read(series);
+      if (value !== undefined && typeof value !== "number") {
+        add(series, { [field]: value });
+      }
+    }
+  }
+  return tasks;
 }
 
 /** The first series in the order of their declaration, as many as are kept. */

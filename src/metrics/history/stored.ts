@@ -1,17 +1,19 @@
 /**
  * The text of an interval in the database. `platform` is an object of numbers
- * and arrays by the names of measures, with zeros left out; `custom` is an array
- * of metrics with their series, empty where there are none.
+ * and arrays by the names of measures, with zeros left out. `custom` is an array
+ * of metrics with their series, or of an organization the tally of its tasks;
+ * empty where there are none.
  */
 import type { CustomShape, CustomValue, Interval, Measurement } from "./interval.ts";
 import { isZero, shapeKey } from "./interval.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
+import { type TaskTally, writeTally } from "./task-tally.ts";
 
 interface StoredMetric extends CustomShape {
   readonly series: [labels: readonly string[], value: Measurement][];
 }
 
-export function writeInterval({ coveredMs, platform, custom }: Interval): {
+export function writeInterval({ coveredMs, platform, custom, tasks }: Interval): {
   readonly platform: string;
   readonly custom: string;
 } {
@@ -34,11 +36,15 @@ export function writeInterval({ coveredMs, platform, custom }: Interval): {
   }
   return {
     platform: JSON.stringify(values),
-    custom: metrics.size === 0 ? "" : JSON.stringify([...metrics.values()]),
+    custom: metrics.size > 0 ? JSON.stringify([...metrics.values()]) : tallyText(tasks),
   };
 }
 
-/** Reads a row. Measures that this version does not know are left out. */
+function tallyText(tasks: TaskTally | undefined): string {
+  return tasks === undefined ? "" : writeTally(tasks);
+}
+
+/** Reads a row of a deployment, or of an organization without `custom`. Measures that this version does not know are left out. */
 export function readInterval(stored: {
   readonly platform: string;
   readonly custom: string;

@@ -2,7 +2,8 @@
  * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
  * that have become due.
  */
-import type { ClaimedTask, DueCount, Storage } from "../storage.ts";
+import type { DueCount } from "../queues.ts";
+import type { ClaimedTask, Storage } from "../storage.ts";
 import { readPayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";

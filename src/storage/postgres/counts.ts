@@ -8,7 +8,8 @@
  * and the deltas that are not yet folded into it. Writers fold regularly, so
  * there are a few hundred deltas at most.
  */
-import type { QueueCount, Storage } from "../storage.ts";
+import type { QueueCount } from "../queues.ts";
+import type { Storage } from "../storage.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session, statement } from "./session.ts";
 

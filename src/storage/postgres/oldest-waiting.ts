@@ -1,4 +1,6 @@
-import type { OldestWaiting, Storage } from "../storage.ts";
+/** Finds the longest-waiting task of each endpoint, and the lengths of their queues. */
+import type { OldestWaiting, QueueState } from "../queues.ts";
+import type { Storage } from "../storage.ts";
 import { STATUS } from "./schema.ts";
 import { prepared, type Session } from "./session.ts";
 
@@ -8,45 +10,68 @@ import { prepared, type Session } from "./session.ts";
  * index step per priority in use, independent of the number of tasks. The next
  * claim promotes delayed tasks; they may be due before that.
  */
-const OLDEST = prepared(
-  "oldest_waiting",
-  `WITH RECURSIVE waiting AS (
-     SELECT endpoint FROM (
-       SELECT endpoint, queued FROM queue_counts WHERE deployment_id = $1
+const QUEUES = prepared(
+  "queue_states",
+  `WITH RECURSIVE counted AS MATERIALIZED (
+     SELECT deployment_id, endpoint, sum(queued)::bigint AS queued, sum(running)::bigint AS running
+     FROM (
+       SELECT deployment_id, endpoint, queued, running FROM queue_counts
+       WHERE deployment_id = ANY ($1::text[])
        UNION ALL
-       SELECT endpoint, queued FROM queue_count_deltas WHERE deployment_id = $1
-     ) AS counted GROUP BY endpoint HAVING sum(queued) > 0
+       SELECT deployment_id, endpoint, queued, running FROM queue_count_deltas
+       WHERE deployment_id = ANY ($1::text[])
+     ) AS parts GROUP BY deployment_id, endpoint HAVING sum(queued) > 0 OR sum(running) > 0
+   ), waiting AS (
+     SELECT deployment_id, endpoint FROM counted WHERE queued > 0
    ), ready AS (
-     SELECT waiting.endpoint, highest.priority, highest.run_at_ms
+     SELECT waiting.deployment_id, waiting.endpoint, highest.priority, highest.run_at_ms
      FROM waiting CROSS JOIN LATERAL (
        SELECT priority, run_at_ms FROM live_tasks
-       WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+       WHERE deployment_id = waiting.deployment_id AND live_tasks.endpoint = waiting.endpoint
          AND status = ${STATUS.ready}
        ORDER BY priority DESC, run_at_ms LIMIT 1) AS highest
      UNION ALL
-     SELECT ready.endpoint, lower.priority, lower.run_at_ms
+     SELECT ready.deployment_id, ready.endpoint, lower.priority, lower.run_at_ms
      FROM ready CROSS JOIN LATERAL (
        SELECT priority, run_at_ms FROM live_tasks
-       WHERE deployment_id = $1 AND live_tasks.endpoint = ready.endpoint
+       WHERE deployment_id = ready.deployment_id AND live_tasks.endpoint = ready.endpoint
          AND status = ${STATUS.ready} AND live_tasks.priority < ready.priority
        ORDER BY priority DESC, run_at_ms LIMIT 1) AS lower
-   )
-   SELECT endpoint, min(run_at_ms) AS due_at_ms FROM (
-     SELECT endpoint, run_at_ms FROM ready
+   ), due AS (
+     SELECT deployment_id, endpoint, run_at_ms FROM ready
      UNION ALL
-     SELECT waiting.endpoint, delayed.run_at_ms
+     SELECT waiting.deployment_id, waiting.endpoint, delayed.run_at_ms
      FROM waiting CROSS JOIN LATERAL (
        SELECT run_at_ms FROM live_tasks
-       WHERE deployment_id = $1 AND live_tasks.endpoint = waiting.endpoint
+       WHERE deployment_id = waiting.deployment_id AND live_tasks.endpoint = waiting.endpoint
          AND status = ${STATUS.scheduled} AND run_at_ms <= $2
        ORDER BY run_at_ms LIMIT 1) AS delayed
-   ) AS due GROUP BY endpoint`,
+   )
+   SELECT deployment_id, endpoint, queued, running, min(run_at_ms) AS due_at_ms
+   FROM counted LEFT JOIN due USING (deployment_id, endpoint)
+   GROUP BY deployment_id, endpoint, queued, running`,
 );
+
+export async function queueStates(
+  session: Session,
+  { deploymentIds, nowMs }: Parameters<Storage["queueStates"]>[0],
+): Promise<QueueState[]> {
+  const rows = await session.query(QUEUES, deploymentIds, nowMs);
+  return rows.map((row) => ({
+    deploymentId: String(row.deployment_id),
+    endpoint: String(row.endpoint),
+    queued: Number(row.queued),
+    running: Number(row.running),
+    oldestDueAtMs: row.due_at_ms === null ? undefined : Number(row.due_at_ms),
+  }));
+}
 
 export async function oldestWaiting(
   session: Session,
   { deploymentId, nowMs }: Parameters<Storage["oldestWaiting"]>[0],
 ): Promise<OldestWaiting[]> {
-  const rows = await session.query(OLDEST, deploymentId, nowMs);
-  return rows.map((row) => ({ endpoint: String(row.endpoint), dueAtMs: Number(row.due_at_ms) }));
+  const states = await queueStates(session, { deploymentIds: [deploymentId], nowMs });
+  return states.flatMap(({ endpoint, oldestDueAtMs: dueAtMs }) =>
+    dueAtMs === undefined ? [] : [{ endpoint, dueAtMs }],
+  );
 }

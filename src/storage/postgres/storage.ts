@@ -9,7 +9,8 @@
 import { RESULT_GONE } from "../../tasks/failure.ts";
 import type { Task } from "../../tasks/task.ts";
 import type { Migrated, MigrationMode } from "../migration.ts";
-import type { NewTask, QueueCount, Storage, SubmitOutcome } from "../storage.ts";
+import type { QueueCount } from "../queues.ts";
+import type { NewTask, Storage, SubmitOutcome } from "../storage.ts";
 import { unavailable } from "../unavailable.ts";
 import { postgresAccounts } from "./accounts.ts";
 import { listAborts, listAttempts, requestAbort } from "./attempts.ts";
@@ -43,7 +44,7 @@ import {
 import { listTasks } from "./list.ts";
 import { postgresMetrics } from "./metrics.ts";
 import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
-import { oldestWaiting } from "./oldest-waiting.ts";
+import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
 import { isInline } from "./payloads.ts";
 import { queuePosition } from "./position.ts";
@@ -240,6 +241,7 @@ export class PostgresStorage implements Storage {
   countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);
   countDue = this.#question(countDue);
   oldestWaiting = this.#question(oldestWaiting);
+  queueStates = this.#question(queueStates);
   nextRunAt = this.#question(nextRunAt);
 
   readonly accounts = postgresAccounts(() => this.#open);

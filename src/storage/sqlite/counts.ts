@@ -1,5 +1,5 @@
 /** Maintained counters of live tasks. */
-import type { QueueCount } from "../storage.ts";
+import type { QueueCount } from "../queues.ts";
 import type { Statements } from "./rows.ts";
 
 interface Count {

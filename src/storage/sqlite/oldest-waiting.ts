@@ -1,5 +1,6 @@
-/** Finds the longest-waiting task of each endpoint. */
-import type { OldestWaiting, Storage } from "../storage.ts";
+/** Finds the longest-waiting task of each endpoint, and the lengths of their queues. */
+import type { OldestWaiting, QueueState } from "../queues.ts";
+import type { Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
@@ -25,6 +26,28 @@ export function oldestWaiting(
       );
       return dueAtMs === Number.POSITIVE_INFINITY ? [] : [{ endpoint, dueAtMs }];
     });
+}
+
+export function queueStates(
+  db: SqliteDatabase,
+  { deploymentIds, nowMs }: Parameters<Storage["queueStates"]>[0],
+): QueueState[] {
+  return deploymentIds.flatMap((deploymentId) => {
+    const counts = db.counts
+      .list(deploymentId)
+      .filter(({ queued, running }) => queued > 0 || running > 0);
+    const oldest = new Map(
+      oldestWaiting(db, { deploymentId, nowMs }).map(({ endpoint, dueAtMs }) => [
+        endpoint,
+        dueAtMs,
+      ]),
+    );
+    return counts.map((count) => ({
+      deploymentId,
+      ...count,
+      oldestDueAtMs: oldest.get(count.endpoint),
+    }));
+  });
 }
 
 function oldestReady(db: SqliteDatabase, deploymentId: string, endpoint: string): number {

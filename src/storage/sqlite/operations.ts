@@ -17,7 +17,7 @@ import { hostingOperations } from "./hosting.ts";
 import { closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { metricsOperations } from "./metrics.ts";
-import { oldestWaiting } from "./oldest-waiting.ts";
+import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
@@ -92,6 +92,7 @@ export const OPERATIONS: Operations = {
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
   countDue,
   oldestWaiting,
+  queueStates,
   nextRunAt,
   ...accountOperations,
   ...hostingOperations,

@@ -146,6 +146,7 @@ export class SqliteStorage implements Storage {
   countTasks = this.#operation("countTasks");
   countDue = this.#operation("countDue");
   oldestWaiting = this.#operation("oldestWaiting");
+  queueStates = this.#operation("queueStates");
   nextRunAt = this.#operation("nextRunAt");
 
   readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) =>

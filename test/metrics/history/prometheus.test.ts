@@ -31,6 +31,16 @@ function pageAt(scrape: number): string {
     ] as const) {
       lines.push(`score_bucket{${of},endpoint="read",le="${bound}"} ${scrape * upTo}`);
     }
+    const train = `${of},endpoint="train"`;
+    lines.push(`tessera_tasks_finished_total{${train},outcome="success"} ${scrape * 6}`);
+    lines.push(`tessera_tasks_finished_total{${train},outcome="expired"} ${scrape * 3}`);
+    for (const [bound, upTo] of [
+      ["0.01", 0],
+      ["5", 2],
+      ["+Inf", 2],
+    ] as const) {
+      lines.push(`tessera_task_run_seconds_bucket{${train},le="${bound}"} ${scrape * upTo}`);
+    }
     lines.push(`score_sum{${of},endpoint="read"} ${scrape}`);
     lines.push(`score_count{${of},endpoint="read"} ${scrape * 4}`);
   }
@@ -97,6 +107,25 @@ it("answers for the organization together, and never for another", async () => {
   expect(last(answer, "workers")).toBe(4);
   const selectors = [parseSelector('{organization="globex",__name__=~".+"}')];
   expect((await read({ selectors })).series).toEqual([]);
+});
+
+it("counts the tasks of the organization by deployment and endpoint", async () => {
+  const { tally, fromMs, toMs } = await history.tasks({
+    organizationId: "o1",
+    organization: "acme",
+    deployments: [{ deploymentId: "d1", name: "digits" }],
+    windowMs: 3_600_000,
+    nowMs: Date.now(),
+  });
+  expect(toMs - fromMs).toBe(3_600_000);
+  const [[deploymentId, endpoint, sums] = []] = [...tally.entries()];
+  expect([deploymentId, endpoint, tally.size]).toEqual(["d1", "train", 1]);
+  expect(sums?.succeeded).toBeGreaterThan(0);
+  expect((sums?.succeeded ?? 0) / (sums?.failed ?? 0)).toBeCloseTo(2, 0);
+  const [first, second, , , , fifth] = sums?.runCounts ?? [];
+  expect([first, second]).toEqual([0, 0]);
+  expect(fifth).toBeGreaterThan(0);
+  expect(sums?.queueCounts).toEqual([]);
 });
 
 it("answers the metrics of a service by their kinds", async () => {

@@ -76,6 +76,11 @@ export const ROWS: readonly Row[] = [
     except: NO_CALLS,
   },
   {
+    method: OrganizationTaskService.method.getTaskStats,
+    request: (_, cast) => named(cast),
+    except: NO_CALLS,
+  },
+  {
     method: OrganizationTaskService.method.cancelTasks,
     request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
     except: NO_CALLS,

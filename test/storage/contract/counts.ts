@@ -119,6 +119,51 @@ export function countsContract({ it }: Contract): void {
     expect(await storage.oldestWaiting({ deploymentId: "unknown", nowMs: NOW_MS })).toEqual([]);
   });
 
+  it("tells the queues of several deployments, those that are empty left out", async (storage) => {
+    await openLease(storage);
+    await storage.submitTasks({
+      tasks: [
+        newTask("1", { endpoint: "a", priority: 100, runAtMs: NOW_MS - 10 }),
+        newTask("2", { endpoint: "a", priority: -100, runAtMs: NOW_MS - 40 }),
+        newTask("3", { endpoint: "a", leaseId: LEASE }),
+        newTask("4", { endpoint: "b", runAtMs: NOW_MS + 10 }),
+        newTask("5", { endpoint: "a", deploymentId: "deployment-2", runAtMs: NOW_MS - 5 }),
+        newTask("6", { endpoint: "c", deploymentId: "deployment-3" }),
+        newTask("7", { endpoint: "done", leaseId: LEASE }),
+      ],
+    });
+    await endAttempt(storage, { ...key("7"), leaseId: LEASE, attempt: 1 }, success("7"));
+    const deploymentIds = [DEPLOYMENT, "deployment-2", "unknown"];
+    const found = await storage.queueStates({ deploymentIds, nowMs: NOW_MS });
+    const sorted = found.toSorted((one, other) =>
+      one.deploymentId + one.endpoint < other.deploymentId + other.endpoint ? -1 : 1,
+    );
+    expect(sorted).toEqual([
+      {
+        deploymentId: DEPLOYMENT,
+        endpoint: "a",
+        queued: 2,
+        running: 1,
+        oldestDueAtMs: NOW_MS - 40,
+      },
+      {
+        deploymentId: DEPLOYMENT,
+        endpoint: "b",
+        queued: 1,
+        running: 0,
+        oldestDueAtMs: undefined,
+      },
+      {
+        deploymentId: "deployment-2",
+        endpoint: "a",
+        queued: 1,
+        running: 0,
+        oldestDueAtMs: NOW_MS - 5,
+      },
+    ]);
+    expect(await storage.queueStates({ deploymentIds: [], nowMs: NOW_MS })).toEqual([]);
+  });
+
   it("counts what there is, whatever happened before", async (storage) => {
     const random = randomSource(20_250_615);
     const ids: string[] = [];

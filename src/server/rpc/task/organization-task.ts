@@ -11,17 +11,19 @@ import { type BulkOptions, bulkHandlers } from "./bulk.ts";
 import { toTaskMessage } from "./messages.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
 import { watchTasks } from "./watch.ts";
+import { type StatsOptions, statsHandlers } from "./stats.ts";
 
 /** Queries for one page of tasks, each of which looks at a bounded number of them. */
 const MAX_QUERIES_PER_PAGE = 5;
 
 /** OrganizationTaskService over the accounts, the tasks and the queues of deployments. */
 export function organizationTaskService(
-  options: BulkOptions,
+  options: BulkOptions & StatsOptions,
 ): Partial<ServiceImpl<typeof OrganizationTaskService>> {
   return {
     ...bulkHandlers(options),
     watchTasks: watchTasks(options),
+    ...statsHandlers(options),
 
     async listOrganizationTasks(req, ctx) {
       return listTasks(req, readerOf(req, ctx), options);

@@ -155,15 +155,19 @@ function boundary(time: SearchRequest["createdFrom"]): string | undefined {
   return time && idBoundary(bounded(time));
 }
 
-/**
- * The deployments that the reader may see, or those with the given names. Rejects with
- * DEPLOYMENT_NOT_FOUND for a name that is not among them.
- */
 async function readable(
   accounts: SearchPorts["accounts"],
-  { organizationId, organization, principal }: Member,
+  reader: Member,
   names: readonly string[],
-): Promise<DeploymentRecord[]> {
+): Promise<readonly DeploymentRecord[]> {
+  return chosen(await deploymentsOf(accounts, reader.organizationId), reader, names);
+}
+
+/** All deployments of an organization, sorted by name. */
+export async function deploymentsOf(
+  accounts: SearchPorts["accounts"],
+  organizationId: string,
+): Promise<readonly DeploymentRecord[]> {
   const found: DeploymentRecord[] = [];
   let after: string | undefined;
   do {
@@ -172,13 +176,26 @@ async function readable(
       limit: MAX_DEPLOYMENTS_PER_READ,
       ...(after !== undefined && { after }),
     });
-    found.push(...page.items.filter(({ deploymentId }) => readsTasks(principal, deploymentId)));
+    found.push(...page.items);
     after = page.next;
   } while (after !== undefined);
+  return found;
+}
+
+/**
+ * The deployments that the reader may see, or those with the given names. Throws
+ * DEPLOYMENT_NOT_FOUND for a name that is not among them.
+ */
+export function chosen(
+  deployments: readonly DeploymentRecord[],
+  { organization, principal }: Member,
+  names: readonly string[],
+): readonly DeploymentRecord[] {
+  const visible = deployments.filter(({ deploymentId }) => readsTasks(principal, deploymentId));
   if (names.length === 0) {
-    return found;
+    return visible;
   }
-  const byName = new Map(found.map((one) => [one.name, one]));
+  const byName = new Map(visible.map((one) => [one.name, one]));
   return names.map((name) => {
     const one = byName.get(name);
     if (one === undefined) {

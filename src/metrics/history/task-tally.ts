@@ -1,0 +1,153 @@
+/**
+ * A tally of tasks by deployment and endpoint: what ended, how long it waited and
+ * how long it ran. Nodes keep one for each organization and interval, beside the
+ * measures of the organization, so that statistics of its tasks are read without
+ * reading a row for each deployment, or any task.
+ */
+
+/** What happened to the tasks of an endpoint. */
+export interface TaskSums {
+  readonly succeeded: number;
+  /** Also those that were not started in time. */
+  readonly failed: number;
+  readonly cancelled: number;
+  /** Attempts that failed and are repeated. */
+  readonly retried: number;
+  /** Buckets of `METRICS.queueWait`; empty when no attempt began. */
+  readonly queueCounts: readonly number[];
+  /** Buckets of `METRICS.runTime`; empty when no attempt ended. */
+  readonly runCounts: readonly number[];
+}
+
+/** Endpoints of an organization that are told apart in one interval of one node. */
+export const MAX_TALLIED_ENDPOINTS = 500;
+
+/** The endpoint of a deployment under which those beyond the limit are summed. */
+export const OTHER_ENDPOINTS = "";
+
+export const NO_TASKS: TaskSums = {
+  succeeded: 0,
+  failed: 0,
+  cancelled: 0,
+  retried: 0,
+  queueCounts: [],
+  runCounts: [],
+};
+
+/** The field that counts an `outcome` of `METRICS.tasksFinished`. */
+export const COUNTED_AS: {
+  readonly [outcome: string]: "succeeded" | "failed" | "cancelled" | "retried" | undefined;
+} = {
+  success: "succeeded",
+  failure: "failed",
+  expired: "failed",
+  cancelled: "cancelled",
+  retried: "retried",
+};
+
+/** Sums by deployment (its id) and endpoint. */
+export class TaskTally {
+  readonly #maxEndpoints: number;
+  readonly #deployments = new Map<string, Map<string, TaskSums>>();
+  #size = 0;
+
+  constructor(maxEndpoints = MAX_TALLIED_ENDPOINTS) {
+    this.#maxEndpoints = maxEndpoints;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Endpoints without any task are left out. */
+  add(deploymentId: string, endpoint: string, sums: TaskSums): void {
+    if (isNothing(sums)) {
+      return;
+    }
+    const endpoints = this.#deployments.get(deploymentId) ?? new Map<string, TaskSums>();
+    this.#deployments.set(deploymentId, endpoints);
+    const isKnown = endpoints.has(endpoint);
+    const key = isKnown || this.#size < this.#maxEndpoints ? endpoint : OTHER_ENDPOINTS;
+    const before = endpoints.get(key);
+    this.#size += before === undefined ? 1 : 0;
+    endpoints.set(key, before === undefined ? sums : sumOf(before, sums));
+  }
+
+  addAll(other: TaskTally): void {
+    for (const [deploymentId, endpoint, sums] of other.entries()) {
+      this.add(deploymentId, endpoint, sums);
+    }
+  }
+
+  *entries(): Generator<readonly [deploymentId: string, endpoint: string, sums: TaskSums]> {
+    for (const [deploymentId, endpoints] of this.#deployments) {
+      for (const [endpoint, sums] of endpoints) {
+        yield [deploymentId, endpoint, sums];
+      }
+    }
+  }
+
+  /** By endpoint; empty for a deployment without tasks. */
+  of(deploymentId: string): ReadonlyMap<string, TaskSums> {
+    return this.#deployments.get(deploymentId) ?? new Map();
+  }
+}
+
+export function sumOf(one: TaskSums, other: TaskSums): TaskSums {
+  return {
+    succeeded: one.succeeded + other.succeeded,
+    failed: one.failed + other.failed,
+    cancelled: one.cancelled + other.cancelled,
+    retried: one.retried + other.retried,
+    queueCounts: addCounts(one.queueCounts, other.queueCounts),
+    runCounts: addCounts(one.runCounts, other.runCounts),
+  };
+}
+
+/** Bucket by bucket; empty ones at the end may be left out. */
+function addCounts(one: readonly number[], other: readonly number[]): readonly number[] {
+  const [longer, shorter] = one.length >= other.length ? [one, other] : [other, one];
+  return longer.map((count, index) => count + (shorter[index] ?? 0));
+}
+
+function isNothing(sums: TaskSums): boolean {
+  const { succeeded, failed, cancelled, retried, queueCounts, runCounts } = sums;
+  const ended = succeeded + failed + cancelled + retried;
+  return ended === 0 && [...queueCounts, ...runCounts].every((count) => count === 0);
+}
+
+/** A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. */
+type StoredTasks = readonly (readonly [
+  deploymentId: string,
+  endpoint: string,
+  ended: readonly number[],
+  queueCounts: readonly number[],
+  runCounts: readonly number[],
+])[];
+
+/** The text of a tally in the database. */
+export function writeTally(tally: TaskTally): string {
+  const stored: StoredTasks = [...tally.entries()].map(([deploymentId, endpoint, sums]) => [
+    deploymentId,
+    endpoint,
+    [sums.succeeded, sums.failed, sums.cancelled, sums.retried],
+    withoutZeros(sums.queueCounts),
+    withoutZeros(sums.runCounts),
+  ]);
+  return stored.length === 0 ? "" : JSON.stringify(stored);
+}
+
+/** Adds what `writeTally` wrote. */
+export function readTally(text: string, into: TaskTally): void {
+  const stored = text === "" ? [] : (JSON.parse(text) as StoredTasks);
+  for (const [deploymentId, endpoint, ended, queueCounts, runCounts] of stored) {
+    const [succeeded = 0, failed = 0, cancelled = 0, retried = 0] = ended;
+    const sums = { succeeded, failed, cancelled, retried, queueCounts, runCounts };
+    into.add(deploymentId, endpoint, sums);
+  }
+}
+
+/** Leaves out the empty buckets at the end. */
+function withoutZeros(counts: readonly number[]): readonly number[] {
+  return counts.slice(0, counts.findLastIndex((count) => count > 0) + 1);
+}

@@ -1,0 +1,127 @@
+/**
+ * GetTaskStats: numbers of an organization's tasks. What it reads of an
+ * organization is shared by all who ask (`SharedReads`), and read for the whole
+ * organization: each caller is then answered for the deployments that it may see.
+ */
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  GetTaskStatsRequest,
+  OrganizationTaskService,
+} from "../../../../gen/tessera/v1/organization_task_pb.js";
+import { problem } from "../../../errors.ts";
+import type { History, TasksAnswer, TasksQuery } from "../../../metrics/history/history.ts";
+import { settledAt } from "../../../metrics/history/range.ts";
+import { UpstreamError } from "../../../metrics/upstream.ts";
+import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
+import type { QueueState } from "../../../storage/queues.ts";
+import type { Storage } from "../../../storage/storage.ts";
+import { SharedReads } from "../../../time/shared-reads.ts";
+import { chosen, deploymentsOf, readerOf } from "./search.ts";
+import { endpointsOf, toStats } from "./stats-messages.ts";
+
+/** How old the queues in an answer may be. */
+const QUEUE_STATES_TTL_MS = 2_000;
+/** How long counted tasks are remembered: they change every ten seconds, and so does their key. */
+const COUNTED_TASKS_TTL_MS = 10_000;
+/** Windows are rounded up to a multiple of this. */
+const WINDOW_STEP_MS = 10_000;
+/** The window of a request that names none. */
+const DEFAULT_WINDOW_MS = 3_600_000;
+
+export interface StatsOptions {
+  readonly accounts: Pick<Organizations, "listDeployments">;
+  readonly tasks: Pick<Storage, "queueStates">;
+  readonly history: Pick<History, "tasks">;
+  readonly now: () => number;
+}
+
+/** The deployments of an organization and their queues. */
+interface Queues {
+  readonly nowMs: number;
+  readonly deployments: readonly DeploymentRecord[];
+  /** By id of the deployment. */
+  readonly states: ReadonlyMap<string, readonly QueueState[]>;
+}
+
+export function statsHandlers(
+  options: StatsOptions,
+): Pick<ServiceImpl<typeof OrganizationTaskService>, "getTaskStats"> {
+  const { now } = options;
+  const queues = new SharedReads<Queues>({ maxAgeMs: QUEUE_STATES_TTL_MS, now });
+  const counted = new SharedReads<TasksAnswer>({ maxAgeMs: COUNTED_TASKS_TTL_MS, now });
+  return {
+    async getTaskStats(req: GetTaskStatsRequest, ctx: HandlerContext) {
+      const reader = readerOf(req, ctx);
+      const { organizationId, organization } = reader;
+      const names = [...new Set(req.deployments)].sort();
+      const read = () => readQueues(options, organizationId);
+      let found = await queues.get(organizationId, read);
+      if (!names.every((name) => found.deployments.some((one) => one.name === name))) {
+        // It may be new.
+        found = await queues.again(organizationId, read);
+      }
+      const deployments = chosen(found.deployments, reader, names);
+      const windowMs = windowOf(req);
+      const query = { organizationId, organization, windowMs, nowMs: now() };
+      const key = JSON.stringify([organizationId, windowMs, settledAt(query.nowMs)]);
+      const tasks = await counted.get(key, () =>
+        countTasks(options.history, { ...query, deployments: found.deployments }),
+      );
+      const covered = { minutes: (tasks.toMs - tasks.fromMs) / 60_000, nowMs: found.nowMs };
+      const parts = deployments.flatMap(({ deploymentId, name }) => {
+        const states = found.states.get(deploymentId) ?? [];
+        const endpoints = endpointsOf(states, tasks.tally.of(deploymentId));
+        return endpoints.length === 0 ? [] : [{ name, endpoints }];
+      });
+      return {
+        total: toStats(
+          parts.flatMap(({ endpoints }) => endpoints),
+          covered,
+        ),
+        deployments: parts.map(({ name, endpoints }) => ({
+          deployment: name,
+          total: toStats(endpoints, covered),
+          endpoints: endpoints.map((one) => ({
+            endpoint: one.endpoint,
+            stats: toStats([one], covered),
+          })),
+        })),
+        startTime: timestampFromMs(tasks.fromMs),
+        endTime: timestampFromMs(tasks.toMs),
+      };
+    },
+  };
+}
+
+/** Two queries, however many deployments and tasks there are. */
+async function readQueues(
+  { accounts, tasks, now }: StatsOptions,
+  organizationId: string,
+): Promise<Queues> {
+  const deployments = await deploymentsOf(accounts, organizationId);
+  const nowMs = now();
+  const deploymentIds = deployments.map(({ deploymentId }) => deploymentId);
+  const states =
+    deploymentIds.length === 0 ? [] : await tasks.queueStates({ deploymentIds, nowMs });
+  return {
+    nowMs,
+    deployments,
+    states: Map.groupBy(states, ({ deploymentId }) => deploymentId),
+  };
+}
+
+async function countTasks(history: StatsOptions["history"], query: TasksQuery) {
+  try {
+    return await history.tasks(query);
+  } catch (err) {
+    throw err instanceof UpstreamError
+      ? problem("STORAGE_UNAVAILABLE", err.message, { cause: err })
+      : err;
+  }
+}
+
+function windowOf({ window }: GetTaskStatsRequest): number {
+  const askedMs = window === undefined ? DEFAULT_WINDOW_MS : durationMs(window);
+  return Math.ceil(askedMs / WINDOW_STEP_MS) * WINDOW_STEP_MS;
+}

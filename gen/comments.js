@@ -376,7 +376,7 @@ export const comments = {
   "tessera.v1.QueryMetricsRequest.selectors": "Selectors of PromQL for the metrics that the service counts itself, such as `tokens_total{model=\"small\"}`, or `{__name__=~\".+\"}` for all. They need a deployment. At most 100 series are returned.",
   "tessera.v1.QueryMetricsRequest.start_time": "The beginning of the range. Default: an hour before its end.",
   "tessera.v1.QueryMetricsRequest.end_time": "The end of the range. Default: now.",
-  "tessera.v1.QueryMetricsRequest.max_points": "The largest number of points of a series; 0 is 720, the most.",
+  "tessera.v1.QueryMetricsRequest.max_points": "The largest number of points of a series; 0 is 1,440, the most.",
   "tessera.v1.QueryMetricsResponse": "QueryMetricsResponse has the series, all with the same times.",
   "tessera.v1.QueryMetricsResponse.times": "When each point begins, in seconds since 1970; ascending, one step apart.",
   "tessera.v1.QueryMetricsResponse.step": "The time that each point covers.",

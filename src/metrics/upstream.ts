@@ -15,7 +15,7 @@ const PROMETHEUS_TIMEOUT_MS = 60_000;
 /** Address that the Prometheus behind `/federate` is asked by; servers refuse longer ones. */
 const MAX_PROMETHEUS_URL_CHARACTERS = 500_000;
 
-/** Answer of the Prometheus to a question for numbers: 100 series of 720 points take less than half. */
+/** Answer of the Prometheus to a question for numbers: 100 series of 1,440 points take less than half. */
 const MAX_PROMETHEUS_ANSWER_BYTES = 8 * 1024 * 1024;
 
 /** The upstream failed; the message is for the caller. */

@@ -62,7 +62,7 @@ export declare type QueryMetricsRequest = Message<"tessera.v1.QueryMetricsReques
   endTime?: Timestamp | undefined;
 
   /**
-   * The largest number of points of a series; 0 is 720, the most.
+   * The largest number of points of a series; 0 is 1,440, the most.
    *
    * @generated from field: int32 max_points = 7;
    */
@@ -120,7 +120,7 @@ export declare type QueryMetricsRequestJson = {
   endTime?: TimestampJson;
 
   /**
-   * The largest number of points of a series; 0 is 720, the most.
+   * The largest number of points of a series; 0 is 1,440, the most.
    *
    * @generated from field: int32 max_points = 7;
    */

@@ -22,8 +22,8 @@ export const HISTORY_SLACK_MS = 5 * 60_000;
 /** Time after the end of an interval at which all nodes have stored it. */
 const HISTORY_SETTLE_MS = 2_000;
 
-/** Points of a series in one answer. */
-export const MAX_POINTS = 720;
+/** Points of a series in one answer: a day of minutes. A week of ten minutes has 1,008. */
+export const MAX_POINTS = 1_440;
 
 export interface AskedRange {
   /** Default: an hour before the end. */

@@ -14,8 +14,8 @@ describe("the range of an answer", () => {
   it.each([
     ["an hour", HOUR_MS, 10_000, 360, 10_000],
     ["three hours", 3 * HOUR_MS, 60_000, 180, 60_000],
-    ["a day", 24 * HOUR_MS, 120_000, 720, 60_000],
-    ["a week", 7 * 24 * HOUR_MS, 1_200_000, 504, 600_000],
+    ["a day", 24 * HOUR_MS, 60_000, 1_440, 60_000],
+    ["a week", 7 * 24 * HOUR_MS, 600_000, 1_008, 600_000],
     ["a moment", 1, 10_000, 1, 10_000],
   ])("%s has the finest steps that are kept and fit", (_, lengthMs, stepMs, points, resolution) => {
     const range = of(lengthMs);

@@ -9,6 +9,7 @@ import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "..
 import { waitFor } from "../waiting.ts";
 import { cancelAllCommand, retryAllCommand } from "./bulk.ts";
 import { listCommand } from "./list.ts";
+import { statsCommand } from "./stats.ts";
 import { submitCommand } from "./submit.ts";
 import { eventText, stateJson, stateText } from "./view.ts";
 
@@ -27,6 +28,7 @@ export function taskCommand(actions: CloudActions): Command {
       cancelCommand,
       retryCommand,
       listCommand,
+      statsCommand,
       cancelAllCommand,
       retryAllCommand,
     ].map((make) => make(actions)),

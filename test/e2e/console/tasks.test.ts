@@ -153,6 +153,40 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.picture("tasks-of-all");
   });
 
+  it("are counted in the overview and the list of deployments, with what needs attention", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await ended("hiss", await submit("hiss"));
+    const running = await submit("record");
+    await person.go("/o/acme");
+    await person.heading("acme");
+    await page.getByText("0 tasks wait, 1 runs").waitFor();
+    const failed = page.getByRole("link", { name: /^\d+ tasks? failed in the last hour$/ });
+    // Nodes store what they have counted every ten seconds.
+    await failed.waitFor({ timeout: 30_000 });
+    await page.getByText(/^\d+ succeeded, \d+ failed, \d+ cancelled$/).waitFor();
+    await page
+      .getByText(/^half within .*, 95 % within .*, 99 % within/)
+      .first()
+      .waitFor();
+    await person.isSound();
+    await person.picture("overview-tasks");
+    await failed.click();
+    await person.heading("Tasks");
+    const { searchParams } = new URL(page.url());
+    expect(Object.fromEntries(searchParams)).toEqual({ status: "failure", deployment: "tape" });
+    await person.go("/o/acme/deployments");
+    const cells = page.getByRole("row", { name: /^tape/ }).getByRole("cell");
+    await expect
+      .poll(async () => (await cells.allTextContents()).slice(3, 6), { timeout: 30_000 })
+      .toEqual(["0", "1", expect.stringMatching(/^[1-9]\d*$/)]);
+    await person.isSound();
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      await letGo();
+    }
+    expect((await ended("record", running)).status).toBe(200);
+  });
+
   it("lists ten thousand without a pause, by the filter that the address has", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -1,8 +1,10 @@
 /** The deployments of an organization. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
+import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { Command } from "../../ui/command.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -12,6 +14,7 @@ import { DeploymentState } from "./state.tsx";
 export function Deployments() {
   const organization = useOrganization();
   const { data: deployments } = useSuspenseQuery(deploymentsOf(organization));
+  const { data: stats } = useQuery(taskStatsOf(organization));
   return (
     <Page title="Deployments" description="Services that this organization runs here.">
       {deployments.length === 0 ? (
@@ -30,6 +33,9 @@ export function Deployments() {
                 <th scope="col">State</th>
                 <th scope="col">Revision</th>
                 <th scope="col">Workers</th>
+                <th scope="col">Waiting</th>
+                <th scope="col">Running</th>
+                <th scope="col">Failed in an hour</th>
                 <th scope="col">Callers</th>
                 <th scope="col">Changed</th>
               </tr>
@@ -53,6 +59,7 @@ export function Deployments() {
                     {one.workers ?? 0} of {one.settings?.minWorkers ?? 0} to{" "}
                     {one.settings?.maxWorkers ?? 0}
                   </td>
+                  <Numbers stats={stats && statsIn(stats, one.name)} />
                   <td>{one.authorization ? "need a token" : "anybody"}</td>
                   <td>{one.updatedAt !== undefined && <Time at={one.updatedAt} />}</td>
                 </tr>
@@ -62,5 +69,16 @@ export function Deployments() {
         </section>
       )}
     </Page>
+  );
+}
+
+/** The cells of its tasks; empty until they are known. */
+function Numbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
+  return (
+    <>
+      <td>{stats && (stats.queued ?? 0)}</td>
+      <td>{stats && (stats.running ?? 0)}</td>
+      <td>{stats && (stats.failed ?? 0)}</td>
+    </>
   );
 }

@@ -1,14 +1,20 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
+import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { deploymentsOf } from "../../api/deployments.ts";
+import { messageOf } from "../../api/errors.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
+import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Loading } from "../../ui/loading.tsx";
+import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
+import { Attention } from "./attention.tsx";
+import { TaskNumbers } from "./task-numbers.tsx";
 
 /** With what draws charts, which other pages do not need. */
 const LastHour = lazy(() => import("./last-hour.tsx"));
@@ -17,25 +23,12 @@ export function Overview() {
   const name = useOrganization();
   const { organization } = usePerson();
   const { data: deployments } = useSuspenseQuery(deploymentsOf(name));
-  const bad = deployments.filter(
-    ({ status }) =>
-      status === "DEPLOYMENT_STATUS_FAILED" || status === "DEPLOYMENT_STATUS_DEGRADED",
-  );
+  const { data: stats = {}, error } = useQuery(taskStatsOf(name));
   return (
     <Page title={titleOf(organization ?? { name })} description="What runs here.">
       <section aria-labelledby="attention">
         <h2 id="attention">Needs attention</h2>
-        {bad.length === 0 ? (
-          <p className="secondary">Nothing does.</p>
-        ) : (
-          <ul className="cards">
-            {bad.map((one) => (
-              <li key={one.deploymentId} className="card">
-                <strong>{one.name}</strong> <DeploymentState deployment={one} />
-              </li>
-            ))}
-          </ul>
-        )}
+        <Attention deployments={deployments} stats={stats} />
       </section>
       <section aria-labelledby="deployments">
         <h2 id="deployments">Deployments</h2>
@@ -52,10 +45,18 @@ export function Overview() {
               <span className="secondary">
                 {counted(one.workers, "worker")} on {counted(one.nodes, "node")}
               </span>
+              <span className="secondary">{queueText(statsIn(stats, one.name))}</span>
             </li>
           ))}
         </ul>
       </section>
+      {deployments.length > 0 && (
+        <section aria-labelledby="tasks">
+          <h2 id="tasks">Tasks now and in the last hour</h2>
+          {error && <Notice kind="error">{messageOf(error)}</Notice>}
+          {stats.total !== undefined && <TaskNumbers stats={stats.total} />}
+        </section>
+      )}
       {deployments.length > 0 && (
         <section aria-labelledby="hour">
           <h2 id="hour">Last hour</h2>
@@ -75,4 +76,11 @@ export function Overview() {
       </section>
     </Page>
   );
+}
+
+/** Such as `12 tasks wait, 3 run`. */
+function queueText({ queued = 0, running = 0 }: TaskStatsJson): string {
+  return queued + running === 0
+    ? "no task waits or runs"
+    : `${counted(queued, "task")} ${queued === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`;
 }

@@ -1,0 +1,29 @@
+/** Numbers of tasks, of an organization and its deployments. */
+import { queryOptions } from "@tanstack/react-query";
+import type {
+  GetTaskStatsResponseJson,
+  TaskStatsJson,
+} from "../../../../gen/tessera/v1/organization_task_pb.js";
+import { organizationTasks } from "./clients.ts";
+
+/** How often numbers of tasks are read again while somebody looks: the platform shares the answer. */
+const REFRESH_MS = 2_000;
+
+/** What waits and runs, and what happened in the last hour. */
+export const taskStatsOf = (organization: string) =>
+  queryOptions({
+    queryKey: ["task-stats", organization],
+    queryFn: ({ signal }) => organizationTasks.getTaskStats({ organization }, { signal }),
+    refetchInterval: REFRESH_MS,
+  });
+
+const NO_TASKS: TaskStatsJson = {};
+
+/** The numbers of one deployment; those without tasks are not in the answer. */
+export const statsIn = (
+  { deployments = [] }: GetTaskStatsResponseJson,
+  name: string | undefined,
+): TaskStatsJson => deployments.find(({ deployment }) => deployment === name)?.total ?? NO_TASKS;
+
+/** Milliseconds of a duration of the API, such as `0.300s`. */
+export const durationMs = (text: string): number => Number.parseFloat(text) * 1_000;

@@ -81,6 +81,7 @@ export const CATALOGUE = {
   INVITATION_LINKS_DISABLED: Code.FailedPrecondition,
   MAIL_FAILED: Code.Unavailable,
   SANDBOX_UNAVAILABLE: Code.FailedPrecondition,
+  SESSION_NOT_FOUND: Code.NotFound,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

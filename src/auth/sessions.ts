@@ -15,6 +15,7 @@
  */
 import type { NewSession } from "../storage/accounts/people.ts";
 import { createIdSource } from "../tasks/id.ts";
+import { describeClient } from "./clients.ts";
 import { cookieValues } from "./cookies.ts";
 import { createCode, digestCode, isCode } from "./one-time-codes.ts";
 
@@ -62,10 +63,17 @@ export function clearSessionCookie({ secure }: { readonly secure: boolean }): st
   return writeSessionCookie("", { secure, expiresAtMs: 0 });
 }
 
+export interface NewSessionOptions {
+  /** Default: 14 days. */
+  readonly lifetimeMs?: number | undefined;
+  /** The `User-Agent` header of the sign-in. */
+  readonly userAgent?: string | null | undefined;
+}
+
 /** Creates a session: the value for the cookie, and the record to store. */
 export function newSession(
   nowMs: number,
-  lifetimeMs = SESSION_LIFETIME_MS,
+  { lifetimeMs = SESSION_LIFETIME_MS, userAgent }: NewSessionOptions = {},
 ): { readonly value: string; readonly session: NewSession } {
   const value = createCode();
   return {
@@ -73,6 +81,7 @@ export function newSession(
     session: {
       sessionId: newId(),
       digest: digestCode(value),
+      client: describeClient(userAgent ?? ""),
       expiresAtMs: nowMs + lifetimeMs,
     },
   };

@@ -39,8 +39,17 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** `Authorization` header: `Bearer` and a token, with some white space. */
 const MAX_AUTHORIZATION_CHARACTERS = TOKEN_LENGTH + 32;
 
-/** Token digests being replaced at a time; further ones wait for their next use. */
-const MAX_DIGEST_REPLACEMENTS = 8;
+/**
+ * Writes after lookups that are under way at a time, of replaced digests and uses of sessions;
+ * further ones wait for the next lookup.
+ */
+const MAX_BACKGROUND_WRITES = 8;
+
+/**
+ * Age of a session's recorded use at which the next lookup records another one. Lookups of a
+ * session in use come every half minute.
+ */
+const SESSION_USE_RECORD_INTERVAL_MS = 5 * 60_000;
 
 const ANONYMOUS: Principal = { kind: "anonymous" };
 
@@ -54,7 +63,10 @@ export type Verification =
   | "unavailable";
 
 export interface VerifierOptions {
-  readonly accounts: Pick<Accounts, "findCredential" | "findSession" | "replaceDigest">;
+  readonly accounts: Pick<
+    Accounts,
+    "findCredential" | "findSession" | "recordSessionUse" | "replaceDigest"
+  >;
   readonly keys: KeyRing;
   readonly changes: ChangeFeed;
   readonly uses: UseRecorder;
@@ -78,7 +90,7 @@ export class Verifier implements AsyncDisposable {
   readonly #tokens: LookupCache<CachedToken>;
   readonly #sessions: LookupCache<CachedSession>;
   readonly #unlisten: () => void;
-  readonly #replacing = new Set<Promise<void>>();
+  readonly #writing = new Set<Promise<unknown>>();
   /** A salt that makes fingerprints worthless outside this process. */
   readonly #salt = randomBytes(16).toString("latin1");
 
@@ -117,7 +129,7 @@ export class Verifier implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#unlisten();
-    await Promise.all(this.#replacing);
+    await Promise.all(this.#writing);
   }
 
   #authenticateToken(authorization: string, address: string): Principal | Promise<Principal> {
@@ -201,7 +213,7 @@ export class Verifier implements AsyncDisposable {
       this.#sessions.share(digest) ??
       this.#options.failures.attempt(
         address,
-        () => this.#sessions.ask(digest, () => this.#findSession(digest)),
+        () => this.#sessions.ask(digest, () => this.#findSession(digest, address)),
         (session) => session === undefined,
       );
     return found.then((session) => this.#useSession(session));
@@ -211,26 +223,44 @@ export class Verifier implements AsyncDisposable {
     return session?.isUsable(this.#now()) ? session.principal : ANONYMOUS;
   }
 
-  async #findSession(digest: string): Promise<CachedSession | undefined> {
-    const found = await this.#options.accounts.findSession({ digest, nowMs: this.#now() });
-    return found && new CachedSession(found);
+  async #findSession(digest: string, address: string): Promise<CachedSession | undefined> {
+    const nowMs = this.#now();
+    const found = await this.#options.accounts.findSession({ digest, nowMs });
+    if (found === undefined) {
+      return undefined;
+    }
+    if (nowMs - (found.usedAtMs ?? 0) >= SESSION_USE_RECORD_INTERVAL_MS) {
+      const use = { sessionId: found.sessionId, timeMs: nowMs, address };
+      this.#inBackground(
+        () => this.#options.accounts.recordSessionUse(use),
+        "the last use of a session was not recorded",
+      );
+    }
+    return new CachedSession(found);
   }
 
   #fingerprint(value: string): string {
     return hash("sha256", this.#salt + value, "base64");
   }
 
-  /** Runs in the background; a failure is retried at the token's next lookup. */
+  /** A failure is retried at the token's next lookup. */
   #replaceDigest(digest: string, next: { readonly digest: string; readonly keyId: string }): void {
-    const { accounts, log } = this.#options;
-    if (this.#replacing.size >= MAX_DIGEST_REPLACEMENTS) {
+    const replacement = { digest, newDigest: next.digest, newDigestKeyId: next.keyId };
+    this.#inBackground(
+      () => this.#options.accounts.replaceDigest(replacement),
+      "a digest under an old key was not replaced",
+    );
+  }
+
+  /** Writes what no call waits for; skipped while too many wait. */
+  #inBackground(write: () => Promise<unknown>, failure: string): void {
+    if (this.#writing.size >= MAX_BACKGROUND_WRITES) {
       return;
     }
-    const replacing = accounts
-      .replaceDigest({ digest, newDigest: next.digest, newDigestKeyId: next.keyId })
-      .catch((err: unknown) => log.warn({ err }, "a digest under an old key was not replaced"))
-      .finally(() => this.#replacing.delete(replacing));
-    this.#replacing.add(replacing);
+    const writing: Promise<unknown> = write()
+      .catch((err: unknown) => this.#options.log.warn({ err }, failure))
+      .finally(() => this.#writing.delete(writing));
+    this.#writing.add(writing);
   }
 
   #reloadKeys(): void {

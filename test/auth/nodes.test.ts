@@ -6,7 +6,17 @@ import { PostgresNotifier } from "../../src/storage/postgres/notifier.ts";
 import { PostgresStorage } from "../../src/storage/postgres/storage.ts";
 import { databaseUrl, newSchema, notify, openPostgres } from "../storage/postgres/databases.ts";
 import { SilentProxy } from "../storage/postgres/proxy.ts";
-import { ACME, createToken, DATABASES, deed, Node, openKeys, setUp } from "./platform.ts";
+import {
+  ACME,
+  ADA,
+  createToken,
+  DATABASES,
+  deed,
+  Node,
+  openKeys,
+  setUp,
+  signIn,
+} from "./platform.ts";
 
 /** The reason that a token is refused for, or `yes`. */
 async function outcome(node: Node, value: string): Promise<string> {
@@ -43,6 +53,20 @@ describe.each(Object.entries(DATABASES))("two nodes on %s", (_name, open) => {
       // The benchmark measures the second; here other tests share the machine.
       expect(await untilRefused(other, value)).toBeLessThan(5_000);
     }
+  });
+
+  it("forget a session that its person ended on the other", async () => {
+    await using databases = await open();
+    using platform = await setUp(databases.one.accounts);
+    const keys = openKeys(platform.keysPath);
+    await using one = await Node.start(databases.one.accounts, { keys });
+    await using other = await Node.start(databases.other.accounts, { keys });
+    const { value, sessionId } = await signIn(one.accounts);
+    expect(await one.cookie(value)).toMatchObject({ kind: "session" });
+    expect(await other.cookie(value)).toMatchObject({ kind: "session" });
+    await one.accounts.endSessions({ ...deed(), userId: ADA, which: { only: sessionId } });
+    expect(await one.cookie(value)).toEqual({ kind: "anonymous" });
+    await expect.poll(() => other.cookie(value)).toEqual({ kind: "anonymous" });
   });
 });
 

@@ -78,8 +78,9 @@ it("makes a session that ends in time, of which only the digest is stored", () =
   expect(session).toEqual({
     sessionId: expect.any(String),
     digest: digestCode(value),
+    client: "",
     expiresAtMs: 1_000 + SESSION_LIFETIME_MS,
   });
   expect(JSON.stringify(session)).not.toContain(value);
-  expect(newSession(1_000, 60_000).session.expiresAtMs).toBe(61_000);
+  expect(newSession(1_000, { lifetimeMs: 60_000 }).session.expiresAtMs).toBe(61_000);
 });

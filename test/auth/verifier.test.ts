@@ -273,6 +273,34 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       expect(await node.cookie(other.value)).toEqual({ kind: "anonymous" });
     });
 
+    it("records its use, at most every five minutes", async () => {
+      const clock = newClock();
+      const { value, sessionId } = await signIn(databases.one.accounts);
+      const recorded = async () => {
+        const { items } = await databases.one.accounts.listSessions({
+          userId: ADA,
+          nowMs: clock.nowMs,
+          limit: 1_000,
+        });
+        return items.find((one) => one.sessionId === sessionId);
+      };
+      /** A node that begins without a cache; its end waits for what it writes. */
+      const useFrom = async (address: string) => {
+        await using node = await start(clock);
+        expect(await node.cookie(value, address)).toMatchObject({ sessionId });
+      };
+      expect(await recorded()).toMatchObject({ usedAtMs: undefined });
+      const firstMs = clock.nowMs;
+      await useFrom("192.0.2.1");
+      expect(await recorded()).toMatchObject({ usedAtMs: firstMs, address: "192.0.2.1" });
+      clock.pass(299_999);
+      await useFrom("192.0.2.2");
+      expect(await recorded()).toMatchObject({ usedAtMs: firstMs, address: "192.0.2.1" });
+      clock.pass(1);
+      await useFrom("192.0.2.3");
+      expect(await recorded()).toMatchObject({ usedAtMs: clock.nowMs, address: "192.0.2.3" });
+    });
+
     it("loses a membership that has ended", async () => {
       await using node = await start();
       const userId = await addMember(node.accounts, "joe@example.com");

@@ -648,6 +648,312 @@ export declare type ChangePasswordResponseJson = {
 export declare const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse, {jsonType: ChangePasswordResponseJson}>;
 
 /**
+ * Session is a browser or a program that is signed in as a person.
+ *
+ * @generated from message tessera.v1.Session
+ */
+export declare type Session = Message<"tessera.v1.Session"> & {
+  /**
+   * The session's id; no secret.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * Whether the call came with this session.
+   *
+   * @generated from field: bool current = 2;
+   */
+  current: boolean;
+
+  /**
+   * What signed in, in a few words such as `Firefox on Linux`; empty if not
+   * known.
+   *
+   * @generated from field: string client = 3;
+   */
+  client: string;
+
+  /**
+   * The address that it was used from last; empty if not known.
+   *
+   * @generated from field: string address = 4;
+   */
+  address: string;
+
+  /**
+   * When the person signed in.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 5;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When it was used last, to five minutes; absent before its first use.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 6;
+   */
+  lastUsedAt?: Timestamp | undefined;
+
+  /**
+   * When it ends by itself.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 7;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Session is a browser or a program that is signed in as a person.
+ *
+ * @generated from message tessera.v1.Session
+ */
+export declare type SessionJson = {
+  /**
+   * The session's id; no secret.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId?: string;
+
+  /**
+   * Whether the call came with this session.
+   *
+   * @generated from field: bool current = 2;
+   */
+  current?: boolean;
+
+  /**
+   * What signed in, in a few words such as `Firefox on Linux`; empty if not
+   * known.
+   *
+   * @generated from field: string client = 3;
+   */
+  client?: string;
+
+  /**
+   * The address that it was used from last; empty if not known.
+   *
+   * @generated from field: string address = 4;
+   */
+  address?: string;
+
+  /**
+   * When the person signed in.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 5;
+   */
+  createdAt?: TimestampJson;
+
+  /**
+   * When it was used last, to five minutes; absent before its first use.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 6;
+   */
+  lastUsedAt?: TimestampJson;
+
+  /**
+   * When it ends by itself.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 7;
+   */
+  expiresAt?: TimestampJson;
+};
+
+/**
+ * Describes the message tessera.v1.Session.
+ * Use `create(SessionSchema)` to create a new message.
+ */
+export declare const SessionSchema: GenMessage<Session, {jsonType: SessionJson}>;
+
+/**
+ * ListSessionsRequest asks for a page of the person's sessions.
+ *
+ * @generated from message tessera.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequest = Message<"tessera.v1.ListSessionsRequest"> & {
+  /**
+   * How many to list at most. 0 is 50; more than 1,000 is 1,000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * ListSessionsRequest asks for a page of the person's sessions.
+ *
+ * @generated from message tessera.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequestJson = {
+  /**
+   * How many to list at most. 0 is 50; more than 1,000 is 1,000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize?: number;
+
+  /**
+   * The `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest, {jsonType: ListSessionsRequestJson}>;
+
+/**
+ * ListSessionsResponse is one page.
+ *
+ * @generated from message tessera.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponse = Message<"tessera.v1.ListSessionsResponse"> & {
+  /**
+   * The sessions, newest first.
+   *
+   * @generated from field: repeated tessera.v1.Session sessions = 1;
+   */
+  sessions: Session[];
+
+  /**
+   * The token of the next page; empty on the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * ListSessionsResponse is one page.
+ *
+ * @generated from message tessera.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponseJson = {
+  /**
+   * The sessions, newest first.
+   *
+   * @generated from field: repeated tessera.v1.Session sessions = 1;
+   */
+  sessions?: SessionJson[];
+
+  /**
+   * The token of the next page; empty on the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse, {jsonType: ListSessionsResponseJson}>;
+
+/**
+ * EndSessionRequest names a session.
+ *
+ * @generated from message tessera.v1.EndSessionRequest
+ */
+export declare type EndSessionRequest = Message<"tessera.v1.EndSessionRequest"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * EndSessionRequest names a session.
+ *
+ * @generated from message tessera.v1.EndSessionRequest
+ */
+export declare type EndSessionRequestJson = {
+  /**
+   * The session.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId?: string;
+};
+
+/**
+ * Describes the message tessera.v1.EndSessionRequest.
+ * Use `create(EndSessionRequestSchema)` to create a new message.
+ */
+export declare const EndSessionRequestSchema: GenMessage<EndSessionRequest, {jsonType: EndSessionRequestJson}>;
+
+/**
+ * EndOtherSessionsRequest ends all sessions but the caller's.
+ *
+ * @generated from message tessera.v1.EndOtherSessionsRequest
+ */
+export declare type EndOtherSessionsRequest = Message<"tessera.v1.EndOtherSessionsRequest"> & {
+};
+
+/**
+ * EndOtherSessionsRequest ends all sessions but the caller's.
+ *
+ * @generated from message tessera.v1.EndOtherSessionsRequest
+ */
+export declare type EndOtherSessionsRequestJson = {
+};
+
+/**
+ * Describes the message tessera.v1.EndOtherSessionsRequest.
+ * Use `create(EndOtherSessionsRequestSchema)` to create a new message.
+ */
+export declare const EndOtherSessionsRequestSchema: GenMessage<EndOtherSessionsRequest, {jsonType: EndOtherSessionsRequestJson}>;
+
+/**
+ * EndOtherSessionsResponse says what has ended.
+ *
+ * @generated from message tessera.v1.EndOtherSessionsResponse
+ */
+export declare type EndOtherSessionsResponse = Message<"tessera.v1.EndOtherSessionsResponse"> & {
+  /**
+   * How many sessions have ended.
+   *
+   * @generated from field: int32 ended_sessions = 1;
+   */
+  endedSessions: number;
+};
+
+/**
+ * EndOtherSessionsResponse says what has ended.
+ *
+ * @generated from message tessera.v1.EndOtherSessionsResponse
+ */
+export declare type EndOtherSessionsResponseJson = {
+  /**
+   * How many sessions have ended.
+   *
+   * @generated from field: int32 ended_sessions = 1;
+   */
+  endedSessions?: number;
+};
+
+/**
+ * Describes the message tessera.v1.EndOtherSessionsResponse.
+ * Use `create(EndOtherSessionsResponseSchema)` to create a new message.
+ */
+export declare const EndOtherSessionsResponseSchema: GenMessage<EndOtherSessionsResponse, {jsonType: EndOtherSessionsResponseJson}>;
+
+/**
  * GetInvitationRequest names an invitation by its link.
  *
  * @generated from message tessera.v1.GetInvitationRequest
@@ -913,6 +1219,44 @@ export declare const AuthService: GenService<{
     methodKind: "unary";
     input: typeof ChangePasswordRequestSchema;
     output: typeof ChangePasswordResponseSchema;
+  },
+  /**
+   * ListSessions lists the sessions of the session's person, newest first: the
+   * browsers and programs that are signed in as them. Tokens are listed by
+   * TokenService.
+   *
+   * @generated from rpc tessera.v1.AuthService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * EndSession signs one of the person's sessions out, on all nodes before it
+   * answers. It also ends the person's pending logins of the command line, which
+   * that session may have approved. Tokens stay valid.
+   *
+   * Errors: NOT_FOUND (SESSION_NOT_FOUND: unknown, ended, expired, or of
+   * somebody else).
+   *
+   * @generated from rpc tessera.v1.AuthService.EndSession
+   */
+  endSession: {
+    methodKind: "unary";
+    input: typeof EndSessionRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * EndOtherSessions signs all sessions of the person out but the one that it is
+   * called with, as EndSession does.
+   *
+   * @generated from rpc tessera.v1.AuthService.EndOtherSessions
+   */
+  endOtherSessions: {
+    methodKind: "unary";
+    input: typeof EndOtherSessionsRequestSchema;
+    output: typeof EndOtherSessionsResponseSchema;
   },
   /**
    * GetInvitation reads the invitation of a link.

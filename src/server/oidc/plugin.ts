@@ -119,7 +119,10 @@ async function callback(
       const refusal = await confirm(req, { ...pending, identity }, options);
       return refusal === undefined ? go(reply, next) : refuse(reply, refusal, next);
     }
-    const { value, session } = newSession(now(), sessionLifetimeMs);
+    const { value, session } = newSession(now(), {
+      lifetimeMs: sessionLifetimeMs,
+      userAgent: req.headers["user-agent"],
+    });
     const signedIn = await signInAs(identity, { session, address: addressOf(req) }, options);
     if (signedIn.outcome === "refused") {
       return refuse(reply, signedIn.reason, next);

@@ -1,5 +1,6 @@
 /** The part of the accounts port for people: setup, users, identities, sessions and passwords. */
 import type { Deed } from "./deed.ts";
+import type { Page, PageQuery } from "./page.ts";
 
 export type Role = "admin" | "member";
 
@@ -34,6 +35,21 @@ export interface SessionRecord {
   readonly createdAtMs: number;
   /** When the person last authenticated. */
   readonly authenticatedAtMs: number;
+  /** The last use that was recorded; undefined before the first. */
+  readonly usedAtMs: number | undefined;
+  readonly expiresAtMs: number;
+}
+
+/** A session as its person sees it in the list of their sessions. */
+export interface ListedSession {
+  readonly sessionId: string;
+  /** The browser or program that signed in, such as `Firefox on Linux`; empty if not known. */
+  readonly client: string;
+  /** The address of the last recorded use, or of the sign-in before the first; empty if not known. */
+  readonly address: string;
+  readonly createdAtMs: number;
+  /** The last use that was recorded; undefined before the first. */
+  readonly usedAtMs: number | undefined;
   readonly expiresAtMs: number;
 }
 
@@ -41,6 +57,8 @@ export interface NewSession {
   readonly sessionId: string;
   readonly digest: string;
   readonly expiresAtMs: number;
+  /** See `ListedSession`. Default: not known. */
+  readonly client?: string;
   /** When the person authenticated. Default: now, as with a password. */
   readonly authenticatedAtMs?: number;
 }
@@ -153,6 +171,30 @@ export interface People {
   confirmSession(parameters: { readonly sessionId: string; readonly nowMs: number }): Promise<void>;
 
   closeSession(parameters: Deed & { readonly sessionId: string }): Promise<void>;
+
+  /** Lists the sessions of a person that have not expired, newest first. */
+  listSessions(
+    parameters: PageQuery & { readonly userId: string; readonly nowMs: number },
+  ): Promise<Page<ListedSession>>;
+
+  /**
+   * Ends one session of a person, or all but one, and the pending command-line
+   * logins of the person: who used an ended session may wait for one. Returns
+   * how many sessions ended; 0 changes nothing.
+   */
+  endSessions(
+    parameters: Deed & {
+      readonly userId: string;
+      readonly which: { readonly only: string } | { readonly allBut: string };
+    },
+  ): Promise<number>;
+
+  /** Records the use of a session, unless a later one is recorded already. */
+  recordSessionUse(parameters: {
+    readonly sessionId: string;
+    readonly timeMs: number;
+    readonly address: string;
+  }): Promise<void>;
 
   /**
    * Sets a password. Ends the person's sessions, except `exceptSessionId`, and

@@ -15,7 +15,11 @@
  */
 
 import { expand, type Migration } from "../migration.ts";
-import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
+import {
+  accountsSchema,
+  sessionUsesSchema,
+  verifiedAddressesSchema,
+} from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -291,4 +295,5 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE INDEX finished_tasks_unsuccessful ON finished_tasks (deployment_id, task_id) WHERE status >= 4;
   `,
   ),
+  expand("uses of sessions", sessionUsesSchema('text COLLATE "C"')),
 ];

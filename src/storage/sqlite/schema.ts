@@ -9,7 +9,11 @@
  */
 
 import { expand, type Migration } from "../migration.ts";
-import { accountsSchema, verifiedAddressesSchema } from "../sql/accounts/schema.ts";
+import {
+  accountsSchema,
+  sessionUsesSchema,
+  verifiedAddressesSchema,
+} from "../sql/accounts/schema.ts";
 import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -189,4 +193,5 @@ export const MIGRATIONS: readonly Migration[] = [
     WHERE status >= 4;
   `,
   ),
+  expand("uses of sessions", sessionUsesSchema("text")),
 ];

@@ -21,6 +21,7 @@ const NAMELESS = {
 const OWN_SESSION = { "an admin of another organization": "ok" } as const;
 
 const CODE = "0".repeat(43);
+const NOBODYS_ID = "019aa51c-0000-7000-8000-000000000000";
 const DIGEST = "d".repeat(64);
 
 async function memberOf(platform: TestPlatform, cast: Cast) {
@@ -152,6 +153,19 @@ export const ROWS: readonly Row[] = [
     outcome: "SIGN_IN_FAILED",
   },
   { method: auth.signOut, request: () => ({}), except: OWN_SESSION },
+  { method: auth.listSessions, request: () => ({}), except: OWN_SESSION },
+  {
+    method: auth.endSession,
+    request: () => ({ sessionId: NOBODYS_ID }),
+    outcome: "SESSION_NOT_FOUND",
+    except: { "an admin of another organization": "SESSION_NOT_FOUND" },
+  },
+  {
+    method: auth.endOtherSessions,
+    request: () => ({}),
+    // The other one is the same person, whose call before has ended this session.
+    except: { ...OWN_SESSION, [FOREIGN]: "TOKEN_INVALID" },
+  },
   {
     method: auth.confirmPassword,
     request: () => ({ password: "not the password" }),

@@ -11,6 +11,7 @@ import { invitationsContract } from "./contract/invitations.ts";
 import { loginCodesContract } from "./contract/login-codes.ts";
 import { membersContract } from "./contract/members.ts";
 import { organizationsContract } from "./contract/organizations.ts";
+import { ownSessionsContract } from "./contract/own-sessions.ts";
 import { peopleContract } from "./contract/people.ts";
 import { pruneContract } from "./contract/prune.ts";
 import { racesContract } from "./contract/races.ts";
@@ -34,6 +35,7 @@ export function accountsContract(name: string, createDatabase: CreateDatabase): 
   describe(`accounts contract on ${name}`, () => {
     describe("setup", () => setupContract(it));
     describe("people and sessions", () => peopleContract(it));
+    describe("a person's sessions", () => ownSessionsContract(it));
     describe("organizations", () => organizationsContract(it));
     describe("members", () => membersContract(it));
     describe("invitations", () => invitationsContract(it));

@@ -4,30 +4,32 @@ import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../../auth/names.ts";
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
-import { newSession } from "../../../auth/sessions.ts";
 import { problem } from "../../../errors.ts";
 import type { People } from "../../../storage/accounts/people.ts";
-import { actorOf, callerOf, deed } from "../engine/caller.ts";
+import { callerOf, deed } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { type InvitationOptions, invitationHandlers } from "./invitation.ts";
+import { type OwnSessionOptions, ownSessionHandlers } from "./own-sessions.ts";
 import { type PasswordOptions, passwordHandlers } from "./password.ts";
 import { provePassword } from "./prove-password.ts";
-import { giveSession, takeSession } from "./session.ts";
+import { giveSession, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
-export interface AuthServiceOptions extends InvitationOptions, PasswordOptions {
+export interface AuthServiceOptions extends InvitationOptions, OwnSessionOptions, PasswordOptions {
   readonly accounts: InvitationOptions["accounts"] &
+    OwnSessionOptions["accounts"] &
     PasswordOptions["accounts"] &
     Pick<People, "needsSetup" | "setUp">;
 }
 
 /** AuthService over the accounts. */
 export function authService(options: AuthServiceOptions): Partial<ServiceImpl<typeof AuthService>> {
-  const { accounts, limiter, now, newId } = options;
+  const { accounts, limiter, newId } = options;
   return {
     ...passwordHandlers(options),
     ...invitationHandlers(options),
+    ...ownSessionHandlers(options),
 
     async setUp({ setupCode, organization, displayName, password, ...req }, ctx) {
       const { address } = callerOf(ctx);
@@ -39,7 +41,7 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
         }),
       );
       checkPassword(password);
-      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      const { value, session } = startSession(ctx, options);
       let passwordHash: string | undefined;
       const attempt = async () => {
         // Once the platform is set up, it does not spend time on hashing strangers' passwords.
@@ -75,7 +77,7 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
       const email = normalizeEmail(req.email);
       const find = async () => (faultOfEmail(email) ? undefined : accounts.findUser({ email }));
       const user = await provePassword(options, { email, password, find }, ctx);
-      const { value, session } = newSession(now(), options.sessionLifetimeMs);
+      const { value, session } = startSession(ctx, options);
       const { email: name, userId, passwordHash } = user;
       const by = { name, id: userId, address };
       const opened = await accounts.openSession({
@@ -89,17 +91,6 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
         throw signInFailed();
       }
       return giveSession(ctx, { ...options, passwordHash, value, session });
-    },
-
-    async signOut(_req, ctx) {
-      const { principal, address } = callerOf(ctx);
-      if (principal.kind === "session") {
-        const { sessionId } = principal;
-        const by = actorOf({ principal, address });
-        await accounts.closeSession({ ...deed(by, options), sessionId });
-      }
-      takeSession(ctx, options);
-      return {};
     },
 
     getCurrentPrincipal(_req, ctx) {

@@ -8,7 +8,6 @@ import {
 } from "../../../../gen/tessera/v1/auth_pb.js";
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
-import { newSession } from "../../../auth/sessions.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { InvitationRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { People, User } from "../../../storage/accounts/people.ts";
@@ -18,7 +17,7 @@ import { callerOf, deed } from "../engine/caller.ts";
 import { toInvitationMessage } from "../organization/messages.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { type ProofOptions, provePassword } from "./prove-password.ts";
-import { giveSession } from "./session.ts";
+import { giveSession, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
 export interface InvitationOptions extends ProofOptions {
@@ -177,8 +176,8 @@ async function join(
   },
   ctx: HandlerContext,
 ) {
-  const { accounts, now } = options;
-  const { value, session } = newSession(now(), options.sessionLifetimeMs);
+  const { accounts } = options;
+  const { value, session } = startSession(ctx, options);
   const { outcome } = await accounts.acceptInvitation({
     ...deed({ name: email, id: userId, address: callerOf(ctx).address }, options),
     invitationId,

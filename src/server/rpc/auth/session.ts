@@ -7,7 +7,7 @@ import {
   writeDeviceCookie,
 } from "../../../auth/devices.ts";
 import { isSecure } from "../../../auth/principal.ts";
-import { clearSessionCookie, writeSessionCookie } from "../../../auth/sessions.ts";
+import { clearSessionCookie, newSession, writeSessionCookie } from "../../../auth/sessions.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { NewSession, People } from "../../../storage/accounts/people.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
@@ -26,6 +26,15 @@ interface GivenSession extends KnownBrowser {
   readonly value: string;
   /** The session as stored. */
   readonly session: NewSession;
+}
+
+/** Creates a session for the program that makes this call; `giveSession` follows when it is stored. */
+export function startSession(
+  { requestHeader }: HandlerContext,
+  { now, sessionLifetimeMs }: { readonly now: () => number; readonly sessionLifetimeMs?: number },
+) {
+  const userAgent = requestHeader.get("user-agent");
+  return newSession(now(), { lifetimeMs: sessionLifetimeMs, userAgent });
 }
 
 /** Sets the cookie of a stored session and returns its person as a message. */

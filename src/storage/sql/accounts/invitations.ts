@@ -221,7 +221,7 @@ export function* acceptInvitation(
   );
   yield* addMember({ organizationId, userId, email, role, nowMs });
   if (session) {
-    yield* insertSession({ userId, session, nowMs });
+    yield* insertSession({ userId, session, nowMs, by: parameters.by });
   }
   yield* record(parameters, organizationId, {
     action: "member.join",

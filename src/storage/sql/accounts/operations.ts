@@ -32,6 +32,7 @@ import {
   listOrganizations,
   updateOrganization,
 } from "./organizations.ts";
+import { endSessions, listSessions, recordSessionUse } from "./own-sessions.ts";
 import { pruneAccounts } from "./prune.ts";
 import {
   announceKeys,
@@ -55,6 +56,7 @@ export const READS = {
   findUser,
   findIdentity,
   findSession,
+  listSessions,
   findOrganization,
   listOrganizations,
   listMembers,
@@ -82,6 +84,8 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   openSession,
   confirmSession,
   closeSession,
+  endSessions,
+  recordSessionUse,
   setPassword,
   recordFailedSignIn,
   createOrganization,

@@ -46,6 +46,17 @@ export function verifiedAddressesSchema(): string {
   `;
 }
 
+/** What a person sees of their sessions, to recognize them. */
+export function sessionUsesSchema(text: string): string {
+  return `
+  -- The browser or program that signed in, in a few words.
+  ALTER TABLE sessions ADD COLUMN client ${text} NOT NULL DEFAULT '';
+  -- Of the last recorded use, or of the sign-in before the first.
+  ALTER TABLE sessions ADD COLUMN address ${text} NOT NULL DEFAULT '';
+  ALTER TABLE sessions ADD COLUMN used_at_ms bigint;
+  `;
+}
+
 /** Counters, people and their sessions. */
 function peopleSchema(text: string): string {
   return `

@@ -1,5 +1,6 @@
 /** Opens, finds, confirms and closes sessions. */
 import type { Accounts } from "../../accounts/accounts.ts";
+import type { Deed } from "../../accounts/deed.ts";
 import type { Membership, NewSession, Role, SessionRecord } from "../../accounts/people.ts";
 import { type Operation, prepared, query } from "../operation.ts";
 import { recordForUser } from "./audit.ts";
@@ -10,21 +11,24 @@ export function* insertSession({
   userId,
   session,
   nowMs,
-}: {
+  by,
+}: Pick<Deed, "nowMs" | "by"> & {
   readonly userId: string;
   readonly session: NewSession;
-  readonly nowMs: number;
 }): Operation<void> {
   yield* query(
     `INSERT INTO sessions
-       (session_id, digest, user_id, created_at_ms, authenticated_at_ms, expires_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?)`,
+       (session_id, digest, user_id, created_at_ms, authenticated_at_ms, expires_at_ms,
+        client, address)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     session.sessionId,
     session.digest,
     userId,
     nowMs,
     session.authenticatedAtMs ?? nowMs,
     session.expiresAtMs,
+    session.client ?? "",
+    by.address,
   );
 }
 
@@ -50,13 +54,15 @@ interface SessionRow {
   readonly email: string;
   readonly created_at_ms: number;
   readonly authenticated_at_ms: number;
+  readonly used_at_ms: number | null;
   readonly expires_at_ms: number;
   /** `<id> <name> <role>` of each, with commas between. */
   readonly memberships: string | null;
 }
 
 const FIND = `
-  SELECT s.session_id, s.user_id, u.email, s.created_at_ms, s.authenticated_at_ms, s.expires_at_ms,
+  SELECT s.session_id, s.user_id, u.email, s.created_at_ms, s.authenticated_at_ms, s.used_at_ms,
+    s.expires_at_ms,
     (SELECT string_agg(o.organization_id || ' ' || o.name || ' ' || m.role, ',')
      FROM memberships m JOIN organizations o ON o.organization_id = m.organization_id
      WHERE m.user_id = s.user_id) AS memberships
@@ -77,6 +83,7 @@ export function* findSession({
       memberships: toMemberships(row.memberships),
       createdAtMs: row.created_at_ms,
       authenticatedAtMs: row.authenticated_at_ms,
+      usedAtMs: row.used_at_ms ?? undefined,
       expiresAtMs: row.expires_at_ms,
     }
   );

@@ -48,7 +48,7 @@ export function* setUp(
   yield* addOrganization({ ...first, invitationLinksEnabled: true });
   yield* addMember({ organizationId, userId, email, role: "admin", nowMs });
   if (session) {
-    yield* insertSession({ userId, session, nowMs });
+    yield* insertSession({ userId, session, nowMs, by: parameters.by });
   }
   yield* record(parameters, organizationId, {
     action: "organization.create",

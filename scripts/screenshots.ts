@@ -64,6 +64,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["members", "/o/acme/members"],
   ["audit", "/o/acme/audit"],
   ["account", "/account"],
+  ["device", "/device"],
   ["api-reference", "/docs"],
   ["sign-in", "/sign-in"],
 ];

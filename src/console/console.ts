@@ -1,5 +1,5 @@
 /**
- * The console: one document for the pages of organizations, and its files, whose names have
+ * The console: one document for all its pages, and its files, whose names have
  * the digest of their content. `npm run build` makes both, compressed, in `dist/console/app/`.
  */
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,17 @@ import { securityHeaders, serveAssets } from "./assets.ts";
 const FOLDER = new URL("../../dist/console/app/", import.meta.url);
 
 /** The document selects the page by its path. */
-const PATHS = ["/", "/o/*"];
+const PATHS = [
+  "/",
+  "/o/*",
+  "/setup",
+  "/sign-in",
+  "/invitation",
+  "/account",
+  "/account-secured",
+  "/cli/authorize",
+  "/device",
+];
 
 /** A file with the digest of its content in its name never changes. */
 const MAX_AGE_SECONDS = 31_536_000;

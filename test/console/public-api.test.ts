@@ -69,6 +69,8 @@ describe("what the console does", () => {
       // The path of an endpoint, in the document of its deployment.
       "src/console/app/api/results.ts",
       "src/console/app/api/rpc.ts",
+      // The ways to sign in, before there is anybody to ask for.
+      "src/console/app/api/sign-in.ts",
       "src/console/app/api/stream.ts",
     ]);
   });

@@ -1,9 +1,16 @@
 /** The console: a page for people, which calls the public API with the session of this browser. */
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import {
+  MutationCache,
+  type Query,
+  QueryCache,
+  QueryClient,
+  QueryClientProvider,
+} from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { isSignedOut, isTransient } from "./api/errors.ts";
+import { me } from "./api/session.ts";
 import { createConsoleRouter } from "./router.tsx";
 import { applyTheme } from "./shell/theme.ts";
 import { Toasts } from "./ui/toasts.tsx";
@@ -13,7 +20,23 @@ import "./styles/base.css";
 /** How often a call that failed for a moment is repeated before the page says so. */
 const MAX_RETRIES = 3;
 
+/**
+ * A session that ended leads to the sign-in, and back to the same page. Before a page opens, its
+ * route asks who is there, and does so by itself.
+ */
+function onError(err: unknown, query?: Query<unknown, unknown, unknown>): void {
+  const isAsked = query?.queryKey === me.queryKey && query.state.data === undefined;
+  const { pathname, href } = router.latestLocation;
+  if (isSignedOut(err) && !isAsked && pathname !== "/sign-in") {
+    void router
+      .navigate({ to: "/sign-in", search: { next: href }, replace: true })
+      .then(() => queryClient.removeQueries({ type: "inactive" }));
+  }
+}
+
 const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError: (err) => onError(err) }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,
@@ -23,14 +46,6 @@ const queryClient = new QueryClient({
   },
 });
 const router = createConsoleRouter(queryClient);
-
-// A session that ended leads to the sign-in, and back to the same page.
-queryClient.getQueryCache().subscribe(({ type, query }) => {
-  if (type === "updated" && isSignedOut(query.state.error)) {
-    void router.invalidate();
-    queryClient.removeQueries({ queryKey: ["me"] });
-  }
-});
 
 applyTheme();
 

@@ -6,14 +6,15 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  parseSearchWith,
   redirect,
+  stringifySearchWith,
 } from "@tanstack/react-router";
 import { isSignedOut } from "./api/errors.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readRange } from "./pages/metrics/range.ts";
+import { hideCode } from "./pages/people/secret.ts";
 import { readSearch } from "./pages/tasks/search.ts";
-import { NoOrganization } from "./shell/no-organization.tsx";
-import { Shell } from "./shell/shell.tsx";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
 
@@ -22,6 +23,13 @@ interface Context {
 }
 
 const root = createRootRouteWithContext<Context>()({ component: Outlet });
+
+interface SignInSearch {
+  /** The path to open after it. */
+  readonly next?: string;
+  /** Why the provider's answer was of no use. */
+  readonly refused?: string;
+}
 
 /** Everything below it needs a person: others are sent to the sign-in, and return from it. */
 const signedIn = createRoute({
@@ -32,13 +40,56 @@ const signedIn = createRoute({
       return { person: await context.queryClient.ensureQueryData(me) };
     } catch (err) {
       if (isSignedOut(err)) {
-        const next = `${location.pathname}${location.searchStr}${location.hash}`;
-        window.location.replace(`/sign-in?${new URLSearchParams({ next })}`);
-        return new Promise<never>(() => {}); // Until the other document is there.
+        throw redirect({ to: "/sign-in", search: { next: location.href }, replace: true });
       }
       throw err;
     }
   },
+});
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: ({ next, refused }: Record<string, unknown>): SignInSearch => ({
+    ...(typeof next === "string" && { next }),
+    ...(refused !== undefined && { refused: String(refused) }),
+  }),
+  component: lazyRouteComponent(() => import("./pages/people/sign-in.tsx"), "SignIn"),
+});
+const setUp = createRoute({
+  getParentRoute: () => root,
+  path: "/setup",
+  beforeLoad: hideCode,
+  component: lazyRouteComponent(() => import("./pages/people/set-up.tsx"), "SetUp"),
+});
+const invitation = createRoute({
+  getParentRoute: () => root,
+  path: "/invitation",
+  beforeLoad: hideCode,
+  component: lazyRouteComponent(() => import("./pages/people/invitation.tsx"), "Invitation"),
+});
+const account = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/account",
+  component: lazyRouteComponent(() => import("./pages/people/account.tsx"), "Account"),
+});
+const accountSecured = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/account-secured",
+  component: lazyRouteComponent(
+    () => import("./pages/people/account-secured.tsx"),
+    "AccountSecured",
+  ),
+});
+const authorize = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/cli/authorize",
+  component: lazyRouteComponent(() => import("./pages/people/authorize.tsx"), "Authorize"),
+});
+const device = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/device",
+  component: lazyRouteComponent(() => import("./pages/people/device.tsx"), "Device"),
 });
 
 const home = createRoute({
@@ -50,14 +101,14 @@ const home = createRoute({
       throw redirect({ to: "/o/$organization", params: { organization }, replace: true });
     }
   },
-  component: NoOrganization,
+  component: lazyRouteComponent(() => import("./shell/no-organization.tsx"), "NoOrganization"),
 });
 
 const organization = createRoute({
   getParentRoute: () => signedIn,
   path: "/o/$organization",
   beforeLoad: ({ params }) => rememberOrganization(params.organization),
-  component: Shell,
+  component: lazyRouteComponent(() => import("./shell/shell.tsx"), "Shell"),
 });
 
 const page = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
@@ -138,8 +189,15 @@ const tokenList = page(
 );
 
 const routeTree = root.addChildren([
+  signIn,
+  setUp,
+  invitation,
   signedIn.addChildren([
     home,
+    account,
+    accountSecured,
+    authorize,
+    device,
     organization.addChildren([
       overview,
       deploymentList,
@@ -160,9 +218,20 @@ const routeTree = root.addChildren([
   ]),
 ]);
 
+/** Only lists that this console wrote are JSON in the address: any other text stays as it is. */
+function readList(text: string): unknown {
+  const list: unknown = text.startsWith("[") ? JSON.parse(text) : undefined;
+  if (JSON.stringify(list) !== text) {
+    throw new SyntaxError("not a list");
+  }
+  return list;
+}
+
 export function createConsoleRouter(queryClient: QueryClient) {
   return createRouter({
     routeTree,
+    parseSearch: parseSearchWith(readList),
+    stringifySearch: stringifySearchWith(JSON.stringify, readList),
     context: { queryClient },
     defaultPreload: "intent",
     defaultPendingComponent: Loading,

@@ -1,23 +1,17 @@
 // @ts-check
 /** A client of the REST API with this browser's session. */
 
-/** @typedef {{field: string, description: string}} Violation */
-
-/** @typedef {{name: string, display_name?: string, role?: string}} Organization */
-
-/** @typedef {{user_id: string, email: string, organizations?: Organization[]}} Person */
+/** @typedef {{user_id: string, email: string}} Person */
 
 /** An error response of the server. */
 export class CallError extends Error {
   /**
    * @param {string} message
-   * @param {{status?: number, reason?: string, violations?: Violation[]}} [facts]
+   * @param {number} [status]
    */
-  constructor(message, { status = 0, reason = "", violations = [] } = {}) {
+  constructor(message, status = 0) {
     super(message);
     this.status = status;
-    this.reason = reason;
-    this.violations = violations;
   }
 }
 
@@ -56,16 +50,10 @@ export async function call(path, body) {
  */
 function readError({ status, statusText }, text) {
   try {
-    const { message, details = [] } = JSON.parse(text);
-    /** @param {string} type */
-    const detail = (type) =>
-      details.find((/** @type {any} */ one) => one.type === type)?.debug ?? {};
-    const { reason } = detail("google.rpc.ErrorInfo");
-    const violations = detail("google.rpc.BadRequest").fieldViolations;
-    return new CallError(message, { status, reason, violations });
+    return new CallError(JSON.parse(text).message, status);
   } catch {
     // A proxy responded in its own format.
-    return new CallError(statusText || `HTTP ${status}`, { status });
+    return new CallError(statusText || `HTTP ${status}`, status);
   }
 }
 

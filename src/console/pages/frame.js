@@ -1,5 +1,5 @@
 // @ts-check
-/** The frame of all pages: title, cards, notices and navigation. */
+/** The frame of the page: title, cards and navigation. */
 import { byId, element, fill } from "../playground/dom.js";
 import { call } from "./api.js";
 
@@ -28,14 +28,6 @@ export function intro(text) {
   return element("p", { class: "intro" }, text);
 }
 
-/**
- * @param {string} text
- * @param {"" | "failed" | "done"} [kind]
- */
-export function notice(text, kind = "") {
-  return element("p", { class: `notice ${kind}`, role: "status" }, text);
-}
-
 /** @param {import("./api.js").Person} person */
 export function showPerson({ email }) {
   const out = element("button", { type: "button", class: "quiet" }, "Sign out");
@@ -50,28 +42,4 @@ export function showPerson({ email }) {
     element("a", { href: "/account" }, "Account"),
     out,
   );
-}
-
-/** Sends the person to the sign-in page, which returns here. */
-export function signInFirst() {
-  const here = `${location.pathname}${location.search}${location.hash}`;
-  location.replace(`/sign-in?${new URLSearchParams({ next: here })}`);
-}
-
-/**
- * The path to open after the sign-in. Always on this server, whatever the query
- * says.
- * @param {URLSearchParams} query
- */
-export function nextPath(query) {
-  const next = query.get("next") ?? "/";
-  const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : undefined;
-  return url?.origin === location.origin && next.startsWith("/")
-    ? `${url.pathname}${url.search}${url.hash}`
-    : "/";
-}
-
-/** The code in a link's fragment, which browsers send to no server. */
-export function codeOfLink() {
-  return new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
 }

@@ -73,7 +73,7 @@ export function isTransient(err: unknown): boolean {
   return err instanceof CallError && [0, 429, 502, 503, 504].includes(err.status);
 }
 
-/** True when nobody is signed in any more. */
+/** True when nobody is signed in any more. A wrong password has the same status. */
 export function isSignedOut(err: unknown): boolean {
-  return err instanceof CallError && err.status === 401;
+  return err instanceof CallError && err.status === 401 && err.reason !== "SIGN_IN_FAILED";
 }

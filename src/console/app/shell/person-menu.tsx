@@ -1,8 +1,7 @@
 /** The profile menu: tokens, account, theme, sign-out. */
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { auth } from "../api/clients.ts";
-import { usePerson } from "../api/session.ts";
+import { signOut, usePerson } from "../api/session.ts";
 import { Icon } from "../ui/icon.tsx";
 import { applyTheme, chosenTheme, type Theme } from "./theme.ts";
 
@@ -12,11 +11,6 @@ const THEMES: readonly Theme[] = ["system", "light", "dark"];
 export function PersonMenu() {
   const { person, organization } = usePerson();
   const [theme, setTheme] = useState(chosenTheme);
-  const signOut = async (): Promise<void> => {
-    // Whatever it answers, the next page asks who is there.
-    await auth.signOut({}).catch(() => undefined);
-    location.assign("/sign-in");
-  };
   return (
     <div className="person">
       <button type="button" className="person-button" popoverTarget={MENU}>
@@ -34,7 +28,9 @@ export function PersonMenu() {
         >
           API Tokens
         </Link>
-        <a href="/account">Account</a>
+        <Link to="/account" onClick={() => document.getElementById(MENU)?.hidePopover()}>
+          Account
+        </Link>
         <fieldset className="theme">
           <legend>Theme</legend>
           {THEMES.map((one) => (

@@ -1,0 +1,50 @@
+/** What pages for anyone have to know: how people sign in here, and who is signed in, if anybody. */
+import { queryOptions } from "@tanstack/react-query";
+import { auth } from "./clients.ts";
+import { isSignedOut, readError, unreachable } from "./errors.ts";
+
+/** The answer of `/auth/methods`. */
+export interface SignInMethods {
+  /** True until somebody has opened the link of the setup. */
+  readonly needs_setup: boolean;
+  /** The provider of OpenID Connect; absent where there is none. */
+  readonly oidc?: { readonly name: string } | null;
+}
+
+export const signInMethods = queryOptions({
+  queryKey: ["sign-in-methods"],
+  queryFn: async ({ signal }): Promise<SignInMethods> => {
+    const response = await fetch("/auth/methods", { signal }).catch((err: unknown) => {
+      throw signal.aborted ? err : unreachable(err);
+    });
+    const text = await response.text();
+    if (!response.ok) {
+      throw readError(response, text);
+    }
+    return JSON.parse(text);
+  },
+});
+
+/** The signed-in person; null for anyone else. */
+export const visitor = queryOptions({
+  queryKey: ["visitor"],
+  queryFn: async ({ signal }) => {
+    try {
+      return await auth.getCurrentPrincipal({}, { signal });
+    } catch (err) {
+      if (isSignedOut(err)) {
+        return null;
+      }
+      throw err;
+    }
+  },
+});
+
+/** The path to open after the sign-in. Always on this server, whatever the address says. */
+export function safePath(next: unknown): string {
+  if (typeof next !== "string" || !next.startsWith("/") || !URL.canParse(next, location.origin)) {
+    return "/";
+  }
+  const { origin, pathname, search, hash } = new URL(next, location.origin);
+  return origin === location.origin ? `${pathname}${search}${hash}` : "/";
+}

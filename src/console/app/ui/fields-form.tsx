@@ -1,0 +1,92 @@
+/** A form of text fields that sends them with one call, and shows beside a field what is wrong with it. */
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { Button } from "./button.tsx";
+import { Field } from "./field.tsx";
+import { formMessage, violationOf } from "./form.ts";
+import { Notice } from "./notice.tsx";
+
+export interface FormField<Name extends string> {
+  /** The field of the request, as errors of the API name it. */
+  readonly name: Name;
+  readonly label: string;
+  /** Default: `text`. */
+  readonly type?: "text" | "email" | "password";
+  readonly hint?: string;
+  /** What a browser or a password manager fills in. */
+  readonly autoComplete: string;
+  /** Default: required. */
+  readonly optional?: boolean;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly defaultValue?: string;
+}
+
+export interface FieldsFormProps<Name extends string, Answer> {
+  readonly fields: readonly FormField<Name>[];
+  /** What the button says. */
+  readonly submit: string;
+  /** Further controls with a name; `send` gets their values too. */
+  readonly children?: React.ReactNode;
+  /** Values of fields that the browser filled in count as well: they are read when they are sent. */
+  send(values: FormData): Promise<Answer>;
+  onDone(answer: Answer): void;
+}
+
+export function FieldsForm<Name extends string, Answer>({
+  fields,
+  submit,
+  children,
+  send,
+  onDone,
+}: FieldsFormProps<Name, Answer>) {
+  const form = useRef<HTMLFormElement>(null);
+  const { error, ...sending } = useMutation({ mutationFn: send, onSuccess: onDone });
+  useEffect(() => {
+    if (error !== null) {
+      form.current?.querySelector<HTMLInputElement>('[aria-invalid="true"]')?.focus();
+    }
+  }, [error]);
+  const message = formMessage(error, ...fields.map(({ name }) => name));
+  return (
+    <form
+      ref={form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!sending.isPending) {
+          sending.mutate(new FormData(event.currentTarget));
+        }
+      }}
+    >
+      {fields.map(({ label, hint, optional = false, ...input }) => (
+        <Field
+          key={input.name}
+          label={label}
+          hint={hint ?? (optional ? "Optional." : undefined)}
+          error={violationOf(error, input.name)}
+        >
+          {(control) => (
+            <input
+              {...control}
+              {...input}
+              required={!optional}
+              spellCheck={false}
+              autoCapitalize="none"
+            />
+          )}
+        </Field>
+      ))}
+      {children}
+      {message && <Notice kind="error">{message}</Notice>}
+      <Button kind="primary" type="submit" isBusy={sending.isPending}>
+        {submit}
+      </Button>
+    </form>
+  );
+}
+
+/** The text of a field; empty if the form has none of this name. */
+export function textOf(values: FormData, name: string): string {
+  const value = values.get(name);
+  return typeof value === "string" ? value : "";
+}

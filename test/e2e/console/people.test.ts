@@ -1,0 +1,276 @@
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { cookieOf, Folder, PASSWORD, type Platform, start } from "../start/platform.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+
+/** A state that a program may choose; as JSON it would be another text. */
+const STATE = '[1.0,"1e500"]&amp;%5B+';
+
+/** The link of a program that waits on this machine. */
+const authorizePath = (hostName: string) =>
+  `/cli/authorize?${new URLSearchParams({
+    redirect_uri: "http://127.0.0.1:9/callback",
+    code_challenge: "a".repeat(43),
+    code_challenge_method: "S256",
+    state: STATE,
+    host_name: hostName,
+  })}`;
+const HOSTILE = `<script>alert(1)</script>${"\u202e long".repeat(20)}`;
+
+const WINDOWS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
+  ["light and wide", { viewport: { width: 1280, height: 800 }, colorScheme: "light" }],
+  ["dark and narrow", { viewport: { width: 390, height: 844 }, colorScheme: "dark" }],
+];
+
+/** Presses Tab until the control with this name has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  for (let presses = 0; presses < 40; presses += 1) {
+    await page.keyboard.press("Tab");
+    const found = await page
+      .locator(":focus")
+      .and(page.getByLabel(name, { exact: true }).or(page.getByRole("button", { name })))
+      .count();
+    if (found > 0) {
+      return;
+    }
+  }
+  throw new Error(`Tab does not reach ${name}`);
+}
+
+describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
+  let browser: Browser;
+  let folder: Folder;
+  let platform: Platform;
+  let session: Record<string, string>;
+  const opened: ConsoleBrowser[] = [];
+
+  const open = async (options: Parameters<typeof ConsoleBrowser.open>[2] = {}) => {
+    const person = await ConsoleBrowser.open(browser, platform, options);
+    opened.push(person);
+    return person;
+  };
+  const invite = async (email: string): Promise<string> => {
+    const { json } = await platform.call("/api/v1/members:invite", { email }, session);
+    return String(json.url).slice(platform.started.url.length);
+  };
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    folder = new Folder();
+    platform = await start(folder);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await platform?.[Symbol.asyncDispose]();
+    folder?.[Symbol.dispose]();
+  });
+  afterEach(async () => {
+    for (const person of opened.splice(0)) {
+      await person[Symbol.asyncDispose]();
+    }
+  });
+
+  it("keep the code of a link out of the address and the history, also for a reload", async () => {
+    const person = await open();
+    const { page } = person;
+    await person.go("/");
+    await person.heading("Nobody has set this platform up yet");
+    const code = platform.setupCode;
+    await person.go(`/setup#code=${code}`);
+    await person.heading("Set up this platform");
+    await page.waitForURL((url) => url.hash === "");
+    await page.reload();
+    await person.heading("Set up this platform");
+    await person.isSound({ answers: [401] });
+    expect(page.url()).not.toContain(code);
+    expect(await page.getByLabel("Setup code").count()).toBe(0);
+    await person.fill("Organization", "acme");
+    await person.fill("E-mail address", EMAIL);
+    await person.fill("Password", PASSWORD);
+    await person.press("Set up");
+    await person.heading("acme");
+    await page.goBack();
+    expect(page.url()).not.toContain("setup");
+    session = cookieOf(await platform.signIn(EMAIL));
+  });
+
+  it("ask for the code of the setup if the link had none", async () => {
+    const person = await open();
+    await person.go("/setup");
+    await person.page.getByLabel("Setup code").waitFor();
+    await person.isSound();
+  });
+
+  it("are worked by keyboard alone, and tell password managers what is what", async () => {
+    const person = await open();
+    const { page } = person;
+    await person.go("/o/acme/tokens");
+    await person.heading("Sign in");
+    await tabTo(page, "E-mail address");
+    await page.keyboard.type(EMAIL);
+    await tabTo(page, "Password");
+    await page.keyboard.type("not the password");
+    await page.keyboard.press("Enter");
+    await page
+      .getByRole("alert")
+      .getByText("the e-mail address or the password is not right")
+      .waitFor();
+    await page.locator(":focus").fill(PASSWORD);
+    const expected = { "E-mail address": "username", Password: "current-password" };
+    for (const [label, token] of Object.entries(expected)) {
+      expect(await page.getByLabel(label, { exact: true }).getAttribute("autocomplete")).toBe(
+        token,
+      );
+    }
+    await tabTo(page, "Sign in");
+    await page.keyboard.press("Enter");
+    await person.heading("API Tokens");
+  });
+
+  it("lead a session that ended to the sign-in, and back to the same link", async () => {
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    const path = "/o/acme/tasks?status=failed&error=%5Bno%20memory";
+    await person.go(path);
+    await person.heading("Tasks");
+    const [mine] = (await platform.call("/api/v1/auth/sessions", undefined, session)).json
+      .sessions as readonly { session_id: string }[];
+    await fetch(`${platform.started.url}/api/v1/auth/sessions/${mine?.session_id}`, {
+      method: "DELETE",
+      headers: session,
+    });
+    await page.getByRole("link", { name: "Members" }).first().click();
+    await person.heading("Sign in");
+    await page.goBack().catch(() => undefined);
+    await person.go(path);
+    await person.heading("Sign in");
+    await person.fill("E-mail address", EMAIL);
+    await person.fill("Password", PASSWORD);
+    await person.press("Sign in");
+    await person.heading("Tasks");
+    const { pathname, searchParams } = new URL(page.url());
+    expect(pathname).toBe("/o/acme/tasks");
+    expect(Object.fromEntries(searchParams)).toEqual({ status: "failed", error: "[no memory" });
+  });
+
+  it("lead to no other site", async () => {
+    for (const next of [
+      "https://evil.example/",
+      "//evil.example/",
+      "/\\evil.example",
+      "javascript:1",
+    ]) {
+      const person = await open();
+      await person.go(`/sign-in?${new URLSearchParams({ next })}`);
+      await person.fill("E-mail address", EMAIL);
+      await person.fill("Password", PASSWORD);
+      await person.press("Sign in");
+      await person.heading("acme");
+    }
+  });
+
+  it("show a person's sessions, and end one and all others", async () => {
+    const lost = cookieOf(await platform.signIn(EMAIL));
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    await person.go("/account");
+    await person.heading("Your account");
+    await page.getByText("this session").waitFor();
+    await person.isSound();
+    await person.picture("account");
+    expect(await page.getByRole("rowheader", { name: /^Node\.js/ }).count()).toBeGreaterThan(1);
+    // The newest but this one.
+    const ends = page.getByRole("button", { name: /^End the session of Node\.js/ });
+    const before = await ends.count();
+    await ends.nth(0).click();
+    await expect.poll(() => ends.count()).toBe(before - 1);
+    expect(await platform.whoIs(lost)).toBe(401);
+    const other = cookieOf(await platform.signIn(EMAIL));
+    await person.press("End all others");
+    await expect.poll(() => ends.count()).toBe(0);
+    expect(await platform.whoIs(other)).toBe(401);
+    await person.isSound();
+    session = cookieOf(await platform.signIn(EMAIL));
+    await page.getByRole("link", { name: "My tokens in acme" }).click();
+    await person.heading("API Tokens");
+  });
+
+  it("give a program its state back, character by character", async () => {
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    const called = page.waitForRequest(/127\.0\.0\.1:9/);
+    await person.go(authorizePath("laptop"));
+    await person.press("Allow");
+    const { searchParams } = new URL((await called).url());
+    expect(Object.fromEntries(searchParams)).toEqual({ state: STATE, code: expect.any(String) });
+  });
+
+  it.each(WINDOWS)("are sound, %s", async (_name, options) => {
+    const invitation = await invite(`someone-${"long".repeat(12)}@example.com`);
+    const anyone = await open(options);
+    // Nobody is signed in, and the last one is not found.
+    const answers = [401, 404];
+    for (const [path, heading] of [
+      ["/sign-in", "Sign in"],
+      ["/sign-in?refused=stale", "Sign in"],
+      [invitation, "Join acme"],
+      ["/invitation#code=none", "This invitation cannot be used"],
+    ] as const) {
+      await anyone.go(path);
+      await anyone.heading(heading);
+      await anyone.isSound({ answers });
+    }
+    const device = await platform.call("/api/v1/login:startDevice", { host_name: "server-7" });
+    const person = await open({ ...options, email: EMAIL });
+    for (const [path, heading] of [
+      ["/account", "Your account"],
+      ["/account-secured?password=true&sessions=3", "Your account is yours alone now"],
+      [authorizePath(HOSTILE), "Log in on the command line"],
+      ["/cli/authorize", "This link cannot be used"],
+      [`/device?user_code=${device.json.user_code}`, "Log in another machine"],
+    ] as const) {
+      await person.go(path);
+      await person.heading(heading);
+      await person.isSound();
+    }
+    await person.press("Continue");
+    await person.page.getByText("server-7").waitFor();
+    await person.isSound();
+    await person.press("Deny");
+    await person.heading("Denied");
+    await person.isSound();
+  });
+
+  it("follow one link of an invitation after the other in the same tab", async () => {
+    const [first, second] = [await invite("one@example.com"), await invite("two@example.com")];
+    const person = await open();
+    for (const [path, email] of [
+      [first, "one@example.com"],
+      [second, "two@example.com"],
+    ] as const) {
+      await person.go(path);
+      await person.page.getByText(email, { exact: true }).waitFor();
+    }
+    await person.isSound({ answers: [401] });
+  });
+
+  it("load the sign-in with less than 120 kB on the wire", async () => {
+    const person = await open();
+    const { page } = person;
+    const client = await page.context().newCDPSession(page);
+    await client.send("Network.enable");
+    let bytes = 0;
+    client.on("Network.loadingFinished", ({ encodedDataLength }) => {
+      bytes += encodedDataLength;
+    });
+    await person.go("/sign-in");
+    await person.heading("Sign in");
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThan(120_000);
+  });
+});

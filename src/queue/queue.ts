@@ -66,6 +66,12 @@ export interface TaskQuestion {
   readonly signal?: AbortSignal;
 }
 
+/** A task and what it was submitted with. */
+export interface SubmittedArguments {
+  readonly task: Task;
+  readonly payload: Payload;
+}
+
 export class Queue {
   readonly #options: QueueOptions;
   readonly #positions: QueuePositions;
@@ -190,6 +196,12 @@ export class Queue {
     });
   }
 
+  /** Reads a task with the arguments that it was submitted with. Rejects with TASK_NOT_FOUND. */
+  async arguments(question: TaskQuestion): Promise<SubmittedArguments> {
+    const task = await this.#find(question);
+    return { task, payload: await this.#readArguments(task) };
+  }
+
   /**
    * Submits a new task with the arguments of a finished one. A repeated
    * idempotency key returns the task of the first time. Rejects with
@@ -199,18 +211,13 @@ export class Queue {
     question: TaskQuestion & Pick<SubmissionOptions, "idempotency" | "origin">,
     endpointOf: (name: string) => EndpointManifest,
   ): Promise<Submitted> {
-    const { deploymentId, storage } = this.#options;
     const original = await this.#find(question);
     if (!isFinal(original.status)) {
       throw notFinished(original);
     }
-    const { taskId } = original;
-    const payload = await storage.getArguments({ deploymentId, taskId });
-    if (payload === undefined) {
-      throw notFound(taskId);
-    }
+    const payload = await this.#readArguments(original);
     const { idempotency, origin } = question;
-    const { priority, trace: retriedTrace } = original;
+    const { taskId, priority, trace: retriedTrace } = original;
     const options = { retryOf: taskId, priority, idempotency, origin, retriedTrace };
     return this.submit(endpointOf(original.endpoint), payload, options);
   }
@@ -221,6 +228,15 @@ export class Queue {
     const { taskId } = await this.#find(question);
     const key = { deploymentId, taskId };
     yield* watchEvents({ storage, changes, key, afterSequence, signal: question.signal });
+  }
+
+  async #readArguments({ taskId }: Task): Promise<Payload> {
+    const { deploymentId, storage } = this.#options;
+    const payload = await storage.getArguments({ deploymentId, taskId });
+    if (payload === undefined) {
+      throw notFound(taskId);
+    }
+    return payload;
   }
 
   async #readResult(task: Task): Promise<FinishedTask> {

@@ -1675,6 +1675,320 @@ export declare type TaskResultJson = {
 export declare const TaskResultSchema: GenMessage<TaskResult, {jsonType: TaskResultJson}>;
 
 /**
+ * GetTaskArgumentsRequest names a task.
+ *
+ * @generated from message tessera.v1.GetTaskArgumentsRequest
+ */
+export declare type GetTaskArgumentsRequest = Message<"tessera.v1.GetTaskArgumentsRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+};
+
+/**
+ * GetTaskArgumentsRequest names a task.
+ *
+ * @generated from message tessera.v1.GetTaskArgumentsRequest
+ */
+export declare type GetTaskArgumentsRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+};
+
+/**
+ * Describes the message tessera.v1.GetTaskArgumentsRequest.
+ * Use `create(GetTaskArgumentsRequestSchema)` to create a new message.
+ */
+export declare const GetTaskArgumentsRequestSchema: GenMessage<GetTaskArgumentsRequest, {jsonType: GetTaskArgumentsRequestJson}>;
+
+/**
+ * TaskArguments are the arguments with which a task was submitted.
+ *
+ * @generated from message tessera.v1.TaskArguments
+ */
+export declare type TaskArguments = Message<"tessera.v1.TaskArguments"> & {
+  /**
+   * The arguments by name. In place of a file they have its number, which is
+   * its place in `files`, from 0; in place of a list of files, their numbers.
+   *
+   * @generated from field: google.protobuf.Struct arguments = 1;
+   */
+  arguments?: JsonObject | undefined;
+
+  /**
+   * The files.
+   *
+   * @generated from field: repeated tessera.v1.TaskFileFacts files = 2;
+   */
+  files: TaskFileFacts[];
+};
+
+/**
+ * TaskArguments are the arguments with which a task was submitted.
+ *
+ * @generated from message tessera.v1.TaskArguments
+ */
+export declare type TaskArgumentsJson = {
+  /**
+   * The arguments by name. In place of a file they have its number, which is
+   * its place in `files`, from 0; in place of a list of files, their numbers.
+   *
+   * @generated from field: google.protobuf.Struct arguments = 1;
+   */
+  arguments?: StructJson;
+
+  /**
+   * The files.
+   *
+   * @generated from field: repeated tessera.v1.TaskFileFacts files = 2;
+   */
+  files?: TaskFileFactsJson[];
+};
+
+/**
+ * Describes the message tessera.v1.TaskArguments.
+ * Use `create(TaskArgumentsSchema)` to create a new message.
+ */
+export declare const TaskArgumentsSchema: GenMessage<TaskArguments, {jsonType: TaskArgumentsJson}>;
+
+/**
+ * TaskFileFacts describe a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.TaskFileFacts
+ */
+export declare type TaskFileFacts = Message<"tessera.v1.TaskFileFacts"> & {
+  /**
+   * The argument that it was given for. Empty if the deployment no longer has
+   * the endpoint, or has no such argument.
+   *
+   * @generated from field: string argument = 1;
+   */
+  argument: string;
+
+  /**
+   * Its name as it was sent; may be empty.
+   *
+   * @generated from field: string filename = 2;
+   */
+  filename: string;
+
+  /**
+   * Its media type as it was sent.
+   *
+   * @generated from field: string content_type = 3;
+   */
+  contentType: string;
+
+  /**
+   * Its size in bytes.
+   *
+   * @generated from field: int64 size = 4;
+   */
+  size: bigint;
+};
+
+/**
+ * TaskFileFacts describe a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.TaskFileFacts
+ */
+export declare type TaskFileFactsJson = {
+  /**
+   * The argument that it was given for. Empty if the deployment no longer has
+   * the endpoint, or has no such argument.
+   *
+   * @generated from field: string argument = 1;
+   */
+  argument?: string;
+
+  /**
+   * Its name as it was sent; may be empty.
+   *
+   * @generated from field: string filename = 2;
+   */
+  filename?: string;
+
+  /**
+   * Its media type as it was sent.
+   *
+   * @generated from field: string content_type = 3;
+   */
+  contentType?: string;
+
+  /**
+   * Its size in bytes.
+   *
+   * @generated from field: int64 size = 4;
+   */
+  size?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TaskFileFacts.
+ * Use `create(TaskFileFactsSchema)` to create a new message.
+ */
+export declare const TaskFileFactsSchema: GenMessage<TaskFileFacts, {jsonType: TaskFileFactsJson}>;
+
+/**
+ * GetTaskArgumentFileRequest names a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.GetTaskArgumentFileRequest
+ */
+export declare type GetTaskArgumentFileRequest = Message<"tessera.v1.GetTaskArgumentFileRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * Its number: its place in TaskArguments' `files`, from 0.
+   *
+   * @generated from field: int32 file = 4;
+   */
+  file: number;
+};
+
+/**
+ * GetTaskArgumentFileRequest names a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.GetTaskArgumentFileRequest
+ */
+export declare type GetTaskArgumentFileRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * Its number: its place in TaskArguments' `files`, from 0.
+   *
+   * @generated from field: int32 file = 4;
+   */
+  file?: number;
+};
+
+/**
+ * Describes the message tessera.v1.GetTaskArgumentFileRequest.
+ * Use `create(GetTaskArgumentFileRequestSchema)` to create a new message.
+ */
+export declare const GetTaskArgumentFileRequestSchema: GenMessage<GetTaskArgumentFileRequest, {jsonType: GetTaskArgumentFileRequestJson}>;
+
+/**
+ * TaskArgumentFile is a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.TaskArgumentFile
+ */
+export declare type TaskArgumentFile = Message<"tessera.v1.TaskArgumentFile"> & {
+  /**
+   * Its media type and its bytes.
+   *
+   * @generated from field: google.api.HttpBody body = 1;
+   */
+  body?: HttpBody | undefined;
+
+  /**
+   * Its name as it was sent; may be empty.
+   *
+   * @generated from field: string filename = 2;
+   */
+  filename: string;
+};
+
+/**
+ * TaskArgumentFile is a file in the arguments of a task.
+ *
+ * @generated from message tessera.v1.TaskArgumentFile
+ */
+export declare type TaskArgumentFileJson = {
+  /**
+   * Its media type and its bytes.
+   *
+   * @generated from field: google.api.HttpBody body = 1;
+   */
+  body?: HttpBodyJson;
+
+  /**
+   * Its name as it was sent; may be empty.
+   *
+   * @generated from field: string filename = 2;
+   */
+  filename?: string;
+};
+
+/**
+ * Describes the message tessera.v1.TaskArgumentFile.
+ * Use `create(TaskArgumentFileSchema)` to create a new message.
+ */
+export declare const TaskArgumentFileSchema: GenMessage<TaskArgumentFile, {jsonType: TaskArgumentFileJson}>;
+
+/**
  * CancelTaskRequest names a task to cancel.
  *
  * @generated from message tessera.v1.CancelTaskRequest
@@ -2447,6 +2761,38 @@ export declare const TaskService: GenService<{
     methodKind: "unary";
     input: typeof GetTaskResultRequestSchema;
     output: typeof TaskResultSchema;
+  },
+  /**
+   * GetTaskArguments reads the arguments with which a task was submitted, in
+   * any state of the task, for as long as the task is kept. Files in them are
+   * listed, and read with GetTaskArgumentFile.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND, also for a task that has expired),
+   * OUT_OF_RANGE (RESULT_TOO_LARGE: more than 4 MiB without their files; the
+   * deployment's path `GET /{endpoint}/arguments` has no such limit).
+   *
+   * @generated from rpc tessera.v1.TaskService.GetTaskArguments
+   */
+  getTaskArguments: {
+    methodKind: "unary";
+    input: typeof GetTaskArgumentsRequestSchema;
+    output: typeof TaskArgumentsSchema;
+  },
+  /**
+   * GetTaskArgumentFile reads one file of the arguments with which a task was
+   * submitted.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: the
+   * arguments have no such file), OUT_OF_RANGE (RESULT_TOO_LARGE: more than
+   * 4 MiB; the deployment's path `GET /{endpoint}/arguments?file=` has no such
+   * limit).
+   *
+   * @generated from rpc tessera.v1.TaskService.GetTaskArgumentFile
+   */
+  getTaskArgumentFile: {
+    methodKind: "unary";
+    input: typeof GetTaskArgumentFileRequestSchema;
+    output: typeof TaskArgumentFileSchema;
   },
   /**
    * CancelTask cancels a task that has not started, or, with `abort`, one

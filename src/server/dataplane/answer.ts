@@ -5,11 +5,14 @@ import type { FastifyReply } from "fastify";
 import {
   FailureReason,
   type Task,
+  type TaskArgumentFile,
+  type TaskArguments,
   type TaskAttempt,
   type TaskFailure,
   type TaskResult,
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
+import { NO_BYTES } from "../http/body.ts";
 import { JSON_TYPE } from "../http/problem.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import { type ResultQuery, sendAsked, sendWhole } from "./content.ts";
@@ -105,6 +108,34 @@ export function sendResult(
   }
   const content = bodies.response ?? bodies.text ?? asBuffer(data);
   return asked ? sendAsked(asked, reply, content) : sendWhole(reply, content);
+}
+
+/** Sends the arguments of a task: their JSON as it is stored, and the facts of their files. */
+export function sendArguments(
+  reply: FastifyReply,
+  { files }: TaskArguments,
+  { bodies, asked }: Required<ResultSending>,
+): void | Promise<void> {
+  const facts = files.map(({ argument, filename, contentType, size }) => ({
+    argument,
+    filename,
+    content_type: contentType,
+    size: Number(size),
+  }));
+  reply.header("content-type", JSON_TYPE);
+  const json = `{"arguments":${bodies.text ?? "{}"},"files":${JSON.stringify(facts)}}`;
+  return sendAsked(asked, reply, json);
+}
+
+/** Sends a file of the arguments of a task as it was given; it is never shown as a page. */
+export function sendArgumentFile(
+  reply: FastifyReply,
+  { body, filename }: TaskArgumentFile,
+  { bodies, asked }: Required<ResultSending>,
+): void | Promise<void> {
+  const { contentType = "", data = NO_BYTES } = body ?? {};
+  describeFile(reply, contentType || "application/octet-stream", filename);
+  return sendAsked(asked, reply, bodies.response ?? asBuffer(data));
 }
 
 function describeFile(reply: FastifyReply, contentType: string, filename: string): void {

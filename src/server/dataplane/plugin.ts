@@ -12,6 +12,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { CallEndpointRequestSchema, EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
 import {
   CancelTaskRequestSchema,
+  GetTaskArgumentFileRequestSchema,
+  GetTaskArgumentsRequestSchema,
   GetTaskRequestSchema,
   type GetTaskResultRequest,
   ResultFormat,
@@ -19,6 +21,8 @@ import {
   type SubmitTaskRequest,
   type SubmitTaskResponse,
   type Task,
+  type TaskArgumentFile,
+  type TaskArguments,
   type TaskResult,
   TaskService,
   WatchTaskRequestSchema,
@@ -35,13 +39,22 @@ import {
   type StreamedRequest,
   streamedBodies,
 } from "../http/streamed-bodies.ts";
-import { sendCancelled, sendResult, sendStatus, sendSubmitted, wordsFor } from "./answer.ts";
+import {
+  sendArgumentFile,
+  sendArguments,
+  sendCancelled,
+  sendResult,
+  sendStatus,
+  sendSubmitted,
+  wordsFor,
+} from "./answer.ts";
 import { sendEvents } from "./events.ts";
 import {
   controlRequest,
   idempotencyKey,
   lastEventId,
   preferredWait,
+  queryFile,
   queryTaskId,
   queryWait,
   readSchedule,
@@ -137,6 +150,7 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
 function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
     TaskService.method;
+  const { getTaskArguments, getTaskArgumentFile } = TaskService.method;
 
   /** Forms are streamed beside the message; other bodies are part of it. */
   const bytesOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
@@ -224,6 +238,25 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
           const result = answer.message as TaskResult;
           return sendResult(reply, result, { bodies, asked: { req, taskId } });
         });
+      },
+    },
+    {
+      path: "/:endpoint/arguments",
+      methods: ["GET", "HEAD"],
+      query: ["task_id", "file"],
+      async handle(req, reply, from) {
+        const task = { endpoint: endpointOf(req), taskId: queryTaskId(req) };
+        const file = queryFile(req);
+        const bodies = bodiesOf(from);
+        const sending = { bodies, asked: { req, taskId: task.taskId } };
+        if (file === undefined) {
+          const message = create(GetTaskArgumentsRequestSchema, task);
+          const answer = await invoke.unary(getTaskArguments, message, from);
+          return sendArguments(reply, answer.message as TaskArguments, sending);
+        }
+        const message = create(GetTaskArgumentFileRequestSchema, { ...task, file });
+        const answer = await invoke.unary(getTaskArgumentFile, message, from);
+        return sendArgumentFile(reply, answer.message as TaskArgumentFile, sending);
       },
     },
     {

@@ -51,6 +51,15 @@ export function queryTaskId(req: FastifyRequest): string {
   return taskId.slice(0, 64);
 }
 
+/** `file=0`: the number of a file in the arguments; undefined if absent. */
+export function queryFile(req: FastifyRequest): number | undefined {
+  const text = queryParameter(req, "file");
+  if (text !== undefined && !/^\d{1,9}$/.test(text)) {
+    throw invalid("file", "must be the number of a file, from 0");
+  }
+  return text === undefined ? undefined : Number(text);
+}
+
 /** A number of seconds as programs write numbers, `1e-05` too, with or without its unit. */
 const SECONDS = /^\d{1,20}(?:\.\d{1,40})?(?:e[+-]?\d{1,3})?s?$/i;
 

@@ -179,6 +179,33 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
       },
     ],
   },
+  "tessera.TaskArguments": {
+    type: "object",
+    description: "The arguments that a task was submitted with.",
+    required: ["arguments", "files"],
+    properties: {
+      arguments: {
+        type: "object",
+        description:
+          "The arguments by name. A file stands as its number, a list of files as their numbers.",
+      },
+      files: {
+        type: "array",
+        description: "The files in them, by their numbers from 0.",
+        items: {
+          type: "object",
+          required: ["argument", "filename", "content_type", "size"],
+          properties: {
+            argument: { type: "string", description: "Empty if the service no longer has it." },
+            filename: { type: "string", description: "As it was sent; may be empty." },
+            content_type: { type: "string" },
+            size: { type: "integer", minimum: 0, description: "In bytes." },
+          },
+        },
+      },
+    },
+    examples: [{ arguments: { texts: ["One. Two."] }, files: [] }],
+  },
   "tessera.CancelledTask": {
     type: "object",
     required: ["task_id", "status"],

@@ -33,6 +33,12 @@ const DEFINITIONS = {
     ...wait,
     description: "Seconds to wait for the end of the task before answering.",
   },
+  argumentFile: {
+    name: "file",
+    in: "query",
+    description: "The number of a file, its place in `files`: answers with that file.",
+    schema: { type: "integer", minimum: 0 },
+  },
   abort: {
     name: "abort",
     in: "query",

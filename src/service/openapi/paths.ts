@@ -112,6 +112,11 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
       ...failures(GET, authorization),
     },
   });
+  const args = operation("arguments", "Read the arguments of a task", {
+    description: "The arguments that it was submitted with, or with `file` one of their files.",
+    parameters: parameters("taskId", "argumentFile"),
+    responses: { 200: argumentsResponse(), ...failures(TASK, authorization) },
+  });
   const events = operation("events", "Follow a task", {
     description:
       "Server-Sent Events named `state`, `progress` and `log`, until the task has ended.",
@@ -122,6 +127,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     [`/${name}/submit`]: { post: submit },
     [`/${name}/status`]: { get: status },
     [`/${name}/get`]: { get },
+    [`/${name}/arguments`]: { get: args },
     [`/${name}/cancel`]: bothMethods("post", cancelOperation(operation, authorization)),
     [`/${name}/retry`]: bothMethods("put", retryOperation(operation, authorization)),
     [`/${name}/events`]: { get: events },
@@ -168,6 +174,14 @@ function taskIdBody(properties: JsonSchema): JsonSchema {
     additionalProperties: false,
   };
   return { required: false, content: { "application/json": { schema } } };
+}
+
+function argumentsResponse(): JsonSchema {
+  const content = {
+    "application/json": { schema: { $ref: componentReference("tessera.TaskArguments") } },
+    "*/*": { schema: {} },
+  };
+  return { description: "The arguments, or the file with its own type and name.", content };
 }
 
 function acceptedResponse(): JsonSchema {

@@ -145,6 +145,23 @@ describe.each(Object.entries(FACES))("over %s", (_, face) => {
     });
   });
 
+  it("the arguments of a task are read, and each of their files", async () => {
+    const { tasks } = face();
+    const image = "data:image/gif;base64,aGk=";
+    const given = { image, rest: ["data:image/png,a", "data:image/png,bc"], title: "0" };
+    const submit = { endpoint: "describe_later", input: args(given as never) };
+    const taskId = (await tasks.submitTask(submit)).task?.taskId ?? "";
+    const { arguments: values, files } = await tasks.getTaskArguments({ taskId });
+    expect(values).toEqual({ image: 0, rest: [1, 2], title: "0" });
+    expect(files).toMatchObject([
+      { argument: "image", contentType: "image/gif", size: 2n },
+      { argument: "rest", contentType: "image/png", size: 1n },
+      { argument: "rest", contentType: "image/png", size: 2n },
+    ]);
+    const { body } = await tasks.getTaskArgumentFile({ taskId, file: 2 });
+    expect(body).toMatchObject({ contentType: "image/png", data: new TextEncoder().encode("bc") });
+  });
+
   it("a task is cancelled while it is queued, refused while it runs, and aborted", async () => {
     const { tasks } = face();
     const submit = { endpoint: "gated", input: args({ url: gate.url }) };
@@ -185,6 +202,10 @@ const WRONG: Record<string, Call> = {
   "an unknown endpoint": ({ endpoints }) => endpoints.callEndpoint({ endpoint: "nope" }),
   "an api submitted": ({ tasks }) => tasks.submitTask({ endpoint: "repeat" }),
   "an unknown task": ({ tasks }) => tasks.getTaskResult({ taskId: "none" }),
+  "the arguments of an unknown task": ({ tasks }) => tasks.getTaskArguments({ taskId: "none" }),
+  "arguments of another endpoint": ({ tasks }, taskId) =>
+    tasks.getTaskArguments({ taskId, endpoint: "sum" }),
+  "a file that is none": ({ tasks }, taskId) => tasks.getTaskArgumentFile({ taskId, file: 1 }),
   "an empty id": ({ tasks }) => tasks.getTask({ taskId: "" }),
   "a wait too long": ({ tasks }) => tasks.getTask({ taskId: "x", wait: { seconds: 61n } }),
   "another deployment": ({ endpoints }) => endpoints.listEndpoints({ deployment: "a/b" }),

@@ -69,7 +69,14 @@ describe("the document at /docs.json", () => {
   it("describes every path of an endpoint by its kind", () => {
     expect(Object.keys(document.paths as object)).toEqual([
       "/summarize",
-      ...["/batch", "/batch/submit", "/batch/status", "/batch/get", "/batch/cancel"],
+      ...[
+        "/batch",
+        "/batch/submit",
+        "/batch/status",
+        "/batch/get",
+        "/batch/arguments",
+        "/batch/cancel",
+      ],
       ...["/batch/retry", "/batch/events"],
       "/classify",
       ...["/livez", "/readyz", "/schema.json", "/docs.json"],

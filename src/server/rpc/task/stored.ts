@@ -17,12 +17,14 @@ import { BlobMissing } from "../../../storage/blobs.ts";
 import { bodyMessage, NO_BYTES } from "../../http/body.ts";
 import type { StreamedBodies } from "../../http/streamed-bodies.ts";
 
-/** Result in one RPC message: what gRPC clients take unless they are configured otherwise. */
-const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Result, or arguments, in one RPC message: what gRPC clients take unless they are configured otherwise. */
+export const MAX_RESULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** How a result becomes a message. */
 export interface ResultMessageOptions {
   readonly format: ResultFormat;
+  /** What errors call it. Default: `result`. */
+  readonly noun?: "result" | "file";
   readonly keeper: FileKeeper;
   /** Undefined if the protocol cannot stream. */
   readonly bodies: StreamedBodies | undefined;
@@ -55,7 +57,14 @@ export function resultMessage(
 export async function toStoredResult(
   result: Payload,
   file: StoredFile,
-  { format, keeper, bodies, temporary = false, path = "its path" }: ResultMessageOptions,
+  {
+    format,
+    keeper,
+    bodies,
+    noun = "result",
+    temporary = false,
+    path = "its path",
+  }: ResultMessageOptions,
 ): Promise<TaskResult> {
   const { blob } = file;
   const done = (): void => {
@@ -70,8 +79,7 @@ export async function toStoredResult(
   }
   try {
     if (blob.size > MAX_RESULT_MESSAGE_BYTES) {
-      const message = `the result has ${blob.size} bytes, more than a message may have (${MAX_RESULT_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
-      throw problem("RESULT_TOO_LARGE", message, { code: Code.OutOfRange });
+      throw tooLargeForMessage(`the ${noun}`, blob.size, path);
     }
     const data = await readAll(keeper.read(blob));
     if (format === ResultFormat.BODY || result.text === undefined) {
@@ -81,7 +89,7 @@ export async function toStoredResult(
     const isJson = file.contentType === "application/json";
     return valueMessage(isJson ? (JSON.parse(text) as JsonValue) : text);
   } catch (err) {
-    throw err instanceof BlobMissing ? lost(err) : err;
+    throw err instanceof BlobMissing ? lost(err, noun) : err;
   } finally {
     done();
   }
@@ -95,7 +103,14 @@ async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-function lost(cause: BlobMissing): Error {
-  const message = "the result is no longer in the blob store: retry the task to run it again";
+/** The error for content that a message cannot hold; `path` is where it can be fetched from. */
+export function tooLargeForMessage(what: string, bytes: number, path: string): Error {
+  const message = `${what} has ${bytes} bytes, more than a message may have (${MAX_RESULT_MESSAGE_BYTES}): fetch it over HTTP, GET ${path}`;
+  return problem("RESULT_TOO_LARGE", message, { code: Code.OutOfRange });
+}
+
+function lost(cause: BlobMissing, noun: "result" | "file"): Error {
+  const remedy = noun === "result" ? "retry the task to run it again" : "submit the call again";
+  const message = `the ${noun} is no longer in the blob store: ${remedy}`;
   return problem("INTERNAL", message, { code: Code.DataLoss, cause });
 }

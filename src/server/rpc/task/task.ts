@@ -6,6 +6,7 @@ import type { TaskQuestion } from "../../../queue/queue.ts";
 import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
+import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
 import { milliseconds, toAttemptMessages, toEventMessage, toTaskMessage } from "./messages.ts";
 import { answer } from "./result.ts";
@@ -30,6 +31,19 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
     return deployment.queue
       .result(question(req, ctx))
       .then((finished) => answer(finished, deployment, { format: req.resultFormat, bodies }));
+  },
+
+  async getTaskArguments(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const submitted = await deployment.queue.arguments(question(req, ctx));
+    return toArgumentsMessage(submitted, deployment, ctx.values.get(streamedBodies));
+  },
+
+  async getTaskArgumentFile(req, ctx) {
+    const deployment = deploymentOf(ctx);
+    const bodies = ctx.values.get(streamedBodies);
+    const submitted = await deployment.queue.arguments(question(req, ctx));
+    return toFileMessage(submitted, req.file, { deployment, bodies });
   },
 
   async cancelTask(req, ctx) {

@@ -36,5 +36,6 @@ export {
   type TaskState,
   type TaskStatusValue,
 } from "./state.ts";
+export type { TaskInput, TaskInputFile } from "./task-input.ts";
 export type { AnyService, DeploymentClient, EndpointTypes } from "./typing.ts";
 export type { WatchOptions } from "./watch.ts";

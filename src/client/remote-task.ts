@@ -11,6 +11,7 @@ import {
 import { newKey } from "./idempotency-key.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 import { hasEnded, type Progress, readState, type TaskLogEvent, type TaskState } from "./state.ts";
+import { readArguments, type TaskInput } from "./task-input.ts";
 import { type WatchOptions, watchTask } from "./watch.ts";
 
 /** The endpoint that a task belongs to. */
@@ -102,6 +103,19 @@ export class RemoteTask<Result = unknown> {
   /** Returns the result as a stream; rejects as `get` does. */
   async open(options: CallOptions = {}): Promise<OpenResult> {
     return this.#send("get", { ...options, repeatable: true }, openResult);
+  }
+
+  /** Returns what the task was submitted with; files are described, and read with `openArguments`. */
+  async getArguments(options: CallOptions = {}): Promise<TaskInput> {
+    const json = await this.#send("arguments", { ...options, repeatable: true }, readJson);
+    return readArguments(json);
+  }
+
+  /** Returns the arguments as a stream of JSON or, with `file`, one file of them by its place. */
+  async openArguments(
+    options: CallOptions & { readonly file?: number | undefined } = {},
+  ): Promise<OpenResult> {
+    return this.#send("arguments", { ...options, repeatable: true }, openResult);
   }
 
   /**
@@ -228,12 +242,17 @@ export class RemoteTask<Result = unknown> {
 
   async #send<T>(
     verb: string,
-    { wait = 0, abort = false, ...sending }: Sending & { wait?: number; abort?: boolean },
+    {
+      wait = 0,
+      abort = false,
+      file,
+      ...sending
+    }: Sending & { wait?: number; abort?: boolean; file?: number | undefined },
     read: (response: Response) => Promise<T> | T,
   ): Promise<T> {
     try {
       const answer = await this.#place.connection.send(
-        this.#path(verb, { wait, abort }),
+        this.#path(verb, { wait, abort, file }),
         sending,
         read,
       );
@@ -244,9 +263,17 @@ export class RemoteTask<Result = unknown> {
     }
   }
 
-  #path(verb: string, { wait = 0, abort = false } = {}): string {
+  #path(
+    verb: string,
+    {
+      wait = 0,
+      abort = false,
+      file,
+    }: { wait?: number; abort?: boolean; file?: number | undefined } = {},
+  ): string {
     const waiting = wait > 0 ? `&wait=${(Math.min(wait, 60_000) / 1000).toFixed(3)}` : "";
-    return `${this.#place.path}/${verb}?task_id=${encodeURIComponent(this.id)}${waiting}${abort ? "&abort=true" : ""}`;
+    const which = file === undefined ? "" : `&file=${file}`;
+    return `${this.#place.path}/${verb}?task_id=${encodeURIComponent(this.id)}${waiting}${which}${abort ? "&abort=true" : ""}`;
   }
 
   /** Turns "not found" into `TaskExpiredError` for a task that is known to have existed. */

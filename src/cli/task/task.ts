@@ -4,6 +4,7 @@ import type { TaskLogEvent } from "../../client/index.ts";
 import { createEndpoint, type RemoteTask } from "../../client/index.ts";
 import { ENDPOINT } from "../call.ts";
 import { type CloudActions, group, option } from "../command.ts";
+import { CliError } from "../failure.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "../result.ts";
 import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "../target.ts";
 import { waitFor } from "../waiting.ts";
@@ -23,6 +24,7 @@ export function taskCommand(actions: CloudActions): Command {
       submitCommand,
       statusCommand,
       getCommand,
+      argumentsCommand,
       waitCommand,
       watchCommand,
       cancelCommand,
@@ -86,6 +88,39 @@ function waitCommand(actions: CloudActions): Command {
       await writeResult(target, await task.open({ signal: target.signal }), flags);
     },
   });
+}
+
+interface ArgumentsFlags extends TargetFlags, ResultFlags {
+  readonly file?: string;
+}
+
+function argumentsCommand(actions: CloudActions): Command {
+  return targetCommand<ArgumentsFlags>("arguments", actions, {
+    description: "Write the arguments that a task was submitted with, or one of their files.",
+    arguments: [ENDPOINT, TASK],
+    options: [
+      option("--file <number>", "write this file of the arguments, by its place in `files`"),
+      OUTPUT_FILE,
+    ],
+    formats: false,
+    examples: [
+      "tessera task arguments summarize_batch 0199… --deployment summarizer",
+      "tessera task arguments describe 0199… --file 0 --output-file image.png",
+    ],
+    run: async (target, flags, args) => {
+      const { signal } = target;
+      const task = taskOf(target, args);
+      const file = flags.file === undefined ? undefined : numberOfFile(flags.file);
+      await writeResult(target, await task.openArguments({ file, signal }), flags);
+    },
+  });
+}
+
+function numberOfFile(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) {
+    throw new CliError(`--file: ${text} is not the number of a file, from 0`);
+  }
+  return Number(text);
 }
 
 interface WatchFlags extends TargetFlags {

@@ -119,6 +119,32 @@ describe("a task", () => {
     expect(list).toMatch(new RegExp(`^TASK +ENDPOINT +STATUS .*\n${retried} +add +success`));
   });
 
+  it("gives back the arguments that it was submitted with, and their files", async () => {
+    const content = randomBytes(300_000);
+    const large = file("given.bin", content);
+    const id = await submit("measure_later", `document=@${large}`, "title=x");
+    const { stdout } = await run(["task", "arguments", "measure_later", id]);
+    expect(JSON.parse(stdout)).toEqual({
+      arguments: { document: 0, title: "x" },
+      files: [
+        {
+          argument: "document",
+          filename: "given.bin",
+          content_type: "application/octet-stream",
+          size: 300_000,
+        },
+      ],
+    });
+    const path = join(folder, "read.bin");
+    const args = ["task", "arguments", "measure_later", id, "--file"];
+    expect(await run([...args, "0", "--output-file", path])).toMatchObject({ code: 0 });
+    expect(readFileSync(path).equals(content)).toBe(true);
+    expect((await run([...args, "-1"])).stderr).toContain("is not the number of a file");
+    const missing = await run([...args, "1"]);
+    expect(missing).toMatchObject({ code: 1, stdout: "" });
+    expect(missing.stderr).toContain("which have one file, 0");
+  });
+
   it("is submitted once with one key", async () => {
     const args = ["add", "numbers=[9]", "--idempotency-key", "nine", "--delay", "1h"];
     expect(await submit(...args)).toBe(await submit(...args));

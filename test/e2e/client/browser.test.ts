@@ -99,6 +99,10 @@ describe.skipIf(skipped)(`in a browser${skipped}`, () => {
       const document = new File([bytes], "naïve 1.bin", { type: "application/x-made" });
       const task = await client.measure_later.submit({ document, others: [new Uint8Array(3)] });
       const measured = (await task.wait()) as { document: object; others: object[] };
+      const given = await task.getArguments();
+      const opened = await task.openArguments({ file: 0 });
+      const givenName = opened.name;
+      await opened.stream.cancel();
       const painted = await client.paint({ name: "grün.png" });
       const made = await client.produce.submit({ bytes: 1_000_000 });
       await made.ended();
@@ -109,13 +113,33 @@ describe.skipIf(skipped)(`in a browser${skipped}`, () => {
         read += next.value.length;
       }
       const { name, type } = painted;
-      return { measured, painted: { name, type, size: painted.size }, size, read };
+      return {
+        measured,
+        given,
+        givenName,
+        painted: { name, type, size: painted.size },
+        size,
+        read,
+      };
     });
     expect(seen).toMatchObject({
       measured: {
         document: { name: "naïve 1.bin", type: "application/x-made", bytes: 5_000_000 },
         others: [{ bytes: 3 }],
       },
+      given: {
+        values: { document: 0, others: [1] },
+        files: [
+          {
+            argument: "document",
+            name: "naïve 1.bin",
+            type: "application/x-made",
+            size: 5_000_000,
+          },
+          { argument: "others", size: 3 },
+        ],
+      },
+      givenName: "naïve 1.bin",
       painted: { name: "grün.png", type: "image/png", size: 8 },
       size: 1_000_000,
       read: 1_000_000,

@@ -10,8 +10,8 @@ import { pageSizeOf } from "../page.ts";
 import { type BulkOptions, bulkHandlers } from "./bulk.ts";
 import { toTaskMessage } from "./messages.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
-import { watchTasks } from "./watch.ts";
 import { type StatsOptions, statsHandlers } from "./stats.ts";
+import { watchTasks } from "./watch.ts";
 
 /** Queries for one page of tasks, each of which looks at a bounded number of them. */
 const MAX_QUERIES_PER_PAGE = 5;

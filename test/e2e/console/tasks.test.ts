@@ -14,6 +14,10 @@ const TASKS = "/o/acme/deployments/tape/tasks";
 const MANY = 10_000;
 const BATCH = 1_000;
 
+/** A red square of one pixel. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
 /** The longest frame that nobody notices while they scroll. */
 const MAX_FRAME_MS = 100;
 
@@ -127,6 +131,32 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByText("It failed (the function failed): <script>").waitFor();
     expect(await page.title()).toContain("Task of hiss");
     await person.isSound();
+  });
+
+  it("show what they were called with, and a command that calls them so again", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const label = await submit("label", { length: 3 });
+    await person.go(`${TASKS}/${label}`);
+    await page.getByRole("heading", { name: "Arguments" }).waitFor();
+    await page.getByText('"length": 3').waitFor();
+    await page.getByText(`/label/submit' -H 'tessera-deployment: acme/tape'`).waitFor();
+    await person.isSound();
+    const cover = `data:image/png;base64,${PIXEL}`;
+    const { status, json } = await world.platform.call(
+      "/api/v1/tasks",
+      { deployment: "acme/tape", endpoint: "mark", arguments: { cover, text: "it's red" } },
+      world.cookie,
+    );
+    expect(status).toBe(200);
+    const { task_id } = json.task as { task_id: string };
+    await person.go(`${TASKS}/${task_id}`);
+    await page.getByText('"text": "it\'s red"').waitFor();
+    expect(await page.getByText("/mark/submit").count()).toBe(0);
+    await person.press("Show");
+    await page.getByRole("img", { name: /^cover/ }).waitFor();
+    await person.isSound();
+    await person.picture("task-arguments");
   });
 
   it("are found over all deployments by their state and the text of their error", async () => {

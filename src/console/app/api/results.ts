@@ -1,7 +1,7 @@
 /**
  * Results of tasks, from the path of their endpoint (`GET /{endpoint}/get`): as the function
- * returned them, of any size. The platform's own host takes such paths with the name of the
- * deployment in a header.
+ * returned them, of any size; and arguments (`GET /{endpoint}/arguments`) as they were submitted.
+ * The platform's own host takes such paths with the name of the deployment in a header.
  */
 import { queryOptions } from "@tanstack/react-query";
 import { readError, unreachable } from "./errors.ts";
@@ -22,20 +22,52 @@ export interface LoadedResult {
 export const resultOf = (name: TaskName, endpoint: string) =>
   queryOptions({
     queryKey: ["result", name.organization, name.deployment, name.taskId],
-    queryFn: ({ signal }) => loadResult(name, endpoint, signal),
+    queryFn: ({ signal }) => load(name, `${endpoint}/get`, signal),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-async function loadResult(
+/** The arguments of a task, in which a number stands for each file, and what is known of the files. */
+export interface TaskArguments {
+  readonly arguments: object;
+  readonly files: readonly {
+    /** The name of the argument; empty where the endpoint no longer has it. */
+    readonly argument?: string;
+    readonly filename?: string;
+    readonly content_type?: string;
+    readonly size?: number;
+  }[];
+}
+
+/** The arguments of a task; undefined where they are too large for a page. */
+export const argumentsOf = (name: TaskName, endpoint: string) =>
+  queryOptions({
+    queryKey: ["arguments", name.organization, name.deployment, name.taskId],
+    queryFn: async ({ signal }) => {
+      const { blob } = await load(name, `${endpoint}/arguments`, signal);
+      return blob === undefined ? null : (JSON.parse(await blob.text()) as TaskArguments);
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** One of the files in the arguments of a task, by its number. */
+export const argumentFileOf = (name: TaskName, endpoint: string, file: number) =>
+  queryOptions({
+    queryKey: ["arguments", name.organization, name.deployment, name.taskId, file],
+    queryFn: ({ signal }) => load(name, `${endpoint}/arguments`, signal, { file: String(file) }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+async function load(
   name: TaskName,
-  endpoint: string,
+  path: string,
   signal: AbortSignal,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<LoadedResult> {
   let response: Response;
   try {
-    const query = new URLSearchParams({ task_id: name.taskId });
+    const query = new URLSearchParams({ task_id: name.taskId, ...more });
     const headers = { "tessera-deployment": fullName(name) };
-    response = await fetch(`/${endpoint}/get?${query}`, { headers, signal });
+    response = await fetch(`/${path}?${query}`, { headers, signal });
   } catch (err) {
     throw signal.aborted ? err : unreachable(err);
   }

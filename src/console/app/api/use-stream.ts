@@ -1,6 +1,8 @@
 /** Follows a stream while a component is shown; begins again with backoff when it breaks. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { isSignedOut, isTransient, messageOf } from "./errors.ts";
+import { me } from "./session.ts";
 
 /** How long a page waits before it follows a stream again that broke; twice as long each time. */
 const MIN_BACKOFF_MS = 500;
@@ -26,6 +28,7 @@ export function useStream<Message>(
   onMessage: (message: Message) => void,
   isOver: () => boolean = () => false,
 ): StreamState {
+  const queryClient = useQueryClient();
   const [state, setState] = useState<StreamState>({ kind: "connecting" });
   const latest = useRef({ open, onMessage, isOver });
   latest.current = { open, onMessage, isOver };
@@ -50,6 +53,10 @@ export function useStream<Message>(
         } catch (err) {
           if (!signal.aborted && (isSignedOut(err) || !isTransient(err))) {
             setState({ kind: "failed", message: messageOf(err) });
+            if (isSignedOut(err)) {
+              // Whoever asks who is there is led to the sign-in.
+              void queryClient.invalidateQueries(me);
+            }
             return;
           }
         }

@@ -36,6 +36,7 @@ export default service({
     still: task({ output: file({ contentType: "image/png" }) }, async () =>
       Buffer.from(PIXEL, "base64"),
     ),
+    mark: task({ input: { cover: file({ contentType: "image/png" }), text: z.string() } }, () => 1),
     label: task(
       { input: { length: z.int().default(1) }, output: z.string(), concurrency: 64 },
       async ({ length }) => MARKUP.repeat(length),

@@ -10,6 +10,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskActions } from "./actions.tsx";
+import { Arguments } from "./arguments.tsx";
 import { Attempts } from "./attempts.tsx";
 import { TaskLog } from "./log.tsx";
 import { Result } from "./result.tsx";
@@ -58,6 +59,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
       {task.status === "TASK_STATUS_SUCCESS" && (
         <Result name={name} endpoint={task.endpoint ?? ""} />
       )}
+      <Arguments name={name} endpoint={task.endpoint ?? ""} />
       <Attempts task={task} />
       <TaskLog events={events} />
       <Facts task={task} name={name} />

@@ -1,0 +1,96 @@
+/** What a task was called with, and a command that calls it so again. */
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { messageOf } from "../../api/errors.ts";
+import { argumentFileOf, argumentsOf, type TaskArguments } from "../../api/results.ts";
+import { fullName, type TaskName } from "../../api/tasks.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { Loading } from "../../ui/loading.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Content } from "./content.tsx";
+
+/** Longer arguments are not a line that anybody copies. */
+const MAX_COMMAND_CHARS = 4_000;
+
+export interface ArgumentsProps {
+  readonly name: TaskName;
+  readonly endpoint: string;
+}
+
+export function Arguments({ name, endpoint }: ArgumentsProps) {
+  const { data, error } = useQuery(argumentsOf(name, endpoint));
+  return (
+    <section aria-labelledby="arguments">
+      <h2 id="arguments">Arguments</h2>
+      {error && <Notice kind="error">{messageOf(error)}</Notice>}
+      {data === undefined && !error && <Loading />}
+      {data === null && <Notice>They are too large for a page: fetch them with a program.</Notice>}
+      {data && <Given given={data} name={name} endpoint={endpoint} />}
+    </section>
+  );
+}
+
+function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: TaskArguments }) {
+  const text = JSON.stringify(given.arguments);
+  const blob = useMemo(() => new Blob([text], { type: "application/json" }), [text]);
+  const command = given.files.length === 0 ? curl(name, endpoint, text) : undefined;
+  return (
+    <>
+      <Content blob={blob} label="Arguments" filename={`${name.taskId}-arguments.json`} />
+      {given.files.map((file, number) => (
+        <ArgumentFile
+          // biome-ignore lint/suspicious/noArrayIndexKey: a file is known by its number
+          key={number}
+          name={name}
+          endpoint={endpoint}
+          number={number}
+          title={[file.argument, file.filename].filter(Boolean).join(": ") || `File ${number}`}
+        />
+      ))}
+      {command !== undefined && command.length <= MAX_COMMAND_CHARS && (
+        <Command text={command} label="Copy as curl" />
+      )}
+    </>
+  );
+}
+
+interface ArgumentFileProps extends ArgumentsProps {
+  readonly number: number;
+  readonly title: string;
+}
+
+/** Loaded when it is asked for: it may be large. */
+function ArgumentFile({ name, endpoint, number, title }: ArgumentFileProps) {
+  const [isShown, setShown] = useState(false);
+  const { data, error } = useQuery({
+    ...argumentFileOf(name, endpoint, number),
+    enabled: isShown,
+  });
+  return (
+    <>
+      <p className="result-line">
+        <span>{title}</span>
+        {!isShown && <Button onClick={() => setShown(true)}>Show</Button>}
+      </p>
+      {error && <Notice kind="error">{messageOf(error)}</Notice>}
+      {isShown && data === undefined && !error && <Loading />}
+      {data?.blob && (
+        <Content blob={data.blob} label={title} filename={data.filename || `file-${number}`} />
+      )}
+      {data && !data.blob && <Notice>It is too large for a page: fetch it with a program.</Notice>}
+    </>
+  );
+}
+
+/** The same call for a shell. */
+function curl(name: TaskName, endpoint: string, json: string): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+  return [
+    `curl ${quoted(`${location.origin}/${endpoint}/submit`)}`,
+    `-H ${quoted(`tessera-deployment: ${fullName(name)}`)}`,
+    '-H "authorization: Bearer $TESSERA_TOKEN"',
+    "-H 'content-type: application/json'",
+    `-d ${quoted(json)}`,
+  ].join(" ");
+}

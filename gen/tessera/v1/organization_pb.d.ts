@@ -1162,7 +1162,8 @@ export declare type LeaveOrganizationRequestJson = {
 export declare const LeaveOrganizationRequestSchema: GenMessage<LeaveOrganizationRequest, {jsonType: LeaveOrganizationRequestJson}>;
 
 /**
- * ListAuditEventsRequest asks for audit events.
+ * ListAuditEventsRequest is the filter of a list of audit events. A field that
+ * is not set does not restrict the list.
  *
  * @generated from message tessera.v1.ListAuditEventsRequest
  */
@@ -1182,15 +1183,54 @@ export declare type ListAuditEventsRequest = Message<"tessera.v1.ListAuditEvents
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before.
+   * The `next_page_token` of the page before, with the same filter.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Only events of this actor, as `actor` has it: an e-mail address,
+   * `token <name>` or `operator`.
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor: string;
+
+  /**
+   * Only this action, such as `token.create`, or all that begin with this word,
+   * such as `token`.
+   *
+   * @generated from field: string action = 5;
+   */
+  action: string;
+
+  /**
+   * Only events about this, by its id or by its name, such as that of a
+   * deployment.
+   *
+   * @generated from field: string subject = 6;
+   */
+  subject: string;
+
+  /**
+   * Only events at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp time_from = 7;
+   */
+  timeFrom?: Timestamp | undefined;
+
+  /**
+   * Only events before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp time_before = 8;
+   */
+  timeBefore?: Timestamp | undefined;
 };
 
 /**
- * ListAuditEventsRequest asks for audit events.
+ * ListAuditEventsRequest is the filter of a list of audit events. A field that
+ * is not set does not restrict the list.
  *
  * @generated from message tessera.v1.ListAuditEventsRequest
  */
@@ -1210,11 +1250,49 @@ export declare type ListAuditEventsRequestJson = {
   pageSize?: number;
 
   /**
-   * The `next_page_token` of the page before.
+   * The `next_page_token` of the page before, with the same filter.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken?: string;
+
+  /**
+   * Only events of this actor, as `actor` has it: an e-mail address,
+   * `token <name>` or `operator`.
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor?: string;
+
+  /**
+   * Only this action, such as `token.create`, or all that begin with this word,
+   * such as `token`.
+   *
+   * @generated from field: string action = 5;
+   */
+  action?: string;
+
+  /**
+   * Only events about this, by its id or by its name, such as that of a
+   * deployment.
+   *
+   * @generated from field: string subject = 6;
+   */
+  subject?: string;
+
+  /**
+   * Only events at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp time_from = 7;
+   */
+  timeFrom?: TimestampJson;
+
+  /**
+   * Only events before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp time_before = 8;
+   */
+  timeBefore?: TimestampJson;
 };
 
 /**
@@ -1230,7 +1308,8 @@ export declare const ListAuditEventsRequestSchema: GenMessage<ListAuditEventsReq
  */
 export declare type ListAuditEventsResponse = Message<"tessera.v1.ListAuditEventsResponse"> & {
   /**
-   * The events, newest first.
+   * The events, newest first. With a filter there may be fewer than `page_size`,
+   * even none, although more follow: a page looks at a bounded number of events.
    *
    * @generated from field: repeated tessera.v1.AuditEvent audit_events = 1;
    */
@@ -1251,7 +1330,8 @@ export declare type ListAuditEventsResponse = Message<"tessera.v1.ListAuditEvent
  */
 export declare type ListAuditEventsResponseJson = {
   /**
-   * The events, newest first.
+   * The events, newest first. With a filter there may be fewer than `page_size`,
+   * even none, although more follow: a page looks at a bounded number of events.
    *
    * @generated from field: repeated tessera.v1.AuditEvent audit_events = 1;
    */

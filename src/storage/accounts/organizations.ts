@@ -103,6 +103,17 @@ export interface AuditRecord {
   readonly details: { readonly [name: string]: string };
 }
 
+/** Which audit events are listed; a field that is undefined does not restrict them. */
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  /** An action, or the word before its dot. */
+  readonly action?: string | undefined;
+  /** The id or the name of what the event is about. */
+  readonly subject?: string | undefined;
+  /** Only events with this id or a greater one, which are later. */
+  readonly from?: string | undefined;
+}
+
 type OfOrganization = { readonly organizationId: string };
 
 export interface Organizations {
@@ -282,8 +293,11 @@ export interface Organizations {
     | { readonly outcome: "has_tasks"; readonly queued: number; readonly running: number }
   >;
 
-  /** Lists audit events, newest first; `after` is an event's id. */
-  listAuditEvents(parameters: PageQuery & OfOrganization): Promise<Page<AuditRecord>>;
+  /**
+   * Lists audit events, newest first; `after` is an event's id. A page may have fewer than `limit`
+   * before the last one, even none: it looks at a bounded number of events.
+   */
+  listAuditEvents(parameters: PageQuery & OfOrganization & AuditFilter): Promise<Page<AuditRecord>>;
 
   /** Appends an audit event without another change, such as for a revealed value. */
   recordAuditEvent(

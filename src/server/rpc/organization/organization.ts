@@ -1,6 +1,7 @@
 /** OrganizationService: organizations and their audit events. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+  type ListAuditEventsRequest,
   OrganizationSchema,
   type OrganizationService,
 } from "../../../../gen/tessera/v1/organization_pb.js";
@@ -12,7 +13,7 @@ import {
 } from "../../../auth/organization-creators.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
-import { isTaskId } from "../../../tasks/id.ts";
+import { idBoundary, isTaskId } from "../../../tasks/id.ts";
 import {
   actorOf,
   type Caller,
@@ -24,6 +25,7 @@ import {
 } from "../engine/caller.ts";
 import { changedFields } from "../mask.ts";
 import { PageTokens } from "../page.ts";
+import { bounded } from "../task/list.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { type MemberOptions, memberHandlers } from "./member.ts";
 import { toAuditMessage, toOrganizationMessage } from "./messages.ts";
@@ -133,14 +135,35 @@ export function organizationService(
 
     async listAuditEvents(req, ctx) {
       const { organizationId } = memberOf(ctx);
-      const filter = [organizationId];
-      const tokens = new PageTokens({ method: "ListAuditEvents", filter, isEnd: isTaskId });
-      const page = await accounts.listAuditEvents({ ...tokens.query(req), organizationId });
+      const filter = auditFilterOf(req);
+      const end = req.timeBefore && idBoundary(bounded(req.timeBefore));
+      const tokens = new PageTokens({
+        method: "ListAuditEvents",
+        filter: [organizationId, ...Object.values(filter), end],
+        isEnd: isTaskId,
+      });
+      const query = tokens.query(req);
+      const page = await accounts.listAuditEvents({
+        ...(end !== undefined && { after: end }),
+        ...query,
+        ...filter,
+        organizationId,
+      });
       return {
         auditEvents: page.items.map(toAuditMessage),
         nextPageToken: tokens.after(page.next),
       };
     },
+  };
+}
+
+function auditFilterOf({ actor, action, subject, timeFrom }: ListAuditEventsRequest) {
+  return {
+    actor: actor || undefined,
+    action: action || undefined,
+    subject: subject || undefined,
+    // Ids begin with the time of the event.
+    from: timeFrom && idBoundary(bounded(timeFrom)),
   };
 }
 

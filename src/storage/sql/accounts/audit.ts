@@ -72,20 +72,63 @@ interface AuditRow {
   readonly details: string;
 }
 
+/** Events that one page looks at, whatever its filter. */
+const MAX_EVENTS_LOOKED_AT = 2_000;
+
+/**
+ * Newest first. The filter is applied to a bounded number of events; where no more of them fit, the
+ * page ends at the last one that was looked at.
+ */
 export function* listAuditEvents({
   organizationId,
   limit,
   after,
+  actor,
+  action,
+  subject,
+  from,
 }: Parameters<Accounts["listAuditEvents"]>[0]): Operation<Page<AuditRecord>> {
+  const looked = allOf([
+    ["organization_id = ?", organizationId],
+    after !== undefined && ["event_id < ?", after],
+    from !== undefined && ["event_id >= ?", from],
+  ]);
+  const wanted = allOf([
+    actor !== undefined && ["actor = ?", actor],
+    action !== undefined && ["(action = ? OR action LIKE ? || '.%')", action, action],
+    subject !== undefined && ["(subject_id = ? OR subject = ?)", subject, subject],
+  ]);
   const rows = yield* query<AuditRow>(
-    `SELECT event_id, time_ms, action, actor, address, subject_id, subject, details
-     FROM audit_events WHERE organization_id = ? ${after === undefined ? "" : "AND event_id < ?"}
-     ORDER BY event_id DESC LIMIT ?`,
-    organizationId,
-    ...(after === undefined ? [] : [after]),
+    `SELECT * FROM (
+       SELECT event_id, time_ms, action, actor, address, subject_id, subject, details
+       FROM audit_events ${looked.where} ORDER BY event_id DESC LIMIT ?
+     ) AS looked_at
+     ${wanted.where} ORDER BY event_id DESC LIMIT ?`,
+    ...looked.values,
+    MAX_EVENTS_LOOKED_AT,
+    ...wanted.values,
     limit + 1,
   );
-  return toPage(rows.map(toAuditRecord), limit, ({ eventId }) => eventId);
+  const page = toPage(rows.map(toAuditRecord), limit, ({ eventId }) => eventId);
+  if (page.next !== undefined || wanted.where === "") {
+    return page;
+  }
+  const [last] = yield* query<Pick<AuditRow, "event_id">>(
+    `SELECT event_id FROM audit_events ${looked.where}
+     ORDER BY event_id DESC LIMIT 1 OFFSET ?`,
+    ...looked.values,
+    MAX_EVENTS_LOOKED_AT - 1,
+  );
+  return { items: page.items, next: last?.event_id };
+}
+
+type Condition = readonly [sql: string, ...values: string[]];
+
+/** A WHERE clause of the conditions that there are, with its values; empty without any. */
+function allOf(conditions: readonly (Condition | false)[]) {
+  const given = conditions.filter((one): one is Condition => one !== false);
+  const where = given.length === 0 ? "" : `WHERE ${given.map(([sql]) => sql).join(" AND ")}`;
+  return { where, values: given.flatMap(([, ...values]) => values) };
 }
 
 function toAuditRecord(row: AuditRow): AuditRecord {

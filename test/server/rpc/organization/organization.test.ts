@@ -257,6 +257,36 @@ describe.each(DATABASES)("on $database", ({ open }) => {
     expect(actions).not.toContain("invitation.create");
   });
 
+  it("the audit log is filtered by actor, action, subject and time, and so are its pages", async () => {
+    const begin = new Date(platform.now());
+    platform.advance(1_000);
+    await call(organization.inviteMember, { email: "one@example.com" });
+    await call(organization.inviteMember, { email: "two@example.com" });
+    const subjects = async (filter: object) => {
+      const { outcome, body } = await call(organization.listAuditEvents, filter);
+      expect(outcome).toBe("ok");
+      return body.auditEvents.map(({ subject }: { subject: string }) => subject);
+    };
+    expect(await subjects({ action: "invitation" })).toEqual([
+      "two@example.com",
+      "one@example.com",
+    ]);
+    expect(await subjects({ action: "invitation.create", subject: "one@example.com" })).toEqual([
+      "one@example.com",
+    ]);
+    expect(await subjects({ timeFrom: begin })).toHaveLength(2);
+    expect(await subjects({ timeBefore: begin, action: "invitation" })).toEqual([]);
+    expect(await subjects({ actor: admin.email, timeFrom: begin })).toHaveLength(2);
+    expect(await subjects({ actor: "nobody@example.com" })).toEqual([]);
+    const first = await call(organization.listAuditEvents, { action: "invitation", pageSize: 1 });
+    const { nextPageToken: pageToken } = first.body;
+    expect(await subjects({ action: "invitation", pageToken })).toEqual(["one@example.com"]);
+    expect(await call(organization.listAuditEvents, { pageToken })).toMatchObject({ status: 400 });
+    expect(await call(organization.listAuditEvents, { action: "%" })).toMatchObject({
+      status: 400,
+    });
+  });
+
   it("no secret is in the log or in an error", () => {
     expect(platform.leaks()).toEqual([]);
   });

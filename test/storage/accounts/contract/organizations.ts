@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import type { AuditFilter } from "../../../../src/storage/accounts/organizations.ts";
 import type { It } from "../contract.ts";
 import { allPages } from "../fixtures.ts";
 
@@ -117,5 +118,53 @@ export function organizationsContract(it: It): void {
       address: "203.0.113.9",
       details: { why: "asked" },
     });
+  });
+
+  it("lists audit events by actor, action, subject and time", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId } = await platform.setUp();
+    const record = async (actor: string, action: string, subject: string): Promise<string> => {
+      const deed = platform.deed(actor);
+      const event = { action, subjectId: `id of ${subject}`, subject };
+      await accounts.recordAuditEvent({ ...deed, organizationId, ...event });
+      return deed.eventId;
+    };
+    await record("ada", "token.reveal", "one");
+    const second = await record("bob", "token.reveal", "two");
+    await record("bob", "token_like.reveal", "three");
+    const listed = async (filter: AuditFilter & { after?: string }) => {
+      const { items } = await accounts.listAuditEvents({ organizationId, limit: 10, ...filter });
+      return items.map(({ subject }) => subject);
+    };
+    expect(await listed({ actor: "bob" })).toEqual(["three", "two"]);
+    expect(await listed({ action: "token" })).toEqual(["two", "one"]);
+    expect(await listed({ action: "token.reveal", actor: "ada" })).toEqual(["one"]);
+    expect(await listed({ subject: "three" })).toEqual(["three"]);
+    expect(await listed({ subject: "id of one" })).toEqual(["one"]);
+    expect(await listed({ from: second })).toEqual(["three", "two"]);
+    expect(await listed({ after: second, action: "token" })).toEqual(["one"]);
+    expect(await listed({ actor: "nobody" })).toEqual([]);
+  });
+
+  it("ends a page of audit events where it has looked at two thousand", async (platform) => {
+    const { accounts } = platform;
+    const { organizationId } = await platform.setUp();
+    const wanted = { action: "token.reveal", subjectId: "t", subject: "wanted" };
+    await accounts.recordAuditEvent({ ...platform.deed("ada"), organizationId, ...wanted });
+    for (let batch = 0; batch < 20; batch++) {
+      await Promise.all(
+        Array.from({ length: 100 }, () =>
+          accounts.recordAuditEvent({
+            ...platform.deed("bob"),
+            organizationId,
+            ...{ ...wanted, subject: "other" },
+          }),
+        ),
+      );
+    }
+    const pages = await allPages((after) =>
+      accounts.listAuditEvents({ organizationId, limit: 5, actor: "ada", ...(after && { after }) }),
+    );
+    expect(pages.map((page) => page.map(({ subject }) => subject))).toEqual([[], ["wanted"]]);
   });
 }

@@ -10,6 +10,7 @@ import {
   redirect,
   stringifySearchWith,
 } from "@tanstack/react-router";
+import { readAuditSearch } from "./api/audit.ts";
 import { isSignedOut } from "./api/errors.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readRange } from "./pages/metrics/range.ts";
@@ -179,10 +180,12 @@ const memberList = page(
   "/members",
   lazyRouteComponent(() => import("./pages/organization/members.tsx"), "Members"),
 );
-const auditLog = page(
-  "/audit",
-  lazyRouteComponent(() => import("./pages/organization/audit.tsx"), "Audit"),
-);
+const auditLog = createRoute({
+  getParentRoute: () => organization,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: lazyRouteComponent(() => import("./pages/organization/audit.tsx"), "Audit"),
+});
 const tokenList = page(
   "/tokens",
   lazyRouteComponent(() => import("./pages/tokens/tokens.tsx"), "Tokens"),

@@ -37,7 +37,7 @@ const DEFINITIONS = {
     name: "file",
     in: "query",
     description: "The number of a file, its place in `files`: answers with that file.",
-    schema: { type: "integer", minimum: 0 },
+    schema: { type: "integer", minimum: 0, maximum: 999_999_999 },
   },
   abort: {
     name: "abort",

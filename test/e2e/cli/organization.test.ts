@@ -181,6 +181,15 @@ describe("audit list", () => {
     );
   });
 
+  it("shows what a filter chooses", async () => {
+    await run("deployment", "create", "looked-at");
+    const flags = ["--action", "deployment", "--subject", "looked-at", "--newer-than", "1h"];
+    const { stdout } = await run("audit", "list", ...flags);
+    expect(stdout.trim().split("\n")).toHaveLength(2);
+    expect(stdout).toMatch(/deployment\.create +\S.* +looked-at/);
+    expect((await run("audit", "list", "--actor", "nobody")).stdout).not.toContain("looked-at");
+  });
+
   it("is for admins", async () => {
     const { person } = await join("frank@example.com");
     using _ = person;

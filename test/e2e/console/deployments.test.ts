@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
@@ -112,6 +113,25 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();
     await person.isSound();
     await person.picture("overview-charts");
+  });
+
+  it("are in the audit log, which is filtered by its address and saved as CSV", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/audit?action=deployment&subject=echo");
+    await page.getByRole("rowheader", { name: "deployment.create" }).waitFor();
+    expect(await page.getByRole("rowheader", { name: /^token/ }).count()).toBe(0);
+    await person.isSound();
+    const [saved] = await Promise.all([page.waitForEvent("download"), person.press("Save as CSV")]);
+    const text = await readFile(await saved.path(), "utf8");
+    expect(text).toMatch(/^time,action,actor,.*\r\n.*"deployment\./);
+    await page.getByLabel("By").fill("nobody@example.com");
+    await page.keyboard.press("Enter");
+    await page.getByText("No event is like this").waitFor();
+    expect(new URL(page.url()).search).toBe(
+      "?action=deployment&subject=echo&actor=nobody%40example.com",
+    );
+    await person.isSound();
   });
 
   it("are rolled back to a revision", async () => {

@@ -153,7 +153,7 @@ describe.each(DATABASES)("QueryMetrics on $database", ({ open }) => {
       () => `?start_time=${at(Date.now() - HOUR_MS)}&end_time=${at(Date.now() - 2 * HOUR_MS)}`,
       "end_time",
     ],
-    ["too many points", () => "?max_points=721", "max_points"],
+    ["too many points", () => "?max_points=1441", "max_points"],
   ])("refuses %s, and names the field", async (_, query, field) => {
     const { status, body } = await rest(query());
     expect(status).toBe(400);

@@ -34,7 +34,7 @@ const FILL = `
 const VALUES = {
   survey: `NULL, ${NOW_MS}, '{${DEPLOYMENT}}', NULL, 0`,
   count_due: `'${DEPLOYMENT}', ${NOW_MS}, 1`,
-  oldest_waiting: `'${DEPLOYMENT}', ${NOW_MS}`,
+  queue_states: `'{${DEPLOYMENT}}', ${NOW_MS}`,
   queue_position: `'${DEPLOYMENT}', 'later-1', ${NOW_MS} + 86400000, 10`,
   promote_tasks: `'${DEPLOYMENT}', ${NOW_MS}, '{e1}'`,
 };

@@ -1,17 +1,63 @@
 /** The audit log: who did what, from where. */
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
-import { auditOf } from "../../api/members.ts";
+import { type AuditSearch, auditOf, readAuditSearch } from "../../api/audit.ts";
+import { csvOf } from "../../api/audit-csv.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
+import { SearchField } from "../../ui/search-field.tsx";
 import { Time } from "../../ui/time.tsx";
 
+const route = getRouteApi("/signed-in/o/$organization/audit");
+
 export function Audit() {
-  const list = useSuspenseInfiniteQuery(auditOf(useOrganization()));
-  const events = list.data.pages.flatMap((page) => page.auditEvents ?? []);
+  const search: AuditSearch = route.useSearch();
   return (
     <Page title="Audit log" description="What people and tokens did here, newest first.">
+      <AuditFilter search={search} />
+      <Events search={search} />
+    </Page>
+  );
+}
+
+function AuditFilter({ search }: { readonly search: AuditSearch }) {
+  const navigate = useNavigate();
+  const change = (changed: AuditSearch) =>
+    void navigate({ to: ".", search: readAuditSearch({ ...search, ...changed }), replace: true });
+  return (
+    <section className="filters" aria-label="Filter">
+      <SearchField
+        label="What, such as token"
+        value={search.action}
+        maxLength={63}
+        onChange={(action) => change({ action: action.trim().toLowerCase() })}
+      />
+      <SearchField
+        label="Subject"
+        value={search.subject}
+        onChange={(subject) => change({ subject })}
+      />
+      <SearchField label="By" value={search.actor} onChange={(actor) => change({ actor })} />
+    </section>
+  );
+}
+
+function Events({ search }: { readonly search: AuditSearch }) {
+  const organization = useOrganization();
+  const list = useSuspenseInfiniteQuery(auditOf(organization, search));
+  const events = list.data.pages.flatMap((page) => page.auditEvents ?? []);
+  if (events.length === 0 && !list.hasNextPage) {
+    return (
+      <Empty inPage title="No event is like this">
+        <p>Choose something else above.</p>
+      </Empty>
+    );
+  }
+  return (
+    <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="table-box" aria-label="Events" tabIndex={0}>
         <table>
@@ -31,13 +77,26 @@ export function Audit() {
           </tbody>
         </table>
       </section>
-      {list.hasNextPage && (
-        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-          Show more
+      <div className="result-line">
+        {list.hasNextPage && (
+          <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            Show more
+          </Button>
+        )}
+        <Button kind="quiet" onClick={() => save(csvOf(events), `${organization}-audit.csv`)}>
+          Save as CSV
         </Button>
-      )}
-    </Page>
+      </div>
+    </>
   );
+}
+
+function save(text: string, filename: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = filename;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 function EventRow({ event }: { readonly event: AuditEventJson }) {

@@ -1,6 +1,7 @@
 /** The choices by which a list of tasks is filtered. */
 import { useNavigate } from "@tanstack/react-router";
 import { Field } from "../../ui/field.tsx";
+import { SearchField } from "../../ui/search-field.tsx";
 import { readSearch, type TaskSearch, WORDS } from "./search.ts";
 
 export interface TaskFiltersProps {
@@ -15,7 +16,7 @@ export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps
   const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
   return (
-    <section className="task-filters" aria-label="Filter">
+    <section className="filters" aria-label="Filter">
       <Field label="State">
         {(control) => (
           <select
@@ -46,7 +47,11 @@ export function TaskFilters({ search, endpoints, deployments }: TaskFiltersProps
             value={search.deployment}
             onChange={(deployment) => change({ deployment })}
           />
-          <ErrorText value={search.error} onChange={(error) => change({ error })} />
+          <SearchField
+            label="Error contains"
+            value={search.error}
+            onChange={(error) => change({ error })}
+          />
         </>
       )}
     </section>
@@ -70,28 +75,6 @@ function Choice({ label, all, value = "", onChange }: ChoiceProps) {
             <option key={one}>{one}</option>
           ))}
         </select>
-      )}
-    </Field>
-  );
-}
-
-/** Asks the server when the person has written, not with each letter. */
-function ErrorText({
-  value = "",
-  onChange,
-}: Pick<ChoiceProps, "onChange"> & { readonly value: string | undefined }) {
-  return (
-    <Field label="Error contains">
-      {(control) => (
-        <input
-          {...control}
-          key={value}
-          type="search"
-          maxLength={200}
-          defaultValue={value}
-          onBlur={({ target }) => onChange(target.value)}
-          onKeyDown={(event) => event.key === "Enter" && onChange(event.currentTarget.value)}
-        />
       )}
     </Field>
   );

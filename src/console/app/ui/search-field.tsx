@@ -1,0 +1,27 @@
+/** A field that a list is searched by: it asks when the person has written, not with each letter. */
+import { Field } from "./field.tsx";
+
+export interface SearchFieldProps {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly maxLength?: number;
+  onChange(value: string): void;
+}
+
+export function SearchField({ label, value = "", maxLength = 200, onChange }: SearchFieldProps) {
+  return (
+    <Field label={label}>
+      {(control) => (
+        <input
+          {...control}
+          key={value}
+          type="search"
+          maxLength={maxLength}
+          defaultValue={value}
+          onBlur={({ target }) => target.value !== value && onChange(target.value)}
+          onKeyDown={(event) => event.key === "Enter" && onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}

@@ -13,17 +13,19 @@ import { readArguments, USAGE_EXIT_CODE, UsageError } from "./usage.ts";
 
 const USAGE = `Usage: npm run screenshots -- [options]
 
-Runs the platform with both examples, calls them for half a minute, and takes a picture
-of each page of the console: light and dark, wide and narrow.
+Runs the platform with both examples, calls them for a while, and takes a picture of each
+page of the console: light and dark, wide and narrow.
 
 Options:
-  --out <folder>  where they go (default: ./screenshots)
-  --help          shows this help
+  --out <folder>     where they go (default: ./screenshots)
+  --minutes <count>  how long the examples are called, so that charts have something to show
+                     (default: 0.6)
+  --help             shows this help
 `;
 
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } } as const;
 /** Longer than two samples of the metrics. */
-const CALLS_MS = 35_000;
+const DEFAULT_CALLS_MINUTES = 0.6;
 const CALL_INTERVAL_MS = 150;
 /** For all pictures of the contact sheet. */
 const LOAD_TIMEOUT_MS = 120_000;
@@ -31,9 +33,9 @@ const LOAD_TIMEOUT_MS = 120_000;
 const MAX_COLUMNS = 5;
 
 /** Calls the examples as people would; answers the id of a task that has run. */
-async function callExamples(platform: ExamplePlatform): Promise<string> {
+async function callExamples(platform: ExamplePlatform, minutes: number): Promise<string> {
   let taskId = "";
-  const untilMs = performance.now() + CALLS_MS;
+  const untilMs = performance.now() + minutes * 60_000;
   for (let round = 0; performance.now() < untilMs; round += 1) {
     const sentences = round % 17 ? 2 : 0;
     await platform.summarizer("/summarize", { text: platform.text(round), sentences });
@@ -80,9 +82,9 @@ async function signIn(page: Page, { url, password }: ExamplePlatform): Promise<v
 async function photograph(
   browser: Browser,
   platform: ExamplePlatform,
-  out: string,
+  { out, minutes }: { readonly out: string; readonly minutes: number },
 ): Promise<string[]> {
-  const taskId = await callExamples(platform);
+  const taskId = await callExamples(platform, minutes);
   const files: string[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [size, viewport] of Object.entries(SIZES)) {
@@ -124,12 +126,17 @@ async function main(): Promise<number> {
   const { values } = readArguments({
     options: {
       out: { type: "string", default: "./screenshots" },
+      minutes: { type: "string", default: String(DEFAULT_CALLS_MINUTES) },
       help: { type: "boolean", default: false },
     },
   });
   if (values.help) {
     process.stdout.write(USAGE);
     return 0;
+  }
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0 && minutes <= 600)) {
+    throw new UsageError(`--minutes ${values.minutes}: write a number from 0.1 to 600`);
   }
   const out = resolve(values.out);
   mkdirSync(out, { recursive: true });
@@ -139,7 +146,7 @@ async function main(): Promise<number> {
   const platform = stack.use(await ExamplePlatform.start(join(data, "data")));
   const browser = await launchChromium();
   stack.defer(() => browser.close());
-  const files = await photograph(browser, platform, out);
+  const files = await photograph(browser, platform, { out, minutes });
   await contactSheet(browser, files, out);
   process.stdout.write(`${files.length} pictures and contact-sheet.png are in ${out}\n`);
   return 0;

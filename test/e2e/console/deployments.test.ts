@@ -109,7 +109,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.locator('a[aria-current="page"]', { hasText: "Week" }).waitFor();
     expect(new URL(page.url()).search).toBe("?range=7d");
     await person.go("/o/acme");
-    await page.getByRole("heading", { name: "Last hour", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Over the last hour", exact: true }).waitFor();
     await page.getByRole("region", { name: "Calls" }).locator("canvas").waitFor();
     await person.isSound();
     await person.picture("overview-charts");

@@ -1,11 +1,12 @@
 /** The deployments of an organization. */
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { Command } from "../../ui/command.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -24,61 +25,45 @@ export function Deployments() {
           <Command text="npx tessera-platform deploy service.ts" />
         </Empty>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-        <section className="table-box" aria-label="Deployments" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col">Revision</th>
-                <th scope="col">Workers</th>
-                <th scope="col">Waiting</th>
-                <th scope="col">Running</th>
-                <th scope="col">Failed in an hour</th>
-                <th scope="col">Callers</th>
-                <th scope="col">Changed</th>
-              </tr>
-            </thead>
-            <tbody>
-              {deployments.map((one) => (
-                <tr key={one.deploymentId}>
-                  <th scope="row">
-                    <Link
-                      to="/o/$organization/deployments/$deployment"
-                      params={{ organization, deployment: one.name ?? "" }}
-                    >
-                      {one.name}
-                    </Link>
-                  </th>
-                  <td>
-                    <DeploymentState deployment={one} />
-                  </td>
-                  <td>{one.revision || "none"}</td>
-                  <td>
-                    {one.workers ?? 0} of {one.settings?.minWorkers ?? 0} to{" "}
-                    {one.settings?.maxWorkers ?? 0}
-                  </td>
-                  <Numbers stats={stats && statsIn(stats, one.name)} />
-                  <td>{one.authorization ? "need a token" : "anybody"}</td>
-                  <td>{one.updatedAt !== undefined && <Time at={one.updatedAt} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <DataTable
+          label="Deployments"
+          items={deployments}
+          keyOf={({ deploymentId = "" }) => deploymentId}
+          columns={[
+            { name: "Name", cell: ({ name = "" }) => <DeploymentLink name={name} /> },
+            { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
+            { name: "Revision", cell: ({ revision }) => revision || "none" },
+            { name: "Workers", cell: workersOf },
+            { name: "Waiting", cell: ({ name }) => stats && (statsIn(stats, name).queued ?? 0) },
+            { name: "Running", cell: ({ name }) => stats && (statsIn(stats, name).running ?? 0) },
+            {
+              name: "Failed in an hour",
+              cell: ({ name }) => stats && (statsIn(stats, name).failed ?? 0),
+            },
+            {
+              name: "Callers",
+              cell: ({ authorization }) => (authorization ? "need a token" : "anybody"),
+            },
+            {
+              name: "Changed",
+              cell: ({ updatedAt }) => updatedAt !== undefined && <Time at={updatedAt} />,
+            },
+          ]}
+        />
       )}
     </Page>
   );
 }
 
-/** The cells of its tasks; empty until they are known. */
-function Numbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
+function DeploymentLink({ name }: { readonly name: string }) {
+  const organization = useOrganization();
   return (
-    <>
-      <td>{stats && (stats.queued ?? 0)}</td>
-      <td>{stats && (stats.running ?? 0)}</td>
-      <td>{stats && (stats.failed ?? 0)}</td>
-    </>
+    <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment: name }}>
+      {name}
+    </Link>
   );
 }
+
+/** Such as `1 of 1 to 4`. */
+const workersOf = ({ workers = 0, settings }: DeploymentJson): string =>
+  `${workers} of ${settings?.minWorkers ?? 0} to ${settings?.maxWorkers ?? 0}`;

@@ -7,6 +7,7 @@ import { revisionsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
@@ -28,51 +29,42 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
   const { data: revisions } = useSuspenseQuery(revisionsOf(organization, name));
   const [chosen, setChosen] = useState<RevisionJson>();
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section className="table-box" aria-label="Revisions" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Revision</th>
-            <th scope="col">Code</th>
-            <th scope="col">Endpoints</th>
-            <th scope="col">By</th>
-            <th scope="col">When</th>
-            <th scope="col">
-              <span className="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {revisions.map((one) => (
-            <tr key={one.revision}>
-              <th scope="row">
-                {one.revision}
-                {one.revision === serving && <Status tone="good">serves</Status>}
-                {one.rolledBackTo ? (
-                  <span className="secondary">brought back {one.rolledBackTo}</span>
+    <>
+      <DataTable
+        label="Revisions"
+        items={revisions}
+        keyOf={({ revision = 0 }) => String(revision)}
+        columns={[
+          {
+            name: "Revision",
+            cell: ({ revision, rolledBackTo }) => (
+              <>
+                {revision} {revision === serving && <Status tone="good">serves</Status>}
+                {rolledBackTo ? (
+                  <span className="secondary">brought back {rolledBackTo}</span>
                 ) : null}
-              </th>
-              <td>
-                <code>{one.digest?.slice(0, 12)}</code>
-                <span className="secondary">
-                  {one.files} files, {Math.ceil(Number(one.sizeBytes ?? 0) / 1024)} KiB
-                </span>
-              </td>
-              <td>{one.endpoints?.map((endpoint) => endpoint.name).join(", ")}</td>
-              <td>{one.createdBy}</td>
-              <td>{one.createdAt !== undefined && <Time at={one.createdAt} />}</td>
-              <td className="actions">
-                {one.revision !== deployment.targetRevision && (
-                  <Button kind="quiet" onClick={() => setChosen(one)}>
-                    Roll back to {one.revision}
-                  </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+              </>
+            ),
+          },
+          { name: "Code", cell: (one) => <Code revision={one} /> },
+          {
+            name: "Endpoints",
+            cell: ({ endpoints }) => endpoints?.map((endpoint) => endpoint.name).join(", "),
+          },
+          { name: "By", cell: ({ createdBy }) => createdBy },
+          {
+            name: "When",
+            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+          },
+        ]}
+        actions={(one) =>
+          one.revision !== deployment.targetRevision && (
+            <Button kind="quiet" onClick={() => setChosen(one)}>
+              Roll back to {one.revision}
+            </Button>
+          )
+        }
+      />
       {chosen !== undefined && (
         <Confirm
           title={`Roll ${name} back to revision ${chosen.revision}?`}
@@ -95,6 +87,17 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           <p>Its code runs again as a new revision. Callers notice nothing while it takes over.</p>
         </Confirm>
       )}
-    </section>
+    </>
+  );
+}
+
+function Code({ revision: { digest, files, sizeBytes } }: { readonly revision: RevisionJson }) {
+  return (
+    <>
+      <code>{digest?.slice(0, 12)}</code>
+      <span className="secondary">
+        {files} files, {Math.ceil(Number(sizeBytes ?? 0) / 1024)} KiB
+      </span>
+    </>
   );
 }

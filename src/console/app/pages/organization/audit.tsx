@@ -6,6 +6,7 @@ import { type AuditSearch, auditOf, readAuditSearch } from "../../api/audit.ts";
 import { csvOf } from "../../api/audit-csv.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
@@ -58,25 +59,18 @@ function Events({ search }: { readonly search: AuditSearch }) {
   }
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section className="table-box" aria-label="Events" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Subject</th>
-              <th scope="col">By</th>
-              <th scope="col">From</th>
-              <th scope="col">When</th>
-            </tr>
-          </thead>
-          <tbody>
-            {events.map((event) => (
-              <EventRow key={event.eventId} event={event} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Events"
+        items={events}
+        keyOf={({ eventId = "" }) => eventId}
+        columns={[
+          { name: "What", cell: ({ action }) => <code>{action}</code> },
+          { name: "Subject", cell: (event) => <Subject event={event} /> },
+          { name: "By", cell: ({ actor }) => actor },
+          { name: "From", cell: ({ address }) => address },
+          { name: "When", cell: ({ time }) => time !== undefined && <Time at={time} /> },
+        ]}
+      />
       <div className="result-line">
         {list.hasNextPage && (
           <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
@@ -99,21 +93,12 @@ function save(text: string, filename: string): void {
   URL.revokeObjectURL(link.href);
 }
 
-function EventRow({ event }: { readonly event: AuditEventJson }) {
-  const { action, actor, address, subject, time, details = {} } = event;
+function Subject({ event: { subject, details = {} } }: { readonly event: AuditEventJson }) {
   const shown = Object.entries(details).map(([name, value]) => `${name}: ${value}`);
   return (
-    <tr>
-      <th scope="row">
-        <code>{action}</code>
-      </th>
-      <td>
-        {subject}
-        {shown.length > 0 && <span className="secondary">{shown.join(", ")}</span>}
-      </td>
-      <td>{actor}</td>
-      <td>{address}</td>
-      <td>{time !== undefined && <Time at={time} />}</td>
-    </tr>
+    <>
+      {subject}
+      {shown.length > 0 && <span className="secondary">{shown.join(", ")}</span>}
+    </>
   );
 }

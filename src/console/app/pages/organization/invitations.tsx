@@ -6,6 +6,7 @@ import { messageOf } from "../../api/errors.ts";
 import { invitationsOf, roleName } from "../../api/members.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 
@@ -18,36 +19,30 @@ export function Invitations() {
   return (
     <section aria-labelledby="invitations">
       <h2 id="invitations">Invited</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section className="table-box" aria-label="Invitations" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Address</th>
-              <th scope="col">Role</th>
-              <th scope="col">By</th>
-              <th scope="col">Ends</th>
-              <th scope="col">
-                <span className="hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {invitations.map((invitation) => (
-              <InvitationRow key={invitation.invitationId} invitation={invitation} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Invitations"
+        items={invitations}
+        keyOf={({ invitationId = "" }) => invitationId}
+        columns={[
+          { name: "Address", cell: ({ email }) => email },
+          { name: "Role", cell: ({ role }) => roleName(role) },
+          { name: "By", cell: ({ createdBy }) => createdBy },
+          {
+            name: "Ends",
+            cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
+          },
+        ]}
+        actions={(invitation) => <Withdraw invitation={invitation} />}
+      />
     </section>
   );
 }
 
-function InvitationRow({ invitation }: { readonly invitation: InvitationJson }) {
+function Withdraw({ invitation }: { readonly invitation: InvitationJson }) {
   const organization = useOrganization();
   const queryClient = useQueryClient();
   const toast = useToast();
-  const { invitationId = "", email, role, createdBy, expiresAt } = invitation;
+  const { invitationId = "", email } = invitation;
   const withdraw = () =>
     organizations.deleteInvitation({ organization, invitationId }).then(
       () => {
@@ -57,20 +52,12 @@ function InvitationRow({ invitation }: { readonly invitation: InvitationJson }) 
       (err: unknown) => toast(messageOf(err)),
     );
   return (
-    <tr>
-      <th scope="row">{email}</th>
-      <td>{roleName(role)}</td>
-      <td>{createdBy}</td>
-      <td>{expiresAt !== undefined && <Time at={expiresAt} />}</td>
-      <td className="actions">
-        <Button
-          kind="quiet"
-          aria-label={`Withdraw the invitation of ${email}`}
-          onClick={() => void withdraw()}
-        >
-          Withdraw
-        </Button>
-      </td>
-    </tr>
+    <Button
+      kind="quiet"
+      aria-label={`Withdraw the invitation of ${email}`}
+      onClick={() => void withdraw()}
+    >
+      Withdraw
+    </Button>
   );
 }

@@ -4,9 +4,11 @@ import { lazy, Suspense, useState } from "react";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Page } from "../../ui/page.tsx";
+import { Time } from "../../ui/time.tsx";
 import { Invitations } from "./invitations.tsx";
-import { MemberRow } from "./member-row.tsx";
+import { MemberName, MemberRole, RemoveMember } from "./member.tsx";
 
 const Invite = lazy(() => import("./invite.tsx"));
 
@@ -29,28 +31,20 @@ export function Members() {
         ) : undefined
       }
     >
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section className="table-box" aria-label="Members" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Person</th>
-              <th scope="col">Role</th>
-              <th scope="col">Joined</th>
-              {isAdmin && (
-                <th scope="col">
-                  <span className="hidden">Actions</span>
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {members.map((member) => (
-              <MemberRow key={member.userId} member={member} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Members"
+        items={members}
+        keyOf={({ userId = "" }) => userId}
+        columns={[
+          { name: "Person", cell: (member) => <MemberName member={member} /> },
+          { name: "Role", cell: (member) => <MemberRole member={member} /> },
+          {
+            name: "Joined",
+            cell: ({ joinedAt }) => joinedAt !== undefined && <Time at={joinedAt} />,
+          },
+        ]}
+        actions={isAdmin ? (member) => <RemoveMember member={member} /> : undefined}
+      />
       {isAdmin && <Invitations />}
       <Suspense>{isInviting && <Invite onClose={() => setInviting(false)} />}</Suspense>
     </Page>

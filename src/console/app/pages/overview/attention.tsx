@@ -30,7 +30,7 @@ export function Attention({
     .map((deployment) => concernOf(deployment, stats))
     .filter(({ isUnwell, failed, waitedMs }) => isUnwell || failed > 0 || waitedMs !== undefined);
   if (concerns.length === 0) {
-    return <p className="secondary">Nothing does.</p>;
+    return <p className="secondary">Nothing: all deployments run well.</p>;
   }
   return (
     <ul className="cards">

@@ -52,14 +52,14 @@ export function Overview() {
       </section>
       {deployments.length > 0 && (
         <section aria-labelledby="tasks">
-          <h2 id="tasks">Tasks now and in the last hour</h2>
+          <h2 id="tasks">Tasks of the last hour</h2>
           {error && <Notice kind="error">{messageOf(error)}</Notice>}
           {stats.total !== undefined && <TaskNumbers stats={stats.total} />}
         </section>
       )}
       {deployments.length > 0 && (
         <section aria-labelledby="hour">
-          <h2 id="hour">Last hour</h2>
+          <h2 id="hour">Over the last hour</h2>
           <Suspense fallback={<Loading />}>
             <LastHour />
           </Suspense>

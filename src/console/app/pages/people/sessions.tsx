@@ -1,11 +1,13 @@
 /** The sessions of a person: where they are signed in, and the buttons that end it. */
 import { useMutation, useQueryClient, useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import type { SessionJson } from "../../../../../gen/tessera/v1/auth_pb.js";
 import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
 import { signOut } from "../../api/session.ts";
 import { sessions } from "../../api/sessions.ts";
 import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
@@ -37,27 +39,24 @@ export function Sessions() {
         Where you are signed in. End those that you do not know, and change your password.
       </p>
       {ending.error && <Notice kind="error">{messageOf(ending.error)}</Notice>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways, also by keyboard */}
-      <section className="table-box" aria-label="Sessions" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Browser or program</th>
-              <th scope="col">Signed in</th>
-              <th scope="col">Last used</th>
-              <th scope="col">Ends</th>
-              <th scope="col">
-                <span className="hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.map((session) => (
-              <SessionRow key={session.sessionId} session={session} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <DataTable
+        label="Sessions"
+        items={all}
+        keyOf={({ sessionId = "" }) => sessionId}
+        columns={[
+          { name: "Browser or program", cell: (session) => <Client session={session} /> },
+          {
+            name: "Signed in",
+            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+          },
+          { name: "Last used", cell: lastUse },
+          {
+            name: "Ends",
+            cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
+          },
+        ]}
+        actions={(session) => <EndSession session={session} />}
+      />
       {hasNextPage && (
         <Button isBusy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
           Show more
@@ -67,12 +66,30 @@ export function Sessions() {
   );
 }
 
-function SessionRow({ session }: { readonly session: SessionJson }) {
+const UNKNOWN_PROGRAM = "Unknown program";
+const UNKNOWN_ADDRESS = "unknown address";
+
+function Client({ session: { client, address } }: { readonly session: SessionJson }) {
+  return (
+    <>
+      {client || UNKNOWN_PROGRAM}
+      <span className="secondary">{address || UNKNOWN_ADDRESS}</span>
+    </>
+  );
+}
+
+function lastUse({ current = false, lastUsedAt }: SessionJson): ReactNode {
+  if (current) {
+    return "this session";
+  }
+  return lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />;
+}
+
+function EndSession({ session }: { readonly session: SessionJson }) {
   const queryClient = useQueryClient();
   const toast = useToast();
-  const { sessionId = "", current = false, client, address, ...times } = session;
-  const { createdAt, lastUsedAt, expiresAt } = times;
-  const name = client || "Unknown program";
+  const { sessionId = "", current = false, client, address } = session;
+  const name = client || UNKNOWN_PROGRAM;
   const ending = useMutation({
     mutationFn: () => auth.endSession({ sessionId }),
     onSettled: async (_answer, err) => {
@@ -82,34 +99,18 @@ function SessionRow({ session }: { readonly session: SessionJson }) {
       await queryClient.invalidateQueries({ queryKey: ["sessions"] });
     },
   });
-  return (
-    <tr>
-      <th scope="row">
-        {name}
-        <span className="secondary">{address || "unknown address"}</span>
-      </th>
-      <td>{createdAt !== undefined && <Time at={createdAt} />}</td>
-      <td>
-        {current && "this session"}
-        {!current && (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)}
-      </td>
-      <td>{expiresAt !== undefined && <Time at={expiresAt} />}</td>
-      <td className="actions">
-        {current ? (
-          <Button kind="quiet" onClick={() => void signOut()}>
-            Sign out
-          </Button>
-        ) : (
-          <Button
-            kind="quiet"
-            aria-label={`End the session of ${name}, ${address || "unknown address"}`}
-            isBusy={ending.isPending}
-            onClick={() => ending.mutate()}
-          >
-            End
-          </Button>
-        )}
-      </td>
-    </tr>
+  return current ? (
+    <Button kind="quiet" onClick={() => void signOut()}>
+      Sign out
+    </Button>
+  ) : (
+    <Button
+      kind="quiet"
+      aria-label={`End the session of ${name}, ${address || UNKNOWN_ADDRESS}`}
+      isBusy={ending.isPending}
+      onClick={() => ending.mutate()}
+    >
+      End
+    </Button>
   );
 }

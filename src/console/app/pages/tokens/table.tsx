@@ -1,6 +1,20 @@
-/** The table of tokens. */
+/** The table of tokens, each with the menu of its actions. */
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
-import { type Act, TokenRow } from "./row.tsx";
+import { usePerson } from "../../api/session.ts";
+import { accessNames, callable, isOrganizations } from "../../api/tokens.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Status } from "../../ui/status.tsx";
+import { Time } from "../../ui/time.tsx";
+
+export type Act = "edit" | "rotate" | "reveal" | "delete";
+
+const NAMES: Readonly<Record<Act, string>> = {
+  edit: "Edit",
+  rotate: "Rotate",
+  reveal: "Show the value",
+  delete: "Delete",
+};
 
 export interface TokenTableProps {
   readonly tokens: readonly TokenJson[];
@@ -11,27 +25,94 @@ export interface TokenTableProps {
 
 export function TokenTable({ tokens, me, onAct }: TokenTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section className="table-box" aria-label="Tokens" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Access</th>
-            <th scope="col">Last used</th>
-            <th scope="col">Expires</th>
-            <th scope="col">
-              <span className="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {tokens.map((token) => (
-            <TokenRow key={token.tokenId} token={token} me={me} onAct={onAct} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <DataTable
+      label="Tokens"
+      items={tokens}
+      keyOf={({ tokenId = "" }) => tokenId}
+      columns={[
+        { name: "Name", cell: (token) => <Name token={token} /> },
+        { name: "Kind", cell: (token) => <Kind token={token} me={me} /> },
+        { name: "Access", cell: (token) => <Access token={token} /> },
+        {
+          name: "Last used",
+          cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />),
+        },
+        { name: "Expires", cell: (token) => <Expiry token={token} /> },
+      ]}
+      actions={(token) => <Actions token={token} onAct={onAct} />}
+    />
+  );
+}
+
+interface TokenProps {
+  readonly token: TokenJson;
+}
+
+function Name({ token: { name, hint, description } }: TokenProps) {
+  return (
+    <>
+      <span className="token-name">{name}</span>
+      <code className="token-hint">{hint}…</code>
+      {description && <span className="token-description">{description}</span>}
+    </>
+  );
+}
+
+function Kind({ token, me }: TokenProps & { readonly me: string }) {
+  return (
+    <>
+      {isOrganizations(token) ? "organization" : "personal"}
+      {token.createdBy !== me && <span className="secondary">by {token.createdBy}</span>}
+    </>
+  );
+}
+
+function Access({ token }: TokenProps) {
+  const called = callable(token);
+  return (
+    <>
+      {accessNames(token)}
+      {called !== "" && <span className="secondary">{called}</span>}
+    </>
+  );
+}
+
+function Expiry({ token: { expiresAt, previousValidUntil } }: TokenProps) {
+  return (
+    <>
+      {expiresAt !== undefined &&
+        (Date.parse(expiresAt) < Date.now() ? (
+          <Status tone="bad">expired</Status>
+        ) : (
+          <Time at={expiresAt} />
+        ))}
+      {previousValidUntil !== undefined && (
+        <span className="secondary">
+          former value ends <Time at={previousValidUntil} />
+        </span>
+      )}
+    </>
+  );
+}
+
+function Actions({ token, onAct }: TokenProps & Pick<TokenTableProps, "onAct">) {
+  const { isAdmin } = usePerson();
+  const { tokenId = "", name = "", revealable } = token;
+  if (isOrganizations(token) && !isAdmin) {
+    return null;
+  }
+  const acts = (["edit", "rotate", "reveal", "delete"] as const).filter(
+    (act) => act !== "reveal" || revealable,
+  );
+  return (
+    <Menu
+      id={`token-${tokenId}`}
+      label={`Actions for ${name}`}
+      items={acts.map((act) => ({
+        label: NAMES[act],
+        isDangerous: act === "delete",
+        run: () => onAct(act, token),
+      }))}
+    />
   );
 }

@@ -9,7 +9,7 @@ import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
-import type { Act } from "./row.tsx";
+import type { Act } from "./table.tsx";
 import { TokenTable } from "./table.tsx";
 import "./tokens.css";
 

@@ -1,0 +1,91 @@
+/** What the table of members shows of one; admins change their role and remove them. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { MemberJson, RoleJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { organizations } from "../../api/clients.ts";
+import { messageOf } from "../../api/errors.ts";
+import { roleName } from "../../api/members.ts";
+import { useOrganization, usePerson } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+
+interface MemberProps {
+  readonly member: MemberJson;
+}
+
+export function MemberName({ member: { email, displayName } }: MemberProps) {
+  return (
+    <>
+      {displayName || email}
+      {displayName && <span className="secondary">{email}</span>}
+    </>
+  );
+}
+
+export function MemberRole({ member: { userId = "", email = "", role } }: MemberProps) {
+  const organization = useOrganization();
+  const { isAdmin } = usePerson();
+  const changed = useChanged();
+  if (!isAdmin) {
+    return roleName(role);
+  }
+  const setRole = (wanted: RoleJson) =>
+    organizations.updateMember({ organization, userId, role: wanted }).then(
+      () => changed(`${email} is ${roleName(wanted)} now`),
+      (err: unknown) => changed(messageOf(err)),
+    );
+  return (
+    <select
+      aria-label={`Role of ${email}`}
+      value={role}
+      onChange={(event) => void setRole(event.target.value as RoleJson)}
+    >
+      <option value="ROLE_MEMBER">member</option>
+      <option value="ROLE_ADMIN">admin</option>
+    </select>
+  );
+}
+
+/** Of everybody but the person who looks. */
+export function RemoveMember({ member: { userId = "", email = "" } }: MemberProps) {
+  const organization = useOrganization();
+  const { person } = usePerson();
+  const changed = useChanged();
+  const [isRemoving, setRemoving] = useState(false);
+  if (userId === person.userId) {
+    return null;
+  }
+  return (
+    <>
+      <Button kind="quiet" aria-label={`Remove ${email}`} onClick={() => setRemoving(true)}>
+        Remove
+      </Button>
+      {isRemoving && (
+        <Confirm
+          title={`Remove ${email}?`}
+          action="Remove"
+          run={() => organizations.removeMember({ organization, userId })}
+          onDone={() => {
+            setRemoving(false);
+            changed(`${email} is removed`);
+          }}
+          onClose={() => setRemoving(false)}
+        >
+          <p>Their personal tokens in this organization end at once.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** Reads the members again, and says what has changed. */
+function useChanged(): (text: string) => void {
+  const organization = useOrganization();
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  return (text) => {
+    void queryClient.invalidateQueries({ queryKey: ["members", organization] });
+    toast(text);
+  };
+}

@@ -100,6 +100,24 @@ function rowsOf(times: readonly number[]): number[] {
 const shown = (value: number | null | undefined, format: ChartProps["format"]): string =>
   value === null || value === undefined ? "none" : format(value);
 
+/** What the legend shows while nothing is pointed at. */
+const latestOf = (values: UPlot.AlignedData[number] | undefined): number | null | undefined =>
+  [...(values ?? [])].reverse().find((value) => value !== null);
+
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const minute = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23",
+});
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** The time of day, and the day at midnight. */
+function tickText(at: number): string {
+  const date = new Date(at * 1_000);
+  return date.getHours() === 0 && date.getMinutes() === 0 ? day.format(date) : minute.format(date);
+}
+
 const dataOf = ({ times, lines }: Pick<ChartProps, "times" | "lines">): UPlot.AlignedData => [
   [...times],
   ...lines.map(({ values }) => [...values]),
@@ -120,7 +138,12 @@ function optionsOf(
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { ...axis, ticks: { show: false } },
+      {
+        ...axis,
+        size: 32,
+        ticks: { show: false },
+        values: (_plot, splits) => splits.map(tickText),
+      },
       {
         ...axis,
         size: 64,
@@ -129,13 +152,14 @@ function optionsOf(
       },
     ],
     series: [
-      { value: (_plot, at) => (at ? new Date(at * 1_000).toLocaleTimeString() : "") },
+      { value: (_plot, at) => (at ? moment.format(at * 1_000) : "latest") },
       ...lines.map(({ name, colour: variable }) => ({
         label: name,
         stroke: colour(variable),
         width: 1.5,
         points: { show: false },
-        value: (_plot: UPlot, value: number | null) => shown(value, format),
+        value: (plot: UPlot, value: number | null, series: number, index: number | null) =>
+          shown(index === null ? latestOf(plot.data[series]) : value, format),
       })),
     ],
   };

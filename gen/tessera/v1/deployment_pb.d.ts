@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { EmptySchema, FieldMask, FieldMaskJson, Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
+import type { Duration, DurationJson, EmptySchema, FieldMask, FieldMaskJson, Timestamp, TimestampJson } from "@bufbuild/protobuf/wkt";
 import type { EndpointKind, EndpointKindJson } from "./endpoint_pb.js";
 
 /**
@@ -917,6 +917,120 @@ export declare type ListDeploymentsResponseJson = {
  * Use `create(ListDeploymentsResponseSchema)` to create a new message.
  */
 export declare const ListDeploymentsResponseSchema: GenMessage<ListDeploymentsResponse, {jsonType: ListDeploymentsResponseJson}>;
+
+/**
+ * WatchDeploymentsRequest says what to follow.
+ *
+ * @generated from message tessera.v1.WatchDeploymentsRequest
+ */
+export declare type WatchDeploymentsRequest = Message<"tessera.v1.WatchDeploymentsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * Only the deployment of this name. Empty: all of the organization.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * How long to follow them, at most ten minutes, which is also the default. The
+   * first message comes in any case.
+   *
+   * @generated from field: google.protobuf.Duration follow_for = 3;
+   */
+  followFor?: Duration | undefined;
+};
+
+/**
+ * WatchDeploymentsRequest says what to follow.
+ *
+ * @generated from message tessera.v1.WatchDeploymentsRequest
+ */
+export declare type WatchDeploymentsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * Only the deployment of this name. Empty: all of the organization.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * How long to follow them, at most ten minutes, which is also the default. The
+   * first message comes in any case.
+   *
+   * @generated from field: google.protobuf.Duration follow_for = 3;
+   */
+  followFor?: DurationJson;
+};
+
+/**
+ * Describes the message tessera.v1.WatchDeploymentsRequest.
+ * Use `create(WatchDeploymentsRequestSchema)` to create a new message.
+ */
+export declare const WatchDeploymentsRequestSchema: GenMessage<WatchDeploymentsRequest, {jsonType: WatchDeploymentsRequestJson}>;
+
+/**
+ * WatchDeploymentsResponse is what has changed since the message before.
+ *
+ * @generated from message tessera.v1.WatchDeploymentsResponse
+ */
+export declare type WatchDeploymentsResponse = Message<"tessera.v1.WatchDeploymentsResponse"> & {
+  /**
+   * Deployments that are new, or have changed, each as a whole. The first
+   * message has all, by name.
+   *
+   * @generated from field: repeated tessera.v1.Deployment deployments = 1;
+   */
+  deployments: Deployment[];
+
+  /**
+   * The `deployment_id` of those that were deleted.
+   *
+   * @generated from field: repeated string removed_deployment_ids = 2;
+   */
+  removedDeploymentIds: string[];
+};
+
+/**
+ * WatchDeploymentsResponse is what has changed since the message before.
+ *
+ * @generated from message tessera.v1.WatchDeploymentsResponse
+ */
+export declare type WatchDeploymentsResponseJson = {
+  /**
+   * Deployments that are new, or have changed, each as a whole. The first
+   * message has all, by name.
+   *
+   * @generated from field: repeated tessera.v1.Deployment deployments = 1;
+   */
+  deployments?: DeploymentJson[];
+
+  /**
+   * The `deployment_id` of those that were deleted.
+   *
+   * @generated from field: repeated string removed_deployment_ids = 2;
+   */
+  removedDeploymentIds?: string[];
+};
+
+/**
+ * Describes the message tessera.v1.WatchDeploymentsResponse.
+ * Use `create(WatchDeploymentsResponseSchema)` to create a new message.
+ */
+export declare const WatchDeploymentsResponseSchema: GenMessage<WatchDeploymentsResponse, {jsonType: WatchDeploymentsResponseJson}>;
 
 /**
  * UpdateDeploymentRequest changes a deployment.
@@ -2127,6 +2241,24 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof ListDeploymentsRequestSchema;
     output: typeof ListDeploymentsResponseSchema;
+  },
+  /**
+   * WatchDeployments follows the deployments of an organization, or one of them:
+   * the first message has all of them, later ones what has changed, at most once
+   * a second, so that a deployment which changes faster skips states but for the
+   * last. A message without a change comes every 20 s. The stream ends after ten
+   * minutes at the latest, so that nobody reads longer than that who may no
+   * longer: call again. That of one deployment ends once it is deleted.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED
+   * (TOO_MANY_WAITING).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.WatchDeployments
+   */
+  watchDeployments: {
+    methodKind: "server_streaming";
+    input: typeof WatchDeploymentsRequestSchema;
+    output: typeof WatchDeploymentsResponseSchema;
   },
   /**
    * UpdateDeployment changes a deployment. Turning authorization on takes

@@ -231,6 +231,10 @@ export const ROWS: readonly Row[] = [
   { method: MetricsService.method.queryMetrics, request: (_, cast) => named(cast) },
   { method: deployment.listDeployments, request: (_, cast) => named(cast) },
   {
+    method: deployment.watchDeployments,
+    request: (_, cast) => ({ ...named(cast), followFor: "0.001s" }),
+  },
+  {
     method: deployment.updateDeployment,
     async request(platform, cast) {
       const { deployment: name, ...rest } = await deploymentOf(platform, cast);

@@ -10,8 +10,8 @@ import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { confirmSecrets } from "./confirm-secrets.ts";
+import { type DescribeOptions, describer } from "./describe.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
-import { toDeploymentMessage } from "./messages.ts";
 import {
   deploymentNotFound,
   findDeployment,
@@ -21,39 +21,30 @@ import {
 } from "./refusals.ts";
 import { type RevisionOptions, revisionHandlers } from "./revision.ts";
 import { updateDeployment } from "./update.ts";
+import { watchDeployments } from "./watch.ts";
 
 export interface DeploymentServiceOptions
   extends Sources,
+    DescribeOptions,
     UploadFileOptions,
     RevisionOptions,
     DeploymentLogsOptions {
   readonly accounts: Organizations;
   readonly hosting: HostingStorage;
-  /** The URL of a deployment. */
-  readonly urlOf: (deployment: DeploymentRecord) => string;
 }
 
 /** DeploymentService over the accounts and the hosting storage. */
 export function deploymentService(
   options: DeploymentServiceOptions,
 ): Partial<ServiceImpl<typeof DeploymentService>> {
-  const { accounts, hosting, newId, now, urlOf, ceilings } = options;
+  const { accounts, hosting, newId, ceilings } = options;
 
-  const describe = async (member: Pick<Member, "organizationId">, records: DeploymentRecord[]) => {
-    const { organizationId } = member;
-    const states = await hosting.describeDeployments({
-      organizationId,
-      deployments: records,
-      nowMs: now(),
-    });
-    return records.flatMap((record, index) => {
-      const state = states[index];
-      return state === undefined ? [] : [toDeploymentMessage(record, state, urlOf(record))];
-    });
-  };
-
-  const describeOne = async (member: Pick<Member, "organizationId">, record: DeploymentRecord) => {
-    const [message] = await describe(member, [record]);
+  const describe = describer(options);
+  const describeOne = async (
+    { organizationId }: Pick<Member, "organizationId">,
+    record: DeploymentRecord,
+  ) => {
+    const [message] = await describe(organizationId, [record]);
     return message ?? {};
   };
 
@@ -96,7 +87,7 @@ export function deploymentService(
       });
       const page = await accounts.listDeployments({ ...tokens.query(req), organizationId });
       return {
-        deployments: await describe({ organizationId }, page.items),
+        deployments: await describe(organizationId, page.items),
         nextPageToken: tokens.after(page.next),
       };
     },
@@ -142,6 +133,7 @@ export function deploymentService(
 
     ...revisionHandlers(options, describeOne),
     uploadFile: uploadFile(options),
+    watchDeployments: watchDeployments(accounts, describe),
     watchDeploymentLogs: watchDeploymentLogs(options),
   };
 

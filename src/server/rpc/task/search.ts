@@ -8,12 +8,10 @@ import type { TaskSearchQuery } from "../../../storage/listing.ts";
 import type { Storage } from "../../../storage/storage.ts";
 import { idBoundary, isTaskId } from "../../../tasks/id.ts";
 import type { Task } from "../../../tasks/task.ts";
+import { deploymentsOf } from "../deployments-of.ts";
 import { callerOf, type Member, memberIn } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { bounded, WORDS } from "./list.ts";
-
-/** Deployments that are read at once. */
-const MAX_DEPLOYMENTS_PER_READ = 1_000;
 
 export interface SearchPorts {
   readonly accounts: Pick<Organizations, "listDeployments">;
@@ -161,25 +159,6 @@ async function readable(
   names: readonly string[],
 ): Promise<readonly DeploymentRecord[]> {
   return chosen(await deploymentsOf(accounts, reader.organizationId), reader, names);
-}
-
-/** All deployments of an organization, sorted by name. */
-export async function deploymentsOf(
-  accounts: SearchPorts["accounts"],
-  organizationId: string,
-): Promise<readonly DeploymentRecord[]> {
-  const found: DeploymentRecord[] = [];
-  let after: string | undefined;
-  do {
-    const page = await accounts.listDeployments({
-      organizationId,
-      limit: MAX_DEPLOYMENTS_PER_READ,
-      ...(after !== undefined && { after }),
-    });
-    found.push(...page.items);
-    after = page.next;
-  } while (after !== undefined);
-  return found;
 }
 
 /**

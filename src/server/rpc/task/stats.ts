@@ -17,7 +17,8 @@ import type { DeploymentRecord, Organizations } from "../../../storage/accounts/
 import type { QueueState } from "../../../storage/queues.ts";
 import type { Storage } from "../../../storage/storage.ts";
 import { SharedReads } from "../../../time/shared-reads.ts";
-import { chosen, deploymentsOf, readerOf } from "./search.ts";
+import { deploymentsOf } from "../deployments-of.ts";
+import { chosen, readerOf } from "./search.ts";
 import { endpointsOf, toStats } from "./stats-messages.ts";
 
 /** How old the queues in an answer may be. */

@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from "node:fs";
-import { getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescMethod, getOption, hasOption } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { http } from "../../gen/google/api/annotations_pb.js";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
@@ -28,6 +28,18 @@ const SERVICES = {
 const CALL =
   /\b(auth|deployments|endpoints|logins|metrics|organizations|organizationTasks|tasks|tokens)\.([a-z]\w+)\(/g;
 
+/** A path of a stream. */
+const STREAM = /"\/tessera\.v1\.(\w+)\/(\w+)"/g;
+
+/** The paths of streams in the source of the console, as service and method. */
+function streams(): readonly (readonly [service: string, method: string])[] {
+  return globSync("src/console/app/**/*.{ts,tsx}").flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(STREAM)].map(
+      ([, service = "", method = ""]) => [service, method] as const,
+    ),
+  );
+}
+
 /** The calls in the source of the console, such as `tokens.createToken`. */
 function calls(): readonly (readonly [client: keyof typeof SERVICES, method: string])[] {
   const found = new Map<string, readonly [keyof typeof SERVICES, string]>();
@@ -47,18 +59,34 @@ const shapeOf = (path: string): string => path.replace(/\{[^}]*\}/g, "{}");
 describe("what the console does", () => {
   const paths = JSON.parse(readFileSync("docs/openapi.json", "utf8")).paths as object;
 
+  const expectDocumented = (method: DescMethod | undefined): void => {
+    expect(method, "a method of the service").toBeDefined();
+    if (method !== undefined) {
+      expect(hasOption(method, http)).toBe(true);
+      const { pattern } = getOption(method, http);
+      expect(Object.keys(paths).map(shapeOf)).toContain(shapeOf(String(pattern.value)));
+    }
+  };
+
   it("is read from its source", () => {
     expect(calls()).toContainEqual(["tokens", "createToken"]);
   });
 
   it.each(calls())("is in the documented API: %s.%s", (client, method) => {
     const found = SERVICES[client].methods.find(({ localName }) => localName === method);
-    expect(found, "a method of the service").toBeDefined();
-    if (found !== undefined) {
-      expect(hasOption(found, http)).toBe(true);
-      const { pattern } = getOption(found, http);
-      expect(Object.keys(paths).map(shapeOf)).toContain(shapeOf(String(pattern.value)));
-    }
+    expectDocumented(found);
+  });
+
+  it("is read from its source: streams", () => {
+    expect(streams()).toContainEqual(["DeploymentService", "WatchDeployments"]);
+  });
+
+  it.each(streams())("is in the documented API: the stream %s/%s", (service, method) => {
+    const found = Object.values(SERVICES)
+      .find(({ typeName }) => typeName === `tessera.v1.${service}`)
+      ?.methods.find(({ name }) => name === method);
+    expect(found?.methodKind).toBe("server_streaming");
+    expectDocumented(found);
   });
 
   it("needs no path but those of the API, of sign-ins and of its own files", () => {

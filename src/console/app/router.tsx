@@ -239,7 +239,7 @@ export function createConsoleRouter(queryClient: QueryClient) {
     defaultPreload: "intent",
     defaultPendingComponent: Loading,
     defaultErrorComponent: Failure,
-    defaultNotFoundComponent: Missing,
+    defaultNotFoundComponent: () => <Missing />,
     scrollRestoration: true,
   });
 }

@@ -5,9 +5,6 @@ import { deployments } from "./clients.ts";
 /** The most that one call lists. */
 const MAX_PAGE = 1_000;
 
-/** How often the states of deployments are read again while somebody looks. */
-const REFRESH_MS = 5_000;
-
 /** The deployments of an organization, by name. */
 export const deploymentsOf = (organization: string) =>
   queryOptions({
@@ -16,7 +13,6 @@ export const deploymentsOf = (organization: string) =>
       const request = { organization, pageSize: MAX_PAGE };
       return (await deployments.listDeployments(request, { signal })).deployments ?? [];
     },
-    refetchInterval: REFRESH_MS,
   });
 
 /** One deployment. */
@@ -25,7 +21,6 @@ export const deploymentOf = (organization: string, name: string) =>
     queryKey: ["deployment", organization, name],
     queryFn: ({ signal }) =>
       deployments.getDeployment({ organization, deployment: name }, { signal }),
-    refetchInterval: REFRESH_MS,
   });
 
 /** Its revisions, newest first. */

@@ -36,7 +36,10 @@ interface Detail {
 }
 
 /** Reads the error of an answer whose status is not 2xx. */
-export function readError({ status, statusText }: Response, text: string): CallError {
+export function readError(
+  { status, statusText }: Pick<Response, "status" | "statusText">,
+  text: string,
+): CallError {
   try {
     const { message, details = [] } = JSON.parse(text) as {
       readonly message?: string;
@@ -71,6 +74,11 @@ export function messageOf(err: unknown): string {
 /** True when the same call may succeed a little later. */
 export function isTransient(err: unknown): boolean {
   return err instanceof CallError && [0, 429, 502, 503, 504].includes(err.status);
+}
+
+/** True when what was asked for does not exist, or is not for whoever asked. */
+export function isNotFound(err: unknown): boolean {
+  return err instanceof CallError && err.status === 404;
 }
 
 /** True when nobody is signed in any more. A wrong password has the same status. */

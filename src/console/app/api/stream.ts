@@ -14,17 +14,36 @@ const END_OF_STREAM = 0b10;
 /** An envelope that a server sends is far smaller. */
 const MAX_ENVELOPE_BYTES = 16 * 1024 * 1024;
 
+/**
+ * The HTTP statuses of codes that pages tell apart
+ * (https://connectrpc.com/docs/protocol#error-codes): that of a stream is 200 whatever its end.
+ */
+const STATUSES: Readonly<Record<string, number>> = {
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  resource_exhausted: 429,
+  unavailable: 503,
+  deadline_exceeded: 504,
+};
+
 interface Streaming {
   readonly methodKind: "server_streaming";
   readonly input: DescMessage;
   readonly output: DescMessage;
 }
 
+export interface StreamOptions {
+  readonly signal: AbortSignal;
+  /** Called when the server has answered, which it does with the first message. */
+  readonly onOpen: () => void;
+}
+
 /** Reads the messages of a stream until it ends. Throws its error, and when the connection breaks. */
 export async function* watch<Method extends Streaming>(
   path: `/${string}/${string}`,
   request: MessageJsonType<Method["input"]>,
-  signal: AbortSignal,
+  { signal, onOpen }: StreamOptions,
 ): AsyncGenerator<MessageJsonType<Method["output"]>, void, undefined> {
   let response: Response;
   try {
@@ -36,14 +55,16 @@ export async function* watch<Method extends Streaming>(
   if (!response.ok || response.body === null) {
     throw readError(response, await response.text());
   }
+  onOpen();
   for await (const { flags, text } of envelopes(response.body, signal)) {
     if ((flags & END_OF_STREAM) === 0) {
       yield JSON.parse(text);
       continue;
     }
-    const { error } = JSON.parse(text) as { readonly error?: object };
+    const { error } = JSON.parse(text) as { readonly error?: { readonly code: string } };
     if (error !== undefined) {
-      throw readError(response, JSON.stringify(error));
+      const status = STATUSES[error.code] ?? 500;
+      throw readError({ status, statusText: "" }, JSON.stringify(error));
     }
     return;
   }

@@ -3,11 +3,18 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { isSignedOut, isTransient, messageOf } from "./errors.ts";
 import { me } from "./session.ts";
+import type { StreamOptions } from "./stream.ts";
 
 /** How long a page waits before it follows a stream again that broke; twice as long each time. */
 const MIN_BACKOFF_MS = 500;
 /** The longest such wait. */
 const MAX_BACKOFF_MS = 10_000;
+
+/**
+ * How long a stream may be without an answer and count as followed: servers answer with the first
+ * message, which may be long in coming, and at once when they refuse.
+ */
+const QUIET_AFTER_MS = 2_000;
 
 /** How the stream is: following, waiting to begin again, at its end, or broken for good. */
 export type StreamState =
@@ -18,13 +25,13 @@ export type StreamState =
   | { readonly kind: "failed"; readonly message: string };
 
 /**
- * Follows what `open` opens, until `key` changes or the component goes. `open` is called again
- * after a break, and resumes where `onMessage` was last. A stream that ends is followed again unless
- * `isOver` says that no more can come.
+ * Follows what `open` opens, until `key` changes or the component goes; without a key, nothing. `open` is called again
+ * after a break, and resumes where `onMessage` was last. A stream that ends, as all do after ten
+ * minutes, is followed again unless `isOver` says that no more can come.
  */
 export function useStream<Message>(
-  key: string,
-  open: (signal: AbortSignal) => AsyncIterable<Message>,
+  key: string | undefined,
+  open: (options: StreamOptions) => AsyncIterable<Message>,
   onMessage: (message: Message) => void,
   isOver: () => boolean = () => false,
 ): StreamState {
@@ -34,15 +41,18 @@ export function useStream<Message>(
   latest.current = { open, onMessage, isOver };
   // biome-ignore lint/correctness/useExhaustiveDependencies: another key is another stream
   useEffect(() => {
+    if (key === undefined) {
+      return undefined;
+    }
     const leaving = new AbortController();
     const { signal } = leaving;
+    const onOpen = (): void => setState({ kind: "live" });
     setState({ kind: "connecting" });
     void (async () => {
       for (let backoffMs = MIN_BACKOFF_MS; !signal.aborted; ) {
+        const quiet = setTimeout(onOpen, QUIET_AFTER_MS);
         try {
-          const messages = latest.current.open(signal);
-          setState({ kind: "live" });
-          for await (const message of messages) {
+          for await (const message of latest.current.open({ signal, onOpen })) {
             backoffMs = MIN_BACKOFF_MS;
             latest.current.onMessage(message);
           }
@@ -51,7 +61,10 @@ export function useStream<Message>(
             return;
           }
         } catch (err) {
-          if (!signal.aborted && (isSignedOut(err) || !isTransient(err))) {
+          if (signal.aborted) {
+            return;
+          }
+          if (isSignedOut(err) || !isTransient(err)) {
             setState({ kind: "failed", message: messageOf(err) });
             if (isSignedOut(err)) {
               // Whoever asks who is there is led to the sign-in.
@@ -59,12 +72,12 @@ export function useStream<Message>(
             }
             return;
           }
-        }
-        if (!signal.aborted) {
           setState({ kind: "reconnecting" });
-          await new Promise((resolve) => setTimeout(resolve, backoffMs));
-          backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
+        } finally {
+          clearTimeout(quiet);
         }
+        await new Promise((resolve) => setTimeout(resolve, backoffMs));
+        backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
       }
     })();
     return () => leaving.abort();

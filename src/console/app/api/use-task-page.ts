@@ -24,12 +24,12 @@ export function useTaskPage(organization: string, filter: TaskFilter): StreamSta
   const newest = useRef(new Map<string, TaskJson>());
   return useStream<WatchTasksResponseJson>(
     JSON.stringify(request),
-    (signal) => {
+    (options) => {
       newest.current = new Map();
       return watch<(typeof OrganizationTaskService)["method"]["watchTasks"]>(
         "/tessera.v1.OrganizationTaskService/WatchTasks",
         { ...request, pageSize: MAX_TASKS_PER_PAGE },
-        signal,
+        options,
       );
     },
     ({ tasks = [], removedTaskIds = [], nextPageToken = "" }) => {

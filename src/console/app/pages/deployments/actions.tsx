@@ -64,7 +64,9 @@ export function Actions({ deployment }: { readonly deployment: DeploymentJson })
           action="Delete"
           run={() => deployments.deleteDeployment({ organization, deployment: name })}
           onDone={() => {
-            changed(`${name} is deleted`);
+            // The list alone is read again: of the deployment there is nothing to read.
+            void queryClient.invalidateQueries({ queryKey: ["deployments", organization] });
+            toast(`${name} is deleted`);
             void navigate({ to: "/o/$organization/deployments", params: { organization } });
           }}
           onClose={() => setAsked(undefined)}

@@ -1,23 +1,28 @@
 /** The deployments of an organization. */
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
-import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { useDeployments } from "../../api/use-deployments.ts";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
+import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
 
 export function Deployments() {
   const organization = useOrganization();
-  const { data: deployments } = useSuspenseQuery(deploymentsOf(organization));
+  const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
   return (
-    <Page title="Deployments" description="Services that this organization runs here.">
+    <Page
+      title="Deployments"
+      description="Services that this organization runs here."
+      actions={<StreamStatus state={stream} />}
+    >
       {deployments.length === 0 ? (
         <Empty inPage title="Nothing is deployed yet">
           <p>In the folder of a service:</p>

@@ -1,11 +1,12 @@
 /** The frame of a deployment's pages: its name, its state and the way between them. */
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
-import { deploymentOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
+import { useDeployment } from "../../api/use-deployments.ts";
+import { Empty } from "../../ui/empty.tsx";
 import { Page } from "../../ui/page.tsx";
+import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Actions } from "./actions.tsx";
 import { DeploymentState } from "./state.tsx";
 import "./deployment.css";
@@ -26,19 +27,30 @@ export const useDeploymentName = (): string => route.useParams().deployment;
 
 export function DeploymentFrame({
   title,
+  hasStream = false,
   children,
 }: {
   readonly title: string;
+  /** The page follows a stream of its own. */
+  readonly hasStream?: boolean;
   readonly children: (deployment: DeploymentJson) => ReactNode;
 }) {
   const organization = useOrganization();
   const name = useDeploymentName();
-  const { data: deployment } = useSuspenseQuery(deploymentOf(organization, name));
+  const { deployment, isDeleted, stream } = useDeployment(organization, name, { hasStream });
+  if (isDeleted) {
+    return <Deleted name={name} />;
+  }
   return (
     <Page
       title={title === "Overview" ? name : `${name}: ${title.toLowerCase()}`}
       description={<DeploymentState deployment={deployment} />}
-      actions={<Actions deployment={deployment} />}
+      actions={
+        <>
+          {!hasStream && <StreamStatus state={stream} />}
+          <Actions deployment={deployment} />
+        </>
+      }
     >
       <nav className="tabs" aria-label={`Pages of ${name}`}>
         {TABS.map(([label, to]) => (
@@ -54,5 +66,18 @@ export function DeploymentFrame({
       </nav>
       {children(deployment)}
     </Page>
+  );
+}
+
+/** In the place of a page whose deployment goes while somebody looks. */
+function Deleted({ name }: { readonly name: string }) {
+  const organization = useOrganization();
+  return (
+    <Empty title={`${name} was deleted`}>
+      <p>Its revisions, its log and the results of its tasks went with it.</p>
+      <Link to="/o/$organization/deployments" params={{ organization }} className="button">
+        See the deployments that are left
+      </Link>
+    </Empty>
   );
 }

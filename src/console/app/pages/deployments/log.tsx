@@ -19,7 +19,11 @@ const MAX_TAIL_LINES = 500;
 const MAX_LINES = 5_000;
 
 export function Log() {
-  return <DeploymentFrame title="Log">{() => <LogView />}</DeploymentFrame>;
+  return (
+    <DeploymentFrame title="Log" hasStream>
+      {() => <LogView />}
+    </DeploymentFrame>
+  );
 }
 
 function LogView() {
@@ -29,7 +33,7 @@ function LogView() {
   const [search, setSearch] = useState("");
   const state = useStream(
     `${organization}/${name}`,
-    (signal) =>
+    (options) =>
       watch<typeof DeploymentService.method.watchDeploymentLogs>(
         "/tessera.v1.DeploymentService/WatchDeploymentLogs",
         {
@@ -40,7 +44,7 @@ function LogView() {
             ? { tail: MAX_TAIL_LINES }
             : { afterSequence: last.current }),
         },
-        signal,
+        options,
       ),
     add,
   );

@@ -16,7 +16,7 @@ const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/ta
 export function DeploymentTasks() {
   const search: TaskSearch = route.useSearch();
   return (
-    <DeploymentFrame title="Tasks">
+    <DeploymentFrame title="Tasks" hasStream>
       {(deployment) => (
         <>
           <TaskFilters search={search} endpoints={taskEndpoints(deployment)} />

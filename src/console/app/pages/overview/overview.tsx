@@ -1,17 +1,18 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
-import { deploymentsOf } from "../../api/deployments.ts";
 import { messageOf } from "../../api/errors.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { useDeployments } from "../../api/use-deployments.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
+import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import { Attention } from "./attention.tsx";
 import { TaskNumbers } from "./task-numbers.tsx";
@@ -22,10 +23,14 @@ const LastHour = lazy(() => import("./last-hour.tsx"));
 export function Overview() {
   const name = useOrganization();
   const { organization } = usePerson();
-  const { data: deployments } = useSuspenseQuery(deploymentsOf(name));
+  const { deployments, stream } = useDeployments(name);
   const { data: stats = {}, error } = useQuery(taskStatsOf(name));
   return (
-    <Page title={titleOf(organization ?? { name })} description="What runs here.">
+    <Page
+      title={titleOf(organization ?? { name })}
+      description="What runs here."
+      actions={<StreamStatus state={stream} />}
+    >
       <section aria-labelledby="attention">
         <h2 id="attention">Needs attention</h2>
         <Attention deployments={deployments} stats={stats} />

@@ -50,11 +50,11 @@ export function useTaskEvents(name: TaskName): TaskEvents {
   };
   const state = useStream(
     `${fullName(name)}/${name.taskId}`,
-    (signal) =>
+    (options) =>
       watch<typeof TaskService.method.watchTask>(
         "/tessera.v1.TaskService/WatchTask",
         { deployment: fullName(name), taskId: name.taskId, afterSequence: last.current },
-        signal,
+        options,
       ),
     onEvent,
     () => ended.current,

@@ -22,6 +22,7 @@ import { revisionsCommand, rollbackCommand } from "./revisions.ts";
 import { startCommand, stopCommand } from "./state.ts";
 import { updateCommand } from "./update.ts";
 import { deploymentTable, NAME, showDeployment } from "./view.ts";
+import { watchCommand } from "./watch.ts";
 
 export function deploymentCommand(actions: CloudActions): Command {
   return group(
@@ -31,6 +32,7 @@ export function deploymentCommand(actions: CloudActions): Command {
       createCommand(actions),
       listCommand(actions),
       getCommand(actions),
+      watchCommand(actions),
       updateCommand(actions),
       revisionsCommand(actions),
       rollbackCommand(actions),

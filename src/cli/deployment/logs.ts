@@ -13,9 +13,9 @@ import {
   callCommand,
   option,
 } from "../command.ts";
-import { isPassing } from "../failure.ts";
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
+import { followStream, type StreamProgress } from "../reconnect.ts";
 import { NAME } from "./view.ts";
 
 interface LogsFlags extends CallFlags {
@@ -25,8 +25,6 @@ interface LogsFlags extends CallFlags {
 
 /** Largest value of `logs --tail`. */
 const MAX_TAIL_LINES = 10_000;
-/** Pause before `logs --follow` connects again: from the first it doubles up to the longest. */
-const LOGS_RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };
 
 export function logsCommand(actions: CloudActions): Command {
   return callCommand<LogsFlags>("logs", actions, {
@@ -62,10 +60,6 @@ class Reading {
   readonly #signal: AbortSignal;
   /** The number of the last line shown. */
   #last = 0n;
-  #pauseMs = LOGS_RECONNECT_PAUSE_MS.first;
-  /** Whether the server has ever responded; otherwise an error is final. */
-  #hasAnswered = false;
-  #isLost = false;
 
   constructor(call: CommandRun, name: string, signal: AbortSignal) {
     this.#call = call;
@@ -74,52 +68,27 @@ class Reading {
   }
 
   async run({ follow = false, tail }: Pick<LogsFlags, "follow" | "tail">): Promise<void> {
-    for (;;) {
-      try {
-        await this.#read({ follow, tail });
-        if (!follow) {
-          return;
-        }
-      } catch (err) {
-        this.#signal.throwIfAborted();
-        if (!follow || !this.#hasAnswered || !isPassing(err)) {
-          throw err;
-        }
-        this.#sayLost();
-      }
-      // A stopping server ends its streams; another one takes over.
-      await this.#call.clock.wait(this.#pauseMs, this.#signal);
-      this.#pauseMs = Math.min(this.#pauseMs * 2, LOGS_RECONNECT_PAUSE_MS.longest);
-    }
+    await followStream(this.#call, this.#signal, async (progress) => {
+      await this.#read({ follow, tail }, progress);
+      return !follow;
+    });
   }
 
-  async #read({ follow, tail }: { readonly follow: boolean; readonly tail: number }) {
+  async #read(
+    { follow, tail }: { readonly follow: boolean; readonly tail: number },
+    { onHeader, onMessage }: StreamProgress,
+  ): Promise<void> {
     const { client, organization } = this.#call;
     const from = this.#last === 0n ? { tail } : { afterSequence: this.#last };
     const lines = client.deployments.watchDeploymentLogs(
       { organization, deployment: this.#name, follow, ...from },
-      // No timeout while following.
-      {
-        signal: this.#signal,
-        ...(follow && { timeoutMs: 0 }),
-        onHeader: () => {
-          this.#hasAnswered = true;
-        },
-      },
+      // While following there is no timeout, and a broken connection is not the end.
+      { signal: this.#signal, ...(follow && { timeoutMs: 0, onHeader }) },
     );
     for await (const line of lines) {
-      this.#pauseMs = LOGS_RECONNECT_PAUSE_MS.first;
-      this.#isLost = false;
+      onMessage();
       this.#last = line.sequence;
       this.#show(line);
-    }
-  }
-
-  /** Reports the loss once, until lines arrive again. */
-  #sayLost(): void {
-    if (!this.#isLost) {
-      this.#isLost = true;
-      this.#call.done("The connection is lost: trying again until Ctrl-C …");
     }
   }
 

@@ -117,7 +117,7 @@ function noteOf(
   return notes.join(", ");
 }
 
-function revisionText({ revision, targetRevision }: Deployment): string {
+export function revisionText({ revision, targetRevision }: Deployment): string {
   if (targetRevision === 0) {
     return "none";
   }
@@ -126,7 +126,7 @@ function revisionText({ revision, targetRevision }: Deployment): string {
     : `${revision === 0 ? "none" : revision}, then ${targetRevision}`;
 }
 
-function workersText({ workers, settings }: Deployment): string {
+export function workersText({ workers, settings }: Deployment): string {
   const { minWorkers, maxWorkers } = settings ?? {};
   const range = minWorkers === maxWorkers ? `${maxWorkers}` : `${minWorkers}..${maxWorkers}`;
   return maxWorkers === undefined ? String(workers) : `${workers} of ${range}`;

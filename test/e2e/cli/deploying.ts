@@ -10,6 +10,8 @@ import {
   DeploymentService,
   DeploymentStatus,
   type WatchDeploymentLogsRequest,
+  type WatchDeploymentsRequest,
+  type WatchDeploymentsResponseSchema,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { problem } from "../../../src/errors.ts";
 import { type Answering, answeringCalls } from "./answering.ts";
@@ -23,6 +25,7 @@ export class Receiver implements AsyncDisposable {
   readonly uploads: string[] = [];
   readonly revisions: CreateRevisionRequest[] = [];
   readonly logRequests: WatchDeploymentLogsRequest[] = [];
+  readonly watchRequests: WatchDeploymentsRequest[] = [];
   /** What the deployment says of itself with each question; the last one stays. */
   states: (DeploymentInit | Error)[] = [{ status: DeploymentStatus.READY, revision: 1 }];
   secretNames: string[] = [];
@@ -33,6 +36,8 @@ export class Receiver implements AsyncDisposable {
   logs: (
     req: WatchDeploymentLogsRequest,
   ) => AsyncIterable<MessageInitShape<typeof DeploymentLogLineSchema>> = async function* () {};
+  changes: () => AsyncIterable<MessageInitShape<typeof WatchDeploymentsResponseSchema>> =
+    async function* () {};
   readonly person = new Person();
   #answering: Answering | undefined;
 
@@ -65,6 +70,10 @@ export class Receiver implements AsyncDisposable {
             throw state;
           }
           return { ...receiver.#describe(), ...state };
+        },
+        watchDeployments: (req) => {
+          receiver.watchRequests.push(req);
+          return receiver.changes();
         },
         watchDeploymentLogs: (req) => {
           receiver.logRequests.push(req);

@@ -14,7 +14,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   member: ["list", "invite", "set-role", "remove", "leave"],
   "member invitations": ["list", "withdraw"],
   deployment: [
-    ...["create", "list", "get", "update", "delete"],
+    ...["create", "list", "get", "watch", "update", "delete"],
     ...["revisions", "rollback", "confirm-secrets", "stop", "start", "logs"],
   ],
   audit: ["list"],

@@ -1,0 +1,58 @@
+/** Follows a stream over broken connections, with backoff, until Ctrl-C. */
+import type { CommandRun } from "./command.ts";
+import { isPassing } from "./failure.ts";
+
+/** Pause before a stream is followed again: from the first it doubles up to the longest. */
+const RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };
+
+/** What a read of a stream tells while it goes on. */
+export interface StreamProgress {
+  /** The server has answered: from then on a broken connection is not the end. */
+  readonly onHeader: () => void;
+  /** A message has come. */
+  readonly onMessage: () => void;
+}
+
+/**
+ * Calls `read` again whenever its stream breaks or ends, unless it resolves with true: then no
+ * more can come. Rejects with the error of a server that never answered or refuses, and when
+ * `signal` is aborted.
+ */
+export async function followStream(
+  call: Pick<CommandRun, "clock" | "done">,
+  signal: AbortSignal,
+  read: (progress: StreamProgress) => Promise<boolean>,
+): Promise<void> {
+  let pauseMs = RECONNECT_PAUSE_MS.first;
+  let hasAnswered = false;
+  let isLost = false;
+  const progress = {
+    onHeader: () => {
+      hasAnswered = true;
+    },
+    onMessage: () => {
+      pauseMs = RECONNECT_PAUSE_MS.first;
+      isLost = false;
+    },
+  };
+  for (;;) {
+    try {
+      if (await read(progress)) {
+        return;
+      }
+    } catch (err) {
+      signal.throwIfAborted();
+      if (!hasAnswered || !isPassing(err)) {
+        throw err;
+      }
+      // Said once, until messages come again.
+      if (!isLost) {
+        isLost = true;
+        call.done("The connection is lost: trying again until Ctrl-C …");
+      }
+    }
+    // A stopping server ends its streams; another one takes over.
+    await call.clock.wait(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * 2, RECONNECT_PAUSE_MS.longest);
+  }
+}

@@ -75,6 +75,7 @@ export class CachedSession implements Cacheable {
       sessionId: found.sessionId,
       userId: found.userId,
       email: found.email,
+      displayName: found.displayName,
       memberships: found.memberships,
       authenticatedAtMs: found.authenticatedAtMs,
       expiresAtMs: found.expiresAtMs,

@@ -1,5 +1,5 @@
 /**
- * Validation of names of organizations and deployments, and of e-mail
+ * Validation of names of organizations, deployments and people, and of e-mail
  * addresses. Each check describes the fault, or returns undefined.
  */
 
@@ -60,6 +60,11 @@ export function faultOfEmail(email: string): string | undefined {
   return email.length <= MAX_EMAIL_CHARACTERS && EMAIL.test(email)
     ? undefined
     : "must be an e-mail address, such as ada@example.com";
+}
+
+/** The same for the name that people read of a person or an organization; it may be empty. */
+export function faultOfDisplayName(name: string): string | undefined {
+  return /\p{Cc}/u.test(name) ? "must have no control characters" : undefined;
 }
 
 /** Normalizes an address: addresses are stored and compared in lower case. */

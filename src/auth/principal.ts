@@ -12,6 +12,8 @@ export interface SessionPrincipal {
   readonly sessionId: string;
   readonly userId: string;
   readonly email: string;
+  /** Empty if the person gave none. */
+  readonly displayName: string;
   readonly memberships: readonly Membership[];
   /** When the person last authenticated. */
   readonly authenticatedAtMs: number;

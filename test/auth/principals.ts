@@ -12,6 +12,7 @@ export function session(role?: Role): SessionPrincipal {
     sessionId: "session-id",
     userId: "ada-id",
     email: "ada@example.com",
+    displayName: "Ada",
     memberships:
       role === undefined ? [] : [{ organizationId: "acme-id", organization: "acme", role }],
     authenticatedAtMs: 0,

@@ -111,6 +111,13 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
    * @generated from field: tessera.v1.EndedCredentials ended_credentials = 13;
    */
   endedCredentials?: EndedCredentials | undefined;
+
+  /**
+   * The name of a session's person; empty if they gave none.
+   *
+   * @generated from field: string display_name = 14;
+   */
+  displayName: string;
 };
 
 /**
@@ -211,6 +218,13 @@ export declare type PrincipalJson = {
    * @generated from field: tessera.v1.EndedCredentials ended_credentials = 13;
    */
   endedCredentials?: EndedCredentialsJson;
+
+  /**
+   * The name of a session's person; empty if they gave none.
+   *
+   * @generated from field: string display_name = 14;
+   */
+  displayName?: string;
 };
 
 /**
@@ -646,6 +660,42 @@ export declare type ChangePasswordResponseJson = {
  * Use `create(ChangePasswordResponseSchema)` to create a new message.
  */
 export declare const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse, {jsonType: ChangePasswordResponseJson}>;
+
+/**
+ * ChangeDisplayNameRequest gives the session's person another name.
+ *
+ * @generated from message tessera.v1.ChangeDisplayNameRequest
+ */
+export declare type ChangeDisplayNameRequest = Message<"tessera.v1.ChangeDisplayNameRequest"> & {
+  /**
+   * The name, without control characters; spaces around it are left out. Empty:
+   * none, so that people see the e-mail address.
+   *
+   * @generated from field: string display_name = 1;
+   */
+  displayName: string;
+};
+
+/**
+ * ChangeDisplayNameRequest gives the session's person another name.
+ *
+ * @generated from message tessera.v1.ChangeDisplayNameRequest
+ */
+export declare type ChangeDisplayNameRequestJson = {
+  /**
+   * The name, without control characters; spaces around it are left out. Empty:
+   * none, so that people see the e-mail address.
+   *
+   * @generated from field: string display_name = 1;
+   */
+  displayName?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ChangeDisplayNameRequest.
+ * Use `create(ChangeDisplayNameRequestSchema)` to create a new message.
+ */
+export declare const ChangeDisplayNameRequestSchema: GenMessage<ChangeDisplayNameRequest, {jsonType: ChangeDisplayNameRequestJson}>;
 
 /**
  * Session is a browser or a program that is signed in as a person.
@@ -1219,6 +1269,19 @@ export declare const AuthService: GenService<{
     methodKind: "unary";
     input: typeof ChangePasswordRequestSchema;
     output: typeof ChangePasswordResponseSchema;
+  },
+  /**
+   * ChangeDisplayName sets the name by which other people see the session's
+   * person, in every organization.
+   *
+   * Errors: INVALID_ARGUMENT.
+   *
+   * @generated from rpc tessera.v1.AuthService.ChangeDisplayName
+   */
+  changeDisplayName: {
+    methodKind: "unary";
+    input: typeof ChangeDisplayNameRequestSchema;
+    output: typeof PrincipalSchema;
   },
   /**
    * ListSessions lists the sessions of the session's person, newest first: the

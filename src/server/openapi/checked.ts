@@ -41,10 +41,10 @@ const NEW_PASSWORD: JsonSchema = {
 };
 const PAGE_TOKEN: JsonSchema = { format: "page-token" };
 const NO_NUL = "^[^\\u0000]*$";
+const CONTROL = "\\u0000-\\u001f\\u007f-\\u009f";
 /** Text without control characters that has something else than spaces. */
-const TITLE = ["^[^C]*", "[^\\sC]", "[^C]*$"]
-  .join("")
-  .replaceAll("C", "\\u0000-\\u001f\\u007f-\\u009f");
+const TITLE = `^[^${CONTROL}]*[^\\s${CONTROL}][^${CONTROL}]*$`;
+const DISPLAY_NAME: JsonSchema = { pattern: `^[^${CONTROL}]*$` };
 
 const mask = (changeable: readonly string[]): JsonSchema => {
   const name = `(?:${changeable.map((one) => one.replaceAll(".", "\\.")).join("|")})`;
@@ -117,11 +117,17 @@ const SCHEDULE: { readonly [field: string]: JsonSchema } = {
 const VARIABLES: JsonSchema = { additionalProperties: { pattern: NO_NUL } };
 
 const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSchema } } = {
-  SetUpRequest: { organization: NEW_ORGANIZATION, email: EMAIL, password: NEW_PASSWORD },
+  SetUpRequest: {
+    organization: NEW_ORGANIZATION,
+    email: EMAIL,
+    display_name: DISPLAY_NAME,
+    password: NEW_PASSWORD,
+  },
   SignInRequest: { password: CURRENT },
   ConfirmPasswordRequest: { password: CURRENT },
   ChangePasswordRequest: { current_password: CURRENT, new_password: NEW_PASSWORD },
-  AcceptInvitationRequest: { password: NEW_PASSWORD },
+  ChangeDisplayNameRequest: { display_name: DISPLAY_NAME },
+  AcceptInvitationRequest: { display_name: DISPLAY_NAME, password: NEW_PASSWORD },
   AuthorizeLoginRequest: {
     redirect_uri: {
       pattern: "^http://(?:127\\.0\\.0\\.1|\\[::1\\]):[0-9]{1,4}(?:/[A-Za-z0-9/_-]*)?$",
@@ -132,7 +138,8 @@ const CHECKED: { readonly [message: string]: { readonly [field: string]: JsonSch
     host_name: HOST_NAME,
   },
   StartDeviceLoginRequest: { host_name: HOST_NAME },
-  CreateOrganizationRequest: { name: NEW_ORGANIZATION },
+  Organization: { display_name: DISPLAY_NAME },
+  CreateOrganizationRequest: { name: NEW_ORGANIZATION, display_name: DISPLAY_NAME },
   InviteMemberRequest: { email: EMAIL },
   UpdateOrganizationRequest: { update_mask: mask(OF_ORGANIZATION) },
   CreateTokenRequest: { ...TOKEN_FIELDS, "": TOKEN },

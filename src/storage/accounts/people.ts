@@ -31,6 +31,8 @@ export interface SessionRecord {
   readonly sessionId: string;
   readonly userId: string;
   readonly email: string;
+  /** Empty if the person gave none. */
+  readonly displayName: string;
   readonly memberships: readonly Membership[];
   readonly createdAtMs: number;
   /** When the person last authenticated. */
@@ -144,6 +146,11 @@ export interface People {
       readonly userId: string;
     },
   ): Promise<void>;
+
+  /** Gives a person another name. False when the person does not exist. */
+  changeDisplayName(
+    parameters: Deed & { readonly userId: string; readonly displayName: string },
+  ): Promise<boolean>;
 
   /**
    * Opens a session for a person who has just signed in. With `passwordHash`,

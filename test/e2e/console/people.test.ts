@@ -200,6 +200,25 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.heading("API Tokens");
   });
 
+  it("give a person another name, which others see at once", async () => {
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    await person.go("/account");
+    await person.fill("Your name", HOSTILE.slice(0, 100));
+    await person.press("Save name");
+    await page.getByText("Your name is saved").waitFor();
+    await person.isSound();
+    await person.go("/o/acme/members");
+    await page.getByRole("rowheader", { name: /^<script>alert\(1\)/ }).waitFor();
+    await person.isSound();
+    await person.go("/account");
+    await person.fill("Your name", "Ada");
+    await page.keyboard.press("Enter");
+    await page.getByText("Your name is saved").waitFor();
+    await page.reload();
+    await expect.poll(() => page.getByLabel("Your name").inputValue()).toBe("Ada");
+  });
+
   it("give a program its state back, character by character", async () => {
     const person = await open({ email: EMAIL });
     const { page } = person;

@@ -153,6 +153,11 @@ export const ROWS: readonly Row[] = [
     outcome: "SIGN_IN_FAILED",
   },
   { method: auth.signOut, request: () => ({}), except: OWN_SESSION },
+  {
+    method: auth.changeDisplayName,
+    request: () => ({ displayName: "Ada" }),
+    except: OWN_SESSION,
+  },
   { method: auth.listSessions, request: () => ({}), except: OWN_SESSION },
   {
     method: auth.endSession,

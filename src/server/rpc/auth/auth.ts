@@ -1,7 +1,12 @@
 /** AuthService: setup, sign-in and sign-out of people. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
-import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../../auth/names.ts";
+import {
+  faultOfDisplayName,
+  faultOfEmail,
+  faultOfOrganizationName,
+  normalizeEmail,
+} from "../../../auth/names.ts";
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { problem } from "../../../errors.ts";
@@ -9,6 +14,7 @@ import type { People } from "../../../storage/accounts/people.ts";
 import { callerOf, deed } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { refuse, violationsOf } from "../violations.ts";
+import { type DisplayNameOptions, displayNameHandlers } from "./display-name.ts";
 import { type InvitationOptions, invitationHandlers } from "./invitation.ts";
 import { type OwnSessionOptions, ownSessionHandlers } from "./own-sessions.ts";
 import { type PasswordOptions, passwordHandlers } from "./password.ts";
@@ -16,8 +22,13 @@ import { provePassword } from "./prove-password.ts";
 import { giveSession, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
-export interface AuthServiceOptions extends InvitationOptions, OwnSessionOptions, PasswordOptions {
-  readonly accounts: InvitationOptions["accounts"] &
+export interface AuthServiceOptions
+  extends DisplayNameOptions,
+    InvitationOptions,
+    OwnSessionOptions,
+    PasswordOptions {
+  readonly accounts: DisplayNameOptions["accounts"] &
+    InvitationOptions["accounts"] &
     OwnSessionOptions["accounts"] &
     PasswordOptions["accounts"] &
     Pick<People, "needsSetup" | "setUp">;
@@ -30,6 +41,7 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
     ...passwordHandlers(options),
     ...invitationHandlers(options),
     ...ownSessionHandlers(options),
+    ...displayNameHandlers(options),
 
     async setUp({ setupCode, organization, displayName, password, ...req }, ctx) {
       const { address } = callerOf(ctx);
@@ -38,6 +50,7 @@ export function authService(options: AuthServiceOptions): Partial<ServiceImpl<ty
         violationsOf({
           organization: faultOfOrganizationName(organization),
           email: faultOfEmail(email),
+          display_name: faultOfDisplayName(displayName),
         }),
       );
       checkPassword(password);

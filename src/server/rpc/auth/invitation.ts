@@ -6,6 +6,7 @@ import {
   type AuthService,
   EndedCredentialsSchema,
 } from "../../../../gen/tessera/v1/auth_pb.js";
+import { faultOfDisplayName } from "../../../auth/names.ts";
 import { digestCode, isCode } from "../../../auth/one-time-codes.ts";
 import { checkPassword, hashPassword } from "../../../auth/passwords.ts";
 import { type Problem, problem } from "../../../errors.ts";
@@ -16,6 +17,7 @@ import { tellOwner } from "../../mail/tell-owner.ts";
 import { callerOf, deed } from "../engine/caller.ts";
 import { toInvitationMessage } from "../organization/messages.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
+import { refuse, violationsOf } from "../violations.ts";
 import { type ProofOptions, provePassword } from "./prove-password.ts";
 import { giveSession, startSession } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
@@ -154,6 +156,7 @@ async function joinWithPassword(
     const { userId, passwordHash } = user;
     return join(options, { invitation, userId, passwordHash }, ctx);
   }
+  refuse(violationsOf({ display_name: faultOfDisplayName(displayName) }));
   checkPassword(password);
   const passwordHash = await hashPassword(password);
   const newUser = { email, displayName, passwordHash };

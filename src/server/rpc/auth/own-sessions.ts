@@ -1,15 +1,14 @@
 /** The methods of AuthService by which people see and end their own sessions. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { AuthService, SessionSchema } from "../../../../gen/tessera/v1/auth_pb.js";
-import type { SessionPrincipal } from "../../../auth/principal.ts";
 import { problem } from "../../../errors.ts";
 import type { ListedSession, People } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
 import { actorOf, callerOf, deed, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
-import { takeSession } from "./session.ts";
+import { personOf, takeSession } from "./session.ts";
 
 export interface OwnSessionOptions extends Sources {
   readonly accounts: Pick<People, "closeSession" | "listSessions" | "endSessions">;
@@ -70,15 +69,6 @@ export function ownSessionHandlers(
       };
     },
   };
-}
-
-/** The person of the session that a call came with. */
-function personOf(ctx: HandlerContext): SessionPrincipal {
-  const { principal } = callerOf(ctx);
-  if (principal.kind !== "session") {
-    throw new Error("the method's access does not ask for a session");
-  }
-  return principal;
 }
 
 function toSessionMessage(

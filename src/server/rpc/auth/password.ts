@@ -10,7 +10,7 @@ import { actorOf, callerOf, deed } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 import { toTokenMessage } from "../token/messages.ts";
 import { type ProofOptions, provePassword } from "./prove-password.ts";
-import { rememberBrowser } from "./session.ts";
+import { personOf, rememberBrowser } from "./session.ts";
 import { signInFailed } from "./sign-in-failure.ts";
 
 /**
@@ -37,10 +37,7 @@ export function passwordHandlers(
     password: string,
     ctx: HandlerContext,
   ): Promise<{ readonly principal: SessionPrincipal; readonly user: User }> => {
-    const { principal } = callerOf(ctx);
-    if (principal.kind !== "session") {
-      throw new Error("the method's access does not ask for a session");
-    }
+    const principal = personOf(ctx);
     const { userId, email } = principal;
     const find = () => accounts.findUser({ userId });
     const user = await provePassword(options, { email, password, find }, ctx);

@@ -6,10 +6,11 @@ import {
   readDeviceCookie,
   writeDeviceCookie,
 } from "../../../auth/devices.ts";
-import { isSecure } from "../../../auth/principal.ts";
+import { isSecure, type SessionPrincipal } from "../../../auth/principal.ts";
 import { clearSessionCookie, newSession, writeSessionCookie } from "../../../auth/sessions.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { NewSession, People } from "../../../storage/accounts/people.ts";
+import { callerOf } from "../engine/caller.ts";
 import { toPrincipalMessage } from "../principal-messages.ts";
 
 interface KnownBrowser {
@@ -26,6 +27,15 @@ interface GivenSession extends KnownBrowser {
   readonly value: string;
   /** The session as stored. */
   readonly session: NewSession;
+}
+
+/** The person of the session that a call came with. */
+export function personOf(ctx: HandlerContext): SessionPrincipal {
+  const { principal } = callerOf(ctx);
+  if (principal.kind !== "session") {
+    throw new Error("the method's access does not ask for a session");
+  }
+  return principal;
 }
 
 /** Creates a session for the program that makes this call; `giveSession` follows when it is stored. */

@@ -5,7 +5,7 @@ import {
   OrganizationSchema,
   type OrganizationService,
 } from "../../../../gen/tessera/v1/organization_pb.js";
-import { faultOfOrganizationName } from "../../../auth/names.ts";
+import { faultOfDisplayName, faultOfOrganizationName } from "../../../auth/names.ts";
 import {
   checkCreator,
   type OrganizationCreators,
@@ -66,7 +66,12 @@ export function organizationService(
 
     async createOrganization({ name, displayName }, ctx) {
       const { principal, address } = callerOf(ctx);
-      refuse(violationsOf({ name: faultOfOrganizationName(name) }));
+      refuse(
+        violationsOf({
+          name: faultOfOrganizationName(name),
+          display_name: faultOfDisplayName(displayName),
+        }),
+      );
       if (principal.kind !== "session") {
         throw new Error("the method's access does not ask for a session");
       }
@@ -121,6 +126,10 @@ export function organizationService(
         throw new Error("the request was not validated");
       }
       const changed = changedFields(OrganizationSchema, { message, mask }, CHANGEABLE);
+      if (changed.has("display_name")) {
+        const fault = faultOfDisplayName(message.displayName);
+        refuse(violationsOf({ "organization.display_name": fault }));
+      }
       const updated = await accounts.updateOrganization({
         ...deed(by, options),
         organizationId,

@@ -47,7 +47,13 @@ import { setPassword } from "./set-password.ts";
 import { needsSetup, putSetupCode, setUp } from "./setup.ts";
 import { getToken } from "./token-rows.ts";
 import { createToken, deleteToken, listPersonalTokens, listTokens, updateToken } from "./tokens.ts";
-import { findIdentity, findUser, linkIdentity, recordFailedSignIn } from "./users.ts";
+import {
+  changeDisplayName,
+  findIdentity,
+  findUser,
+  linkIdentity,
+  recordFailedSignIn,
+} from "./users.ts";
 import { verifyEmail } from "./verify-email.ts";
 
 /** Operations with a single reading statement; they need no transaction. */
@@ -81,6 +87,7 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   setUp,
   linkIdentity,
   verifyEmail,
+  changeDisplayName,
   openSession,
   confirmSession,
   closeSession,

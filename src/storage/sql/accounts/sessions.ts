@@ -52,6 +52,7 @@ interface SessionRow {
   readonly session_id: string;
   readonly user_id: string;
   readonly email: string;
+  readonly display_name: string;
   readonly created_at_ms: number;
   readonly authenticated_at_ms: number;
   readonly used_at_ms: number | null;
@@ -61,8 +62,8 @@ interface SessionRow {
 }
 
 const FIND = `
-  SELECT s.session_id, s.user_id, u.email, s.created_at_ms, s.authenticated_at_ms, s.used_at_ms,
-    s.expires_at_ms,
+  SELECT s.session_id, s.user_id, u.email, u.display_name, s.created_at_ms, s.authenticated_at_ms,
+    s.used_at_ms, s.expires_at_ms,
     (SELECT string_agg(o.organization_id || ' ' || o.name || ' ' || m.role, ',')
      FROM memberships m JOIN organizations o ON o.organization_id = m.organization_id
      WHERE m.user_id = s.user_id) AS memberships
@@ -80,6 +81,7 @@ export function* findSession({
       sessionId: row.session_id,
       userId: row.user_id,
       email: row.email,
+      displayName: row.display_name,
       memberships: toMemberships(row.memberships),
       createdAtMs: row.created_at_ms,
       authenticatedAtMs: row.authenticated_at_ms,

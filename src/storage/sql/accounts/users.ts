@@ -1,8 +1,9 @@
-/** Creates and finds people and their identities. */
+/** Creates, finds and names people, and links their identities. */
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { User } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
 import { recordForUser } from "./audit.ts";
+import { announce } from "./changes.ts";
 
 interface UserRow {
   readonly user_id: string;
@@ -110,6 +111,28 @@ export function* linkIdentity(
       details: { issuer },
     });
   }
+}
+
+export function* changeDisplayName(
+  parameters: Parameters<Accounts["changeDisplayName"]>[0],
+): Operation<boolean> {
+  const { userId, displayName, nowMs } = parameters;
+  const [user] = yield* query<{ email: string }>(
+    "UPDATE users SET display_name = ? WHERE user_id = ? RETURNING email",
+    displayName,
+    userId,
+  );
+  if (user === undefined) {
+    return false;
+  }
+  yield* recordForUser(parameters, userId, {
+    action: "display_name.change",
+    subjectId: userId,
+    subject: user.email,
+    details: { display_name: displayName },
+  });
+  yield* announce(nowMs, { kind: "user", id: userId });
+  return true;
 }
 
 export function* recordFailedSignIn(

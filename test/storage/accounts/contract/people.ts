@@ -53,6 +53,36 @@ export function peopleContract(it: It): void {
     expect(actions).toEqual(["sign_out", "sign_in", "organization.create"]);
   });
 
+  it("gives a person another name, in their sessions and all organizations", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const other = await platform.join(organizationId, "bob@example.com");
+    const session = platform.session();
+    await accounts.openSession({ ...platform.deed("ada@example.com"), userId, session });
+    const change = (id: string) =>
+      accounts.changeDisplayName({
+        ...platform.deed("ada@example.com"),
+        userId: id,
+        displayName: "Ada, \u05e2\u05d3\u05d4 <b>",
+      });
+    expect(await platform.changesOf(() => change(userId))).toEqual([`user ${userId}`]);
+    const named = { displayName: "Ada, \u05e2\u05d3\u05d4 <b>" };
+    expect(await accounts.findUser({ userId })).toMatchObject(named);
+    expect(await accounts.findSession({ digest: session.digest, nowMs })).toMatchObject(named);
+    const { items } = await accounts.listMembers({ organizationId, limit: 10 });
+    expect(items).toMatchObject([{ userId, ...named }, { userId: other }]);
+    const [event] = await platform.audit(organizationId);
+    expect(event).toMatchObject({
+      action: "display_name.change",
+      actor: "ada@example.com",
+      subjectId: userId,
+      subject: "ada@example.com",
+      details: { display_name: named.displayName },
+    });
+    expect(await platform.changesOf(() => change("nobody"))).toEqual([]);
+    expect(await change("nobody")).toBe(false);
+  });
+
   it("notes when the person of a session proved to be there, never earlier than before", async (platform) => {
     const { accounts, nowMs } = platform;
     const { userId } = await platform.setUp();

@@ -28,6 +28,7 @@ export function setupContract(it: It): void {
       sessionId: setup.session.sessionId,
       userId: setup.userId,
       email: "ada@example.com",
+      displayName: "Ada",
       memberships: [{ organizationId: setup.organizationId, organization: "acme", role: "admin" }],
       createdAtMs: nowMs,
       authenticatedAtMs: nowMs,

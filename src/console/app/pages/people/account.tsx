@@ -1,8 +1,9 @@
-/** The account of a person: password, sessions, and the ways to their tokens. */
+/** The account of a person: name, password, sessions, and the ways to their tokens. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { me, titleOf } from "../../api/session.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
+import { ChangeName } from "./change-name.tsx";
 import { ChangePassword } from "./change-password.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -11,6 +12,10 @@ export function Account() {
   const { email, organizations = [] } = person;
   return (
     <SinglePage title="Your account" description={email} person={person} isWide>
+      <section className="card">
+        <h2>Your name</h2>
+        <ChangeName person={person} />
+      </section>
       <section className="card">
         <h2>Change your password</h2>
         <ChangePassword email={email ?? ""} />

@@ -10,9 +10,7 @@ const { status } = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.jso
   stdio: "inherit",
   shell: process.platform === "win32",
 });
-for (const folder of ["console/playground", "console/pages"]) {
-  cpSync(`src/${folder}`, `dist/${folder}`, { recursive: true });
-}
+cpSync("src/console/playground", "dist/console/playground", { recursive: true });
 await build({ configFile: "src/console/app/vite.config.ts", logLevel: "warn" });
 compress("dist/console/app/assets");
 process.exitCode = status ?? 1;

@@ -8,7 +8,6 @@ import { UseRecorder } from "../auth/token-uses.ts";
 import { Verifier } from "../auth/verifier.ts";
 import type { StartConfig, StartSecrets } from "../config/config.ts";
 import { consolePages } from "../console/console.ts";
-import { pages } from "../console/pages.ts";
 import { consolePlayground, playground } from "../console/playground.ts";
 import type { Log } from "../log/log.ts";
 import { observeProcess } from "../metrics/process.ts";
@@ -265,7 +264,6 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     onlyOn("deployment", deploymentPage(playground)),
     onlyOn("deployment", deploymentMetrics(metrics)),
     onlyOn("platform", metricsPages),
-    onlyOn("platform", pages),
     onlyOn("platform", consolePages),
     onlyOn("platform", consolePlayground),
     onlyOn("platform", signInPlugin({ accounts: node.storage.accounts, oidc })),

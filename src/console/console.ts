@@ -21,6 +21,7 @@ const PATHS = [
   "/account-secured",
   "/cli/authorize",
   "/device",
+  "/docs",
 ];
 
 /** A file with the digest of its content in its name never changes. */

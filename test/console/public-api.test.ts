@@ -94,11 +94,11 @@ describe("what the console does", () => {
       [...readFileSync(file, "utf8").matchAll(/\b(?:fetch|EventSource)\(/g)].map(() => file),
     );
     expect(fetched.toSorted()).toEqual([
+      // The ways to sign in, before there is anybody to ask for, and the document of the API.
+      "src/console/app/api/get-json.ts",
       // The path of an endpoint, in the document of its deployment.
       "src/console/app/api/results.ts",
       "src/console/app/api/rpc.ts",
-      // The ways to sign in, before there is anybody to ask for.
-      "src/console/app/api/sign-in.ts",
       "src/console/app/api/stream.ts",
     ]);
   });

@@ -92,6 +92,14 @@ const device = createRoute({
   path: "/device",
   component: lazyRouteComponent(() => import("./pages/people/device.tsx"), "Device"),
 });
+/** The reference of the API, for anyone. */
+const docs = createRoute({
+  getParentRoute: () => root,
+  path: "/docs",
+  validateSearch: ({ search }: Record<string, unknown>): { readonly search?: string } =>
+    typeof search === "string" ? { search } : {},
+  component: lazyRouteComponent(() => import("./pages/reference/reference.tsx"), "Reference"),
+});
 
 const home = createRoute({
   getParentRoute: () => signedIn,
@@ -195,6 +203,7 @@ const routeTree = root.addChildren([
   signIn,
   setUp,
   invitation,
+  docs,
   signedIn.addChildren([
     home,
     account,

@@ -327,8 +327,19 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     const { json } = await platform.call("/docs.json");
     const operations = Object.values(json.paths as object).flatMap(Object.values);
     expect(await page.locator("details").count()).toBe(operations.length);
-    expect(await page.locator("details[open]").count()).toBe(1);
+    expect(await page.locator("details[open]").getAttribute("id")).toBe("TaskService.GetTask");
+    await page.getByRole("navigation", { name: "Services" }).getByText("TokenService").click();
+    await page.waitForURL((url) => url.hash === "#TokenService");
     await picture("docs");
+    await fill("Search operations", "delete TOKENS");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.locator("details").count()).toBe(1);
+    expect(new URL(page.url()).search).toBe("?search=delete+TOKENS");
+    await page.getByText("DELETE /api/v1/tokens/{token_id}").click();
+    await page.getByText("token_id (path)").waitFor();
+    await fill("Search operations", "<script>");
+    await page.keyboard.press("Enter");
+    await page.getByText("No operation has this text.").waitFor();
   });
 
   it("fit a phone, and the dark", async () => {
@@ -337,12 +348,12 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
     await signedIn();
     await open("/docs");
-    await page.getByRole("heading", { level: 1 }).waitFor();
+    await heading("The platform's API");
     const [width, background] = await page.evaluate<[number, string]>(
       "[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]",
     );
     expect(width).toBe(360);
-    expect(background).toBe("rgb(20, 19, 18)");
+    expect(background).toBe("rgb(20, 20, 24)");
     expect(await page.evaluate(contrast)).toEqual([]);
     await picture("phone-docs");
   });

@@ -1,7 +1,8 @@
 /** What pages for anyone have to know: how people sign in here, and who is signed in, if anybody. */
 import { queryOptions } from "@tanstack/react-query";
 import { auth } from "./clients.ts";
-import { isSignedOut, readError, unreachable } from "./errors.ts";
+import { isSignedOut } from "./errors.ts";
+import { getJson } from "./get-json.ts";
 
 /** The answer of `/auth/methods`. */
 export interface SignInMethods {
@@ -13,16 +14,7 @@ export interface SignInMethods {
 
 export const signInMethods = queryOptions({
   queryKey: ["sign-in-methods"],
-  queryFn: async ({ signal }): Promise<SignInMethods> => {
-    const response = await fetch("/auth/methods", { signal }).catch((err: unknown) => {
-      throw signal.aborted ? err : unreachable(err);
-    });
-    const text = await response.text();
-    if (!response.ok) {
-      throw readError(response, text);
-    }
-    return JSON.parse(text);
-  },
+  queryFn: ({ signal }) => getJson("/auth/methods", signal) as Promise<SignInMethods>,
 });
 
 /** The signed-in person; null for anyone else. */

@@ -76,7 +76,7 @@ export function Overview() {
         <Command text="npx tessera-platform deploy service.ts" />
         <p className="secondary">
           Whatever is done here can be done by programs:{" "}
-          <a href="/docs">the reference of the API</a>.
+          <Link to="/docs">the reference of the API</Link>.
         </p>
       </section>
     </Page>

@@ -96,6 +96,8 @@ describe("what the console does", () => {
     expect(fetched.toSorted()).toEqual([
       // The ways to sign in, before there is anybody to ask for, and the document of the API.
       "src/console/app/api/get-json.ts",
+      // Whether the server answers, where a part of the console did not come.
+      "src/console/app/api/loaded.ts",
       // The path of an endpoint, in the document of its deployment.
       "src/console/app/api/results.ts",
       "src/console/app/api/rpc.ts",

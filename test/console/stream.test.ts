@@ -3,7 +3,7 @@ import type {
   DeploymentService,
   WatchDeploymentsRequestJson,
 } from "../../gen/tessera/v1/deployment_pb.js";
-import { isNotFound, isSignedOut, isTransient } from "../../src/console/app/api/errors.ts";
+import { isMissing, isSignedOut, isTransient } from "../../src/console/app/api/errors.ts";
 import { watch } from "../../src/console/app/api/stream.ts";
 import { problem } from "../../src/errors.ts";
 import { DATABASES } from "../server/rpc/databases.ts";
@@ -63,7 +63,7 @@ describe("a stream of the console", () => {
 
   it("says that something is not there", async () => {
     const err = await failureOf({ deployment: "nothing" });
-    expect(isNotFound(err)).toBe(true);
+    expect(isMissing(err)).toBe(true);
     expect(isTransient(err)).toBe(false);
   });
 

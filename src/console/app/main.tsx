@@ -9,10 +9,11 @@ import {
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { isSignedOut, isTransient } from "./api/errors.ts";
+import { CallError, isSignedOut, isTransient } from "./api/errors.ts";
 import { me } from "./api/session.ts";
 import { createConsoleRouter } from "./router.tsx";
 import { applyTheme } from "./shell/theme.ts";
+import { Connection } from "./ui/connection.tsx";
 import { Toasts } from "./ui/toasts.tsx";
 import "./styles/tokens.css";
 import "./styles/base.css";
@@ -39,21 +40,29 @@ const queryClient = new QueryClient({
   mutationCache: new MutationCache({ onError: (err) => onError(err) }),
   defaultOptions: {
     queries: {
+      // A server on this machine answers without a network.
+      networkMode: "always",
+      refetchOnReconnect: true,
       staleTime: 5_000,
       retry: (failures, err) => failures < MAX_RETRIES && isTransient(err),
       retryDelay: (attempt) => Math.min(250 * 2 ** attempt, 5_000),
     },
+    mutations: { networkMode: "always" },
   },
 });
 const router = createConsoleRouter(queryClient);
 
 applyTheme();
 
-createRoot(document.getElementById("root") as HTMLElement).render(
+createRoot(document.getElementById("root") as HTMLElement, {
+  // Errors of calls are shown by the page that they are for.
+  onCaughtError: (err) => !(err instanceof CallError) && reportError(err),
+}).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
       <Toasts>
         <RouterProvider router={router} />
+        <Connection />
       </Toasts>
     </QueryClientProvider>
   </StrictMode>,

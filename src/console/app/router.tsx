@@ -12,6 +12,7 @@ import {
 } from "@tanstack/react-router";
 import { readAuditSearch } from "./api/audit.ts";
 import { isSignedOut } from "./api/errors.ts";
+import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
 import { readRange } from "./pages/metrics/range.ts";
 import { hideCode } from "./pages/people/secret.ts";
@@ -55,42 +56,45 @@ const signIn = createRoute({
     ...(typeof next === "string" && { next }),
     ...(refused !== undefined && { refused: String(refused) }),
   }),
-  component: lazyRouteComponent(() => import("./pages/people/sign-in.tsx"), "SignIn"),
+  component: lazyRouteComponent(() => loaded(import("./pages/people/sign-in.tsx")), "SignIn"),
 });
 const setUp = createRoute({
   getParentRoute: () => root,
   path: "/setup",
   beforeLoad: hideCode,
-  component: lazyRouteComponent(() => import("./pages/people/set-up.tsx"), "SetUp"),
+  component: lazyRouteComponent(() => loaded(import("./pages/people/set-up.tsx")), "SetUp"),
 });
 const invitation = createRoute({
   getParentRoute: () => root,
   path: "/invitation",
   beforeLoad: hideCode,
-  component: lazyRouteComponent(() => import("./pages/people/invitation.tsx"), "Invitation"),
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/people/invitation.tsx")),
+    "Invitation",
+  ),
 });
 const account = createRoute({
   getParentRoute: () => signedIn,
   path: "/account",
-  component: lazyRouteComponent(() => import("./pages/people/account.tsx"), "Account"),
+  component: lazyRouteComponent(() => loaded(import("./pages/people/account.tsx")), "Account"),
 });
 const accountSecured = createRoute({
   getParentRoute: () => signedIn,
   path: "/account-secured",
   component: lazyRouteComponent(
-    () => import("./pages/people/account-secured.tsx"),
+    () => loaded(import("./pages/people/account-secured.tsx")),
     "AccountSecured",
   ),
 });
 const authorize = createRoute({
   getParentRoute: () => signedIn,
   path: "/cli/authorize",
-  component: lazyRouteComponent(() => import("./pages/people/authorize.tsx"), "Authorize"),
+  component: lazyRouteComponent(() => loaded(import("./pages/people/authorize.tsx")), "Authorize"),
 });
 const device = createRoute({
   getParentRoute: () => signedIn,
   path: "/device",
-  component: lazyRouteComponent(() => import("./pages/people/device.tsx"), "Device"),
+  component: lazyRouteComponent(() => loaded(import("./pages/people/device.tsx")), "Device"),
 });
 /** The reference of the API, for anyone. */
 const docs = createRoute({
@@ -98,7 +102,10 @@ const docs = createRoute({
   path: "/docs",
   validateSearch: ({ search }: Record<string, unknown>): { readonly search?: string } =>
     typeof search === "string" ? { search } : {},
-  component: lazyRouteComponent(() => import("./pages/reference/reference.tsx"), "Reference"),
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/reference/reference.tsx")),
+    "Reference",
+  ),
 });
 
 const home = createRoute({
@@ -110,14 +117,17 @@ const home = createRoute({
       throw redirect({ to: "/o/$organization", params: { organization }, replace: true });
     }
   },
-  component: lazyRouteComponent(() => import("./shell/no-organization.tsx"), "NoOrganization"),
+  component: lazyRouteComponent(
+    () => loaded(import("./shell/no-organization.tsx")),
+    "NoOrganization",
+  ),
 });
 
 const organization = createRoute({
   getParentRoute: () => signedIn,
   path: "/o/$organization",
   beforeLoad: ({ params }) => rememberOrganization(params.organization),
-  component: lazyRouteComponent(() => import("./shell/shell.tsx"), "Shell"),
+  component: lazyRouteComponent(() => loaded(import("./shell/shell.tsx")), "Shell"),
 });
 
 const page = <Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
@@ -125,11 +135,11 @@ const page = <Path extends string>(path: Path, component: ReturnType<typeof lazy
 
 const overview = page(
   "/",
-  lazyRouteComponent(() => import("./pages/overview/overview.tsx"), "Overview"),
+  lazyRouteComponent(() => loaded(import("./pages/overview/overview.tsx")), "Overview"),
 );
 const deploymentList = page(
   "/deployments",
-  lazyRouteComponent(() => import("./pages/deployments/deployments.tsx"), "Deployments"),
+  lazyRouteComponent(() => loaded(import("./pages/deployments/deployments.tsx")), "Deployments"),
 );
 const deployment = createRoute({
   getParentRoute: () => organization,
@@ -139,7 +149,7 @@ const deploymentOverview = createRoute({
   getParentRoute: () => deployment,
   path: "/",
   component: lazyRouteComponent(
-    () => import("./pages/deployments/overview.tsx"),
+    () => loaded(import("./pages/deployments/overview.tsx")),
     "DeploymentOverview",
   ),
 });
@@ -147,56 +157,65 @@ const deploymentTasks = createRoute({
   getParentRoute: () => deployment,
   path: "/tasks",
   validateSearch: readSearch,
-  component: lazyRouteComponent(() => import("./pages/deployments/tasks.tsx"), "DeploymentTasks"),
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/tasks.tsx")),
+    "DeploymentTasks",
+  ),
 });
 const task = createRoute({
   getParentRoute: () => deployment,
   path: "/tasks/$task",
-  component: lazyRouteComponent(() => import("./pages/tasks/task.tsx"), "Task"),
+  component: lazyRouteComponent(() => loaded(import("./pages/tasks/task.tsx")), "Task"),
 });
 const deploymentPlayground = createRoute({
   getParentRoute: () => deployment,
   path: "/playground",
-  component: lazyRouteComponent(() => import("./pages/deployments/playground.tsx"), "Playground"),
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/playground.tsx")),
+    "Playground",
+  ),
 });
 const revisionList = createRoute({
   getParentRoute: () => deployment,
   path: "/revisions",
-  component: lazyRouteComponent(() => import("./pages/deployments/revisions.tsx"), "Revisions"),
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/deployments/revisions.tsx")),
+    "Revisions",
+  ),
 });
 const deploymentMetrics = createRoute({
   getParentRoute: () => deployment,
   path: "/metrics",
   validateSearch: readRange,
   component: lazyRouteComponent(
-    () => import("./pages/metrics/deployment-metrics.tsx"),
+    () => loaded(import("./pages/metrics/deployment-metrics.tsx")),
     "DeploymentMetrics",
   ),
 });
 const deploymentLog = createRoute({
   getParentRoute: () => deployment,
   path: "/log",
-  component: lazyRouteComponent(() => import("./pages/deployments/log.tsx"), "Log"),
+  component: lazyRouteComponent(() => loaded(import("./pages/deployments/log.tsx")), "Log"),
 });
 const taskList = createRoute({
   getParentRoute: () => organization,
   path: "/tasks",
   validateSearch: readSearch,
-  component: lazyRouteComponent(() => import("./pages/tasks/tasks.tsx"), "Tasks"),
+  component: lazyRouteComponent(() => loaded(import("./pages/tasks/tasks.tsx")), "Tasks"),
 });
 const memberList = page(
   "/members",
-  lazyRouteComponent(() => import("./pages/organization/members.tsx"), "Members"),
+  lazyRouteComponent(() => loaded(import("./pages/organization/members.tsx")), "Members"),
 );
 const auditLog = createRoute({
   getParentRoute: () => organization,
   path: "/audit",
   validateSearch: readAuditSearch,
-  component: lazyRouteComponent(() => import("./pages/organization/audit.tsx"), "Audit"),
+  component: lazyRouteComponent(() => loaded(import("./pages/organization/audit.tsx")), "Audit"),
 });
 const tokenList = page(
   "/tokens",
-  lazyRouteComponent(() => import("./pages/tokens/tokens.tsx"), "Tokens"),
+  lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
 );
 
 const routeTree = root.addChildren([

@@ -8,7 +8,7 @@ import { cookieOf, PASSWORD, type Platform } from "../start/platform.ts";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
 
 /** Runs axe in the page: the rules that are broken, with the elements that break them. */
-const AXE_FINDS = `axe.run().then(({ violations }) =>
+const AXE_FINDS = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`;
 
 /** Finds the elements that stand out of the page, when it can be scrolled sideways. */
@@ -76,17 +76,26 @@ export class ConsoleBrowser implements AsyncDisposable {
   /**
    * Expects that axe finds nothing, that nothing stands out of the page, and that nothing
    * complained. The browser complains by itself of answers such as 401, which pages expect where
-   * they ask who is there.
+   * they ask who is there, and of a network that is gone.
    */
-  async isSound({ answers = [] }: { readonly answers?: readonly number[] } = {}): Promise<void> {
-    if ((await this.page.evaluate("typeof axe")) === "undefined") {
-      // Outside of the policy of the page, as a browser's extension is.
-      await this.page.evaluate(AXE);
+  async isSound({
+    answers = [],
+    isOffline = false,
+  }: {
+    readonly answers?: readonly number[];
+    readonly isOffline?: boolean;
+  } = {}): Promise<void> {
+    for (const frame of this.page.frames()) {
+      if ((await frame.evaluate("typeof axe")) === "undefined") {
+        // Outside of the policy of the page, as a browser's extension is.
+        await frame.evaluate(AXE);
+      }
+      expect(await frame.evaluate(TOO_WIDE)).toEqual([]);
     }
     const violations = (await this.page.evaluate(AXE_FINDS)) as string[];
     expect(violations).toEqual([]);
-    expect(await this.page.evaluate(TOO_WIDE)).toEqual([]);
     const isExpected = (text: string) =>
+      (isOffline && text.includes("net::ERR_INTERNET_DISCONNECTED")) ||
       answers.some((status) => text.includes(`with a status of ${status} `));
     expect(this.complaints.filter((text) => !isExpected(text))).toEqual([]);
   }

@@ -3,7 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
-import { bearer, cookieOf, PASSWORD } from "../start/platform.ts";
+import { cookieOf, PASSWORD } from "../start/platform.ts";
 import { chromiumMissing, launchChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
@@ -143,25 +143,6 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await page.getByText("brought back 1").waitFor();
   });
 
-  it.each(
-    [ADMIN, MEMBER].flatMap((email) =>
-      (["light", "dark"] as const).flatMap((colorScheme) =>
-        [1280, 390].map((width) => [email, colorScheme, width] as const),
-      ),
-    ),
-  )("look well to %s, %s, at a width of %d", async (email, colorScheme, width) => {
-    const options = { email, colorScheme, viewport: { width, height: 800 } };
-    await using person = await ConsoleBrowser.open(browser, world.platform, options);
-    for (const [path, title] of PAGES) {
-      await person.go(path);
-      await person.heading(title);
-      await person.isSound();
-      await person.picture(
-        `${email.split("@")[0]}-${path.replaceAll("/", "-")}-${colorScheme}-${width}`,
-      );
-    }
-  });
-
   it("lead who has no session to the sign-in, and back", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform);
     await person.go("/o/acme/deployments/echo?from=a-link");
@@ -172,24 +153,4 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.heading("echo");
     expect(new URL(person.page.url()).pathname).toBe("/o/acme/deployments/echo");
   });
-
-  it("tell a stranger nothing", async () => {
-    const { value } = await world.platform.createToken(world.cookie);
-    expect(await world.platform.whoIs(bearer(value))).toBe(200);
-    await using person = await ConsoleBrowser.open(browser, world.platform, { email: MEMBER });
-    await person.go("/o/another/deployments");
-    await person.heading("There is no such page");
-  });
 });
-
-const PAGES = [
-  ["/o/acme", "acme"],
-  ["/o/acme/deployments/echo", "echo"],
-  ["/o/acme/deployments/echo/tasks", "echo: tasks"],
-  ["/o/acme/deployments/echo/playground", "echo: playground"],
-  ["/o/acme/deployments/echo/revisions", "echo: revisions"],
-  ["/o/acme/deployments/echo/metrics", "echo: metrics"],
-  ["/o/acme/deployments/echo/log", "echo: log"],
-  ["/o/acme/tasks", "Tasks"],
-  ["/o/acme/members", "Members"],
-] as const;

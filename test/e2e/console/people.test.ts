@@ -159,19 +159,22 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
   });
 
   it("lead to no other site", async () => {
+    const person = await open();
+    const { page } = person;
     for (const next of [
       "https://evil.example/",
       "//evil.example/",
       "/\\evil.example",
       "javascript:1",
     ]) {
-      const person = await open();
       await person.go(`/sign-in?${new URLSearchParams({ next })}`);
       await person.fill("E-mail address", EMAIL);
       await person.fill("Password", PASSWORD);
+      const opened = page.waitForRequest((request) => request.isNavigationRequest());
       await person.press("Sign in");
-      await person.heading("acme");
+      expect((await opened).url()).toBe(`${new URL(page.url()).origin}/`);
     }
+    await person.heading("acme");
   });
 
   it("show a person's sessions, and end one and all others", async () => {

@@ -97,34 +97,11 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     expect(bytes).toBeGreaterThan(50_000);
     expect(bytes).toBeLessThan(120_000);
   });
-
-  it.each([
-    { colorScheme: "light", width: 1280 },
-    { colorScheme: "dark", width: 1280 },
-    { colorScheme: "light", width: 390 },
-    { colorScheme: "dark", width: 390 },
-  ] as const)("look well in $colorScheme at $width", async ({ colorScheme, width }) => {
-    const options = { email: EMAIL, colorScheme, viewport: { width, height: 800 } };
-    await using person = await ConsoleBrowser.open(browser, world.platform, options);
-    for (const [path, title] of PAGES) {
-      await person.go(path);
-      await person.heading(title);
-      await person.isSound();
-      await person.picture(`${title}-${colorScheme}-${width}`);
-    }
-  });
 });
 
 /** The bytes that came over the wire for the page and all that it loaded. */
 const TRANSFERRED = `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, { transferSize }) => sum + transferSize, 0)`;
-
-/** The pages that are there, with their headings. */
-const PAGES = [
-  ["/o/acme", "acme"],
-  ["/o/acme/deployments", "Deployments"],
-  ["/o/acme/tokens", "API Tokens"],
-] as const;
 
 /** Presses Tab until the element of this name has the focus. */
 async function focus(page: Page, name: string): Promise<void> {

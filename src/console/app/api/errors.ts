@@ -71,14 +71,19 @@ export function messageOf(err: unknown): string {
   return err instanceof Error ? err.message : String(err);
 }
 
+/** True when nothing answered. */
+export function isUnreachable(err: unknown): boolean {
+  return err instanceof CallError && err.status === 0;
+}
+
+/** True when what was asked for is not there, or not for this person. */
+export function isMissing(err: unknown): boolean {
+  return err instanceof CallError && [403, 404].includes(err.status);
+}
+
 /** True when the same call may succeed a little later. */
 export function isTransient(err: unknown): boolean {
   return err instanceof CallError && [0, 429, 502, 503, 504].includes(err.status);
-}
-
-/** True when what was asked for does not exist, or is not for whoever asked. */
-export function isNotFound(err: unknown): boolean {
-  return err instanceof CallError && err.status === 404;
 }
 
 /** True when nobody is signed in any more. A wrong password has the same status. */

@@ -77,7 +77,7 @@ export function useDeployment(
   const query = deploymentOf(organization, name);
   const { data: deployment, error } = useSuspenseQuery({
     ...query,
-    refetchInterval: ({ state }) => hasStream && !isMissing(state.error) && REFRESH_MS,
+    refetchInterval: ({ state }) => hasStream && !isGone(state.error) && REFRESH_MS,
   });
   const { deploymentId = "" } = deployment;
   // Known before the page is drawn again, when the stream ends.
@@ -100,7 +100,7 @@ export function useDeployment(
     },
     () => gone.current === deploymentId,
   );
-  return { deployment, isDeleted: goneId === deploymentId || isMissing(error), stream };
+  return { deployment, isDeleted: goneId === deploymentId || isGone(error), stream };
 }
 
 /** Also tells of a deletion that nobody followed, because the connection was lost. */
@@ -112,12 +112,12 @@ async function* watchUntilDeleted(
   try {
     yield* watchDeployments(request, options);
   } catch (err) {
-    if (!isMissing(err)) {
+    if (!isGone(err)) {
       throw err;
     }
     yield { removedDeploymentIds: [deploymentId] };
   }
 }
 
-const isMissing = (err: unknown): boolean =>
+const isGone = (err: unknown): boolean =>
   err instanceof CallError && err.reason === "DEPLOYMENT_NOT_FOUND";

@@ -1,7 +1,9 @@
 /** The frame of an organization's pages: navigation, the page, and what is announced. */
+
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
+import { loaded } from "../api/loaded.ts";
 import { me, useOrganization } from "../api/session.ts";
 import { Missing } from "../ui/failure.tsx";
 import { Loading } from "../ui/loading.tsx";
@@ -9,8 +11,8 @@ import { useShortcut } from "./keys.ts";
 import { Navigation } from "./navigation.tsx";
 import "./shell.css";
 
-const Palette = lazy(() => import("./palette.tsx"));
-const Keys = lazy(() => import("./keys-dialog.tsx"));
+const Palette = lazy(() => loaded(import("./palette.tsx")));
+const Keys = lazy(() => loaded(import("./keys-dialog.tsx")));
 
 export function Shell() {
   const { data: person } = useSuspenseQuery(me);

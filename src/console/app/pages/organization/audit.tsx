@@ -1,10 +1,12 @@
 /** The audit log: who did what, from where. */
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { Fragment } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { type AuditSearch, auditOf, readAuditSearch } from "../../api/audit.ts";
 import { csvOf } from "../../api/audit-csv.ts";
-import { useOrganization } from "../../api/session.ts";
+import { useOrganization, usePerson } from "../../api/session.ts";
+import { AdminsOnly } from "../../ui/admins-only.tsx";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
@@ -16,10 +18,17 @@ const route = getRouteApi("/signed-in/o/$organization/audit");
 
 export function Audit() {
   const search: AuditSearch = route.useSearch();
+  const { isAdmin } = usePerson();
   return (
     <Page title="Audit log" description="What people and tokens did here, newest first.">
-      <AuditFilter search={search} />
-      <Events search={search} />
+      {isAdmin ? (
+        <>
+          <AuditFilter search={search} />
+          <Events search={search} />
+        </>
+      ) : (
+        <AdminsOnly />
+      )}
     </Page>
   );
 }
@@ -94,11 +103,20 @@ function save(text: string, filename: string): void {
 }
 
 function Subject({ event: { subject, details = {} } }: { readonly event: AuditEventJson }) {
-  const shown = Object.entries(details).map(([name, value]) => `${name}: ${value}`);
+  const shown = Object.entries(details);
   return (
     <>
       {subject}
-      {shown.length > 0 && <span className="secondary">{shown.join(", ")}</span>}
+      {shown.length > 0 && (
+        <span className="secondary">
+          {shown.map(([name, value], index) => (
+            <Fragment key={name}>
+              {index > 0 && ", "}
+              {name}: <bdi>{value}</bdi>
+            </Fragment>
+          ))}
+        </span>
+      )}
     </>
   );
 }

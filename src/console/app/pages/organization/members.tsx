@@ -1,6 +1,8 @@
 /** The people of an organization, and who is invited. */
+
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
+import { loaded } from "../../api/loaded.ts";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -10,7 +12,7 @@ import { Time } from "../../ui/time.tsx";
 import { Invitations } from "./invitations.tsx";
 import { MemberName, MemberRole, RemoveMember } from "./member.tsx";
 
-const Invite = lazy(() => import("./invite.tsx"));
+const Invite = lazy(() => loaded(import("./invite.tsx")));
 
 export function Members() {
   const organization = useOrganization();

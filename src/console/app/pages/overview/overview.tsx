@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { messageOf } from "../../api/errors.ts";
+import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
@@ -18,7 +19,7 @@ import { Attention } from "./attention.tsx";
 import { TaskNumbers } from "./task-numbers.tsx";
 
 /** With what draws charts, which other pages do not need. */
-const LastHour = lazy(() => import("./last-hour.tsx"));
+const LastHour = lazy(() => loaded(import("./last-hour.tsx")));
 
 export function Overview() {
   const name = useOrganization();

@@ -7,6 +7,7 @@ import { titleOf } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Field } from "../../ui/field.tsx";
+import { isolated } from "../../ui/isolated.ts";
 import { Notice } from "../../ui/notice.tsx";
 
 export interface AllowOrDenyProps {
@@ -38,7 +39,7 @@ export function AllowOrDeny({ facts, organizations, answer }: AllowOrDenyProps) 
             >
               {organizations.map(({ name, displayName }) => (
                 <option key={name} value={name}>
-                  {displayName ? `${displayName} (${name})` : name}
+                  {displayName ? `${isolated(displayName)} (${name})` : name}
                 </option>
               ))}
             </select>

@@ -73,7 +73,7 @@ function Changed({ changed }: { readonly changed: ChangePasswordResponseJson }) 
           <ul>
             {keptTokens.map(({ tokenId, name, organization }) => (
               <li key={tokenId}>
-                {name} ({organization})
+                <bdi>{name}</bdi> ({organization})
               </li>
             ))}
             {more > 0 && <li>and {more} more</li>}

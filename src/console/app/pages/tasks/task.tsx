@@ -1,10 +1,10 @@
 /** One task: its state, its attempts, its result and its log, live. */
-import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { TaskJson, TaskProgressJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { type TaskName, taskOf } from "../../api/tasks.ts";
+import { usePresent } from "../../api/use-present.ts";
 import { Command } from "../../ui/command.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -29,7 +29,7 @@ export function Task() {
 
 function TaskView({ name }: { readonly name: TaskName }) {
   const { organization, deployment } = name;
-  const { data: task } = useSuspenseQuery(taskOf(name));
+  const task = usePresent(taskOf(name));
   const events = useTaskEvents(name);
   return (
     <Page

@@ -8,6 +8,7 @@ import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
+import { isolated } from "../../ui/isolated.ts";
 import { Notice } from "../../ui/notice.tsx";
 import { TokenValue } from "./value.tsx";
 
@@ -40,7 +41,7 @@ export default function RotateToken({
   });
   if (rotating.data) {
     return (
-      <Dialog title={`${token.name} has a new value`} onClose={onClose}>
+      <Dialog title={`${isolated(token.name)} has a new value`} onClose={onClose}>
         <TokenValue token={rotating.data.token ?? token} value={rotating.data.value ?? ""} />
         <div className="dialog-actions">
           <Button kind="primary" onClick={onClose}>

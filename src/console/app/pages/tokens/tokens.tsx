@@ -3,6 +3,7 @@
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
+import { loaded } from "../../api/loaded.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { tokensOf } from "../../api/tokens.ts";
 import { useShortcut } from "../../shell/keys.ts";
@@ -14,11 +15,11 @@ import { TokenTable } from "./table.tsx";
 import "./tokens.css";
 
 // Opened by a press only: the list comes without them.
-const CreateToken = lazy(() => import("./create.tsx"));
-const EditToken = lazy(() => import("./edit.tsx"));
-const RotateToken = lazy(() => import("./rotate.tsx"));
-const DeleteToken = lazy(() => import("./delete.tsx"));
-const RevealToken = lazy(() => import("./reveal.tsx"));
+const CreateToken = lazy(() => loaded(import("./create.tsx")));
+const EditToken = lazy(() => loaded(import("./edit.tsx")));
+const RotateToken = lazy(() => loaded(import("./rotate.tsx")));
+const DeleteToken = lazy(() => loaded(import("./delete.tsx")));
+const RevealToken = lazy(() => loaded(import("./reveal.tsx")));
 
 export function Tokens() {
   const organization = useOrganization();

@@ -1,0 +1,74 @@
+/** Every page of the console, for tests that look at all of them. Who adds a page adds it here. */
+import type { ConsoleBrowser } from "./console-browser.ts";
+import { BACKWARDS, type GalleryIds, NAME } from "./gallery.ts";
+
+export interface ListedPage {
+  readonly path: string | ((ids: GalleryIds) => string);
+  readonly heading: string | RegExp;
+  /** Only admins see it. Default: members too. */
+  readonly isForAdmins?: boolean;
+  /** People of other organizations see it as well. Default: they see nothing of acme. */
+  readonly isPublic?: boolean;
+  /** Waits for what the page shows, or brings it to a state such as an open dialog. */
+  readonly open?: (person: ConsoleBrowser) => Promise<unknown>;
+}
+
+const deployment =
+  (page = "") =>
+  (ids: GalleryIds): string =>
+    `/o/acme/deployments/${ids.deployment}${page}`;
+const task =
+  (endpoint: keyof GalleryIds["tasks"]) =>
+  (ids: GalleryIds): string =>
+    deployment(`/tasks/${ids.tasks[endpoint]}`)(ids);
+
+const text = (wanted: string) => (person: ConsoleBrowser) =>
+  person.page.getByRole("main").getByText(wanted).first().waitFor();
+const press = (name: string) => (person: ConsoleBrowser) => person.press(name);
+
+export const PAGES: readonly ListedPage[] = [
+  { path: "/o/acme", heading: NAME, open: text("Last hour") },
+  { path: "/o/acme/deployments", heading: "Deployments" },
+  { path: deployment(), heading: /^h{63}$/ },
+  { path: "/o/acme/deployments/broken", heading: "broken", open: text(BACKWARDS) },
+  { path: deployment("/tasks"), heading: /: tasks$/ },
+  { path: task("fail"), heading: "Task of fail", open: text(BACKWARDS) },
+  { path: task("finish"), heading: "Task of finish", open: text("complete") },
+  { path: task("linger"), heading: "Task of linger", open: text("50 %") },
+  { path: task("page"), heading: "Task of page", open: text("text/html") },
+  {
+    path: deployment("/playground"),
+    heading: /: playground$/,
+    open: ({ page }) => page.frameLocator("iframe").getByText(BACKWARDS).first().waitFor(),
+  },
+  { path: deployment("/revisions"), heading: /: revisions$/ },
+  { path: deployment("/metrics"), heading: /: metrics$/ },
+  { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },
+  { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
+  { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No task is like") },
+  { path: "/o/acme/tokens", heading: "API Tokens", open: text(BACKWARDS) },
+  { path: "/o/acme/tokens", heading: "API Tokens", open: press("Create token") },
+  { path: "/o/acme/members", heading: "Members", open: text(BACKWARDS) },
+  { path: "/o/acme/audit", heading: "Audit log", isForAdmins: true, open: text(BACKWARDS) },
+  { path: "/o/acme/nothing", heading: "There is no such page" },
+  {
+    path: "/o/acme/deployments",
+    heading: "Deployments",
+    open: async ({ page }) => {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: /^Search/ }).fill("h");
+    },
+  },
+  {
+    path: "/o/acme/deployments",
+    heading: "Deployments",
+    open: ({ page }) => page.keyboard.press("?"),
+  },
+  { path: "/account", heading: "Your account", isPublic: true },
+  { path: "/docs#TaskService.GetTask", heading: "The platform's API", isPublic: true },
+  {
+    path: ({ userCode }) => `/device?user_code=${userCode}`,
+    heading: "Log in another machine",
+    isPublic: true,
+  },
+];

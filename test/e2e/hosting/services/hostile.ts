@@ -53,6 +53,12 @@ export default service({
       { output: file({ contentType: "text/html" }) },
       async () => new File([HOSTILE], `${HOSTILE}.html`, { type: "text/html" }),
     ),
+    swallow: task({ input: { text: z.string() } }, async () => null),
+    flood: api({}, async () => {
+      for (let line = 1; line <= MANY_LINES; line += 1) {
+        console.log(`line ${line}`);
+      }
+    }),
     chatter: task({}, async (_: object, ctx: TaskContext) => {
       for (let line = 1; line <= MANY_LINES; line += 1) {
         ctx.log.info(`line ${line}`);

@@ -10,6 +10,11 @@ import { watch } from "../../api/stream.ts";
 import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { type StreamState, useStream } from "../../api/use-stream.ts";
 
+/** Lines of an attempt that the page keeps, as the server does: from its beginning... */
+const MAX_FIRST_LINES = 200;
+/** ...and from its end. */
+const MAX_LAST_LINES = 800;
+
 export interface TaskEvents {
   readonly state: StreamState;
   /** Events with a log line, oldest first. */
@@ -31,7 +36,7 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     arriving.current = [];
     const added = events.filter(({ log }) => log !== undefined);
     if (added.length > 0) {
-      setLines((before) => [...before, ...added]);
+      setLines((before) => kept([...before, ...added]));
     }
     setProgress(
       (before) => events.findLast((one) => one.progress !== undefined)?.progress ?? before,
@@ -60,4 +65,17 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     () => ended.current,
   );
   return { state, lines, progress };
+}
+
+/** The beginning and the end of each attempt's lines, however long somebody looks. */
+function kept(lines: readonly TaskEventJson[]): readonly TaskEventJson[] {
+  if (lines.length <= MAX_FIRST_LINES + MAX_LAST_LINES) {
+    return lines;
+  }
+  const attempts = Map.groupBy(lines, ({ attempt }) => attempt);
+  return [...attempts.values()].flatMap((all) =>
+    all.length <= MAX_FIRST_LINES + MAX_LAST_LINES
+      ? all
+      : [...all.slice(0, MAX_FIRST_LINES), ...all.slice(-MAX_LAST_LINES)],
+  );
 }

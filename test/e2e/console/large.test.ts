@@ -1,0 +1,85 @@
+/** Pages of the console that have much to show: long logs, large arguments. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+
+/** Lines that a task's page keeps of an attempt. */
+const MAX_TASK_LINES = 1_000;
+/** Lines that a deployment's log keeps on its page. */
+const MAX_LOG_LINES = 5_000;
+
+describe.skipIf(skipped)(`much to show in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("hostile", await artifact("hostile"));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  const submit = async (endpoint: string, body: object = {}): Promise<string> => {
+    const { status, text, json } = await world.call("hostile", `/${endpoint}/submit`, { body });
+    expect(status, text).toBe(202);
+    return `/o/acme/deployments/hostile/tasks/${json.task_id}`;
+  };
+
+  it("is a task's log of 100,000 lines: its beginning and its end, live and afterwards", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(await submit("chatter"));
+    await page.getByText("success", { exact: true }).first().waitFor({ timeout: 60_000 });
+    const lines = page.getByRole("region", { name: "Lines" });
+    const isBounded = async () => {
+      await lines.getByText("line 100000", { exact: true }).waitFor();
+      await lines.getByText("line 1", { exact: true }).waitFor();
+      await lines
+        .getByText(/^\d+ lines left out$/)
+        .first()
+        .waitFor();
+      expect(await lines.locator(".log-line").count()).toBeLessThanOrEqual(MAX_TASK_LINES);
+    };
+    await isBounded();
+    await page.reload();
+    await isBounded();
+    await person.isSound();
+    await page.getByRole("searchbox").fill("line 100000");
+    await expect.poll(() => lines.locator(".log-line").count()).toBe(1);
+  });
+
+  it("is a deployment's log of 100,000 lines: its end, and that some were left out", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/deployments/hostile/log");
+    await page.getByText("live", { exact: true }).waitFor();
+    const { status } = await world.call("hostile", "/flood", { body: {} });
+    expect(status).toBe(200);
+    await page.getByText(/dropped/).waitFor();
+    expect(await page.locator(".log-line").count()).toBeLessThanOrEqual(MAX_LOG_LINES);
+    await page.getByRole("link", { name: "Tasks" }).last().click();
+    await person.heading("hostile: tasks");
+  });
+
+  it("is an argument of 4 MB, the most that calls take: its beginning, and the rest to download", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(await submit("swallow", { text: "x".repeat(4_000_000) }));
+    await page.getByText(/3\.8 MiB; the page shows the beginning/).waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("region", { name: "Arguments" }).getByRole("link").click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/-arguments\.json$/);
+    await person.isSound();
+  });
+});

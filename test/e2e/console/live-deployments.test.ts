@@ -80,7 +80,7 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await person.heading("Deployments");
     await isLive(page);
     await person.go("/o/acme/deployments/third");
-    await person.heading("There is no such page");
+    await person.heading("It is not here");
     await page.getByText('deployment "third" does not exist').waitFor();
   });
 

@@ -147,6 +147,13 @@ export declare type Deployment = Message<"tessera.v1.Deployment"> & {
    * @generated from field: repeated string secrets_withheld = 18;
    */
   secretsWithheld: string[];
+
+  /**
+   * Where it runs, or is to: the living nodes, by id. In answers only.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentPlacement placements = 19;
+   */
+  placements: DeploymentPlacement[];
 };
 
 /**
@@ -284,6 +291,13 @@ export declare type DeploymentJson = {
    * @generated from field: repeated string secrets_withheld = 18;
    */
   secretsWithheld?: string[];
+
+  /**
+   * Where it runs, or is to: the living nodes, by id. In answers only.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentPlacement placements = 19;
+   */
+  placements?: DeploymentPlacementJson[];
 };
 
 /**
@@ -291,6 +305,82 @@ export declare type DeploymentJson = {
  * Use `create(DeploymentSchema)` to create a new message.
  */
 export declare const DeploymentSchema: GenMessage<Deployment, {jsonType: DeploymentJson}>;
+
+/**
+ * DeploymentPlacement is the share of a deployment on one node.
+ *
+ * @generated from message tessera.v1.DeploymentPlacement
+ */
+export declare type DeploymentPlacement = Message<"tessera.v1.DeploymentPlacement"> & {
+  /**
+   * The node's id, as in its log lines.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * The state on this node.
+   *
+   * @generated from field: tessera.v1.DeploymentStatus status = 2;
+   */
+  status: DeploymentStatus;
+
+  /**
+   * The revision that serves there. 0: none.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision: number;
+
+  /**
+   * Workers that are ready there.
+   *
+   * @generated from field: int32 workers = 4;
+   */
+  workers: number;
+};
+
+/**
+ * DeploymentPlacement is the share of a deployment on one node.
+ *
+ * @generated from message tessera.v1.DeploymentPlacement
+ */
+export declare type DeploymentPlacementJson = {
+  /**
+   * The node's id, as in its log lines.
+   *
+   * @generated from field: string node = 1;
+   */
+  node?: string;
+
+  /**
+   * The state on this node.
+   *
+   * @generated from field: tessera.v1.DeploymentStatus status = 2;
+   */
+  status?: DeploymentStatusJson;
+
+  /**
+   * The revision that serves there. 0: none.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision?: number;
+
+  /**
+   * Workers that are ready there.
+   *
+   * @generated from field: int32 workers = 4;
+   */
+  workers?: number;
+};
+
+/**
+ * Describes the message tessera.v1.DeploymentPlacement.
+ * Use `create(DeploymentPlacementSchema)` to create a new message.
+ */
+export declare const DeploymentPlacementSchema: GenMessage<DeploymentPlacement, {jsonType: DeploymentPlacementJson}>;
 
 /**
  * DeploymentSettings say how a deployment runs. In a request, fields that are

@@ -1,6 +1,7 @@
 /** Formats deployments for people. */
 import {
   type Deployment,
+  type DeploymentPlacement,
   DeploymentSchema,
   DeploymentStatus,
   EndpointKind,
@@ -50,6 +51,8 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["authorization", onOff(shown.authorization)],
       ["revision", revisionText(shown)],
       ["workers", `${workersText(shown)}${shown.nodes > 1 ? ` on ${shown.nodes} nodes` : ""}`],
+      // Where one node has all, the line before says so.
+      ["nodes", shown.placements.length > 1 ? shown.placements.map(placementText).join(", ") : ""],
       ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
       ["network", networkText(settings?.network)],
@@ -135,6 +138,12 @@ export function workersText({ workers, settings }: Deployment): string {
 function networkText(network: NetworkSettings | undefined): string {
   const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
   return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
+}
+
+/** `n1 (ready, 2 workers of revision 3)`. */
+function placementText({ node, status, revision, workers }: DeploymentPlacement): string {
+  const what = workers === 0 ? "no worker" : `${workers} ${workers === 1 ? "worker" : "workers"}`;
+  return `${node} (${statusText(status)}, ${what}${revision === 0 ? "" : ` of revision ${revision}`})`;
 }
 
 function kindText(kind: EndpointKind): string {

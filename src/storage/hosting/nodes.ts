@@ -28,6 +28,12 @@ export interface DeploymentReport extends DeploymentKey {
   readonly workers: number;
 }
 
+/** What a living node runs of a deployment, or is to run. */
+export interface DeploymentPlacement
+  extends Pick<DeploymentReport, "status" | "revision" | "workers"> {
+  readonly nodeId: string;
+}
+
 /** The state of a deployment, aggregated over all nodes. */
 export interface DeploymentState {
   readonly status: HostingStatus;
@@ -37,6 +43,8 @@ export interface DeploymentState {
   readonly workers: number;
   /** Nodes that serve it. */
   readonly nodes: number;
+  /** Sorted by node. */
+  readonly placements: readonly DeploymentPlacement[];
   readonly secretNames: readonly string[];
   /** Names of the secrets that workers of the target revision do not get. */
   readonly withheldSecrets: readonly string[];

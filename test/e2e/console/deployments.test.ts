@@ -53,9 +53,10 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.heading("echo");
     await person.press("Stop");
     await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
-    await page.getByText("stopped", { exact: true }).waitFor();
+    const state = page.locator(".page-description");
+    await state.getByText("stopped", { exact: true }).waitFor();
     await person.press("Start");
-    await page.getByText("ready", { exact: true }).waitFor();
+    await state.getByText("ready", { exact: true }).waitFor();
   });
 
   it("show their log live", async () => {

@@ -68,10 +68,15 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
     await person.isSound();
     await deployments.updateDeployment({ deployment: { name: "third", authorization: true } });
     await page.getByRole("definition").getByText("need a token").waitFor();
+    await world.deployed("third", await artifact());
+    const nodes = page.getByRole("region", { name: "Nodes" });
+    await nodes.getByRole("cell", { name: "ready" }).waitFor();
+    await person.isSound();
+    await person.picture("placements");
     await page.getByRole("link", { name: "Revisions" }).click();
     await person.heading("third: revisions");
     await world.deployed("third", await artifact());
-    await page.getByRole("rowheader", { name: "1 serves" }).waitFor();
+    await page.getByRole("rowheader", { name: "2 serves" }).waitFor();
     await deployments.deleteDeployment({ deployment: "third" });
     await person.heading("third was deleted");
     await person.isSound();

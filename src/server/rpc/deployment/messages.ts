@@ -35,8 +35,8 @@ export function toDeploymentMessage(
   url: string,
 ): MessageInitShape<typeof DeploymentSchema> {
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
-  const { status, reason, revision, workers, nodes, secretNames, withheldSecrets, endpoints } =
-    state;
+  const { status, reason, revision, workers, nodes, endpoints } = state;
+  const { placements, secretNames, withheldSecrets } = state;
   const { network } = record.settings;
   return {
     deploymentId,
@@ -61,6 +61,12 @@ export function toDeploymentMessage(
     endpoints: endpoints.map(toEndpoint),
     version,
     secretsWithheld: [...withheldSecrets],
+    placements: placements.map((one) => ({
+      node: one.nodeId,
+      status: STATUS[one.status],
+      revision: one.revision ?? 0,
+      workers: one.workers,
+    })),
   };
 }
 

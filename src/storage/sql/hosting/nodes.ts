@@ -103,8 +103,14 @@ export function* withdrawReports({
   }
 }
 
+/** A report, and the node that made it. */
+export interface LiveReport extends DeploymentReport {
+  readonly nodeId: string;
+}
+
 interface ReportRow {
   readonly deployment_id: string;
+  readonly node_id: string;
   readonly status: DeploymentReport["status"];
   readonly reason: string;
   readonly revision: number | null;
@@ -115,16 +121,16 @@ interface ReportRow {
 /** Deployments whose reports one statement reads. */
 const MAX_REPORTS_PER_STATEMENT = 100;
 
-/** Reports of living nodes, by deployment. */
+/** Reports of living nodes, by deployment; those of one are sorted by node. */
 export function* liveReports(
   organizationId: string,
   deploymentIds: readonly string[],
   nowMs: number,
-): Operation<Map<string, DeploymentReport[]>> {
-  const reports = new Map<string, DeploymentReport[]>();
+): Operation<Map<string, LiveReport[]>> {
+  const reports = new Map<string, LiveReport[]>();
   for (const piece of pieces(deploymentIds, MAX_REPORTS_PER_STATEMENT)) {
     const rows = yield* query<ReportRow>(
-      `SELECT r.deployment_id, r.status, r.reason, r.revision, r.target_revision, r.workers
+      `SELECT r.deployment_id, r.node_id, r.status, r.reason, r.revision, r.target_revision, r.workers
        FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
        WHERE r.organization_id = ? AND r.deployment_id IN ${placeholders(1, piece.length)}
          AND n.expires_at_ms > ?
@@ -142,10 +148,11 @@ export function* liveReports(
   return reports;
 }
 
-function toReport(organizationId: string, row: ReportRow): DeploymentReport {
+function toReport(organizationId: string, row: ReportRow): LiveReport {
   return {
     organizationId,
     deploymentId: row.deployment_id,
+    nodeId: row.node_id,
     status: row.status,
     reason: row.reason,
     revision: row.revision ?? undefined,

@@ -4,7 +4,7 @@ import type { HostingStorage } from "../../hosting/hosting.ts";
 import type { DeploymentReport, DeploymentState, HostingStatus } from "../../hosting/nodes.ts";
 import type { EndpointSummary } from "../../hosting/revisions.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
-import { liveReports } from "./nodes.ts";
+import { type LiveReport, liveReports } from "./nodes.ts";
 import { type SecretNames, secretNamesOf } from "./secrets.ts";
 
 /** Deployments that one statement reads. */
@@ -48,7 +48,7 @@ export function* describeDeployments({
 type Aggregate = Omit<DeploymentState, "secretNames" | "withheldSecrets" | "endpoints">;
 
 /** Aggregates the reports of all nodes. */
-function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentReport[]): Aggregate {
+function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[]): Aggregate {
   const serving = reports.filter(({ workers, status }) => workers > 0 || status === "ready");
   const revisions = serving.flatMap(({ revision }) => revision ?? []);
   return {
@@ -56,8 +56,17 @@ function aggregate(deployment: DeploymentRecord, reports: readonly DeploymentRep
     revision: revisions.length > 0 ? Math.min(...revisions) : undefined,
     workers: reports.reduce((sum, { workers }) => sum + workers, 0),
     nodes: serving.length,
+    placements: reports.filter(isPlaced).map(({ nodeId, status, revision, workers }) => ({
+      nodeId,
+      status,
+      revision,
+      workers,
+    })),
   };
 }
+
+/** Whether the node runs something of it, or is to. */
+const isPlaced = ({ status, workers }: LiveReport): boolean => status !== "stopped" || workers > 0;
 
 /**
  * The first matching status: stopped; failed, when no node could start the

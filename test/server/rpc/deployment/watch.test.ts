@@ -108,12 +108,15 @@ describe.each(DATABASES)("deployments that are followed on $database", ({ open }
           workers: 2,
           nodes: 1,
           revision: 1,
+          placements: [
+            { node: nodeId, status: DeploymentStatus.DEGRADED, revision: 1, workers: 2 },
+          ],
         },
       ],
     });
     await hosting.endNode({ nodeId });
     expect(await followed.next()).toMatchObject({
-      deployments: [{ status: DeploymentStatus.STARTING, workers: 0, nodes: 0, revision: 0 }],
+      deployments: [{ status: DeploymentStatus.STARTING, workers: 0, nodes: 0, placements: [] }],
     });
   });
 

@@ -68,14 +68,26 @@ export function nodesContract(it: It): void {
       revision: 1,
       workers: 3,
       nodes: 2,
+      placements: [
+        { nodeId: "a", status: "ready", revision: 1, workers: 2 },
+        { nodeId: "b", status: "ready", revision: 1, workers: 1 },
+      ],
       secretNames: ["A", "B"],
       withheldSecrets: [],
       endpoints: artifactOf("one").endpoints,
     });
+    await say(platform, { nodeId: "b", status: "stopped", workers: 1 });
+    expect(await state(platform)).toMatchObject({ placements: [{}, { nodeId: "b", workers: 1 }] });
+    await say(platform, { nodeId: "b", status: "stopped", workers: 0 });
+    expect((await state(platform))?.placements).toHaveLength(1);
     await platform.hosting.endNode({ nodeId: "b" });
-    expect(await state(platform)).toMatchObject({ workers: 2, nodes: 1 });
+    expect(await state(platform)).toMatchObject({
+      workers: 2,
+      nodes: 1,
+      placements: [{ nodeId: "a" }],
+    });
     platform.nowMs += TTL_MS;
-    const gone = { status: "starting", revision: undefined, workers: 0, nodes: 0 };
+    const gone = { status: "starting", revision: undefined, workers: 0, nodes: 0, placements: [] };
     expect(await state(platform)).toMatchObject(gone);
   });
 

@@ -2,9 +2,11 @@
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
+import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentFrame } from "./frame.tsx";
+import { DeploymentState } from "./state.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
   NETWORK_ACCESS_NONE: "none",
@@ -27,6 +29,7 @@ export function DeploymentOverview() {
             <Command text={deployment.url ?? ""} />
           </section>
           <Facts deployment={deployment} />
+          <Placements of={deployment} />
           <section aria-labelledby="endpoints">
             <h2 id="endpoints">Endpoints</h2>
             <ul className="cards">
@@ -45,6 +48,28 @@ export function DeploymentOverview() {
         </>
       )}
     </DeploymentFrame>
+  );
+}
+
+/** What each node has of it. */
+function Placements({ of: { placements = [] } }: { readonly of: DeploymentJson }) {
+  return (
+    placements.length > 0 && (
+      <section aria-labelledby="nodes">
+        <h2 id="nodes">Where it runs</h2>
+        <DataTable
+          label="Nodes"
+          items={placements}
+          keyOf={({ node = "" }) => node}
+          columns={[
+            { name: "Node", cell: ({ node }) => node },
+            { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
+            { name: "Revision", cell: ({ revision }) => revision || "none" },
+            { name: "Workers", cell: ({ workers = 0 }) => workers },
+          ]}
+        />
+      </section>
+    )
   );
 }
 

@@ -13,7 +13,12 @@ const STATES: Partial<Record<DeploymentStatusJson, readonly [Tone, string]>> = {
   DEPLOYMENT_STATUS_STOPPED: ["idle", "stopped"],
 };
 
-export function DeploymentState({ deployment }: { readonly deployment: DeploymentJson }) {
+/** Of all nodes, or of one. */
+export function DeploymentState({
+  deployment,
+}: {
+  readonly deployment: Pick<DeploymentJson, "status" | "statusReason">;
+}) {
   const { status = "DEPLOYMENT_STATUS_UNSPECIFIED", statusReason } = deployment;
   const [tone, word] = STATES[status] ?? ["idle", "unknown"];
   return (

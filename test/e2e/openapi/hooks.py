@@ -73,7 +73,7 @@ def keep_short(case):
     """Waits end soon, no task starts in a month, and a log is not followed, which has no end."""
     query = case.query if isinstance(case.query, dict) else {}
     query.pop("follow", None)
-    if "follow_for" in query or case.operation.path.endswith("/tasks:watch"):
+    if "follow_for" in query or case.operation.path.endswith(("/tasks:watch", "/deployments:watch")):
         case.query = query = {**query, "follow_for": "0.01s"}
     # A schema has no bounds of durations.
     if query.get("window"):

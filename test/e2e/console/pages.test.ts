@@ -23,6 +23,8 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
   /** Finds text that the override in a name before it turns around. */
   let garbled: string;
   const people = new Map<Role, ConsoleBrowser>();
+  /** Method and path of what the pages have asked the server for. */
+  const called = new Set<string>();
 
   beforeAll(async () => {
     browser = await launchChromium();
@@ -30,7 +32,13 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
     gallery = await Gallery.open();
     for (const [role, email] of Object.entries(PEOPLE)) {
       const { platform } = gallery.world;
-      people.set(role as Role, await ConsoleBrowser.open(browser, platform, { email }));
+      const person = await ConsoleBrowser.open(browser, platform, { email });
+      person.page.on("request", (request) => {
+        if (["fetch", "xhr", "eventsource"].includes(request.resourceType())) {
+          called.add(`${request.method()} ${new URL(request.url()).pathname}`);
+        }
+      });
+      people.set(role as Role, person);
     }
   });
   afterAll(async () => {
@@ -89,4 +97,31 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
     }
     await look(await visit("stranger", "/o/acme"), "stranger");
   });
+
+  it("has called nothing but the documented API", async () => {
+    const { platform } = gallery.world;
+    const documented = [
+      ...operationsOf((await platform.call("/docs.json")).json),
+      ...operationsOf((await gallery.world.call(gallery.ids.deployment, "/docs.json")).json),
+      // The document itself, and how people sign in, before there is anybody to ask for.
+      /^GET \/(?:docs\.json|auth\/methods)$/,
+    ];
+    const others = [...called].filter((call) => !documented.some((one) => one.test(call)));
+    expect(others).toEqual([]);
+    expect([...called]).toContain("POST /tessera.v1.OrganizationTaskService/WatchTasks");
+    expect([...called]).toContain("GET /finish/get");
+  });
 });
+
+/** The operations of an OpenAPI document: each by its method and path, and by its RPC. */
+function operationsOf({ paths = {} }: { readonly paths?: object }): RegExp[] {
+  const escaped = (path: string): string => path.replace(/[.:]/g, "\\$&");
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods as Record<string, { readonly operationId: string }>).flatMap(
+      ([method, { operationId }]) => [
+        new RegExp(`^${method.toUpperCase()} ${escaped(path).replace(/\{[^}]*\}/g, "[^/]+")}$`),
+        new RegExp(`^POST /tessera\\.v1\\.${escaped(operationId.replace(".", "/"))}$`),
+      ],
+    ),
+  );
+}

@@ -4,6 +4,7 @@ import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { chromiumMissing, launchChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
+import { readByShell } from "./shell.ts";
 
 const skipped = leftOut(chromiumMissing);
 const MAX_PRESSES = 40;
@@ -23,12 +24,24 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await world?.[Symbol.asyncDispose]();
   });
 
-  it("are made, shown once, listed and deleted with the mouse", async () => {
+  /** Calls as the line says that the page shows, read by a shell; the status. */
+  const callAsShown = async (page: Page): Promise<number> => {
+    const line = await page.getByText(/^curl /).innerText();
+    const [url = "", option, header = ""] = await readByShell("curl", line);
+    expect([new URL(url).host.split(".")[0], option]).toEqual(["echo", "-H"]);
+    const [name = "", value = ""] = header.split(": ");
+    const { status } = await world.call("echo", new URL(url).pathname, {
+      headers: { [name]: value },
+      host: new URL(url).host,
+    });
+    return status;
+  };
+
+  it("are made, tried, listed and deleted with the mouse", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     await person.go("/");
     await person.heading("acme");
-    await person.isSound();
     await page.getByRole("button", { name: EMAIL }).click();
     await page.locator("#person-menu").getByRole("link", { name: "API Tokens" }).click();
     await person.heading("API Tokens");
@@ -40,25 +53,55 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await person.isSound();
     await person.press("Done");
     await page.getByRole("rowheader", { name: /^laptop/ }).waitFor();
+    await person.press("Create token");
+    await person.fill("Name", "router");
+    await page.getByRole("radio", { name: /^Organization/ }).check();
+    await page.getByLabel("Developer operations").uncheck();
+    await page.getByLabel("Protected endpoint").check();
+    await page.getByLabel("echo").check();
+    await person.press("Submit");
+    expect(await callAsShown(page)).toBe(200);
     await person.isSound();
-    await person.press("Actions for laptop");
-    await page.getByRole("menuitem", { name: "Delete" }).click();
-    await person.press("Delete");
-    await page.getByText("Deleted laptop").waitFor();
-    await expect.poll(() => page.getByRole("rowheader", { name: /^laptop/ }).count()).toBe(0);
+    await person.press("Done");
+    for (const name of ["laptop", "router"]) {
+      await person.press(`Actions for ${name}`);
+      await page.getByRole("menuitem", { name: "Delete" }).click();
+      await person.isSound();
+      await person.press("Delete");
+      await page.getByText(`Deleted ${name}`).waitFor();
+      await expect.poll(() => page.getByRole("rowheader", { name }).count()).toBe(0);
+    }
   });
 
-  it("are made for one deployment by keyboard alone, and their curl line is answered", async () => {
+  it("are made, tried, listed and deleted by keyboard alone", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;
     const { keyboard } = page;
     await person.go("/");
     await person.heading("acme");
+    await focus(page, EMAIL);
+    await keyboard.press("Enter");
+    await focus(page, "API Tokens");
+    await keyboard.press("Enter");
+    await person.heading("API Tokens");
+    await focus(page, "Create token");
+    await keyboard.press("Enter");
+    const name = page.getByLabel("Name", { exact: true }).and(page.locator(":focus"));
+    await name.waitFor();
+    await keyboard.type("desk");
+    await keyboard.press("Enter");
+    await page.getByText("Token desk created").waitFor();
+    await keyboard.press("Escape");
+    await page.getByRole("rowheader", { name: /^desk/ }).waitFor();
+    // By the shortcuts, too.
+    await keyboard.press("g");
+    await keyboard.press("o");
+    await person.heading("acme");
     await keyboard.press("g");
     await keyboard.press("k");
     await person.heading("API Tokens");
     await keyboard.press("c");
-    await page.getByLabel("Name", { exact: true }).and(page.locator(":focus")).waitFor();
+    await name.waitFor();
     await keyboard.type("gateway");
     // Back to the kind, and on to the access.
     await keyboard.press("Shift+Tab");
@@ -71,14 +114,10 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
     await keyboard.press("Space");
     await keyboard.press("Enter");
     await page.getByText("Token gateway created").waitFor();
-    await person.isSound();
-    const curl = await page.getByText(/^curl /).innerText();
-    const [, value = ""] = /Bearer (\S+)"/.exec(curl) ?? [];
-    const { status } = await world.call("echo", "/readyz", { method: "GET", token: value });
-    expect(status).toBe(200);
+    expect(await callAsShown(page)).toBe(200);
     await keyboard.press("Escape");
     await page.getByRole("rowheader", { name: /^gateway/ }).waitFor();
-    await page.getByRole("button", { name: "Actions for gateway" }).focus();
+    await focus(page, "Actions for gateway");
     await keyboard.press("Enter");
     await page.getByRole("menuitem").and(page.locator(":focus")).waitFor();
     await keyboard.press("End");
@@ -108,6 +147,7 @@ async function focus(page: Page, name: string): Promise<void> {
   const wanted = page
     .getByLabel(name, { exact: false })
     .or(page.getByRole("button", { name, exact: true }))
+    .or(page.getByRole("link", { name, exact: true }))
     .and(page.locator(":focus"));
   for (let presses = 0; presses < MAX_PRESSES && (await wanted.count()) === 0; presses += 1) {
     await page.keyboard.press("Tab");

@@ -171,12 +171,17 @@ function go(reply: FastifyReply, url: string): FastifyReply {
   return reply.redirect(url, 302);
 }
 
-/** A path of this server; anything else could redirect people to another site. */
+/**
+ * A path of this server; anything else could redirect people to another site. One that begins with
+ * two slashes would, and dots in it can come to that: `/.//evil.example`.
+ */
 function localPath(next: unknown): string {
   const base = "http://here.invalid";
   const isPath = typeof next === "string" && next.length < 2_000 && next.startsWith("/");
   const url = isPath && URL.canParse(next, base) ? new URL(next, base) : undefined;
-  return url?.origin === base ? `${url.pathname}${url.search}${url.hash}` : "/";
+  return url?.origin === base && !url.pathname.startsWith("//")
+    ? `${url.pathname}${url.search}${url.hash}`
+    : "/";
 }
 
 /** IPv4 over an IPv6 socket is IPv4 (RFC 4291, section 2.5.5.2). */

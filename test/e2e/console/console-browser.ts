@@ -17,6 +17,20 @@ const TOO_WIDE = `document.documentElement.scrollWidth <= document.documentEleme
     .filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth)
     .map((one) => one.outerHTML.slice(0, 200))`;
 
+/** The windows that a page is looked at in. */
+const WINDOWS = [
+  { colorScheme: "light", width: 1280 },
+  { colorScheme: "dark", width: 1280 },
+  { colorScheme: "dark", width: 390 },
+  { colorScheme: "light", width: 390 },
+] as const;
+
+/** What the browser complains of by itself, and the page expects. */
+interface Expected {
+  readonly answers?: readonly number[];
+  readonly isOffline?: boolean;
+}
+
 /** Where screenshots are written; none without it. */
 const PICTURES = process.env.TESSERA_SCREENSHOTS;
 
@@ -78,13 +92,7 @@ export class ConsoleBrowser implements AsyncDisposable {
    * complained. The browser complains by itself of answers such as 401, which pages expect where
    * they ask who is there, and of a network that is gone.
    */
-  async isSound({
-    answers = [],
-    isOffline = false,
-  }: {
-    readonly answers?: readonly number[];
-    readonly isOffline?: boolean;
-  } = {}): Promise<void> {
+  async isSound({ answers = [], isOffline = false }: Expected = {}): Promise<void> {
     for (const frame of this.page.frames()) {
       if ((await frame.evaluate("typeof axe")) === "undefined") {
         // Outside of the policy of the page, as a browser's extension is.
@@ -98,6 +106,16 @@ export class ConsoleBrowser implements AsyncDisposable {
       (isOffline && text.includes("net::ERR_INTERNET_DISCONNECTED")) ||
       answers.some((status) => text.includes(`with a status of ${status} `));
     expect(this.complaints.filter((text) => !isExpected(text))).toEqual([]);
+  }
+
+  /** The same in light and dark, wide and narrow. */
+  async isSoundInAllWindows(name: string, expected?: Expected): Promise<void> {
+    for (const { colorScheme, width } of WINDOWS) {
+      await this.page.emulateMedia({ colorScheme });
+      await this.page.setViewportSize({ width, height: 800 });
+      await this.isSound(expected);
+      await this.picture(`${name}-${colorScheme}-${width}`);
+    }
   }
 
   async picture(name: string): Promise<void> {

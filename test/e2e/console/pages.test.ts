@@ -10,13 +10,6 @@ import { type ListedPage, PAGES } from "./pages.ts";
 
 const skipped = leftOut(chromiumMissing);
 
-const WINDOWS = [
-  { colorScheme: "light", width: 1280 },
-  { colorScheme: "dark", width: 1280 },
-  { colorScheme: "dark", width: 390 },
-  { colorScheme: "light", width: 390 },
-] as const;
-
 describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
   let browser: Browser;
   let gallery: Gallery;
@@ -60,12 +53,7 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
 
   const look = async (person: ConsoleBrowser, name: string): Promise<void> => {
     const { page } = person;
-    for (const { colorScheme, width } of WINDOWS) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize({ width, height: 800 });
-      await person.isSound();
-      await person.picture(`${name}-${colorScheme}-${width}`);
-    }
+    await person.isSoundInAllWindows(name);
     expect(await page.title()).not.toBe("taken");
     expect(await page.evaluate(garbled)).toEqual([]);
   };

@@ -152,6 +152,7 @@ describe("sign-in by OpenID Connect", () => {
       "https://evil.example/",
       "//evil.example/",
       "/\\evil.example",
+      "/.//evil.example/",
       "javascript:x",
     ]) {
       const end = await new Browser().signIn(startUrl(next), "ada");

@@ -31,12 +31,3 @@ export const visitor = queryOptions({
     }
   },
 });
-
-/** The path to open after the sign-in. Always on this server, whatever the address says. */
-export function safePath(next: unknown): string {
-  if (typeof next !== "string" || !next.startsWith("/") || !URL.canParse(next, location.origin)) {
-    return "/";
-  }
-  const { origin, pathname, search, hash } = new URL(next, location.origin);
-  return origin === location.origin ? `${pathname}${search}${hash}` : "/";
-}

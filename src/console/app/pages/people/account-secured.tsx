@@ -1,8 +1,8 @@
 /** Says what ended when a person proved the address of an account that somebody else may have made. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { roleName } from "../../api/members.ts";
+import { safePath } from "../../api/safe-path.ts";
 import { me, titleOf } from "../../api/session.ts";
-import { safePath } from "../../api/sign-in.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { COUNTS } from "./ended-credentials.ts";
@@ -39,7 +39,7 @@ export function AccountSecured() {
         <ul>
           {person.organizations?.map((organization) => (
             <li key={organization.name}>
-              {titleOf(organization)} ({roleName(organization.role)})
+              <bdi>{titleOf(organization)}</bdi> ({roleName(organization.role)})
             </li>
           ))}
         </ul>
@@ -49,7 +49,7 @@ export function AccountSecured() {
         </p>
       </section>
       <p>
-        <a href={safePath(query.get("next"))}>Continue</a>
+        <a href={safePath(query.get("next"), location.origin)}>Continue</a>
       </p>
     </SinglePage>
   );

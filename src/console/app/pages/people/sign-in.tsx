@@ -2,7 +2,8 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { auth } from "../../api/clients.ts";
-import { safePath, signInMethods } from "../../api/sign-in.ts";
+import { safePath } from "../../api/safe-path.ts";
+import { signInMethods } from "../../api/sign-in.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Notice } from "../../ui/notice.tsx";
@@ -30,7 +31,7 @@ const route = getRouteApi("/sign-in");
 export function SignIn() {
   const { data: methods } = useSuspenseQuery(signInMethods);
   const search = route.useSearch();
-  const next = safePath(search.next);
+  const next = safePath(search.next, location.origin);
   if (methods.needs_setup) {
     return (
       <SinglePage

@@ -33,11 +33,16 @@ describe.skipIf(skipped)(`what is lost while somebody looks at the console${skip
   });
 
   /** Somebody for each path, who sees the page with this heading. */
-  const openAll = (paths: readonly string[], heading: RegExp) =>
+  const openAll = (
+    paths: readonly string[],
+    heading: RegExp,
+    prepare?: (person: ConsoleBrowser) => Promise<unknown>,
+  ) =>
     Promise.all(
       paths.map(async (path) => {
         const person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
         opened.push(person);
+        await prepare?.(person);
         await person.go(path);
         await person.heading(heading);
         return { person, path };
@@ -94,13 +99,16 @@ describe.skipIf(skipped)(`what is lost while somebody looks at the console${skip
   });
 
   it("is the session: pages lead to the sign-in by themselves, and back", async () => {
-    const people = await openAll(["/o/acme/tasks", "/o/acme/deployments/echo/log"], /./);
+    const paths = ["/o/acme/tasks", "/o/acme/deployments/echo/log"];
+    const people = await openAll(paths, /./, ({ page }) => page.clock.install());
     for (const { person } of people) {
       await person.page.getByText("live", { exact: true }).waitFor();
     }
     const others = "/api/v1/auth/sessions:endOthers";
     expect((await world.platform.call(others, {}, world.cookie)).status).toBe(200);
     for (const { person, path } of people) {
+      // Pages that ask for nothing else ask for their session every two minutes.
+      await person.page.clock.fastForward(120_000);
       await person.heading("Sign in");
       await person.fill("E-mail address", EMAIL);
       await person.fill("Password", PASSWORD);

@@ -14,8 +14,12 @@ import "./shell.css";
 const Palette = lazy(() => loaded(import("./palette.tsx")));
 const Keys = lazy(() => loaded(import("./keys-dialog.tsx")));
 
+/** How often a page that is looked at asks whether its session has not ended. */
+const SESSION_CHECK_INTERVAL_MS = 120_000;
+
 export function Shell() {
-  const { data: person } = useSuspenseQuery(me);
+  // Streams go on for a while when the session has ended; this leads to the sign-in.
+  const { data: person } = useSuspenseQuery({ ...me, refetchInterval: SESSION_CHECK_INTERVAL_MS });
   const name = useOrganization();
   const { pathname } = useLocation();
   const [dialog, setDialog] = useState<"palette" | "keys" | undefined>();

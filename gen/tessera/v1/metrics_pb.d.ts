@@ -167,6 +167,17 @@ export declare type QueryMetricsResponse = Message<"tessera.v1.QueryMetricsRespo
    * @generated from field: bool truncated = 4;
    */
   truncated: boolean;
+
+  /**
+   * How many series of each selected metric of the service are left out, at least:
+   * those beyond what an answer holds, and those that nodes do not keep. A node
+   * keeps 100 series of a deployment in about 16 KB, the first of each metric in
+   * turns. Series without room are counted by the name of their metric, whichever
+   * labels are selected.
+   *
+   * @generated from field: map<string, int32> left_out = 5;
+   */
+  leftOut: { [key: string]: number };
 };
 
 /**
@@ -203,6 +214,17 @@ export declare type QueryMetricsResponseJson = {
    * @generated from field: bool truncated = 4;
    */
   truncated?: boolean;
+
+  /**
+   * How many series of each selected metric of the service are left out, at least:
+   * those beyond what an answer holds, and those that nodes do not keep. A node
+   * keeps 100 series of a deployment in about 16 KB, the first of each metric in
+   * turns. Series without room are counted by the name of their metric, whichever
+   * labels are selected.
+   *
+   * @generated from field: map<string, int32> left_out = 5;
+   */
+  leftOut?: { [key: string]: number };
 };
 
 /**
@@ -304,6 +326,184 @@ export declare type MetricSeriesJson = {
  * Use `create(MetricSeriesSchema)` to create a new message.
  */
 export declare const MetricSeriesSchema: GenMessage<MetricSeries, {jsonType: MetricSeriesJson}>;
+
+/**
+ * ListMetricsRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListMetricsRequest
+ */
+export declare type ListMetricsRequest = Message<"tessera.v1.ListMetricsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The name of the deployment.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+};
+
+/**
+ * ListMetricsRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListMetricsRequest
+ */
+export declare type ListMetricsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The name of the deployment.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListMetricsRequest.
+ * Use `create(ListMetricsRequestSchema)` to create a new message.
+ */
+export declare const ListMetricsRequestSchema: GenMessage<ListMetricsRequest, {jsonType: ListMetricsRequestJson}>;
+
+/**
+ * ListMetricsResponse has what the service declares.
+ *
+ * @generated from message tessera.v1.ListMetricsResponse
+ */
+export declare type ListMetricsResponse = Message<"tessera.v1.ListMetricsResponse"> & {
+  /**
+   * In the order in which the service declares them.
+   *
+   * @generated from field: repeated tessera.v1.ServiceMetric metrics = 1;
+   */
+  metrics: ServiceMetric[];
+};
+
+/**
+ * ListMetricsResponse has what the service declares.
+ *
+ * @generated from message tessera.v1.ListMetricsResponse
+ */
+export declare type ListMetricsResponseJson = {
+  /**
+   * In the order in which the service declares them.
+   *
+   * @generated from field: repeated tessera.v1.ServiceMetric metrics = 1;
+   */
+  metrics?: ServiceMetricJson[];
+};
+
+/**
+ * Describes the message tessera.v1.ListMetricsResponse.
+ * Use `create(ListMetricsResponseSchema)` to create a new message.
+ */
+export declare const ListMetricsResponseSchema: GenMessage<ListMetricsResponse, {jsonType: ListMetricsResponseJson}>;
+
+/**
+ * ServiceMetric is a metric that a service counts itself.
+ *
+ * @generated from message tessera.v1.ServiceMetric
+ */
+export declare type ServiceMetric = Message<"tessera.v1.ServiceMetric"> & {
+  /**
+   * Its name, such as `tokens_total`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * How it counts, and so which statistics QueryMetrics answers of it.
+   *
+   * @generated from field: tessera.v1.MetricKind kind = 2;
+   */
+  kind: MetricKind;
+
+  /**
+   * What it means, in the words of the service.
+   *
+   * @generated from field: string help = 3;
+   */
+  help: string;
+
+  /**
+   * The unit at the end of its name, before `_total`, where it is one that
+   * Prometheus recommends or that is as well known: `seconds`, `milliseconds`,
+   * `bytes`, `ratio`, `percent`, `celsius`, `meters`, `grams`, `joules`, `watts`,
+   * `volts`, `amperes` or `hertz`. Empty for a plain number.
+   *
+   * @generated from field: string unit = 4;
+   */
+  unit: string;
+
+  /**
+   * Names of its labels. Those of counters and histograms begin with `endpoint`.
+   *
+   * @generated from field: repeated string labels = 5;
+   */
+  labels: string[];
+};
+
+/**
+ * ServiceMetric is a metric that a service counts itself.
+ *
+ * @generated from message tessera.v1.ServiceMetric
+ */
+export declare type ServiceMetricJson = {
+  /**
+   * Its name, such as `tokens_total`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * How it counts, and so which statistics QueryMetrics answers of it.
+   *
+   * @generated from field: tessera.v1.MetricKind kind = 2;
+   */
+  kind?: MetricKindJson;
+
+  /**
+   * What it means, in the words of the service.
+   *
+   * @generated from field: string help = 3;
+   */
+  help?: string;
+
+  /**
+   * The unit at the end of its name, before `_total`, where it is one that
+   * Prometheus recommends or that is as well known: `seconds`, `milliseconds`,
+   * `bytes`, `ratio`, `percent`, `celsius`, `meters`, `grams`, `joules`, `watts`,
+   * `volts`, `amperes` or `hertz`. Empty for a plain number.
+   *
+   * @generated from field: string unit = 4;
+   */
+  unit?: string;
+
+  /**
+   * Names of its labels. Those of counters and histograms begin with `endpoint`.
+   *
+   * @generated from field: repeated string labels = 5;
+   */
+  labels?: string[];
+};
+
+/**
+ * Describes the message tessera.v1.ServiceMetric.
+ * Use `create(ServiceMetricSchema)` to create a new message.
+ */
+export declare const ServiceMetricSchema: GenMessage<ServiceMetric, {jsonType: ServiceMetricJson}>;
 
 /**
  * Metric is what the platform measures of deployments. REST writes `calls`,
@@ -536,6 +736,53 @@ export declare type StatisticJson = "STATISTIC_UNSPECIFIED" | "STATISTIC_RATE" |
 export declare const StatisticSchema: GenEnum<Statistic, StatisticJson>;
 
 /**
+ * MetricKind is the kind of a service's own metric. REST writes `counter` and so on.
+ *
+ * @generated from enum tessera.v1.MetricKind
+ */
+export enum MetricKind {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: METRIC_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A number that only goes up; QueryMetrics answers its rate.
+   *
+   * @generated from enum value: METRIC_KIND_COUNTER = 1;
+   */
+  COUNTER = 1,
+
+  /**
+   * A number that goes up and down; QueryMetrics answers its average.
+   *
+   * @generated from enum value: METRIC_KIND_GAUGE = 2;
+   */
+  GAUGE = 2,
+
+  /**
+   * A distribution of values; QueryMetrics answers percentiles.
+   *
+   * @generated from enum value: METRIC_KIND_HISTOGRAM = 3;
+   */
+  HISTOGRAM = 3,
+}
+
+/**
+ * MetricKind is the kind of a service's own metric. REST writes `counter` and so on.
+ *
+ * @generated from enum tessera.v1.MetricKind
+ */
+export declare type MetricKindJson = "METRIC_KIND_UNSPECIFIED" | "METRIC_KIND_COUNTER" | "METRIC_KIND_GAUGE" | "METRIC_KIND_HISTOGRAM";
+
+/**
+ * Describes the enum tessera.v1.MetricKind.
+ */
+export declare const MetricKindSchema: GenEnum<MetricKind, MetricKindJson>;
+
+/**
  * MetricsService answers what was measured of deployments over time, for charts.
  *
  * @generated from service tessera.v1.MetricsService
@@ -561,6 +808,21 @@ export declare const MetricsService: GenService<{
     methodKind: "unary";
     input: typeof QueryMetricsRequestSchema;
     output: typeof QueryMetricsResponseSchema;
+  },
+  /**
+   * ListMetrics lists the metrics that the service of a deployment counts itself,
+   * as its newest revision declares them, whether or not anything was counted.
+   * A service declares at most 50, so the list has one page; it is empty before
+   * the first revision. QueryMetrics has their values, chosen by `selectors`.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.MetricsService.ListMetrics
+   */
+  listMetrics: {
+    methodKind: "unary";
+    input: typeof ListMetricsRequestSchema;
+    output: typeof ListMetricsResponseSchema;
   },
 }>;
 

@@ -44,8 +44,10 @@ export function metricsCommand(actions: CloudActions): Command {
         startTime: before(call.clock.now(), parseDuration("--since", since)),
       });
       call.show(QueryMetricsResponseSchema, answer, metricsTable);
-      if (answer.truncated) {
-        call.done("There are more series: select fewer with --select.");
+      for (const [metric, series] of Object.entries(answer.leftOut)) {
+        call.done(
+          `At least ${series} more series of ${metric} are not shown: nodes keep 100 of a deployment, and an answer has 100. Select fewer with --select, or give the metric fewer labels.`,
+        );
       }
     },
   });

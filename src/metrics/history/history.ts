@@ -1,5 +1,6 @@
 /** The port to what was measured over time: kept by the nodes, or by a Prometheus. */
 import type { Selector } from "../selector/parse.ts";
+import type { LeftOut } from "./interval.ts";
 import type { MeasureName } from "./measures.ts";
 import type { AskedRange, Range } from "./range.ts";
 import type { TaskTally } from "./task-tally.ts";
@@ -15,6 +16,9 @@ export const PERCENTILES = [
 
 /** Series of a service in one answer; a histogram counts once. */
 export const MAX_CUSTOM_SERIES = 100;
+
+/** Series of a service beyond those in an answer that are told apart to count them. */
+export const MAX_COUNTED_SERIES = 1_000;
 
 export interface HistoryQuery {
   readonly organizationId: string;
@@ -41,6 +45,8 @@ export interface HistoryAnswer extends Range {
   readonly series: readonly HistorySeries[];
   /** More series of the service were selected than are in it. */
   readonly truncated: boolean;
+  /** Those, and series that nodes did not keep: at least so many of each metric. */
+  readonly leftOut: LeftOut;
 }
 
 /** What the tasks of an organization did until now. */

@@ -17,6 +17,8 @@ export interface Interval {
   readonly coveredMs: number;
   readonly platform: ReadonlyMap<MeasureName, Measurement>;
   readonly custom: readonly CustomValue[];
+  /** Series that there was no room for, by the names of the service's metrics. */
+  readonly leftOut?: LeftOut;
   /** Of an organization: its tasks. */
   readonly tasks?: TaskTally;
 }
@@ -31,6 +33,16 @@ export interface CustomValue {
 
 /** A metric of a service, as far as it tells how to read its values. */
 export type CustomShape = Omit<CustomDeclaration, "help">;
+
+/** How many series are left out, by the name of their metric. */
+export type LeftOut = ReadonlyMap<string, number>;
+
+/** Raises `into` to the numbers of `more`: the same series may be left out again and again. */
+export function raiseLeftOut(into: Map<string, number>, more: LeftOut = new Map()): void {
+  for (const [name, series] of more) {
+    into.set(name, Math.max(into.get(name) ?? 0, series));
+  }
+}
 
 /** Series of a service that are kept of a deployment in an interval. */
 export const MAX_KEPT_CUSTOM_SERIES = 100;
@@ -94,9 +106,10 @@ export class IntervalSum {
   readonly #platform = new Map<MeasureName, Measurement>();
   readonly #custom = new Map<string, Summed>();
   readonly #room = new CustomRoom();
+  readonly #leftOut = new Map<string, number>();
   readonly #tasks = new TaskTally();
 
-  add({ coveredMs, platform, custom, tasks }: Interval): void {
+  add({ coveredMs, platform, custom, leftOut, tasks }: Interval): void {
     this.#coveredMs += coveredMs;
     if (tasks !== undefined) {
       this.#tasks.addAll(tasks);
@@ -107,9 +120,13 @@ export class IntervalSum {
       const weighted = isGauge && typeof value === "number" ? value * coveredMs : value;
       this.#platform.set(name, before === undefined ? weighted : plus(before, weighted));
     }
+    const refused = new Map(leftOut);
     for (const one of custom) {
-      this.#addCustom(one, coveredMs);
+      if (!this.#addCustom(one, coveredMs)) {
+        refused.set(one.metric.name, (refused.get(one.metric.name) ?? 0) + 1);
+      }
     }
+    raiseLeftOut(this.#leftOut, refused);
   }
 
   get interval(): Interval {
@@ -122,10 +139,12 @@ export class IntervalSum {
       const isGauge = metric.kind === "gauge" && typeof value === "number";
       return { metric, labels, value: isGauge ? value / weight : value };
     });
-    return { coveredMs: this.#coveredMs, platform, custom, tasks: this.#tasks };
+    const leftOut = new Map(this.#leftOut);
+    return { coveredMs: this.#coveredMs, platform, custom, leftOut, tasks: this.#tasks };
   }
 
-  #addCustom({ metric, labels, value }: CustomValue, coveredMs: number): void {
+  /** Whether there was room for it. */
+  #addCustom({ metric, labels, value }: CustomValue, coveredMs: number): boolean {
     const key = keyOf(metric, labels);
     const weighted =
       metric.kind === "gauge" && typeof value === "number" ? value * coveredMs : value;
@@ -135,7 +154,10 @@ export class IntervalSum {
       before.weight += coveredMs;
     } else if (this.#room.take({ labels, value })) {
       this.#custom.set(key, { metric, labels, value: weighted, weight: coveredMs });
+    } else {
+      return false;
     }
+    return true;
   }
 }
 

@@ -10,12 +10,13 @@ import {
   type HistoryAnswer,
   type HistoryQuery,
   type HistorySeries,
+  MAX_COUNTED_SERIES,
   MAX_CUSTOM_SERIES,
   sorted,
   type TasksAnswer,
   type TasksQuery,
 } from "./history.ts";
-import { type CustomValue, type Interval, keyOf } from "./interval.ts";
+import { type CustomValue, type Interval, keyOf, raiseLeftOut } from "./interval.ts";
 import { keptTasks } from "./kept-tasks.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
 import { joinNodes } from "./nodes.ts";
@@ -77,7 +78,10 @@ class Collected {
   readonly #choices = new Map<string, Choice | undefined>();
   /** Points in which anything was measured. */
   readonly #known = new Set<number>();
-  #truncated = false;
+  /** Series that are one too many for an answer, by metric. */
+  readonly #surplus = new Surplus();
+  /** Series that nodes did not keep. */
+  readonly #leftOut = new Map<string, number>();
 
   constructor(measures: readonly MeasureName[], selectors: readonly Selector[], range: Range) {
     this.#range = range;
@@ -88,7 +92,7 @@ class Collected {
   }
 
   /** `beganAtMs` is NaN before the first interval. */
-  add(beganAtMs: number, { platform, custom }: Interval): void {
+  add(beganAtMs: number, { platform, custom, leftOut = new Map() }: Interval): void {
     const point = Math.floor((beganAtMs - this.#range.fromMs) / this.#range.stepMs);
     if (!(point >= 0 && point < this.#range.points)) {
       return;
@@ -104,9 +108,11 @@ class Collected {
     for (const one of custom) {
       this.#pointsOf(one)?.add(point, one.value);
     }
+    const selected = [...leftOut].filter(([name]) => this.#choiceOf(name) !== undefined);
+    raiseLeftOut(this.#leftOut, new Map(selected));
   }
 
-  async answer(yielder: Yielder): Promise<Pick<HistoryAnswer, "series" | "truncated">> {
+  async answer(yielder: Yielder): Promise<Omit<HistoryAnswer, keyof Range>> {
     const series: HistorySeries[] = [];
     for (const [name, points] of this.#measures) {
       series.push(...points.series({ name, custom: false, labels: {} }));
@@ -120,16 +126,19 @@ class Collected {
         await yielder.rest();
       }
     }
-    return { series, truncated: this.#truncated };
+    const { counts } = this.#surplus;
+    const names = new Set([...counts.keys(), ...this.#leftOut.keys()]);
+    const leftOut = Array.from(names, (name) => {
+      const number = (counts.get(name) ?? 0) + (this.#leftOut.get(name) ?? 0);
+      return [name, number] as const;
+    });
+    return { series, truncated: counts.size > 0, leftOut: new Map(leftOut) };
   }
 
   /** Undefined for a series that was not selected, or is one too many. */
   #pointsOf({ metric, labels: values }: CustomValue): Points | undefined {
     const { name } = metric;
-    if (!this.#choices.has(name)) {
-      this.#choices.set(name, choose(this.#selectors, name));
-    }
-    const choice = this.#choices.get(name);
+    const choice = this.#choiceOf(name);
     if (choice === undefined) {
       return undefined;
     }
@@ -143,12 +152,32 @@ class Collected {
       return undefined;
     }
     if (this.#custom.size >= MAX_CUSTOM_SERIES) {
-      this.#truncated = true;
+      this.#surplus.add(name, key);
       return undefined;
     }
     const points = new Points(metric, this.#range);
     this.#custom.set(key, { name, labels, points });
     return points;
+  }
+
+  #choiceOf(name: string): Choice | undefined {
+    if (!this.#choices.has(name)) {
+      this.#choices.set(name, choose(this.#selectors, name));
+    }
+    return this.#choices.get(name);
+  }
+}
+
+/** Counts different series by their metric, a bounded number. */
+class Surplus {
+  readonly counts = new Map<string, number>();
+  readonly #keys = new Set<string>();
+
+  add(name: string, key: string): void {
+    if (this.#keys.size < MAX_COUNTED_SERIES && !this.#keys.has(key)) {
+      this.#keys.add(key);
+      this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+    }
   }
 }
 

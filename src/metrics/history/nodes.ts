@@ -1,9 +1,17 @@
 /**
  * What several nodes measured in one interval, as one. Counters and histograms
  * are summed. A gauge is summed over the nodes, or what its metric says; a node
- * that was restarted has two rows, which count by the time that they cover.
+ * that was restarted has two rows, which count by the time that they cover. Nodes
+ * largely leave out the same series, so the largest number stands for all.
  */
-import { type CustomValue, type Interval, keyOf, type Measurement, plus } from "./interval.ts";
+import {
+  type CustomValue,
+  type Interval,
+  keyOf,
+  type Measurement,
+  plus,
+  raiseLeftOut,
+} from "./interval.ts";
 import { MEASURES, type Measure, type MeasureName } from "./measures.ts";
 
 type Aggregator = "sum" | "min" | "max" | "average";
@@ -30,7 +38,9 @@ export function joinNodes(rows: readonly Interval[], resolutionMs: number): Inte
   const platform = new Join<MeasureName>(resolutionMs);
   const custom = new Join<string>(resolutionMs);
   const described = new Map<string, CustomValue>();
+  const leftOut = new Map<string, number>();
   for (const row of rows) {
+    raiseLeftOut(leftOut, row.leftOut);
     for (const [name, value] of row.platform) {
       const { kind, nodes }: Measure = MEASURES[name];
       const gauge: Measured = { coveredMs: row.coveredMs, aggregator: nodes ?? "sum" };
@@ -49,6 +59,7 @@ export function joinNodes(rows: readonly Interval[], resolutionMs: number): Inte
     coveredMs: Math.max(...rows.map(({ coveredMs }) => coveredMs)),
     platform: platform.values(),
     custom: [...described].map(([key, one]) => ({ ...one, value: values.get(key) as Measurement })),
+    leftOut,
   };
 }
 

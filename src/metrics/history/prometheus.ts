@@ -54,6 +54,7 @@ export class PrometheusHistory implements History {
     const metrics = await ownMetrics(this.#upstream, query, range);
     const own = await inTurns(metrics, (metric) => this.#own(metric, query, range));
     const found = sorted(own.flat());
+    const surplus = Map.groupBy(found.slice(MAX_CUSTOM_SERIES), ({ name }) => name);
     const custom = found
       .slice(0, MAX_CUSTOM_SERIES)
       .flatMap(({ name, labels, points }) =>
@@ -62,7 +63,8 @@ export class PrometheusHistory implements History {
     return {
       ...range,
       series: [...platform.flat(), ...custom],
-      truncated: found.length > MAX_CUSTOM_SERIES,
+      truncated: surplus.size > 0,
+      leftOut: new Map(Array.from(surplus, ([name, all]) => [name, all.length])),
     };
   }
 

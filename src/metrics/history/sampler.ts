@@ -2,6 +2,7 @@
  * The sampler: what a deployment's metrics on this node have done since they
  * were looked at last, as an interval.
  */
+import type { CustomMetric } from "../custom-metric.ts";
 import type { DeploymentMetrics } from "../deployment.ts";
 import { labelOf } from "../labels.ts";
 import type { AnySeries } from "../metric.ts";
@@ -44,7 +45,7 @@ export class Sampler {
         platform.set(name, value);
       }
     }
-    const interval = { coveredMs, platform, custom: [...customValues(metrics, read)] };
+    const interval = { coveredMs, platform, ...customOf(metrics, read) };
     return { interval, tasks: tasksOf(metrics, read) };
   }
 
@@ -119,22 +120,43 @@ function tasksOf(
   return tasks;
 }
 
-/** The first series in the order of their declaration, as many as are kept. */
-function* customValues(
+/** As many series as are kept: the oldest of each metric in turns, so that none takes all the room. */
+function customOf(
   metrics: DeploymentMetrics,
   read: (series: AnySeries) => Measurement | undefined,
-): Generator<CustomValue> {
+): Required<Pick<Interval, "custom" | "leftOut">> {
   const room = new CustomRoom();
-  for (const { declaration, series } of metrics.custom.all) {
+  const custom: CustomValue[] = [];
+  const leftOut = new Map<string, number>();
+  for (const [metric, series] of inTurns(metrics.custom.all)) {
+    // Read in any case, so that its increase is that of one interval when there is room again.
+    const value = read(series);
+    if (value === undefined) {
+      continue;
+    }
+    const labels = metric.labels.map((name) => labelOf(labelsOf(series), name));
+    if (room.take({ labels, value })) {
+      custom.push({ metric, labels, value });
+    } else {
+      leftOut.set(metric.name, (leftOut.get(metric.name) ?? 0) + 1);
+    }
+  }
+  return { custom, leftOut };
+}
+
+/** The first series of each metric, then the second of each, and so on. */
+function* inTurns(metrics: Iterable<CustomMetric>): Generator<readonly [CustomShape, AnySeries]> {
+  const lists = Array.from(metrics, ({ declaration, series }) => {
     const { help, ...metric } = declaration;
-    const names = metric.kind === "gauge" ? metric.labels : ["endpoint", ...metric.labels];
-    const shape: CustomShape = { ...metric, labels: names };
-    for (const one of series) {
-      // Read in any case, so that its increase is that of one interval when there is room again.
-      const value = read(one);
-      const labels = names.map((name) => labelOf(labelsOf(one), name));
-      if (value !== undefined && room.take({ labels, value })) {
-        yield { metric: shape, labels, value };
+    const labels = metric.kind === "gauge" ? metric.labels : ["endpoint", ...metric.labels];
+    return [{ ...metric, labels }, series] as const;
+  });
+  const longest = Math.max(0, ...lists.map(([, series]) => series.length));
+  for (let turn = 0; turn < longest; turn += 1) {
+    for (const [shape, series] of lists) {
+      const one = series[turn];
+      if (one !== undefined) {
+        yield [shape, one];
       }
     }
   }

@@ -1,10 +1,10 @@
 /**
  * The text of an interval in the database. `platform` is an object of numbers
  * and arrays by the names of measures, with zeros left out. `custom` is an array
- * of metrics with their series, or of an organization the tally of its tasks;
- * empty where there are none.
+ * of metrics with their series, followed by how many series were left out; or of
+ * an organization the tally of its tasks; empty where there are none.
  */
-import type { CustomShape, CustomValue, Interval, Measurement } from "./interval.ts";
+import type { CustomShape, CustomValue, Interval, LeftOut, Measurement } from "./interval.ts";
 import { isZero, shapeKey } from "./interval.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
 import { type TaskTally, writeTally } from "./task-tally.ts";
@@ -13,7 +13,13 @@ interface StoredMetric extends CustomShape {
   readonly series: [labels: readonly string[], value: Measurement][];
 }
 
-export function writeInterval({ coveredMs, platform, custom, tasks }: Interval): {
+/** It has the form of a metric without series, so that programs without it read over it. */
+interface StoredLeftOut {
+  readonly series: readonly never[];
+  readonly left_out: { readonly [name: string]: number };
+}
+
+export function writeInterval({ coveredMs, platform, custom, leftOut, tasks }: Interval): {
   readonly platform: string;
   readonly custom: string;
 } {
@@ -34,10 +40,15 @@ export function writeInterval({ coveredMs, platform, custom, tasks }: Interval):
     stored.series.push([labels, rounded(value)]);
     metrics.set(key, stored);
   }
+  const stored = [...metrics.values(), ...storedLeftOut(leftOut)];
   return {
     platform: JSON.stringify(values),
-    custom: metrics.size > 0 ? JSON.stringify([...metrics.values()]) : tallyText(tasks),
+    custom: stored.length > 0 ? JSON.stringify(stored) : tallyText(tasks),
   };
+}
+
+function storedLeftOut(leftOut: LeftOut = new Map()): StoredLeftOut[] {
+  return leftOut.size === 0 ? [] : [{ series: [], left_out: Object.fromEntries(leftOut) }];
 }
 
 function tallyText(tasks: TaskTally | undefined): string {
@@ -58,12 +69,21 @@ export function readInterval(stored: {
       platform.set(name as MeasureName, value);
     }
   }
-  const metrics =
-    stored.custom === "" ? [] : (JSON.parse(stored.custom) as readonly StoredMetric[]);
-  const custom = metrics.flatMap(({ series, ...metric }): CustomValue[] =>
-    series.map(([labels, value]) => ({ metric, labels, value })),
-  );
-  return { coveredMs, platform, custom };
+  const parts =
+    stored.custom === ""
+      ? []
+      : (JSON.parse(stored.custom) as readonly (StoredMetric | StoredLeftOut)[]);
+  const custom: CustomValue[] = [];
+  let leftOut: LeftOut = new Map();
+  for (const part of parts) {
+    if ("left_out" in part) {
+      leftOut = new Map(Object.entries(part.left_out));
+    } else {
+      const { series, ...metric } = part;
+      custom.push(...series.map(([labels, value]) => ({ metric, labels, value })));
+    }
+  }
+  return { coveredMs, platform, custom, leftOut };
 }
 
 function shapeOf({ name, kind, labels, buckets, aggregator }: CustomShape): CustomShape {

@@ -1,4 +1,4 @@
-/** MetricsService: what was measured of deployments over time. */
+/** MetricsService: what was measured of deployments over time, and what services count themselves. */
 
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -11,12 +11,15 @@ import { MatchError } from "../../metrics/selector/error.ts";
 import { parseSelectors } from "../../metrics/selector/list.ts";
 import { UpstreamError } from "../../metrics/upstream.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
+import type { HostingStorage } from "../../storage/hosting/hosting.ts";
 import { findDeployment } from "./deployment/refusals.ts";
 import { memberOf } from "./engine/caller.ts";
+import { ServiceMetrics } from "./service-metrics.ts";
 import { invalidField } from "./violations.ts";
 
 export interface MetricsServiceOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: Pick<HostingStorage, "getHosted" | "getIndex">;
   readonly history: History;
   readonly now: () => number;
 }
@@ -31,10 +34,17 @@ const STATISTICS: { readonly [statistic in HistorySeries["statistic"]]: Statisti
 
 export function metricsService({
   accounts,
+  hosting,
   history,
   now,
 }: MetricsServiceOptions): Partial<ServiceImpl<typeof MetricsService>> {
+  const serviceMetrics = new ServiceMetrics(hosting);
   return {
+    async listMetrics({ deployment: name }, ctx) {
+      const found = await findDeployment(accounts, memberOf(ctx), name);
+      return { metrics: [...(await serviceMetrics.of(found))] };
+    },
+
     async queryMetrics(req, ctx) {
       const member = memberOf(ctx);
       const { organizationId, organization } = member;
@@ -62,7 +72,7 @@ export function metricsService({
           },
           signal: ctx.signal,
         });
-        const { fromMs, stepMs, points, series, truncated } = answer;
+        const { fromMs, stepMs, points, series, truncated, leftOut } = answer;
         return {
           times: Array.from({ length: points }, (_, at) => (fromMs + at * stepMs) / 1_000),
           step: { seconds: BigInt(stepMs / 1_000), nanos: 0 },
@@ -72,6 +82,7 @@ export function metricsService({
             statistic: STATISTICS[one.statistic],
           })),
           truncated,
+          leftOut: Object.fromEntries(leftOut),
         };
       } catch (err) {
         throw problemOf(err);

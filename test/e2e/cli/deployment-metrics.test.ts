@@ -42,7 +42,9 @@ beforeEach(async () => {
     router.service(MetricsService, {
       queryMetrics(req) {
         requests.push(req);
-        return { ...ANSWER, truncated: req.selectors.length > 0 };
+        const leftOut: Record<string, number> =
+          req.selectors.length > 0 ? { tokens_total: 20 } : {};
+        return { ...ANSWER, leftOut };
       },
     });
   });
@@ -79,7 +81,9 @@ describe("tessera deployment metrics", () => {
     const args = ["--since", "24h", "--metric", "calls", "--metric", "run_seconds"];
     const { code, stderr } = await run("sums", ...args, "--select", "tokens_total");
     expect(code, stderr).toBe(0);
-    expect(stderr).toBe("There are more series: select fewer with --select.\n");
+    expect(stderr).toBe(
+      "At least 20 more series of tokens_total are not shown: nodes keep 100 of a deployment, and an answer has 100. Select fewer with --select, or give the metric fewer labels.\n",
+    );
     const [asked] = requests;
     expect(asked?.metrics).toEqual([Metric.CALLS, Metric.RUN_SECONDS]);
     expect(asked?.selectors).toEqual(["tokens_total"]);

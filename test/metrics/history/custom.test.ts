@@ -123,7 +123,7 @@ describe.each(DATABASES)("a service's own metrics over time on $database", ({ op
     ]);
   });
 
-  it("are kept up to a number of series, in the order in which they are declared", async () => {
+  it("are kept up to a number of series, of each metric in turns, and the others are counted", async () => {
     const { clock, of, node, custom } = begun();
     for (let index = 0; index < 150; index += 1) {
       const labels = [`model-${index}`];
@@ -132,9 +132,38 @@ describe.each(DATABASES)("a service's own metrics over time on $database", ({ op
     custom.count("w1", LOADED, { labels: [], value: 3 });
     clock.nowMs += TICK_MS;
     await node.recorder.record();
-    const { series } = await read(of, '{__name__=~".+"}');
+    const { series, truncated, leftOut } = await read(of, '{__name__=~".+"}');
     expect(series).toHaveLength(100);
-    expect(series.every(({ name }) => name === "tokens_total")).toBe(true);
+    expect(series.filter(({ name }) => name === "models_loaded")).toHaveLength(1);
+    expect(truncated).toBe(false);
+    expect([...leftOut]).toEqual([["tokens_total", 51]]);
+    expect((await read(of, "models_loaded")).leftOut.size).toBe(0);
+    clock.nowMs += 6 * TICK_MS;
+    await node.recorder.record(true);
+    const minutes = await read(of, "tokens_total", { lengthMs: 120_000, maxPoints: 2 });
+    expect(minutes.stepMs).toBe(60_000);
+    expect([...minutes.leftOut]).toEqual([["tokens_total", 51]]);
+  });
+
+  it("are left out of an answer when nodes together have more series than it holds", async () => {
+    const { clock, of, node, custom } = begun();
+    const other = new MeasuringNode(metrics, of);
+    const theirs = other.deployment("digits").custom;
+    theirs.declare([TOKENS]);
+    for (const [one, model] of [
+      [custom, "ours"],
+      [theirs, "theirs"],
+    ] as const) {
+      for (let index = 0; index < 60; index += 1) {
+        one.count("w1", TOKENS, { endpoint: "read", labels: [`${model}-${index}`], value: 1 });
+      }
+    }
+    clock.nowMs += TICK_MS;
+    await Promise.all([node.recorder.record(), other.recorder.record()]);
+    const { series, truncated, leftOut } = await read(of, "tokens_total");
+    expect(series).toHaveLength(100);
+    expect(truncated).toBe(true);
+    expect([...leftOut]).toEqual([["tokens_total", 20]]);
   });
 
   it("take little room, however long their labels are", async () => {

@@ -44,6 +44,9 @@ function pageAt(scrape: number): string {
     lines.push(`score_sum{${of},endpoint="read"} ${scrape}`);
     lines.push(`score_count{${of},endpoint="read"} ${scrape * 4}`);
   }
+  for (let index = 0; index < 103; index += 1) {
+    lines.push(`wide_total{organization="acme",deployment="wide",model="${index}"} ${scrape}`);
+  }
   lines.push('tessera_workers{organization="globex",deployment="digits",node="n1"} 100');
   lines.push('secrets_total{organization="globex",deployment="digits",node="n1"} 1');
   return `${lines.join("\n")}\n`;
@@ -149,6 +152,14 @@ it("answers the metrics of a service by their kinds", async () => {
   expect(newest[4]).toBeGreaterThan(0);
   const chosen = await read({ selectors: [parseSelector('tokens_total{model="large"}')] });
   expect(chosen.series).toEqual([]);
+});
+
+it("says how many series of a service an answer has no room for", async () => {
+  const selectors = [parseSelector("wide_total")];
+  const answer = await read({ selectors, deployment: { deploymentId: "d2", name: "wide" } });
+  expect(answer.series).toHaveLength(100);
+  expect(answer.truncated).toBe(true);
+  expect([...answer.leftOut]).toEqual([["wide_total", 3]]);
 });
 
 it.each([

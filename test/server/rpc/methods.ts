@@ -234,6 +234,11 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   { method: MetricsService.method.queryMetrics, request: (_, cast) => named(cast) },
+  {
+    method: MetricsService.method.listMetrics,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
   { method: deployment.listDeployments, request: (_, cast) => named(cast) },
   {
     method: deployment.watchDeployments,

@@ -6,8 +6,15 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Metric, MetricsService, Statistic } from "../../../gen/tessera/v1/metrics_pb.js";
+import {
+  Metric,
+  MetricKind,
+  MetricsService,
+  Statistic,
+} from "../../../gen/tessera/v1/metrics_pb.js";
+import { digestOf } from "../../../src/artifacts/index-file.ts";
 import { bearers } from "../../../src/client/platform.ts";
+import type { MetricManifest } from "../../../src/protocol/manifest.ts";
 import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";
 import { DATABASES } from "./databases.ts";
 import { TestPlatform } from "./platform.ts";
@@ -18,9 +25,16 @@ const HOUR_MS = 3_600_000;
 
 const CUSTOM = [
   { name: "tokens_total", kind: "counter", labels: ["model"], series: [[["small"], 50]] },
+  { series: [], left_out: { tokens_total: 7, score: 2 } },
 ];
 
-describe.each(DATABASES)("QueryMetrics on $database", ({ open }) => {
+const DECLARED: readonly MetricManifest[] = [
+  { name: "tokens_total", kind: "counter", help: "Tokens read.", labels: ["model"] },
+  { name: "load_seconds", kind: "histogram", help: "Time to load.", labels: [], buckets: [1] },
+  { name: "cache_bytes", kind: "gauge", help: "Size of the cache.", labels: ["model"] },
+];
+
+describe.each(DATABASES)("MetricsService on $database", ({ open }) => {
   let platform: TestPlatform;
   let company: Company;
   let deployment: string;
@@ -57,6 +71,28 @@ describe.each(DATABASES)("QueryMetrics on $database", ({ open }) => {
     Object.assign(headers, (await newToken(platform, company)).headers);
   });
   afterAll(() => platform[Symbol.asyncDispose]());
+
+  /** A deployment with a revision for each of the lists; answers its name. */
+  async function declaring(...revisions: (readonly MetricManifest[])[]): Promise<string> {
+    const name = await newDeployment(platform, company);
+    const { organizationId } = company;
+    const record = await platform.accounts.findDeployment({ organizationId, name });
+    for (const metrics of revisions) {
+      const index = JSON.stringify({ service: { name, endpoints: [], metrics } });
+      const made = await platform.storage.hosting.createRevision({
+        ...platform.deed(),
+        organizationId,
+        name,
+        deploymentId: record?.deploymentId ?? "",
+        artifact: { digest: digestOf(index), index, endpoints: [], files: [] },
+        limit: 1_000,
+        maxSecrets: 1,
+        keptRevisions: 10,
+      });
+      expect(made.outcome).toBe("created");
+    }
+    return name;
+  }
 
   const value = (values: readonly number[], times: readonly number[]) =>
     values[times.indexOf(beganAtMs / 1_000)];
@@ -96,6 +132,7 @@ describe.each(DATABASES)("QueryMetrics on $database", ({ open }) => {
           value(values, answer.times),
           values.filter((each) => !Number.isNaN(each)).length,
         ]);
+        expect(answer.leftOut).toEqual({ tokens_total: 7 });
         expect(shown).toEqual([
           ["calls", false, "RATE", {}, 3, 1],
           ["workers", false, "AVERAGE", {}, 2, 1],
@@ -112,6 +149,42 @@ describe.each(DATABASES)("QueryMetrics on $database", ({ open }) => {
 
   const rest = (query: string) =>
     platform.rest("GET", `/api/v1/metrics${query}`, undefined, { headers });
+
+  it("lists what the newest revision declares, over Connect, gRPC-Web and gRPC", async () => {
+    const name = await declaring(DECLARED.slice(1), DECLARED);
+    const sessionManager = new Http2SessionManager(platform.origin);
+    try {
+      for (const client of clients(sessionManager)) {
+        const { metrics } = await client.listMetrics({ deployment: name });
+        const shown = metrics.map(({ name, kind, help, unit, labels }) => {
+          return [name, MetricKind[kind], help, unit, labels];
+        });
+        expect(shown).toEqual([
+          ["tokens_total", "COUNTER", "Tokens read.", "", ["endpoint", "model"]],
+          ["load_seconds", "HISTOGRAM", "Time to load.", "seconds", ["endpoint"]],
+          ["cache_bytes", "GAUGE", "Size of the cache.", "bytes", ["model"]],
+        ]);
+      }
+    } finally {
+      sessionManager.abort();
+    }
+  });
+
+  const declared = (name: string, headersOf: typeof headers) =>
+    platform.rest("GET", `/api/v1/deployments/${name}/metrics`, undefined, { headers: headersOf });
+
+  it("lists no metrics before the first revision, and of one that declares none", async () => {
+    expect((await declared(deployment, headers)).body).toEqual({ metrics: [] });
+    expect((await declared(await declaring([]), headers)).body).toEqual({ metrics: [] });
+  });
+
+  it("lists nothing of another organization's deployment", async () => {
+    const name = await declaring(DECLARED);
+    const [metric] = (await declared(name, headers)).body.metrics;
+    expect([metric.name, metric.kind]).toEqual(["tokens_total", "counter"]);
+    const { headers: others } = await newToken(platform, await newCompany(platform));
+    expect((await declared(name, others)).outcome).toBe("DEPLOYMENT_NOT_FOUND");
+  });
 
   it("answers REST with names in lower case, and gaps as NaN", async () => {
     const { status, body } = await rest(`?deployment=${deployment}&metrics=calls&metrics=workers`);

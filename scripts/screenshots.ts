@@ -60,6 +60,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["playground", "/o/acme/deployments/summarizer/playground"],
   ["revisions", "/o/acme/deployments/summarizer/revisions"],
   ["metrics", "/o/acme/deployments/summarizer/metrics"],
+  ["own-metrics", "/o/acme/deployments/digits/metrics"],
   ["log", "/o/acme/deployments/digits/log"],
   ["tasks", "/o/acme/tasks"],
   ["tokens", "/o/acme/tokens"],

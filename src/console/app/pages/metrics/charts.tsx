@@ -4,13 +4,17 @@ import type {
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
-import { Chart, type Line } from "./chart.tsx";
+import { Chart } from "./chart.tsx";
+import { bytes, count, type Format, perSecond, seconds } from "./format.ts";
+import type { Line } from "./plot.ts";
+import { numbersOf } from "./values.ts";
 
 type Metric = AskedMetrics["metrics"][number];
 
 interface Shown {
   readonly title: string;
-  readonly format: (value: number) => string;
+  readonly format: Format;
+  readonly binary?: true;
   /** The name of a series, its statistic where it has several, what it is called, and its colour. */
   readonly lines: readonly (readonly [
     series: string,
@@ -21,17 +25,6 @@ interface Shown {
   readonly metrics: readonly Metric[];
 }
 
-const perSecond = (value: number): string => `${short(value)}/s`;
-const count = (value: number): string => short(value);
-const seconds = (value: number): string =>
-  value < 1 ? `${short(value * 1_000)} ms` : `${short(value)} s`;
-const MIB_BYTES = 1_048_576;
-const mebibytes = (value: number): string => `${short(value / MIB_BYTES)} MiB`;
-
-/** At most three digits that count. */
-const short = (value: number): string =>
-  value >= 1_000 ? `${Number((value / 1_000).toPrecision(3))}k` : `${Number(value.toPrecision(3))}`;
-
 const percentiles = (series: string): Shown["lines"] => [
   [series, "STATISTIC_P50", "half are faster", "--good"],
   [series, "STATISTIC_P95", "95 % are faster", "--warning"],
@@ -41,7 +34,7 @@ const percentiles = (series: string): Shown["lines"] => [
 const CALLS: readonly Shown[] = [
   {
     title: "Calls",
-    format: perSecond,
+    format: perSecond(count),
     metrics: ["METRIC_CALLS", "METRIC_CALL_ERRORS"],
     lines: [
       ["calls", "", "calls", "--accent"],
@@ -59,7 +52,7 @@ const CALLS: readonly Shown[] = [
 const TASKS: readonly Shown[] = [
   {
     title: "Tasks",
-    format: perSecond,
+    format: perSecond(count),
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
     lines: [
       ["tasks_submitted", "", "submitted", "--accent"],
@@ -102,7 +95,8 @@ const WORKERS: readonly Shown[] = [
   },
   {
     title: "Memory of workers",
-    format: mebibytes,
+    format: bytes,
+    binary: true,
     metrics: ["METRIC_WORKER_MEMORY_BYTES"],
     lines: [["worker_memory_bytes", "", "all workers", "--accent"]],
   },
@@ -128,12 +122,13 @@ export function Charts({
   const { times = [], series = [] } = measured;
   return (
     <div className="charts">
-      {charts.map(({ title, format, lines }) => (
+      {charts.map(({ title, format, binary, lines }) => (
         <Chart
           key={title}
           title={title}
           times={times.map(Number)}
           format={format}
+          binary={binary}
           lines={lines.map(([name, statistic, label, colour]) => ({
             name: label,
             colour,
@@ -156,7 +151,5 @@ function valuesOf(
   const found = all.find(
     (one) => one.name === name && !one.custom && (!statistic || one.statistic === statistic),
   );
-  return found === undefined
-    ? Array.from({ length: points }, () => null)
-    : (found.values ?? []).map((value) => (Number.isFinite(Number(value)) ? Number(value) : null));
+  return found === undefined ? Array.from({ length: points }, () => null) : numbersOf(found.values);
 }

@@ -5,6 +5,7 @@ import { metricsOf } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
+import { OwnMetrics } from "./own-metrics.tsx";
 import { type ChartRange, RANGES, type RangeSearch } from "./range.ts";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/metrics");
@@ -35,6 +36,7 @@ export function DeploymentMetrics() {
           </nav>
           <h2 className="hidden">Charts</h2>
           <Measured deployment={name} range={range} />
+          <OwnMetrics deployment={name} seconds={RANGES[range]} />
         </>
       )}
     </DeploymentFrame>

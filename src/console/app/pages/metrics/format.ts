@@ -1,0 +1,64 @@
+/** How charts write numbers with their units. */
+
+export type Format = (value: number) => string;
+
+const MULTIPLES = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+] as const;
+
+const BINARY_MULTIPLES = [
+  [1_073_741_824, "GiB"],
+  [1_048_576, "MiB"],
+  [1_024, "KiB"],
+] as const;
+
+/** At most three digits that count. */
+const digits = (value: number): string => `${Number(value.toPrecision(3))}`;
+
+export const count: Format = (value) => {
+  const [size, multiple] = MULTIPLES.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
+  return `${digits(value / size)}${multiple}`;
+};
+
+export const seconds: Format = (value) =>
+  value !== 0 && Math.abs(value) < 1 ? `${digits(value * 1_000)} ms` : `${count(value)} s`;
+
+export const bytes: Format = (value) => {
+  const [size, multiple] = BINARY_MULTIPLES.find(([least]) => Math.abs(value) >= least) ?? [1, "B"];
+  return `${digits(value / size)} ${multiple}`;
+};
+
+const SYMBOLS: Readonly<Record<string, string>> = {
+  milliseconds: "ms",
+  percent: "%",
+  celsius: "°C",
+  meters: "m",
+  grams: "g",
+  joules: "J",
+  watts: "W",
+  volts: "V",
+  amperes: "A",
+  hertz: "Hz",
+};
+
+/** The format for a unit of `ListMetrics`; numbers alone for one that is not known. */
+export function formatOf(unit: string): Format {
+  if (unit === "seconds") {
+    return seconds;
+  }
+  if (unit === "bytes") {
+    return bytes;
+  }
+  if (unit === "ratio") {
+    return (value) => `${digits(value * 100)} %`;
+  }
+  const symbol = SYMBOLS[unit];
+  return symbol === undefined ? count : (value) => `${count(value)} ${symbol}`;
+}
+
+export const perSecond =
+  (format: Format): Format =>
+  (value) =>
+    `${format(value)}/s`;

@@ -1,0 +1,156 @@
+/** The charts of what a service counts itself: which lines each has, from all series that were answered. */
+import type {
+  MetricSeriesJson,
+  QueryMetricsResponseJson,
+  ServiceMetricJson,
+} from "../../../../../gen/tessera/v1/metrics_pb.js";
+import { isolated } from "../../ui/isolated.ts";
+import { type Format, formatOf, perSecond } from "./format.ts";
+import type { Line } from "./plot.ts";
+import { numbersOf } from "./values.ts";
+
+type Kind = NonNullable<ServiceMetricJson["kind"]>;
+
+/** Colours of lines without a meaning, as variables of the style sheet: as many as a chart has lines. */
+const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"] as const;
+
+export interface OwnChart {
+  readonly name: string;
+  readonly help: string;
+  /** What its lines are, in which unit. */
+  readonly detail: string;
+  readonly format: Format;
+  readonly binary: boolean;
+  readonly lines: readonly Line[];
+  /** Label sets that have no line, though they were answered. */
+  readonly more: number;
+  /** Label sets that nodes do not keep, or that an answer has no room for: at least so many. */
+  readonly leftOut: number;
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  STATISTIC_RATE: "METRIC_KIND_COUNTER",
+  STATISTIC_AVERAGE: "METRIC_KIND_GAUGE",
+};
+
+const PERCENTILES = [
+  ["STATISTIC_P50", "half are below"],
+  ["STATISTIC_P95", "95 % are below"],
+  ["STATISTIC_P99", "99 % are below"],
+] as const;
+
+/** In the order of their declaration, then those that only an earlier revision declares. */
+export function ownCharts(
+  declared: readonly ServiceMetricJson[],
+  { series = [], leftOut = {} }: QueryMetricsResponseJson,
+): readonly OwnChart[] {
+  const byName = Map.groupBy(series, ({ name = "" }) => name);
+  const earlier = [...byName]
+    .filter(([name]) => declared.every((metric) => metric.name !== name))
+    .map(([name, [first]]): ServiceMetricJson => ({ name, kind: kindOf(first) }));
+  return [...declared, ...earlier].map((metric): OwnChart => {
+    const { name = "", kind = "METRIC_KIND_GAUGE", help, unit = "" } = metric;
+    const sets = setsOf(byName.get(name) ?? [], kind);
+    const several = sets.size > 1;
+    return {
+      name,
+      help: help ?? "The newest revision does not declare it any more.",
+      detail: detailOf({ kind, unit, several }),
+      format: kind === "METRIC_KIND_COUNTER" ? perSecond(formatOf(unit)) : formatOf(unit),
+      binary: unit === "bytes",
+      lines: several ? linesOf(sets) : percentilesOf(sets),
+      more: Math.max(0, sets.size - COLOURS.length),
+      leftOut: leftOut[name] ?? 0,
+    };
+  });
+}
+
+const kindOf = (series: MetricSeriesJson | undefined): Kind =>
+  KINDS[series?.statistic ?? ""] ?? "METRIC_KIND_HISTOGRAM";
+
+function detailOf(of: {
+  readonly kind: Kind;
+  readonly unit: string;
+  readonly several: boolean;
+}): string {
+  const unit = of.unit === "" ? "" : ` in ${of.unit}`;
+  switch (of.kind) {
+    case "METRIC_KIND_COUNTER":
+      return `Counter${unit}: increase per second`;
+    case "METRIC_KIND_HISTOGRAM":
+      return `Histogram${unit}: ${of.several ? "95 % are below" : "percentiles"}`;
+    default:
+      return `Gauge${unit}`;
+  }
+}
+
+/** Of one label set: what each line is called, with its values. */
+type Values = Map<string, Line["values"]>;
+
+interface LabelSet {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly values: Values;
+}
+
+/** By label set. A metric whose buckets have changed continues in the same lines. */
+function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<string, LabelSet> {
+  const sets = new Map<string, LabelSet>();
+  for (const one of series.filter((each) => kindOf(each) === kind)) {
+    const { labels = {}, statistic = "" } = one;
+    const key = JSON.stringify(Object.entries(labels).sort());
+    const { values } = sets.get(key) ?? { values: new Map() as Values };
+    const before = values.get(statistic);
+    values.set(
+      statistic,
+      numbersOf(one.values).map((value, index) => value ?? before?.[index] ?? null),
+    );
+    sets.set(key, { labels, values });
+  }
+  return sets;
+}
+
+/** Those of the highest values, by name. */
+function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
+  const all = [...sets.values()];
+  const named = all.map(({ labels, values }) => ({
+    name: nameOf(labels, all),
+    values: values.get("STATISTIC_P95") ?? values.values().next().value ?? [],
+  }));
+  return named
+    .map((line) => ({ line, average: averageOf(line.values) }))
+    .sort((one, other) => other.average - one.average)
+    .slice(0, COLOURS.length)
+    .map(({ line }) => line)
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .map((line, index) => ({ ...line, colour: COLOURS[index] ?? COLOURS[0] }));
+}
+
+/** The only label set: a line, or one for each percentile. */
+function percentilesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
+  const [only] = sets.values();
+  const values: Values = only?.values ?? new Map();
+  return [...values].map(([statistic, numbers], index) => ({
+    name:
+      PERCENTILES.find(([one]) => one === statistic)?.[1] ??
+      (statistic === "STATISTIC_RATE" ? "per second" : "average"),
+    colour: COLOURS[index] ?? COLOURS[0],
+    values: numbers,
+  }));
+}
+
+/** The labels that tell a set from the others. */
+function nameOf(labels: LabelSet["labels"], all: readonly LabelSet[]): string {
+  const different = Object.entries(labels).filter(([name, value]) =>
+    all.some((other) => other.labels[name] !== value),
+  );
+  return different.length === 0
+    ? "without other labels"
+    : different
+        .map(([name, value]) => `${name}=${value === "" ? '""' : isolated(value)}`)
+        .join(" ");
+}
+
+function averageOf(values: Line["values"]): number {
+  const known = values.filter((value) => value !== null);
+  return known.reduce((sum, value) => sum + value, 0) / Math.max(known.length, 1);
+}

@@ -1,0 +1,103 @@
+import type { Browser, Locator } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const email = "ada@example.com";
+const COUNTING = "/o/acme/deployments/counting/metrics";
+/** A node stores what it measured every ten seconds, and the page asks as often. */
+const MEASURED_MS = 40_000;
+
+/** How often each word is said: those with the lowest numbers get no line of their own. */
+const WORDS = {
+  "<script>alert(1)</script>": 800,
+  שלום: 700,
+  ["long".repeat(50)]: 600,
+  four: 500,
+  five: 400,
+  six: 300,
+  seven: 2,
+  eight: 1,
+};
+
+describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    await world.deployed("counting", await artifact("counting"));
+    await world.deployed("silent", await artifact("tape"));
+    await world.call("counting", "/say", { body: { words: WORDS } });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  /** The names of the columns, and all values that are known. */
+  async function table(chart: Locator): Promise<{ lines: string[]; values: string[] }> {
+    const [, ...lines] = await chart.getByRole("columnheader").allTextContents();
+    const values = await chart.getByRole("cell").allTextContents();
+    return { lines, values: [...new Set(values)].filter((value) => value !== "none") };
+  }
+
+  it("has a chart for each metric, with its kind, help and unit, and the highest label sets", async () => {
+    // Charts are drawn where they are seen.
+    const viewport = { width: 1280, height: 3_000 };
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email, viewport });
+    await person.go(COUNTING);
+    await person.heading("counting: metrics");
+    await person.page.getByRole("heading", { name: "The service's own metrics" }).waitFor();
+    const chart = (name: string) => person.page.getByRole("region", { name, exact: true });
+    const words = chart("words_total");
+    await words.locator("canvas").waitFor({ timeout: MEASURED_MS });
+    await words.getByText("Words that were <b>said</b>").waitFor();
+    await words.getByText("Counter: increase per second").waitFor();
+    await words.getByText("and 2 more with lower values.").waitFor();
+    const { lines } = await table(words);
+    expect(lines).toHaveLength(6);
+    // Marks isolate each word, which may be written from right to left.
+    expect(lines).toContain("word=\u2068<script>alert(1)</script>\u2069");
+    expect(lines).not.toContain("word=\u2068seven\u2069");
+    expect(await words.getByRole("row").count()).toBeGreaterThan(12);
+    await chart("cache_bytes").getByText("Gauge in bytes").waitFor();
+    expect((await table(chart("cache_bytes"))).values).toEqual(["3 MiB"]);
+    const load = await table(chart("load_seconds"));
+    expect(load.lines).toEqual(["half are below", "95 % are below", "99 % are below"]);
+    await chart("unused_total").getByText("Nothing was measured in this time.").waitFor();
+    await person.isSound();
+    await person.page.getByRole("link", { name: "Week" }).click();
+    await person.page.locator('a[aria-current="page"]', { hasText: "Week" }).waitFor();
+    await words.getByText("Counter: increase per second").waitFor();
+    await person.isSound();
+  });
+
+  it.each(
+    (["light", "dark"] as const).flatMap((colorScheme) =>
+      [1280, 390].map((width) => [colorScheme, width] as const),
+    ),
+  )("looks well, %s, at a width of %d", async (colorScheme, width) => {
+    const options = { email, colorScheme, viewport: { width, height: 1_400 } };
+    await using person = await ConsoleBrowser.open(browser, world.platform, options);
+    await person.go(COUNTING);
+    const region = person.page.getByRole("region", { name: "words_total" });
+    await region.scrollIntoViewIfNeeded();
+    await region.locator(".u-over").hover();
+    await person.isSound();
+    await person.picture(`own-metrics-${colorScheme}-${width}`);
+  });
+
+  it("says which line of code adds a metric where there is none", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email });
+    await person.go("/o/acme/deployments/silent/metrics");
+    const line = person.page.getByText("ctx.metrics.pages_total.add(1);");
+    await line.scrollIntoViewIfNeeded();
+    await person.isSound();
+    await person.picture("own-metrics-none");
+  });
+});

@@ -12,6 +12,7 @@ import { ErrorReasonSchema } from "../gen/tessera/v1/error_pb.js";
 import { FederationService } from "../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../gen/tessera/v1/metrics_pb.js";
+import { OperatorService } from "../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../gen/tessera/v1/organization_task_pb.js";
 import { TaskService } from "../gen/tessera/v1/task_pb.js";
@@ -39,7 +40,14 @@ const TOKEN = "a-token-for-the-reference";
 /** What a platform serves; `/docs.json` of a running one is the same document. */
 const SERVICES = [
   ...[TaskService, EndpointService, AuthService, OrganizationService, OrganizationTaskService],
-  ...[TokenService, LoginService, FederationService, MetricsService, DeploymentService],
+  ...[
+    TokenService,
+    LoginService,
+    FederationService,
+    MetricsService,
+    DeploymentService,
+    OperatorService,
+  ],
 ];
 
 /** `/docs.json` of a server with a token. */

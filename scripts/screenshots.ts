@@ -66,6 +66,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["tokens", "/o/acme/tokens"],
   ["members", "/o/acme/members"],
   ["audit", "/o/acme/audit"],
+  ["operator", "/o/acme/operator"],
   ["account", "/account"],
   ["device", "/device"],
   ["api-reference", "/docs"],

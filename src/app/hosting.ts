@@ -19,6 +19,7 @@ import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import { tellOfMissingBlobs } from "./incomplete-data.ts";
 import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./node.ts";
+import { readNodeFacts } from "./node-facts.ts";
 
 export interface PlatformHostingOptions {
   readonly config: StartConfig;
@@ -56,11 +57,22 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     }),
   );
   await artifacts.start();
+  metrics.budgetLimited(config.budget.node);
+  const budget = resources.use(
+    new NodeBudget(config.budget, { onChange: (use) => metrics.budgetUsed(use) }),
+  );
   const nodes = resources.use(
     new NodeMembership({
       hosting: records,
       shared: capabilities.shared,
       url: localUrl({ port, host: reachable(config.host) }),
+      facts: () =>
+        readNodeFacts({
+          dataFolder: config.dataFolder,
+          sandbox: sandbox.level,
+          limit: config.budget.node,
+          use: () => budget.use,
+        }),
       now,
       log,
       onChange: () => hosting.rescale(),
@@ -72,10 +84,6 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   resources.use(routing);
   const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, maxWaiting } = config;
   const maintenance = openMaintenance(node, resources);
-  metrics.budgetLimited(config.budget.node);
-  const budget = resources.use(
-    new NodeBudget(config.budget, { onChange: (use) => metrics.budgetUsed(use) }),
-  );
   const hosting = resources.use(
     new Hosting({
       routing,

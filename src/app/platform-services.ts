@@ -5,6 +5,7 @@ import { DeploymentService } from "../../gen/tessera/v1/deployment_pb.js";
 import { FederationService } from "../../gen/tessera/v1/federation_pb.js";
 import { LoginService } from "../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../gen/tessera/v1/metrics_pb.js";
+import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
@@ -28,6 +29,7 @@ import { register, type ServiceRegistration } from "../server/rpc/engine/invoker
 import { federationService } from "../server/rpc/federation.ts";
 import { loginService } from "../server/rpc/login/login.ts";
 import { metricsService } from "../server/rpc/metrics.ts";
+import { operatorService } from "../server/rpc/operator.ts";
 import { organizationService } from "../server/rpc/organization/organization.ts";
 import { organizationTaskService } from "../server/rpc/task/organization-task.ts";
 import { tokenService } from "../server/rpc/token/token.ts";
@@ -40,7 +42,7 @@ import type { Storage } from "../storage/storage.ts";
 export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
-  readonly tasks: Pick<Storage, "searchTasks" | "queueStates">;
+  readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase">;
   readonly directory: Pick<Directory, "find">;
   readonly blobs: BlobStore;
   readonly federation: Federation;
@@ -111,6 +113,7 @@ export function platformServices(
     register(LoginService, loginService({ ...ports, ...settings, limiter, startLimiter })),
     register(FederationService, federationService(ports.federation)),
     register(MetricsService, metricsService(ports)),
+    register(OperatorService, operatorService(ports)),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),

@@ -77,6 +77,7 @@ export class CachedSession implements Cacheable {
       email: found.email,
       displayName: found.displayName,
       memberships: found.memberships,
+      operator: found.operator,
       authenticatedAtMs: found.authenticatedAtMs,
       expiresAtMs: found.expiresAtMs,
     });

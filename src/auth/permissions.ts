@@ -10,6 +10,7 @@
  *     admin          of an admin       an admin's, with developer ops     no
  *     endpoint       of a member       with protected endpoint, for it    while it is open
  *     monitoring     no                with monitoring                    no
+ *     operator       of an operator    no                                 no
  *
  * A personal token acts as its owner, with the owner's current role. An
  * organization token represents nobody: it is never an admin, even when an
@@ -49,7 +50,7 @@ export interface Situation {
  * Returns when the principal has this access. Throws TOKEN_INVALID for a
  * missing credential, SIGN_IN_REQUIRED when a person is required,
  * ADMIN_REQUIRED when an admin is required, ACCESS_DENIED when the credential
- * lacks the access, and ORGANIZATION_NOT_FOUND or DEPLOYMENT_NOT_FOUND for what
+ * lacks the access, OPERATOR_REQUIRED when an operator is required, and ORGANIZATION_NOT_FOUND or DEPLOYMENT_NOT_FOUND for what
  * the principal must not know about.
  */
 export function authorize(principal: Principal, access: Access, situation: Situation = {}): void {
@@ -85,6 +86,14 @@ export function authorize(principal: Principal, access: Access, situation: Situa
     case Access.MONITORING:
       if (known.kind !== "token" || !known.access.monitoring) {
         throw problem("ACCESS_DENIED", "this asks for a token with monitoring access");
+      }
+      return;
+    case Access.OPERATOR:
+      if (known.kind !== "session" || !known.operator) {
+        throw problem(
+          "OPERATOR_REQUIRED",
+          "this asks for an operator of the platform who is signed in; whoever runs it makes one with tessera admin operators add",
+        );
       }
       return;
     default:

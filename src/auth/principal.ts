@@ -15,6 +15,8 @@ export interface SessionPrincipal {
   /** Empty if the person gave none. */
   readonly displayName: string;
   readonly memberships: readonly Membership[];
+  /** Whether the person is an operator of the platform. */
+  readonly operator: boolean;
   /** When the person last authenticated. */
   readonly authenticatedAtMs: number;
   readonly expiresAtMs: number;

@@ -9,6 +9,7 @@ import { backupCommand, restoreCommand } from "./admin-backup.ts";
 import { checkCommand } from "./admin-check.ts";
 import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
 import { migrateCommand } from "./admin-migrate.ts";
+import { nodesCommand, operatorsCommand } from "./admin-operators.ts";
 import {
   createOrganizationCommand,
   invitationLinksCommand,
@@ -38,6 +39,8 @@ export function adminCommand(actions: AdminActions): Command {
     .addCommand(backupCommand(actions.backup))
     .addCommand(restoreCommand(actions.backup))
     .addCommand(migrateCommand(actions))
+    .addCommand(nodesCommand(actions))
+    .addCommand(operatorsCommand(actions))
     .addCommand(organizationsCommand(actions))
     .addCommand(createOrganizationCommand(actions))
     .addCommand(links)

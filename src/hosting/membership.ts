@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Log } from "../log/log.ts";
-import type { NodeStorage as NodeRecords } from "../storage/hosting/nodes.ts";
+import type { NodeFacts, NodeStorage as NodeRecords } from "../storage/hosting/nodes.ts";
 import { Timer } from "../time/timer.ts";
 
 /**
@@ -26,6 +26,8 @@ export interface NodeMembershipOptions {
   /** True when other nodes may use the same database. */
   readonly shared: boolean;
   readonly url: string;
+  /** What the node says of itself with each heartbeat. */
+  readonly facts: () => Promise<NodeFacts>;
   readonly now: () => number;
   readonly log: Log;
   /** The number of living nodes has changed. */
@@ -96,11 +98,12 @@ export class NodeMembership implements AsyncDisposable {
   }
 
   async #sendHeartbeat(): Promise<void> {
-    const { hosting, url, now, shared, onChange, onRevived, onBeat } = this.#options;
+    const { hosting, url, facts, now, shared, onChange, onRevived, onBeat } = this.#options;
     const { nodeId } = this;
     const living = await hosting.beat({
       nodeId,
       url,
+      facts: await facts(),
       nowMs: now(),
       ttlMs: NODE_HEARTBEAT_TIMEOUT_MS,
     });

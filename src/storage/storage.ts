@@ -22,6 +22,7 @@ import type { LineRange, TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
+import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
@@ -365,6 +366,9 @@ export interface Storage extends RestorableStorage, AsyncDisposable {
     readonly deploymentIds: readonly string[];
     readonly nowMs: number;
   }): Promise<QueueState[]>;
+
+  /** Tells what the database is, for the operator. */
+  describeDatabase(): Promise<DatabaseFacts>;
 
   /** Returns when the next delayed task becomes due; undefined when no task is delayed. */
   nextRunAt(parameters: {

@@ -29,6 +29,7 @@ const TRANSCODING = [
 const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
+  "src/storage/database-facts.ts",
   "src/storage/listing.ts",
   "src/storage/queues.ts",
   "src/storage/task-search.ts",
@@ -126,6 +127,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/hosting/",
         "src/storage/metrics/",
         "src/storage/backup.ts",
+        "src/storage/database-facts.ts",
         "src/storage/listing.ts",
         "src/storage/queues.ts",
       )(it) && it.typeOnly,

@@ -99,6 +99,13 @@ describe.each(Object.entries(TABLE))("%s", (name, expected) => {
   const principal = PRINCIPALS[name as Who];
   const inAcme = { organizationId: "acme-id" };
 
+  it("is no operator", () => {
+    const isNobody = principal.kind === "anonymous" || principal.kind === "shared";
+    expect(outcome(principal, Access.OPERATOR, inAcme)).toBe(
+      isNobody ? NO_ONE : "OPERATOR_REQUIRED",
+    );
+  });
+
   it("has the access that the table says", () => {
     expect({
       session: outcome(principal, Access.SESSION, inAcme),
@@ -150,7 +157,13 @@ describe("a server without people", () => {
       for (const access of [Access.PUBLIC, Access.AUTHENTICATED, Access.ENDPOINT]) {
         expect(outcome(principal, access, situation)).toBe("yes");
       }
-      for (const access of [Access.SESSION, Access.DEVELOPER, Access.ADMIN, Access.MONITORING]) {
+      for (const access of [
+        Access.SESSION,
+        Access.DEVELOPER,
+        Access.ADMIN,
+        Access.MONITORING,
+        Access.OPERATOR,
+      ]) {
         expect(outcome(principal, access, situation)).toBe(DENIED);
       }
     },
@@ -173,5 +186,15 @@ describe("a recent sign-in", () => {
     const person = { ...session("admin"), authenticatedAtMs: 1_000 };
     requireRecentSignIn(person, 1_000 + 600_000);
     expect(() => requireRecentSignIn(person, 1_000 + 600_001)).toThrow("confirm your password");
+  });
+});
+
+describe("an operator", () => {
+  it("has that access by a session, and no more of an organization than others", () => {
+    const operator = { ...session(), operator: true };
+    expect(outcome(operator, Access.OPERATOR, {})).toBe("yes");
+    expect(outcome(operator, Access.DEVELOPER, { organizationId: "acme-id" })).toBe(
+      "ORGANIZATION_NOT_FOUND",
+    );
   });
 });

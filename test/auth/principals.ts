@@ -15,6 +15,7 @@ export function session(role?: Role): SessionPrincipal {
     displayName: "Ada",
     memberships:
       role === undefined ? [] : [{ organizationId: "acme-id", organization: "acme", role }],
+    operator: false,
     authenticatedAtMs: 0,
     expiresAtMs: Number.MAX_SAFE_INTEGER,
   };

@@ -74,6 +74,13 @@ export enum Access {
    * @generated from enum value: ACCESS_MONITORING = 7;
    */
   MONITORING = 7,
+
+  /**
+   * The session of an operator of the platform; no token.
+   *
+   * @generated from enum value: ACCESS_OPERATOR = 8;
+   */
+  OPERATOR = 8,
 }
 
 /**
@@ -82,7 +89,7 @@ export enum Access {
  *
  * @generated from enum tessera.v1.Access
  */
-export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING";
+export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING" | "ACCESS_OPERATOR";
 
 /**
  * Describes the enum tessera.v1.Access.

@@ -118,6 +118,13 @@ export declare type Principal = Message<"tessera.v1.Principal"> & {
    * @generated from field: string display_name = 14;
    */
   displayName: string;
+
+  /**
+   * Whether a session's person is an operator of the platform.
+   *
+   * @generated from field: bool operator = 15;
+   */
+  operator: boolean;
 };
 
 /**
@@ -225,6 +232,13 @@ export declare type PrincipalJson = {
    * @generated from field: string display_name = 14;
    */
   displayName?: string;
+
+  /**
+   * Whether a session's person is an operator of the platform.
+   *
+   * @generated from field: bool operator = 15;
+   */
+  operator?: boolean;
 };
 
 /**

@@ -9,8 +9,13 @@ import { checkPassword, hashPassword } from "../../auth/passwords.ts";
 import { randomBase62 } from "../../auth/random.ts";
 import type { Accounts } from "../../storage/accounts/accounts.ts";
 import type { Deed } from "../../storage/accounts/deed.ts";
-import type { OrganizationRecord } from "../../storage/accounts/organizations.ts";
+import type {
+  ListedOrganization,
+  OrganizationRecord,
+} from "../../storage/accounts/organizations.ts";
+import type { User } from "../../storage/accounts/people.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+import type { NodeRecord } from "../../storage/hosting/nodes.ts";
 import { type KeyRotation, type Rotated, type RotationRequest, rotate } from "./rotation.ts";
 
 /**
@@ -46,7 +51,7 @@ export interface PasswordReset {
   readonly keptTokens: number;
 }
 
-export type ListedOrganization = OrganizationRecord & { readonly members: number };
+export type ListedNode = NodeRecord;
 
 export class Administration implements AsyncDisposable {
   readonly #options: AdministrationOptions;
@@ -182,6 +187,30 @@ export class Administration implements AsyncDisposable {
     const changed = await accounts.setPassword({ ...deed, userId, passwordHash, revokeTokens });
     const { count } = await accounts.listPersonalTokens({ userId, nowMs: now(), limit: 0 });
     return { email, generated, endedTokens: changed?.endedTokens ?? 0, keptTokens: count };
+  }
+
+  /** Makes a person an operator of the platform, or ends that. */
+  async setOperator(address: string, operator: boolean): Promise<{ readonly email: string }> {
+    const { accounts } = this.#options;
+    const email = checkedEmail(address);
+    const user = await accounts.findUser({ email });
+    if (user === undefined) {
+      throw new Error(
+        `there is no person with the e-mail address ${email}: have them invited to an organization first`,
+      );
+    }
+    await accounts.setOperator({ ...this.#deed(), userId: user.userId, operator });
+    return { email };
+  }
+
+  /** The operators, by e-mail address. */
+  operators(): Promise<User[]> {
+    return this.#options.accounts.listOperators();
+  }
+
+  /** The nodes that live, by id. */
+  nodes(): Promise<NodeRecord[]> {
+    return this.#options.hosting.listNodes({ nowMs: this.#options.now() });
   }
 
   /** See `rotate`. */

@@ -213,6 +213,10 @@ const auditLog = createRoute({
   validateSearch: readAuditSearch,
   component: lazyRouteComponent(() => loaded(import("./pages/organization/audit.tsx")), "Audit"),
 });
+const operatorPage = page(
+  "/operator",
+  lazyRouteComponent(() => loaded(import("./pages/operator/operator.tsx")), "Operator"),
+);
 const tokenList = page(
   "/tokens",
   lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
@@ -245,6 +249,7 @@ const routeTree = root.addChildren([
       tokenList,
       memberList,
       auditLog,
+      operatorPage,
     ]),
   ]),
 ]);

@@ -21,6 +21,7 @@ const REFUSALS: { readonly [access in Access]?: readonly Reason[] } = {
     ...(["DEPLOYMENT_STOPPED", "DEPLOYMENT_FAILED", "NO_WORKER"] as const),
   ],
   [Access.MONITORING]: ["TOKEN_INVALID", "ACCESS_DENIED"],
+  [Access.OPERATOR]: ["TOKEN_INVALID", "ACCESS_DENIED", "OPERATOR_REQUIRED"],
 };
 
 /** Reasons of every operation. */
@@ -148,6 +149,7 @@ export function securityOf(method: DescMethod): JsonSchema[] {
     case Access.PUBLIC:
       return [];
     case Access.SESSION:
+    case Access.OPERATOR:
       return [session];
     case Access.MONITORING:
       return [token];

@@ -18,6 +18,7 @@ const CALLERS: { readonly [access in Access]?: string } = {
   [Access.ENDPOINT]:
     "Callers of the deployment: anyone while its authorization is off, otherwise a token with access to it, or a member's session.",
   [Access.MONITORING]: "A monitoring token.",
+  [Access.OPERATOR]: "The session of an operator of the platform; no token.",
 };
 
 /** The name of a header is not in the proto files. */

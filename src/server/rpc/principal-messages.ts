@@ -29,7 +29,7 @@ export function toPrincipalMessage(
 }
 
 async function fromSession(principal: SessionPrincipal, accounts: Lookup): Promise<PrincipalInit> {
-  const { memberships, userId, email, displayName, expiresAtMs } = principal;
+  const { memberships, userId, email, displayName, operator, expiresAtMs } = principal;
   const found = memberships.map(async ({ organizationId, role }) => {
     const organization = await accounts.findOrganization({ organizationId });
     return organization && toOrganizationMessage(organization, role);
@@ -40,6 +40,7 @@ async function fromSession(principal: SessionPrincipal, accounts: Lookup): Promi
     userId,
     email,
     displayName,
+    operator,
     expiresAt: timestampFromMs(expiresAtMs),
     organizations: organizations.sort((a, b) => ((a.name ?? "") < (b.name ?? "") ? -1 : 1)),
   };

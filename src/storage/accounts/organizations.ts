@@ -17,6 +17,12 @@ export interface OrganizationRecord {
   readonly invitationLinksEnabled: boolean;
 }
 
+/** An organization as the operator sees it. */
+export interface ListedOrganization extends OrganizationRecord {
+  readonly members: number;
+  readonly deployments: number;
+}
+
 export interface MemberRecord {
   readonly userId: string;
   readonly email: string;
@@ -137,9 +143,7 @@ export interface Organizations {
   ): Promise<OrganizationRecord | undefined>;
 
   /** All organizations by name, for the operator; `after` is a name. */
-  listOrganizations(
-    parameters: PageQuery,
-  ): Promise<Page<OrganizationRecord & { readonly members: number }>>;
+  listOrganizations(parameters: PageQuery): Promise<Page<ListedOrganization>>;
 
   /**
    * Undefined fields stay as they are. Switching reveal off erases every sealed

@@ -16,6 +16,8 @@ export interface User {
    * person's. Until then somebody else may have made the account.
    */
   readonly emailVerified: boolean;
+  /** Whether the person is an operator of the platform. */
+  readonly operator: boolean;
   readonly createdAtMs: number;
 }
 
@@ -34,6 +36,7 @@ export interface SessionRecord {
   /** Empty if the person gave none. */
   readonly displayName: string;
   readonly memberships: readonly Membership[];
+  readonly operator: boolean;
   readonly createdAtMs: number;
   /** When the person last authenticated. */
   readonly authenticatedAtMs: number;
@@ -93,7 +96,7 @@ export interface People {
   putSetupCode(parameters: { readonly digest: string; readonly nowMs: number }): Promise<boolean>;
 
   /**
-   * Creates the first user, organization and admin in one transaction. With
+   * Creates the first user, organization and admin, who is an operator, in one transaction. With
    * `setupDigest` the code has to be the current one; without it (the operator
    * at the machine) it is enough that the platform is not set up yet.
    */
@@ -151,6 +154,17 @@ export interface People {
   changeDisplayName(
     parameters: Deed & { readonly userId: string; readonly displayName: string },
   ): Promise<boolean>;
+
+  /**
+   * Makes a person an operator of the platform, or ends that. False when the person does not
+   * exist.
+   */
+  setOperator(
+    parameters: Deed & { readonly userId: string; readonly operator: boolean },
+  ): Promise<boolean>;
+
+  /** Lists the operators by e-mail address, at most 1,000. */
+  listOperators(): Promise<User[]>;
 
   /**
    * Opens a session for a person who has just signed in. With `passwordHash`,

@@ -6,11 +6,31 @@ import type { DeploymentRecord } from "../accounts/organizations.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 import type { EndpointSummary } from "./revisions.ts";
 
+/** What a node says of itself with each heartbeat. */
+export interface NodeFacts {
+  readonly version: string;
+  /** What holds the workers of deployments: `kernel` or `permission`. */
+  readonly sandbox: string;
+  /** Workers that run, and how many may. */
+  readonly workers: number;
+  readonly maxWorkers: number;
+  /** What the workers use, and what they may use together. */
+  readonly memoryBytes: number;
+  readonly maxMemoryBytes: number;
+  /** Workers that wait for room on the node. */
+  readonly waiting: number;
+  /** Of the disk that has the data folder. */
+  readonly freeDiskBytes: number;
+  readonly diskBytes: number;
+}
+
 export interface NodeRecord {
   readonly nodeId: string;
   /** The URL at which other nodes reach it. */
   readonly url: string | undefined;
   readonly startedAtMs: number;
+  /** Undefined for a node of an earlier version. */
+  readonly facts: NodeFacts | undefined;
 }
 
 export type HostingStatus = "starting" | "ready" | "degraded" | "failed" | "stopped";
@@ -61,6 +81,7 @@ export interface NodeStorage {
   beat(parameters: {
     readonly nodeId: string;
     readonly url?: string;
+    readonly facts?: NodeFacts;
     readonly nowMs: number;
     readonly ttlMs: number;
   }): Promise<number>;

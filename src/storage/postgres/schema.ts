@@ -17,10 +17,11 @@
 import { expand, type Migration } from "../migration.ts";
 import {
   accountsSchema,
+  operatorsSchema,
   sessionUsesSchema,
   verifiedAddressesSchema,
 } from "../sql/accounts/schema.ts";
-import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
+import { confirmationSchema, hostingSchema, nodeFactsSchema } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `status` is stored. A queued task that is not yet due is `scheduled`. */
@@ -296,4 +297,6 @@ export const MIGRATIONS: readonly Migration[] = [
   `,
   ),
   expand("uses of sessions", sessionUsesSchema('text COLLATE "C"')),
+  expand("operators", operatorsSchema()),
+  expand("facts of nodes", nodeFactsSchema('text COLLATE "C"')),
 ];

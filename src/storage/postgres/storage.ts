@@ -28,6 +28,7 @@ import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import type { PostgresDatabase } from "./database.ts";
+import { describeDatabase } from "./describe.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { recordEvents } from "./events.ts";
@@ -242,6 +243,7 @@ export class PostgresStorage implements Storage {
   countDue = this.#question(countDue);
   oldestWaiting = this.#question(oldestWaiting);
   queueStates = this.#question(queueStates);
+  describeDatabase = () => this.#question(describeDatabase)(undefined);
   nextRunAt = this.#question(nextRunAt);
 
   readonly accounts = postgresAccounts(() => this.#open);

@@ -9,6 +9,7 @@ import { findBlob, forgetBlobs, registerBlobs, releaseBlobs, takeDeadBlobs } fro
 import { cancelTask } from "./cancel.ts";
 import { claimTasks, countDue, nextRunAt } from "./claim.ts";
 import type { SqliteDatabase } from "./database.ts";
+import { describeDatabase } from "./describe.ts";
 import { endAttempt } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
@@ -93,6 +94,7 @@ export const OPERATIONS: Operations = {
   countDue,
   oldestWaiting,
   queueStates,
+  describeDatabase,
   nextRunAt,
   ...accountOperations,
   ...hostingOperations,

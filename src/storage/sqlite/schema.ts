@@ -11,10 +11,11 @@
 import { expand, type Migration } from "../migration.ts";
 import {
   accountsSchema,
+  operatorsSchema,
   sessionUsesSchema,
   verifiedAddressesSchema,
 } from "../sql/accounts/schema.ts";
-import { confirmationSchema, hostingSchema } from "../sql/hosting/schema.ts";
+import { confirmationSchema, hostingSchema, nodeFactsSchema } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
@@ -194,4 +195,6 @@ export const MIGRATIONS: readonly Migration[] = [
   `,
   ),
   expand("uses of sessions", sessionUsesSchema("text")),
+  expand("operators", operatorsSchema()),
+  expand("facts of nodes", nodeFactsSchema("text")),
 ];

@@ -147,6 +147,7 @@ export class SqliteStorage implements Storage {
   countDue = this.#operation("countDue");
   oldestWaiting = this.#operation("oldestWaiting");
   queueStates = this.#operation("queueStates");
+  describeDatabase = () => this.#operation("describeDatabase")(undefined);
   nextRunAt = this.#operation("nextRunAt");
 
   readonly accounts = portOver(ACCOUNT_OPERATIONS, (name) =>

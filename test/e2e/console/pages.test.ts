@@ -67,6 +67,8 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
     await person.heading(heading);
     if (role === "member" && listed.isForAdmins) {
       await person.page.getByRole("heading", { name: "This is for admins" }).waitFor();
+    } else if (role === "member" && listed.isForOperators) {
+      await person.page.getByRole("heading", { name: "This is for operators" }).waitFor();
     } else {
       await listed.open?.(person);
     }

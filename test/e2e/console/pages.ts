@@ -7,6 +7,8 @@ export interface ListedPage {
   readonly heading: string | RegExp;
   /** Only admins see it. Default: members too. */
   readonly isForAdmins?: boolean;
+  /** Only operators see it, of whom the admin is one. */
+  readonly isForOperators?: boolean;
   /** People of other organizations see it as well. Default: they see nothing of acme. */
   readonly isPublic?: boolean;
   /** Waits for what the page shows, or brings it to a state such as an open dialog. */
@@ -50,6 +52,7 @@ export const PAGES: readonly ListedPage[] = [
   { path: "/o/acme/tokens", heading: "API Tokens", open: press("Create token") },
   { path: "/o/acme/members", heading: "Members", open: text(BACKWARDS) },
   { path: "/o/acme/audit", heading: "Audit log", isForAdmins: true, open: text(BACKWARDS) },
+  { path: "/o/acme/operator", heading: "Platform", isForOperators: true, open: text("rivals") },
   { path: "/o/acme/nothing", heading: "There is no such page" },
   {
     path: "/o/acme/deployments",

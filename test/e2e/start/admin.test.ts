@@ -41,6 +41,23 @@ describe.each(DATABASES)("the operator, while a node runs on %s", (_name, openDa
     ]);
   });
 
+  it("lists the nodes, and makes people operators, who see them at once", async () => {
+    const [node] = await operator.nodes();
+    expect(node?.facts).toMatchObject({ workers: 0, waiting: 0 });
+    expect(node?.facts?.freeDiskBytes).toBeGreaterThan(0);
+    const seen = async () =>
+      (await platform.call("/api/v1/operator/nodes", undefined, cookie)).json;
+    expect(await seen()).toMatchObject({ nodes: [{ node_id: node?.nodeId }] });
+    const [{ email } = { email: "" }] = await operator.operators();
+    await operator.setOperator(email, false);
+    await vi.waitFor(async () => expect((await seen()).code).toBe("permission_denied"), 5_000);
+    await operator.setOperator(email, true);
+    await vi.waitFor(async () => expect(await seen()).toHaveProperty("nodes"), 5_000);
+    await expect(operator.setOperator("nobody@example.com", true)).rejects.toThrow(
+      "no person with the e-mail address nobody@example.com",
+    );
+  });
+
   it("cannot set it up a second time", async () => {
     const again = operator.setUp({ organization: "other", email: "eve@example.com" });
     await expect(again).rejects.toThrow("set up already");

@@ -134,6 +134,10 @@ export function expectedOutcome(access: Access, caller: CallerName): Outcome {
   if (access === Access.PUBLIC) {
     return "ok";
   }
+  if (access === Access.OPERATOR) {
+    const isKnown = expectedOutcome(Access.AUTHENTICATED, caller) !== "TOKEN_INVALID";
+    return isKnown ? "OPERATOR_REQUIRED" : "TOKEN_INVALID";
+  }
   switch (caller) {
     case "a monitoring token":
     case "a token with other access":
@@ -170,4 +174,5 @@ const ANY_TOKEN: Record<Access, Outcome> = {
   [Access.ADMIN]: "ok",
   [Access.ENDPOINT]: "DEPLOYMENT_NOT_FOUND",
   [Access.MONITORING]: "ACCESS_DENIED",
+  [Access.OPERATOR]: "OPERATOR_REQUIRED",
 };

@@ -3,6 +3,7 @@ import { AuthService } from "../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../gen/tessera/v1/login_pb.js";
 import { MetricsService } from "../../../gen/tessera/v1/metrics_pb.js";
+import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../../gen/tessera/v1/organization_task_pb.js";
 import type { Cast } from "./callers.ts";
@@ -91,6 +92,7 @@ export const ROWS: readonly Row[] = [
     request: (_, cast) => ({ ...named(cast), filter: { all: true } }),
     except: NO_CALLS,
   },
+  ...Object.values(OperatorService.method).map((method) => ({ method, request: () => ({}) })),
   { method: organization.listMembers, request: (_, cast) => named(cast) },
   {
     method: organization.inviteMember,

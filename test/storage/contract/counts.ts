@@ -38,6 +38,14 @@ async function countByReading(storage: Storage, ids: readonly string[]) {
 }
 
 export function countsContract({ it }: Contract): void {
+  it("tells what the database is", async (storage) => {
+    const { kind, version, sizeBytes, schemaVersion } = await storage.describeDatabase();
+    expect(kind).toBe(storage.capabilities.shared ? "Postgres" : "SQLite");
+    expect(version).toMatch(/^\d+\.\d+/);
+    expect(sizeBytes).toBeGreaterThan(50_000);
+    expect(schemaVersion).toBeGreaterThan(15);
+  });
+
   it("counts nothing where there is nothing", async (storage) => {
     expect(await storage.countTasks({ deploymentId: "unknown" })).toEqual([]);
   });

@@ -17,12 +17,17 @@ export function useOrganization(): string {
   return organizationRoute.useParams().organization;
 }
 
-/** The person, and their role in the organization in the path. */
+/** The person, their role in the organization in the path, and whether they are an operator. */
 export function usePerson() {
   const { data: person } = useSuspenseQuery(me);
   const name = useOrganization();
   const organization = person.organizations?.find((one) => one.name === name);
-  return { person, organization, isAdmin: organization?.role === "ROLE_ADMIN" };
+  return {
+    person,
+    organization,
+    isAdmin: organization?.role === "ROLE_ADMIN",
+    isOperator: person.operator ?? false,
+  };
 }
 
 /** Ends the session of this browser. The next page begins anew: nothing that was read stays in memory. */

@@ -5,7 +5,7 @@ import { Icon } from "../ui/icon.tsx";
 import { useShortcut } from "./keys.ts";
 import { OrganizationSelect } from "./organization-select.tsx";
 import { PersonMenu } from "./person-menu.tsx";
-import { type ConsolePlace, PLACES } from "./places.ts";
+import { type ConsolePlace, placesFor } from "./places.ts";
 
 export interface NavigationProps {
   readonly isOpen: boolean;
@@ -14,7 +14,7 @@ export interface NavigationProps {
 }
 
 export function Navigation({ isOpen, onToggle, onSearch }: NavigationProps) {
-  const { isAdmin } = usePerson();
+  const who = usePerson();
   return (
     <>
       <header className="shell-bar">
@@ -42,7 +42,7 @@ export function Navigation({ isOpen, onToggle, onSearch }: NavigationProps) {
         </button>
         <nav aria-label="Pages">
           <ul>
-            {PLACES.filter(({ adminsOnly }) => isAdmin || !adminsOnly).map((place) => (
+            {placesFor(who).map((place) => (
               <NavigationItem key={place.to} place={place} />
             ))}
           </ul>

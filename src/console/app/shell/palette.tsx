@@ -5,7 +5,7 @@ import { useDeferredValue, useId, useState } from "react";
 import { deploymentsOf } from "../api/deployments.ts";
 import { useOrganization, usePerson } from "../api/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { PLACES } from "./places.ts";
+import { placesFor } from "./places.ts";
 import "./palette.css";
 
 /** What is shown at once: more words narrow it. */
@@ -20,12 +20,12 @@ interface Entry {
 export default function Palette({ onClose }: { onClose(): void }) {
   const navigate = useNavigate();
   const organization = useOrganization();
-  const { isAdmin } = usePerson();
+  const who = usePerson();
   const { data: deployments = [] } = useQuery(deploymentsOf(organization));
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const list = useId();
-  const places = PLACES.filter(({ adminsOnly }) => isAdmin || !adminsOnly).map(
+  const places = placesFor(who).map(
     ({ label, to }): Entry => ({
       label,
       kind: "page",

@@ -5,7 +5,8 @@ export interface ConsolePlace {
   /** The shortcut, after `g`. */
   readonly key: string;
   readonly icon: string;
-  readonly adminsOnly?: boolean;
+  /** Who sees it. Default: everybody. */
+  readonly audience?: "admins" | "operators";
 }
 
 const PATHS = [
@@ -15,6 +16,7 @@ const PATHS = [
   "/o/$organization/tokens",
   "/o/$organization/members",
   "/o/$organization/audit",
+  "/o/$organization/operator",
 ] as const;
 
 /** Outlines of 16 by 16, drawn with a stroke of 1.5. */
@@ -54,6 +56,22 @@ export const PLACES: readonly ConsolePlace[] = [
     to: "/o/$organization/audit",
     key: "a",
     icon: "M3.5 1.5h9v13h-9zM6 5h4M6 8h4M6 11h2",
-    adminsOnly: true,
+    audience: "admins",
+  },
+  {
+    label: "Platform",
+    to: "/o/$organization/operator",
+    key: "p",
+    icon: "M2.5 2.5h11v4h-11zM2.5 9.5h11v4h-11zM5 4.5h.01M5 11.5h.01M8 4.5h3M8 11.5h3",
+    audience: "operators",
   },
 ];
+
+/** The pages that somebody sees. */
+export const placesFor = (who: {
+  readonly isAdmin: boolean;
+  readonly isOperator: boolean;
+}): readonly ConsolePlace[] => {
+  const may = { admins: who.isAdmin, operators: who.isOperator };
+  return PLACES.filter(({ audience }) => audience === undefined || may[audience]);
+};

@@ -52,7 +52,9 @@ import {
   findIdentity,
   findUser,
   linkIdentity,
+  listOperators,
   recordFailedSignIn,
+  setOperator,
 } from "./users.ts";
 import { verifyEmail } from "./verify-email.ts";
 
@@ -62,6 +64,7 @@ export const READS = {
   findUser,
   findIdentity,
   findSession,
+  listOperators,
   listSessions,
   findOrganization,
   listOrganizations,
@@ -88,6 +91,7 @@ export const ACCOUNT_OPERATIONS: OperationsOf<Accounts> = {
   linkIdentity,
   verifyEmail,
   changeDisplayName,
+  setOperator,
   openSession,
   confirmSession,
   closeSession,

@@ -1,6 +1,10 @@
 /** Creates, reads and changes organizations. */
 import type { Accounts } from "../../accounts/accounts.ts";
-import type { OrganizationRecord, Organizations } from "../../accounts/organizations.ts";
+import type {
+  ListedOrganization,
+  OrganizationRecord,
+  Organizations,
+} from "../../accounts/organizations.ts";
 import type { Page } from "../../accounts/page.ts";
 import type { Role } from "../../accounts/people.ts";
 import { type Operation, query } from "../operation.ts";
@@ -107,17 +111,22 @@ export function* findOrganization(
 export function* listOrganizations({
   limit,
   after = "",
-}: Parameters<Accounts["listOrganizations"]>[0]): Operation<
-  Page<OrganizationRecord & { readonly members: number }>
-> {
-  const rows = yield* query<OrganizationRow & { readonly members: number }>(
-    `SELECT ${COLUMNS}, (SELECT count(*) FROM memberships m
-       WHERE m.organization_id = organizations.organization_id) AS members
+}: Parameters<Accounts["listOrganizations"]>[0]): Operation<Page<ListedOrganization>> {
+  const rows = yield* query<OrganizationRow & Pick<ListedOrganization, "members" | "deployments">>(
+    `SELECT ${COLUMNS},
+       (SELECT CAST(count(*) AS integer) FROM memberships m
+        WHERE m.organization_id = organizations.organization_id) AS members,
+       (SELECT CAST(count(*) AS integer) FROM deployments d
+        WHERE d.organization_id = organizations.organization_id) AS deployments
      FROM organizations WHERE name > ? ORDER BY name LIMIT ?`,
     after,
     limit + 1,
   );
-  const organizations = rows.map((row) => ({ ...toOrganization(row), members: row.members }));
+  const organizations = rows.map((row) => ({
+    ...toOrganization(row),
+    members: row.members,
+    deployments: row.deployments,
+  }));
   return toPage(organizations, limit, ({ name }) => name);
 }
 

@@ -20,6 +20,13 @@ export function accountsSchema(text: string): string {
     .join("\n");
 }
 
+/** The column by which a person is an operator; see decision 63. */
+export function operatorsSchema(): string {
+  return `
+  ALTER TABLE users ADD COLUMN operator integer NOT NULL DEFAULT 0;
+  `;
+}
+
 /**
  * Which addresses are verified, and which invitations prove one.
  *

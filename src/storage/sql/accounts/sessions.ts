@@ -53,6 +53,7 @@ interface SessionRow {
   readonly user_id: string;
   readonly email: string;
   readonly display_name: string;
+  readonly operator: number;
   readonly created_at_ms: number;
   readonly authenticated_at_ms: number;
   readonly used_at_ms: number | null;
@@ -62,7 +63,7 @@ interface SessionRow {
 }
 
 const FIND = `
-  SELECT s.session_id, s.user_id, u.email, u.display_name, s.created_at_ms, s.authenticated_at_ms,
+  SELECT s.session_id, s.user_id, u.email, u.display_name, u.operator, s.created_at_ms, s.authenticated_at_ms,
     s.used_at_ms, s.expires_at_ms,
     (SELECT string_agg(o.organization_id || ' ' || o.name || ' ' || m.role, ',')
      FROM memberships m JOIN organizations o ON o.organization_id = m.organization_id
@@ -83,6 +84,7 @@ export function* findSession({
       email: row.email,
       displayName: row.display_name,
       memberships: toMemberships(row.memberships),
+      operator: row.operator === 1,
       createdAtMs: row.created_at_ms,
       authenticatedAtMs: row.authenticated_at_ms,
       usedAtMs: row.used_at_ms ?? undefined,

@@ -42,8 +42,8 @@ export function* setUp(
     }
   }
   yield* query("DELETE FROM setup_codes");
-  // The operator vouches for the first admin: the setup link is printed on the machine.
-  yield* insertUser({ ...parameters, emailVerified: true });
+  // The setup link is printed on the machine: whoever has it runs the platform.
+  yield* insertUser({ ...parameters, emailVerified: true, operator: true });
   const first = { organizationId, name: organization, displayName: "", nowMs };
   yield* addOrganization({ ...first, invitationLinksEnabled: true });
   yield* addMember({ organizationId, userId, email, role: "admin", nowMs });

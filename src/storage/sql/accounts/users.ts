@@ -11,12 +11,13 @@ interface UserRow {
   readonly display_name: string;
   readonly password_hash: string | null;
   readonly email_verified: number;
+  readonly operator: number;
   readonly created_at_ms: number;
 }
 
 const SELECT =
   "SELECT u.user_id, u.email, u.display_name, u.password_hash, u.email_verified, " +
-  "u.created_at_ms FROM users u";
+  "u.operator, u.created_at_ms FROM users u";
 
 function toUser(row: UserRow | undefined): User | undefined {
   return (
@@ -26,6 +27,7 @@ function toUser(row: UserRow | undefined): User | undefined {
       displayName: row.display_name,
       passwordHash: row.password_hash ?? undefined,
       emailVerified: row.email_verified === 1,
+      operator: row.operator === 1,
       createdAtMs: row.created_at_ms,
     }
   );
@@ -38,17 +40,20 @@ export function* insertUser(user: {
   readonly displayName: string;
   readonly passwordHash?: string;
   readonly emailVerified: boolean;
+  /** Default false. */
+  readonly operator?: boolean;
   readonly nowMs: number;
 }): Operation<boolean> {
   const rows = yield* query(
     `INSERT INTO users
-       (user_id, email, display_name, password_hash, email_verified, created_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING RETURNING user_id`,
+       (user_id, email, display_name, password_hash, email_verified, operator, created_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING RETURNING user_id`,
     user.userId,
     user.email,
     user.displayName,
     user.passwordHash,
     user.emailVerified,
+    user.operator ?? false,
     user.nowMs,
   );
   return rows.length > 0;
@@ -133,6 +138,37 @@ export function* changeDisplayName(
   });
   yield* announce(nowMs, { kind: "user", id: userId });
   return true;
+}
+
+export function* setOperator(
+  parameters: Parameters<Accounts["setOperator"]>[0],
+): Operation<boolean> {
+  const { userId, operator, nowMs } = parameters;
+  const [user] = yield* query<{ email: string }>(
+    "UPDATE users SET operator = ? WHERE user_id = ? RETURNING email",
+    operator,
+    userId,
+  );
+  if (user === undefined) {
+    return false;
+  }
+  yield* recordForUser(parameters, userId, {
+    action: operator ? "operator.grant" : "operator.revoke",
+    subjectId: userId,
+    subject: user.email,
+  });
+  yield* announce(nowMs, { kind: "user", id: userId });
+  return true;
+}
+
+/** Operators that are listed: far more than run one platform. */
+const MAX_LISTED_OPERATORS = 1_000;
+
+export function* listOperators(): Operation<User[]> {
+  const rows = yield* query<UserRow>(
+    `${SELECT} WHERE u.operator = 1 ORDER BY u.email LIMIT ${MAX_LISTED_OPERATORS}`,
+  );
+  return rows.map(toUser).filter((user) => user !== undefined);
 }
 
 export function* recordFailedSignIn(

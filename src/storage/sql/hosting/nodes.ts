@@ -1,7 +1,7 @@
 /** Nodes: heartbeats, reports about deployments, and the end of a node. */
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { DeploymentReport, NodeRecord } from "../../hosting/nodes.ts";
+import type { DeploymentReport, NodeFacts, NodeRecord } from "../../hosting/nodes.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
 /** Nodes that are read: far more than share one database. */
@@ -13,15 +13,17 @@ const MAX_REPORT_REASON_CHARACTERS = 8_000;
 export function* beat({
   nodeId,
   url,
+  facts,
   nowMs,
   ttlMs,
 }: Parameters<HostingStorage["beat"]>[0]): Operation<number> {
   // Counts the other nodes: whether a statement sees the row that it writes
   // differs between databases.
   const [row] = yield* query<{ others: number }>(
-    `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
+    `INSERT INTO nodes (node_id, url, started_at_ms, expires_at_ms, facts)
+     VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (node_id) DO UPDATE
-       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms
+       SET url = excluded.url, expires_at_ms = excluded.expires_at_ms, facts = excluded.facts
      RETURNING (
        SELECT CAST(count(*) AS integer) FROM nodes AS n WHERE n.node_id <> ? AND n.expires_at_ms > ?
      ) AS others`,
@@ -29,17 +31,25 @@ export function* beat({
     url,
     nowMs,
     nowMs + ttlMs,
+    facts && JSON.stringify(facts),
     nodeId,
     nowMs,
   );
   return 1 + (row?.others ?? 0);
 }
 
+interface NodeRow {
+  readonly node_id: string;
+  readonly url: string | null;
+  readonly started_at_ms: number;
+  readonly facts: string | null;
+}
+
 export function* listNodes({
   nowMs,
 }: Parameters<HostingStorage["listNodes"]>[0]): Operation<NodeRecord[]> {
-  const rows = yield* query<{ node_id: string; url: string | null; started_at_ms: number }>(
-    `SELECT node_id, url, started_at_ms FROM nodes WHERE expires_at_ms > ?
+  const rows = yield* query<NodeRow>(
+    `SELECT node_id, url, started_at_ms, facts FROM nodes WHERE expires_at_ms > ?
      ORDER BY expires_at_ms DESC LIMIT ${MAX_LISTED_NODES}`,
     nowMs,
   );
@@ -47,6 +57,7 @@ export function* listNodes({
     nodeId: row.node_id,
     url: row.url ?? undefined,
     startedAtMs: row.started_at_ms,
+    facts: row.facts === null ? undefined : (JSON.parse(row.facts) as NodeFacts),
   }));
   return nodes.sort((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
 }

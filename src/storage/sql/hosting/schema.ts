@@ -153,3 +153,11 @@ export function confirmationSchema(text: string): string {
   UPDATE revisions SET secrets_confirmed_by = created_by, secrets_confirmed_at_ms = created_at_ms;
   `;
 }
+
+/** What a node says of itself with each heartbeat, for the operator. */
+export function nodeFactsSchema(text: string): string {
+  return `
+  -- As JSON; null for a node of an earlier version.
+  ALTER TABLE nodes ADD COLUMN facts ${text};
+  `;
+}

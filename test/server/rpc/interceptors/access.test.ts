@@ -4,6 +4,7 @@ import { access } from "../../../../gen/tessera/v1/access_pb.js";
 import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import { DeploymentService } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
+import { OperatorService } from "../../../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../../../gen/tessera/v1/organization_pb.js";
 import { TokenService } from "../../../../gen/tessera/v1/token_pb.js";
 import { ask, databaseUrl } from "../../../storage/postgres/databases.ts";
@@ -13,7 +14,14 @@ import { ROWS } from "../methods.ts";
 import { TestPlatform } from "../platform.ts";
 import type { Row } from "../row.ts";
 
-const SERVICES = [AuthService, DeploymentService, LoginService, OrganizationService, TokenService];
+const SERVICES = [
+  AuthService,
+  DeploymentService,
+  LoginService,
+  OperatorService,
+  OrganizationService,
+  TokenService,
+];
 
 const nameOf = ({ parent, name }: DescMethod) => `${parent.name}.${name}`;
 

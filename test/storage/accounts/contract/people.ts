@@ -11,6 +11,7 @@ export function peopleContract(it: It): void {
       displayName: "Ada",
       passwordHash: "hash of a password",
       emailVerified: true,
+      operator: true,
       createdAtMs: platform.nowMs,
     };
     expect(await accounts.findUser({ email: "ada@example.com" })).toEqual(user);
@@ -51,6 +52,32 @@ export function peopleContract(it: It): void {
     await accounts.closeSession({ ...platform.deed(), sessionId: session.sessionId });
     const actions = (await platform.audit(organizationId)).map(({ action }) => action);
     expect(actions).toEqual(["sign_out", "sign_in", "organization.create"]);
+  });
+
+  it("knows the operators: whoever set the platform up, and those who were made one", async (platform) => {
+    const { accounts, nowMs } = platform;
+    const { organizationId, userId } = await platform.setUp();
+    const bob = await platform.join(organizationId, "bob@example.com");
+    const session = platform.session();
+    await accounts.openSession({ ...platform.deed("bob@example.com"), userId: bob, session });
+    const emails = async () => (await accounts.listOperators()).map(({ email }) => email);
+    const isOperator = async () =>
+      (await accounts.findSession({ digest: session.digest, nowMs }))?.operator;
+    expect(await emails()).toEqual(["ada@example.com"]);
+    expect(await isOperator()).toBe(false);
+    const grant = { ...platform.deed(), userId: bob, operator: true };
+    expect(await platform.changesOf(() => accounts.setOperator(grant))).toEqual([`user ${bob}`]);
+    expect(await emails()).toEqual(["ada@example.com", "bob@example.com"]);
+    expect(await isOperator()).toBe(true);
+    expect(await accounts.setOperator({ ...platform.deed(), userId, operator: false })).toBe(true);
+    expect(await emails()).toEqual(["bob@example.com"]);
+    const nobody = { ...platform.deed(), userId: "nobody", operator: true };
+    expect(await accounts.setOperator(nobody)).toBe(false);
+    const audit = await platform.audit(organizationId);
+    expect(audit.slice(0, 2)).toMatchObject([
+      { action: "operator.revoke", subject: "ada@example.com" },
+      { action: "operator.grant", subject: "bob@example.com" },
+    ]);
   });
 
   it("gives a person another name, in their sessions and all organizations", async (platform) => {

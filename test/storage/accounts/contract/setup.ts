@@ -30,6 +30,7 @@ export function setupContract(it: It): void {
       email: "ada@example.com",
       displayName: "Ada",
       memberships: [{ organizationId: setup.organizationId, organization: "acme", role: "admin" }],
+      operator: true,
       createdAtMs: nowMs,
       authenticatedAtMs: nowMs,
       expiresAtMs: nowMs + DAY_MS,

@@ -41,8 +41,9 @@ export function nodesContract(it: It): void {
     expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(1);
     expect(await beat(platform, "a")).toBe(2);
     expect(await beat(platform, "b", "http://10.0.0.2:3000")).toBe(2);
-    const a = { nodeId: "a", url: undefined, startedAtMs };
-    const b = { nodeId: "b", url: "http://10.0.0.2:3000", startedAtMs };
+    const facts = undefined;
+    const a = { nodeId: "a", url: undefined, startedAtMs, facts };
+    const b = { nodeId: "b", url: "http://10.0.0.2:3000", startedAtMs, facts };
     expect(await living()).toEqual([a, b]);
     platform.nowMs += TTL_MS - 1;
     await beat(platform, "a");
@@ -51,6 +52,24 @@ export function nodesContract(it: It): void {
     expect(await living()).toEqual([a]);
     await hosting.endNode({ nodeId: "a" });
     expect(await living()).toEqual([]);
+  });
+
+  it("keeps what a node said of itself last", async ({ hosting, nowMs }) => {
+    const facts = {
+      version: "1.2.3",
+      sandbox: "kernel",
+      workers: 3,
+      maxWorkers: 8,
+      memoryBytes: 2 ** 40,
+      maxMemoryBytes: 2 ** 41,
+      waiting: 1,
+      freeDiskBytes: 10,
+      diskBytes: 20,
+    };
+    const node = { nodeId: "n", nowMs, ttlMs: TTL_MS };
+    await hosting.beat({ ...node, facts: { ...facts, workers: 0 } });
+    await hosting.beat({ ...node, facts });
+    expect(await hosting.listNodes({ nowMs })).toMatchObject([{ nodeId: "n", facts }]);
   });
 
   it("adds up what living nodes say of a deployment", async (platform) => {

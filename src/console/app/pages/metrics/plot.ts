@@ -3,7 +3,8 @@ import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Format } from "./format.ts";
 
-export const HEIGHT_PX = 180;
+/** The height of a chart without its legend. */
+export const DEFAULT_CHART_HEIGHT_PX = 180;
 
 /** Steps of an axis of bytes: from one byte to a pebibyte. */
 const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
@@ -81,7 +82,7 @@ function optionsOf({ lines, format, binary = false }: Plotted, width: number): U
   const axis = { stroke: colour("--text-secondary"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width,
-    height: HEIGHT_PX,
+    height: DEFAULT_CHART_HEIGHT_PX,
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
     axes: [

@@ -1,0 +1,31 @@
+/** Reads of the platform for its operators. */
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { operator } from "./clients.ts";
+
+/** How often nodes are read again: they send a heartbeat every 3 s. */
+const REFRESH_MS = 5_000;
+
+/** Organizations that are read at once; more come on demand. */
+const MAX_ORGANIZATIONS_PER_PAGE = 100;
+
+export const nodes = queryOptions({
+  queryKey: ["nodes"],
+  queryFn: async ({ signal }) => (await operator.listNodes({}, { signal })).nodes ?? [],
+  refetchInterval: REFRESH_MS,
+});
+
+export const platform = queryOptions({
+  queryKey: ["platform"],
+  queryFn: ({ signal }) => operator.getPlatform({}, { signal }),
+});
+
+export const allOrganizations = infiniteQueryOptions({
+  queryKey: ["all-organizations"],
+  queryFn: ({ pageParam, signal }) =>
+    operator.listAllOrganizations(
+      { pageSize: MAX_ORGANIZATIONS_PER_PAGE, pageToken: pageParam },
+      { signal },
+    ),
+  initialPageParam: "",
+  getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+});

@@ -1,0 +1,98 @@
+/** The platform as its operators see it: nodes, organizations and the database. */
+import { useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { allOrganizations, platform } from "../../api/operator.ts";
+import { usePerson } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
+import { Command } from "../../ui/command.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty } from "../../ui/empty.tsx";
+import { Facts } from "../../ui/facts.tsx";
+import { Page } from "../../ui/page.tsx";
+import { Time } from "../../ui/time.tsx";
+import { bytes } from "../metrics/format.ts";
+import { Nodes } from "./nodes.tsx";
+
+export function Operator() {
+  const { isOperator } = usePerson();
+  return (
+    <Page title="Platform" description="What runs it, and who is on it.">
+      {isOperator ? (
+        <>
+          <Nodes />
+          <Organizations />
+          <Database />
+        </>
+      ) : (
+        <OperatorsOnly />
+      )}
+    </Page>
+  );
+}
+
+function OperatorsOnly() {
+  const { person } = usePerson();
+  return (
+    <Empty inPage title="This is for operators">
+      <p>Whoever runs the platform makes a person an operator, on its machine:</p>
+      <Command text={`npx tessera-platform admin operators add ${person.email}`} />
+    </Empty>
+  );
+}
+
+function Organizations() {
+  const list = useSuspenseInfiniteQuery(allOrganizations);
+  const organizations = list.data.pages.flatMap((page) => page.organizations ?? []);
+  return (
+    <section aria-labelledby="organizations">
+      <h2 id="organizations">Organizations</h2>
+      <DataTable
+        label="Organizations"
+        items={organizations}
+        keyOf={({ name = "" }) => name}
+        columns={[
+          {
+            name: "Name",
+            cell: ({ name, displayName }) => (
+              <>
+                {name}
+                {displayName && <span className="secondary">{displayName}</span>}
+              </>
+            ),
+          },
+          { name: "Members", cell: ({ members = 0 }) => members },
+          { name: "Deployments", cell: ({ deployments = 0 }) => deployments },
+          { name: "Monitoring tokens", cell: (one) => allowed(one.monitoringEnabled) },
+          { name: "Links of invitations", cell: (one) => allowed(one.invitationLinksEnabled) },
+          {
+            name: "Created",
+            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
+          },
+        ]}
+      />
+      {list.hasNextPage && (
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          Show more
+        </Button>
+      )}
+    </section>
+  );
+}
+
+const allowed = (is: boolean | undefined): string => (is ? "allowed" : "not allowed");
+
+function Database() {
+  const { version = "", database = {} } = useSuspenseQuery(platform).data;
+  return (
+    <section aria-labelledby="database">
+      <h2 id="database">Database</h2>
+      <Facts
+        entries={{
+          Program: `${database.kind} ${database.version}`,
+          Size: bytes(Number(database.sizeBytes ?? 0)),
+          Schema: `version ${database.schemaVersion}`,
+          "Tessera here": version,
+        }}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,10 @@
+/** What an operator wants to know of the database. */
+export interface DatabaseFacts {
+  readonly kind: "SQLite" | "Postgres";
+  /** Of the program that runs it, such as `17.6`. */
+  readonly version: string;
+  /** On the disk, without what waits in its log. */
+  readonly sizeBytes: number;
+  /** Migrations that were applied. */
+  readonly schemaVersion: number;
+}

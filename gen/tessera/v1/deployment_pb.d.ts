@@ -2336,9 +2336,9 @@ export declare const DeploymentService: GenService<{
    * WatchDeployments follows the deployments of an organization, or one of them:
    * the first message has all of them, later ones what has changed, at most once
    * a second, so that a deployment which changes faster skips states but for the
-   * last. A message without a change comes every 20 s. The stream ends after ten
-   * minutes at the latest, so that nobody reads longer than that who may no
-   * longer: call again. That of one deployment ends once it is deleted.
+   * last. A message without a change comes every 20 s. The stream ends when the
+   * session or token ends or its rights change, which is looked at every 5 s, and
+   * after ten minutes: call again. That of one deployment ends once it is deleted.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED
    * (TOO_MANY_WAITING).

@@ -14,6 +14,9 @@ const FOLLOW_POLL_INTERVAL_MS = 1_000;
 /** How long a follower goes without a message: proxies close connections that say nothing. */
 const FOLLOW_KEEP_ALIVE_MS = 20_000;
 
+/** How often it is asked whether a follower may still read: a session ends, rights change. */
+const STANDING_CHECK_INTERVAL_MS = 5_000;
+
 /** How long a state is followed: then the caller proves again who it is. */
 const MAX_FOLLOW_MS = 600_000;
 
@@ -30,10 +33,13 @@ export interface Telling<State, Message> {
   isOver?(state: State): boolean;
 }
 
-/** How long a state is followed, and how long without a message, in milliseconds. */
-export interface Following {
+export interface Following extends Pick<FollowOptions<never>, "signal" | "keepsStanding"> {
+  /** How long a state is followed, in milliseconds. */
   readonly forMs: number;
+  /** How long without a message, in milliseconds. */
   readonly keepAliveMs: number;
+  /** How often the standing is asked for, in milliseconds. */
+  readonly standingMs: number;
 }
 
 export interface FollowOptions<State> {
@@ -44,6 +50,8 @@ export interface FollowOptions<State> {
   /** Default: ten minutes, which is also the maximum. */
   readonly forMs: number | undefined;
   readonly signal: AbortSignal;
+  /** Whether the caller has the rights that it had; if not, the stream ends. */
+  keepsStanding(): Promise<boolean>;
 }
 
 interface Followed<State> {
@@ -64,7 +72,7 @@ export class Followers<State> {
 
   /** Yields what changes. Throws TOO_MANY_WAITING, and the errors of reading. */
   async *follow<Message>(
-    { key, read, forMs = MAX_FOLLOW_MS, signal }: FollowOptions<State>,
+    { key, read, forMs = MAX_FOLLOW_MS, ...rest }: FollowOptions<State>,
     telling: Telling<State, Message>,
   ): AsyncGenerator<Message> {
     if (this.#count >= MAX_FOLLOWERS) {
@@ -76,7 +84,9 @@ export class Followers<State> {
     followed.followers += 1;
     this.#count += 1;
     try {
-      yield* follow(followed.state, signal, { forMs, keepAliveMs: FOLLOW_KEEP_ALIVE_MS }, telling);
+      const keepAliveMs = FOLLOW_KEEP_ALIVE_MS;
+      const standingMs = STANDING_CHECK_INTERVAL_MS;
+      yield* follow(followed.state, { ...rest, forMs, keepAliveMs, standingMs }, telling);
     } finally {
       this.#count -= 1;
       followed.followers -= 1;
@@ -99,13 +109,13 @@ function shared<State>(read: FollowOptions<State>["read"]): SharedRead<State> {
 /** Exported for tests, which have no twenty seconds. */
 export async function* follow<State, Message>(
   state: Pick<SharedRead<State>, "get">,
-  signal: AbortSignal,
-  { forMs, keepAliveMs }: Following,
+  { forMs, keepAliveMs, standingMs, signal, keepsStanding }: Following,
   { changeOf, unchanged, isOver = () => false }: Telling<State, Message>,
 ): AsyncGenerator<Message> {
   const untilMs = performance.now() + forMs;
   let sent: State | undefined;
   let sentMs = 0;
+  let askedMs = performance.now();
   let leftMs = forMs;
   do {
     const next = await state.get();
@@ -122,6 +132,12 @@ export async function* follow<State, Message>(
     sent = next;
     const pauseMs = Math.min(FOLLOW_POLL_INTERVAL_MS, leftMs);
     await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    if (performance.now() - askedMs >= standingMs) {
+      askedMs = performance.now();
+      if (!(await keepsStanding())) {
+        return;
+      }
+    }
     leftMs = untilMs - performance.now();
   } while (leftMs > 0);
 }

@@ -13,6 +13,7 @@ import {
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
 import { memberOf } from "../engine/caller.ts";
+import { keepsStanding } from "../engine/standing.ts";
 import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
 import type { Describe } from "./describe.ts";
 import { deploymentNotFound } from "./refusals.ts";
@@ -40,7 +41,8 @@ export function watchDeployments(accounts: DeploymentLists, describe: Describe):
     };
     const forMs = followFor && durationMs(followFor);
     const telling = deployment === "" ? ALL : tellingOf(deployment);
-    yield* followers.follow({ key: organizationId, read, forMs, signal }, telling);
+    const caller = { signal, keepsStanding: () => keepsStanding(values) };
+    yield* followers.follow({ key: organizationId, read, forMs, ...caller }, telling);
   };
 }
 

@@ -30,6 +30,7 @@ import {
   setMember,
 } from "../engine/caller.ts";
 import type { ServiceRegistration } from "../engine/invoker.ts";
+import { setReidentify } from "../engine/standing.ts";
 import { DEPLOYMENT_HEADER, isLocated, type Locate } from "../target.ts";
 
 export interface AuthorizeOptions {
@@ -244,15 +245,21 @@ const ANONYMOUS: Principal = { kind: "anonymous" };
  */
 export function createAuthenticateInterceptor(identify: Identify): Interceptor {
   return (next) => (req) => {
-    const { contextValues, header } = req;
+    const { contextValues, header, method } = req;
+    if (method.methodKind === "server_streaming") {
+      setReidentify(contextValues, () => identify(method, credentialsIn(header), contextValues));
+    }
     if (principalOf(contextValues) !== undefined) {
       return next(req);
     }
-    const headers = {
-      authorization: header.get("authorization") ?? undefined,
-      cookie: header.get("cookie") ?? undefined,
-    };
-    const pending = identify(req.method, headers, contextValues);
+    const pending = identify(method, credentialsIn(header), contextValues);
     return pending === undefined ? next(req) : pending.then(() => next(req));
+  };
+}
+
+function credentialsIn(header: Headers): CredentialHeaders {
+  return {
+    authorization: header.get("authorization") ?? undefined,
+    cookie: header.get("cookie") ?? undefined,
   };
 }

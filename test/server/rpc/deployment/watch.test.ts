@@ -5,6 +5,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { AuthService } from "../../../../gen/tessera/v1/auth_pb.js";
 import {
   DeploymentService,
   DeploymentStatus,
@@ -166,6 +167,43 @@ describe.each(DATABASES)("deployments that are followed on $database", ({ open }
       expect(reads.mock.calls.length).toBeLessThanOrEqual(4);
       reads.mockRestore();
     }
+  });
+
+  it("are followed no longer by who has lost a token, a session or the membership", async () => {
+    const { organizationId } = company;
+    const [leaver, signedOut] = [
+      await newMember(platform, company),
+      await newMember(platform, company),
+    ];
+    const lost = await newToken(platform, company);
+    const followers = [leaver, signedOut, lost].map((who) => follow({}, who));
+    using stays = follow();
+    await Promise.all([...followers, stays].map((one) => one.next()));
+    const { accounts } = platform;
+    await accounts.removeMember({
+      ...platform.deed(),
+      organizationId,
+      userId: leaver.userId,
+      left: false,
+    });
+    await platform.call(AuthService.method.signOut, {}, signedOut);
+    await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId: lost.tokenId });
+    const ends = followers.map(async ({ messages }) => {
+      for (;;) {
+        const { done } = await messages.next();
+        if (done) {
+          return "ended";
+        }
+      }
+    });
+    const outcomes = await Promise.allSettled(ends);
+    expect(outcomes).toMatchObject([
+      { value: "ended" },
+      { value: "ended" },
+      { reason: { code: 16 } },
+    ]);
+    const third = await newDeployment(platform, company);
+    expect(namesOf(await stays.next())).toEqual([third]);
   });
 
   it("are followed for as long as was asked", async () => {

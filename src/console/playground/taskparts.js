@@ -77,8 +77,14 @@ export function progressView() {
 
 /** The log lines of the function. */
 export function logView() {
-  const lines = element("ol", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
-  const root = element("section", { hidden: true }, element("h3", {}, "Log"), lines);
+  const lines = element("ol", {});
+  // What scrolls and is read out; a list in this role would be none.
+  const box = element(
+    "div",
+    { class: "log", tabindex: "0", role: "log", "aria-label": "Log" },
+    lines,
+  );
+  const root = element("section", { hidden: true }, element("h3", {}, "Log"), box);
   return {
     root,
     /**
@@ -86,7 +92,7 @@ export function logView() {
      * @param {{level: string, message: string, fields?: Record<string, unknown>}} line
      */
     add: (time, { level, message, fields }) => {
-      const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 8;
+      const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 8;
       const more = fields && Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : "";
       lines.append(
         element(
@@ -102,7 +108,7 @@ export function logView() {
         lines.firstElementChild?.remove();
       }
       if (atEnd) {
-        lines.scrollTop = lines.scrollHeight;
+        box.scrollTop = box.scrollHeight;
       }
     },
   };

@@ -176,6 +176,6 @@ async function identityOf(
     verifiedEmail: vouched ? claimedEmail : undefined,
     claimedEmail,
     authenticatedAtMs: typeof authTime === "number" ? authTime * 1_000 : undefined,
-    displayName: typeof name === "string" ? name.slice(0, 100) : "",
+    displayName: typeof name === "string" ? name.replaceAll(/\p{Cc}/gu, " ").slice(0, 100) : "",
   };
 }

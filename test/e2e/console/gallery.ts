@@ -7,11 +7,12 @@ import { DeploymentStatus } from "../../../src/client/index.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { administration, cookieOf, PASSWORD } from "../start/platform.ts";
 
-/** Who looks at a page: an admin of acme, a member of it, and a person of another organization. */
+/** Who looks at a page: people of acme, one of another organization, and one of none. */
 export const PEOPLE = {
   admin: "ada@example.com",
   member: `${"m".repeat(64)}@${"long.".repeat(10)}example.com`,
   stranger: "eve@example.com",
+  newcomer: "joan@example.com",
 } as const;
 
 export type Role = keyof typeof PEOPLE;
@@ -89,7 +90,9 @@ async function fillOrganization({ platform, folder, cookie }: World): Promise<vo
   const stranger = await join(PEOPLE.stranger);
   await using operator = await administration(folder);
   await operator.createOrganization({ name: "rivals", adminEmail: PEOPLE.stranger });
-  await call("/api/v1/members:leave", { organization: "acme" }, cookieOf(stranger));
+  for (const leaving of [stranger, await join(PEOPLE.newcomer)]) {
+    await call("/api/v1/members:leave", { organization: "acme" }, cookieOf(leaving));
+  }
   await call("/api/v1/members:invite", { email: `i${PEOPLE.member.slice(1)}` });
   const patched = await fetch(`${platform.url}/api/v1/organizations/acme`, {
     method: "PATCH",

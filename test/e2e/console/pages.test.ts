@@ -88,6 +88,14 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
     await look(await visit("stranger", "/o/acme"), "stranger");
   });
 
+  it("is for members: who is in no organization is told how to come into one", async () => {
+    const person = await visit("newcomer", "/");
+    await person.heading("You are in no organization yet");
+    await look(person, "newcomer");
+    await person.press("Sign out");
+    await person.heading("Sign in");
+  });
+
   it("has called nothing but the documented API", async () => {
     const { platform } = gallery.world;
     const documented = [

@@ -43,6 +43,17 @@ export const PAGES: readonly ListedPage[] = [
     heading: /: playground$/,
     open: ({ page }) => page.frameLocator("iframe").getByText(BACKWARDS).first().waitFor(),
   },
+  {
+    path: deployment("/playground"),
+    heading: /: playground$/,
+    open: async ({ page }) => {
+      const frame = page.frameLocator("iframe");
+      await frame.getByRole("link", { name: /^finish/ }).click();
+      await frame.getByRole("button", { name: "Submit", exact: true }).click();
+      await frame.locator(".timeline .now", { hasText: "success" }).waitFor();
+      await frame.locator(".log").getByText(BACKWARDS).first().waitFor();
+    },
+  },
   { path: deployment("/revisions"), heading: /: revisions$/ },
   { path: deployment("/metrics"), heading: /: metrics$/ },
   { path: deployment("/log"), heading: /: log$/, open: text(BACKWARDS) },

@@ -73,6 +73,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/metrics/selector/pattern.ts PROPERTY_SIZE",
     "src/storage/sqlite/oldest-waiting.ts ABOVE_ALL",
   ],
+  "how high something is on a page": ["src/console/app/pages/metrics/plot.ts HEIGHT_PX"],
   "how wide something is on a terminal": [
     "src/cli/progress.ts BAR_CELLS",
     "src/cli/progress.ts LINE_CELLS",

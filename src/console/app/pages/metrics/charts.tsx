@@ -6,8 +6,7 @@ import type {
 import type { AskedMetrics } from "../../api/metrics.ts";
 import { Chart } from "./chart.tsx";
 import { bytes, count, type Format, perSecond, seconds } from "./format.ts";
-import type { Line } from "./plot.ts";
-import { numbersOf } from "./values.ts";
+import { type Line, numbersOf } from "./line.ts";
 
 type Metric = AskedMetrics["metrics"][number];
 

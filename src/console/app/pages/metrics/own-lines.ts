@@ -6,8 +6,7 @@ import type {
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
 import { type Format, formatOf, perSecond } from "./format.ts";
-import type { Line } from "./plot.ts";
-import { numbersOf } from "./values.ts";
+import { type Line, numbersOf } from "./line.ts";
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 

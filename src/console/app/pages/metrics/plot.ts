@@ -2,20 +2,13 @@
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Format } from "./format.ts";
+import type { Line } from "./line.ts";
 
 /** The height of a chart without its legend. */
 export const DEFAULT_CHART_HEIGHT_PX = 180;
 
 /** Steps of an axis of bytes: from one byte to a pebibyte. */
 const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
-
-export interface Line {
-  readonly name: string;
-  /** A variable of the style sheet. */
-  readonly colour: string;
-  /** One for each time; null where nothing was measured. */
-  readonly values: readonly (number | null)[];
-}
 
 /** What a chart draws. */
 export interface Plotted {

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import type { MetricSeriesJson, ServiceMetricJson } from "../../gen/tessera/v1/metrics_pb.js";
+import { formatOf, perSecond } from "../../src/console/app/pages/metrics/format.ts";
+import { ownCharts } from "../../src/console/app/pages/metrics/own-lines.ts";
+
+const TOKENS: ServiceMetricJson = {
+  name: "tokens_total",
+  kind: "METRIC_KIND_COUNTER",
+  help: "Tokens",
+};
+
+function rate(
+  labels: Readonly<Record<string, string>>,
+  ...values: (number | "NaN")[]
+): MetricSeriesJson {
+  return { name: "tokens_total", custom: true, statistic: "STATISTIC_RATE", labels, values };
+}
+
+const bare = (text: string) => text.replaceAll(/[\u2068\u2069]/g, "");
+
+describe("the charts of a service's own metrics", () => {
+  it("have the six label sets with the highest values as lines, by name", () => {
+    const series = [5, 1, 8, 3, 7, 2, 9, 6].map((value) => {
+      return rate({ endpoint: "read", model: `m${value}` }, value, "NaN");
+    });
+    const [chart] = ownCharts([TOKENS], { series, leftOut: { tokens_total: 4 } });
+    const names = chart?.lines.map(({ name }) => bare(name));
+    expect(names).toEqual(["m3", "m5", "m6", "m7", "m8", "m9"].map((model) => `model=${model}`));
+    expect(chart?.lines[0]?.values).toEqual([3, null]);
+    expect(new Set(chart?.lines.map(({ colour }) => colour)).size).toBe(6);
+    expect([chart?.more, chart?.leftOut]).toEqual([2, 4]);
+  });
+
+  it("have no lines where nothing was counted, and one where there is one label set", () => {
+    expect(ownCharts([TOKENS], {})).toMatchObject([{ name: "tokens_total", lines: [], more: 0 }]);
+    const [chart] = ownCharts([TOKENS], { series: [rate({ endpoint: "read" }, 1)] });
+    expect(chart?.lines.map(({ name }) => name)).toEqual(["per second"]);
+  });
+
+  it("show percentiles of one label set, and the 95th of several", () => {
+    const score = (endpoint: string): MetricSeriesJson[] =>
+      (["STATISTIC_P50", "STATISTIC_P95", "STATISTIC_P99"] as const).map((statistic, index) => {
+        return { name: "score", statistic, labels: { endpoint }, values: [index] };
+      });
+    const declared: ServiceMetricJson[] = [{ name: "score", kind: "METRIC_KIND_HISTOGRAM" }];
+    const [one] = ownCharts(declared, { series: score("read") });
+    expect(one?.lines.map(({ values }) => values)).toEqual([[0], [1], [2]]);
+    const [several] = ownCharts(declared, { series: [...score("read"), ...score("write")] });
+    expect(several?.lines.map(({ name, values }) => [bare(name), values])).toEqual([
+      ["endpoint=read", [1]],
+      ["endpoint=write", [1]],
+    ]);
+    expect(several?.detail).toBe("Histogram: 95 % are below");
+  });
+
+  it("continue over a change of the metric, and show what only an earlier revision declares", () => {
+    const series = [rate({}, 1, "NaN", 3), rate({}, "NaN", 2, "NaN")];
+    const [chart] = ownCharts([TOKENS], { series });
+    expect(chart?.lines.map(({ values }) => values)).toEqual([[1, 2, 3]]);
+    const [earlier] = ownCharts([], { series });
+    expect(earlier?.help).toBe("The newest revision does not declare it any more.");
+    expect(earlier?.detail).toBe("Counter: increase per second");
+  });
+});
+
+it.each([
+  ["", 1_234_567, "1.23M"],
+  ["", -2_500, "-2.5k"],
+  ["seconds", 0.25, "250 ms"],
+  ["seconds", 90, "90 s"],
+  ["bytes", 1_572_864, "1.5 MiB"],
+  ["ratio", 0.875, "87.5 %"],
+  ["celsius", 21.5, "21.5 °C"],
+])("a value in %s is written with its unit", (unit, value, text) => {
+  expect(formatOf(unit)(value)).toBe(text);
+  expect(perSecond(formatOf(unit))(value)).toBe(`${text}/s`);
+});

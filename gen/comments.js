@@ -431,7 +431,7 @@ export const comments = {
   "tessera.v1.MetricSeries.custom": "Whether the service counts it itself.",
   "tessera.v1.MetricSeries.statistic": "What its values are.",
   "tessera.v1.MetricSeries.labels": "The labels of a service's own metric.",
-  "tessera.v1.MetricSeries.values": "A value for each of `times`. NaN (in JSON the text `NaN`) where nothing is known: no node measured, or nothing happened of which there could be a percentile.",
+  "tessera.v1.MetricSeries.values": "A value for each of `times`, to six digits. NaN (in JSON the text `NaN`) where nothing is known: no node measured, or nothing happened of which there could be a percentile.",
   "tessera.v1.ListMetricsRequest": "ListMetricsRequest names a deployment.",
   "tessera.v1.ListMetricsRequest.organization": "The organization; see OrganizationService.",
   "tessera.v1.ListMetricsRequest.deployment": "The name of the deployment.",

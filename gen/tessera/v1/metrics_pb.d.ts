@@ -268,7 +268,7 @@ export declare type MetricSeries = Message<"tessera.v1.MetricSeries"> & {
   labels: { [key: string]: string };
 
   /**
-   * A value for each of `times`. NaN (in JSON the text `NaN`) where nothing is
+   * A value for each of `times`, to six digits. NaN (in JSON the text `NaN`) where nothing is
    * known: no node measured, or nothing happened of which there could be a
    * percentile.
    *
@@ -312,7 +312,7 @@ export declare type MetricSeriesJson = {
   labels?: { [key: string]: string };
 
   /**
-   * A value for each of `times`. NaN (in JSON the text `NaN`) where nothing is
+   * A value for each of `times`, to six digits. NaN (in JSON the text `NaN`) where nothing is
    * known: no node measured, or nothing happened of which there could be a
    * percentile.
    *

@@ -77,6 +77,11 @@ export function isZero(value: Measurement): boolean {
   return typeof value === "number" ? value === 0 : value.every((each) => each === 0);
 }
 
+/** A number to six digits: more of an average or a rate would be noise, and half of an answer. */
+export function toSixDigits(value: number): number {
+  return Number.isInteger(value) && Math.abs(value) < 1e6 ? value : Number(value.toPrecision(6));
+}
+
 /** Adds histograms bucket by bucket, and numbers. Of another shape, `one` stays as it is. */
 export function plus(one: Measurement, other: Measurement): Measurement {
   if (typeof one === "number" || typeof other === "number") {

@@ -1,6 +1,6 @@
 /** Points: the values of one series, summed up step by step from intervals. */
 import { type HistorySeries, PERCENTILES } from "./history.ts";
-import type { Measurement } from "./interval.ts";
+import { type Measurement, toSixDigits } from "./interval.ts";
 import { percentile } from "./percentile.ts";
 import type { Range } from "./range.ts";
 
@@ -56,13 +56,13 @@ export class Points {
         ...described,
         statistic,
         values: Array.from({ length: points }, (_, point) =>
-          percentile(fraction, this.#buckets[point] ?? [], buckets),
+          toSixDigits(percentile(fraction, this.#buckets[point] ?? [], buckets)),
         ),
       }));
     }
     const isCounter = kind === "counter";
     const values = Array.from(this.#sums, (sum, point) =>
-      isCounter ? (sum / stepMs) * 1_000 : sum / (this.#counts[point] as number),
+      toSixDigits(isCounter ? (sum / stepMs) * 1_000 : sum / (this.#counts[point] as number)),
     );
     return [{ ...described, statistic: isCounter ? "rate" : "average", values }];
   }

@@ -5,7 +5,7 @@
  * an organization the tally of its tasks; empty where there are none.
  */
 import type { CustomShape, CustomValue, Interval, LeftOut, Measurement } from "./interval.ts";
-import { isZero, shapeKey } from "./interval.ts";
+import { isZero, shapeKey, toSixDigits } from "./interval.ts";
 import { MEASURES, type MeasureName } from "./measures.ts";
 import { type TaskTally, writeTally } from "./task-tally.ts";
 
@@ -90,7 +90,6 @@ function shapeOf({ name, kind, labels, buckets, aggregator }: CustomShape): Cust
   return { name, kind, labels, ...(buckets && { buckets }), ...(aggregator && { aggregator }) };
 }
 
-/** More digits of an average would be noise. */
 function rounded(value: Measurement): Measurement {
-  return typeof value === "number" ? Number(value.toPrecision(6)) : value;
+  return typeof value === "number" ? toSixDigits(value) : value;
 }

@@ -90,6 +90,15 @@ describe.each(DATABASES)("a service's own metrics over time on $database", ({ op
     ]);
   });
 
+  it("have six digits, so that a day of them is not mostly noise", async () => {
+    const { clock, of, node, custom } = begun();
+    custom.count("w1", SCORE, { endpoint: "read", labels: [], value: 15, counts: [3, 7, 0] });
+    clock.nowMs += TICK_MS;
+    await node.recorder.record();
+    const { series } = await read(of, "score", { lengthMs: TICK_MS });
+    expect(series.map(({ values }) => values)).toEqual([[1.28571], [1.92857], [1.98571]]);
+  });
+
   it("are chosen by name and labels", async () => {
     const { clock, of, node, custom } = begun();
     custom.count("w1", TOKENS, { endpoint: "read", labels: ["small"], value: 30 });

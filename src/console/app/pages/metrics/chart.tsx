@@ -4,7 +4,7 @@
  */
 import { useEffect, useId, useRef } from "react";
 import type UPlot from "uplot";
-import { DEFAULT_CHART_HEIGHT_PX, dataOf, type Plotted, plotIn, shown } from "./plot.ts";
+import { dataOf, HEIGHT_PX, type Plotted, plotIn, shown } from "./plot.ts";
 import "./chart.css";
 
 /** How far out of the view a chart is drawn already. */
@@ -47,7 +47,7 @@ export function Chart(props: ChartProps) {
     );
     nearing.observe(element);
     const resizing = new ResizeObserver(() => {
-      plot.current?.setSize({ width: element.clientWidth, height: DEFAULT_CHART_HEIGHT_PX });
+      plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX });
     });
     resizing.observe(element);
     return () => {

@@ -5,7 +5,7 @@ import type { Format } from "./format.ts";
 import type { Line } from "./line.ts";
 
 /** The height of a chart without its legend. */
-export const DEFAULT_CHART_HEIGHT_PX = 180;
+export const HEIGHT_PX = 180;
 
 /** Steps of an axis of bytes: from one byte to a pebibyte. */
 const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
@@ -75,7 +75,7 @@ function optionsOf({ lines, format, binary = false }: Plotted, width: number): U
   const axis = { stroke: colour("--text-secondary"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width,
-    height: DEFAULT_CHART_HEIGHT_PX,
+    height: HEIGHT_PX,
     cursor: { points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, min, max) => rangeOf(min, max) } },
     axes: [

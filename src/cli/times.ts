@@ -52,6 +52,13 @@ export function parseMoment(option: string, text: string, nowMs: number): Timest
   return timestampFromMs(ms);
 }
 
+/** The same for times that have been: a duration is one before now. */
+export function parsePastMoment(option: string, text: string, nowMs: number): Timestamp {
+  return /^\d+[a-z]+$/i.test(text)
+    ? timestampFromMs(nowMs - parseDuration(option, text))
+    : parseMoment(option, text, nowMs);
+}
+
 /** Checks that the day exists: JavaScript turns February 30 into March 2. */
 function isDay(day: string): boolean {
   const ms = Date.parse(`${day}T00:00Z`);

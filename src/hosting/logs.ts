@@ -97,7 +97,15 @@ export class DeploymentLog implements AsyncDisposable {
     if (this.#dropped > 0) {
       const text = `${this.#dropped} lines were dropped here: the database did not take them in time`;
       this.#dropped = 0;
-      this.#held.push({ timeMs: now(), worker: "", revision: 0, stream: "node", text });
+      this.#held.push({
+        timeMs: now(),
+        worker: "",
+        revision: 0,
+        taskId: "",
+        stream: "node",
+        level: "warn",
+        text,
+      });
     }
     const lines = this.#held.slice(0, MAX_LOG_LINES_PER_WRITE);
     try {
@@ -125,8 +133,8 @@ export function sharedLog(log: Log, deploymentId: string, written: DeploymentLog
       log[level]({ deploymentId, ...fields }, message);
       const text = textOf(fields as LogFields, message);
       if (text !== undefined) {
-        const { worker = "", revision = 0 } = fields as LogFields;
-        written.write({ worker, revision, stream: "node", text });
+        const { worker = "", revision = 0, taskId = "" } = fields as LogFields;
+        written.write({ worker, revision, taskId, stream: "node", level, text });
       }
     };
   return {
@@ -140,6 +148,7 @@ export function sharedLog(log: Log, deploymentId: string, written: DeploymentLog
 interface LogFields {
   readonly worker?: string;
   readonly revision?: number;
+  readonly taskId?: string;
   readonly endpoint?: string;
   readonly reason?: string;
   readonly fields?: object;

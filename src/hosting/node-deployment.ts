@@ -91,7 +91,14 @@ export function openNodeDeployment(
         scale,
         log,
         onOutput: (line, { workerId, revision = 0 }) =>
-          lines.write({ worker: workerId, revision, stream: "stdout", text: line }),
+          lines.write({
+            worker: workerId,
+            revision,
+            taskId: "",
+            stream: "stdout",
+            level: "info",
+            text: line,
+          }),
         onReadiness: onChange,
       }),
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
@@ -118,7 +125,7 @@ async function environmentOf(
   const { given, withheld } = await hosting.getRevisionSecrets(key);
   if (withheld.length > 0) {
     const text = `it runs without the ${withheld.length === 1 ? "secret" : "secrets"} ${withheld.join(", ")}: its code or its variables are from somebody who may not use them, and nobody has confirmed them yet`;
-    lines.write({ worker: "", revision, stream: "node", text });
+    lines.write({ worker: "", revision, taskId: "", stream: "node", level: "warn", text });
   }
   const opened = given.map(({ name, sealed }) => {
     const context = deploymentSecretContext({ organizationId, deploymentId, name });

@@ -25,7 +25,8 @@ function open() {
       },
     },
   });
-  const write = (text: string) => lines.write({ worker: "w", revision: 1, stream: "stdout", text });
+  const write = (text: string) =>
+    lines.write({ worker: "w", revision: 1, taskId: "", stream: "stdout", level: "info", text });
   return { lines, written, storage, write, log: sharedLog(silent, "b", lines) };
 }
 

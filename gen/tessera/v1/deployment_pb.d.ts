@@ -2005,6 +2005,43 @@ export declare type WatchDeploymentLogsRequest = Message<"tessera.v1.WatchDeploy
    * @generated from field: int64 after_sequence = 5;
    */
   afterSequence: bigint;
+
+  /**
+   * Only lines that contain this text, whatever the case of its letters. With
+   * this or another filter, `tail` counts the lines that it leaves.
+   *
+   * @generated from field: string search = 6;
+   */
+  search: string;
+
+  /**
+   * Only lines of at least this level: `info`, `warn` or `error`. Empty: all.
+   *
+   * @generated from field: string min_level = 7;
+   */
+  minLevel: string;
+
+  /**
+   * Only lines of the attempts of this task. Empty: all.
+   *
+   * @generated from field: string task_id = 8;
+   */
+  taskId: string;
+
+  /**
+   * Only lines from this time on.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 9;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Only lines from before this time; later than `start_time`. The stream ends
+   * with them: it cannot be set with `follow`.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 10;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -2049,6 +2086,43 @@ export declare type WatchDeploymentLogsRequestJson = {
    * @generated from field: int64 after_sequence = 5;
    */
   afterSequence?: string;
+
+  /**
+   * Only lines that contain this text, whatever the case of its letters. With
+   * this or another filter, `tail` counts the lines that it leaves.
+   *
+   * @generated from field: string search = 6;
+   */
+  search?: string;
+
+  /**
+   * Only lines of at least this level: `info`, `warn` or `error`. Empty: all.
+   *
+   * @generated from field: string min_level = 7;
+   */
+  minLevel?: string;
+
+  /**
+   * Only lines of the attempts of this task. Empty: all.
+   *
+   * @generated from field: string task_id = 8;
+   */
+  taskId?: string;
+
+  /**
+   * Only lines from this time on.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 9;
+   */
+  startTime?: TimestampJson;
+
+  /**
+   * Only lines from before this time; later than `start_time`. The stream ends
+   * with them: it cannot be set with `follow`.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 10;
+   */
+  endTime?: TimestampJson;
 };
 
 /**
@@ -2112,6 +2186,21 @@ export declare type DeploymentLogLine = Message<"tessera.v1.DeploymentLogLine"> 
    * @generated from field: string text = 7;
    */
   text: string;
+
+  /**
+   * `info`, `warn` or `error`, as the function gave it to `ctx.log`, or as the
+   * node has it. What a worker writes to its output is `info`.
+   *
+   * @generated from field: string level = 8;
+   */
+  level: string;
+
+  /**
+   * The task whose function wrote the line; empty for other lines.
+   *
+   * @generated from field: string task_id = 9;
+   */
+  taskId: string;
 };
 
 /**
@@ -2169,6 +2258,21 @@ export declare type DeploymentLogLineJson = {
    * @generated from field: string text = 7;
    */
   text?: string;
+
+  /**
+   * `info`, `warn` or `error`, as the function gave it to `ctx.log`, or as the
+   * node has it. What a worker writes to its output is `info`.
+   *
+   * @generated from field: string level = 8;
+   */
+  level?: string;
+
+  /**
+   * The task whose function wrote the line; empty for other lines.
+   *
+   * @generated from field: string task_id = 9;
+   */
+  taskId?: string;
 };
 
 /**
@@ -2518,7 +2622,8 @@ export declare const DeploymentService: GenService<{
    * WatchDeploymentLogs streams the log lines of the deployment's workers on
    * all nodes: the last lines first, and with `follow` new ones.
    *
-   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT
+   * (REQUEST_INVALID: `end_time` with `follow`, or not after `start_time`).
    *
    * @generated from rpc tessera.v1.DeploymentService.WatchDeploymentLogs
    */

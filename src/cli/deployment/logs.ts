@@ -16,15 +16,23 @@ import {
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
 import { followStream, type StreamProgress } from "../reconnect.ts";
+import { parsePastMoment } from "../times.ts";
 import { NAME } from "./view.ts";
 
 interface LogsFlags extends CallFlags {
   readonly follow?: boolean;
   readonly tail: number;
+  readonly search?: string;
+  readonly level?: string;
+  readonly task?: string;
+  readonly since?: string;
+  readonly until?: string;
 }
 
 /** Largest value of `logs --tail`. */
 const MAX_TAIL_LINES = 10_000;
+
+const LEVELS = ["info", "warn", "error"];
 
 export function logsCommand(actions: CloudActions): Command {
   return callCommand<LogsFlags>("logs", actions, {
@@ -33,15 +41,21 @@ export function logsCommand(actions: CloudActions): Command {
     options: [
       option("-f, --follow", "go on with the lines to come, until Ctrl-C"),
       option("--tail <count>", "how many of the last lines").default(100).argParser(tailOf),
+      option("--search <text>", "only lines with this text, in upper or lower case"),
+      option("--level <level>", "only lines of this level or a worse one").choices(LEVELS),
+      option("--task <id>", "only lines of this task"),
+      option("--since <time>", "only lines from then on: 90m (ago), or a time with a zone"),
+      option("--until <time>", "only lines from before then"),
     ],
     examples: [
       "tessera deployment logs summarizer --tail 500",
-      "tessera deployment logs summarizer --follow",
+      "tessera deployment logs summarizer --follow --level warn",
+      "tessera deployment logs summarizer --search timeout --since 2h",
       "tessera deployment logs summarizer --output json | jq .text",
     ],
     run: async (call, flags, [name = ""]) => {
       using interruption = call.terminal.streams.interruption();
-      await new Reading(call, name, interruption.signal).run(flags);
+      await new Reading(call, name, interruption.signal).run(flags, filterOf(flags, call));
     },
   });
 }
@@ -52,6 +66,22 @@ function tailOf(text: string): number {
     throw new InvalidArgumentError(`Give a whole number from 0 to ${MAX_TAIL_LINES}.`);
   }
   return count;
+}
+
+type LogFilter = ReturnType<typeof filterOf>;
+
+function filterOf(
+  { search = "", level = "", task = "", since, until }: LogsFlags,
+  { clock }: CommandRun,
+) {
+  const nowMs = clock.now();
+  return {
+    search,
+    minLevel: level,
+    taskId: task,
+    ...(since !== undefined && { startTime: parsePastMoment("--since", since, nowMs) }),
+    ...(until !== undefined && { endTime: parsePastMoment("--until", until, nowMs) }),
+  };
 }
 
 class Reading {
@@ -67,21 +97,21 @@ class Reading {
     this.#signal = signal;
   }
 
-  async run({ follow = false, tail }: Pick<LogsFlags, "follow" | "tail">): Promise<void> {
+  async run({ follow = false, tail }: Pick<LogsFlags, "follow" | "tail">, filter: LogFilter) {
     await followStream(this.#call, this.#signal, async (progress) => {
-      await this.#read({ follow, tail }, progress);
+      await this.#read({ follow, tail, ...filter }, progress);
       return !follow;
     });
   }
 
   async #read(
-    { follow, tail }: { readonly follow: boolean; readonly tail: number },
+    { follow, tail, ...filter }: { follow: boolean; tail: number } & LogFilter,
     { onHeader, onMessage }: StreamProgress,
   ): Promise<void> {
     const { client, organization } = this.#call;
     const from = this.#last === 0n ? { tail } : { afterSequence: this.#last };
     const lines = client.deployments.watchDeploymentLogs(
-      { organization, deployment: this.#name, follow, ...from },
+      { organization, deployment: this.#name, follow, ...filter, ...from },
       // While following there is no timeout, and a broken connection is not the end.
       { signal: this.#signal, ...(follow && { timeoutMs: 0, onHeader }) },
     );

@@ -14,6 +14,7 @@ import { readAuditSearch } from "./api/audit.ts";
 import { isSignedOut } from "./api/errors.ts";
 import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
+import { readLogSearch } from "./pages/deployments/log-search.ts";
 import { readRange } from "./pages/metrics/range.ts";
 import { hideCode } from "./pages/people/secret.ts";
 import { readSearch } from "./pages/tasks/search.ts";
@@ -195,6 +196,7 @@ const deploymentMetrics = createRoute({
 const deploymentLog = createRoute({
   getParentRoute: () => deployment,
   path: "/log",
+  validateSearch: readLogSearch,
   component: lazyRouteComponent(() => loaded(import("./pages/deployments/log.tsx")), "Log"),
 });
 const taskList = createRoute({

@@ -1,6 +1,8 @@
 /** The part of the hosting port for the log lines of deployments. */
 import type { DeploymentKey } from "./deployment-key.ts";
 
+export type LineLevel = "info" | "warn" | "error";
+
 /** A line of a deployment's log. */
 export interface NewLogLine {
   readonly timeMs: number;
@@ -10,6 +12,10 @@ export interface NewLogLine {
   readonly revision: number;
   /** `node`: a line of the node itself. */
   readonly stream: "stdout" | "stderr" | "node";
+  /** What workers write to their output is `info`. */
+  readonly level: LineLevel;
+  /** The task whose function wrote it; empty when the line is not about one. */
+  readonly taskId: string;
   /** Without the line break. Cut off after 8,000 characters. */
   readonly text: string;
 }

@@ -21,7 +21,12 @@ import {
   sessionUsesSchema,
   verifiedAddressesSchema,
 } from "../sql/accounts/schema.ts";
-import { confirmationSchema, hostingSchema, nodeFactsSchema } from "../sql/hosting/schema.ts";
+import {
+  confirmationSchema,
+  hostingSchema,
+  logLevelsSchema,
+  nodeFactsSchema,
+} from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `status` is stored. A queued task that is not yet due is `scheduled`. */
@@ -299,4 +304,5 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("uses of sessions", sessionUsesSchema('text COLLATE "C"')),
   expand("operators", operatorsSchema()),
   expand("facts of nodes", nodeFactsSchema('text COLLATE "C"')),
+  expand("levels of log lines", logLevelsSchema('text COLLATE "C"')),
 ];

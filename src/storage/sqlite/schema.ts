@@ -15,7 +15,12 @@ import {
   sessionUsesSchema,
   verifiedAddressesSchema,
 } from "../sql/accounts/schema.ts";
-import { confirmationSchema, hostingSchema, nodeFactsSchema } from "../sql/hosting/schema.ts";
+import {
+  confirmationSchema,
+  hostingSchema,
+  logLevelsSchema,
+  nodeFactsSchema,
+} from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
 /** How `tasks.status` is stored. A queued task that is not yet due is `scheduled`. */
@@ -197,4 +202,5 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("uses of sessions", sessionUsesSchema("text")),
   expand("operators", operatorsSchema()),
   expand("facts of nodes", nodeFactsSchema("text")),
+  expand("levels of log lines", logLevelsSchema("text")),
 ];

@@ -67,8 +67,17 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await world.call("echo", "/say", { body: { text: "written while you look" } });
     await page.getByText("written while you look").waitFor();
     await person.isSound();
-    await page.getByRole("searchbox", { name: "Search" }).fill("nothing has this text");
-    await page.getByText("No line has this text.").waitFor();
+    const search = page.getByRole("searchbox", { name: "Search" });
+    await search.fill("WHILE you");
+    await search.press("Enter");
+    await page.locator("mark").getByText("while you").first().waitFor();
+    expect(new URL(page.url()).searchParams.get("search")).toBe("WHILE you");
+    await world.call("echo", "/say", { body: { text: "one more, while you search" } });
+    await page.getByText("one more,").waitFor();
+    await person.isSound();
+    await page.getByLabel("Level").selectOption("errors");
+    await page.getByText("No line is like this.").waitFor();
+    expect(new URL(page.url()).searchParams.get("level")).toBe("error");
   });
 
   it("are called in their playground, with the session and without a token", async () => {

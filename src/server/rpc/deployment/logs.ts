@@ -11,6 +11,7 @@ import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { DeploymentKey } from "../../../storage/hosting/deployment-key.ts";
 import type { LogLine, Logs } from "../../../storage/hosting/logs.ts";
 import { memberOf } from "../engine/caller.ts";
+import { type LogFilter, logFilterOf } from "./log-filter.ts";
 import { toLogMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";
 
@@ -49,6 +50,7 @@ export function watchDeploymentLogs({
     const member = memberOf(ctx);
     const { organizationId, deploymentId } = await findDeployment(accounts, member, req.deployment);
     const key = { organizationId, deploymentId };
+    const filter = logFilterOf(req);
     if (following >= MAX_LOG_FOLLOWERS) {
       const message = `${MAX_LOG_FOLLOWERS} callers follow logs here, which is the limit: try again`;
       throw problem("TOO_MANY_WAITING", message, { retryAfterMs: 5_000 });
@@ -57,7 +59,9 @@ export function watchDeploymentLogs({
     try {
       const begin = Number(req.afterSequence);
       let after =
-        begin > 0 ? begin : yield* lastLines(hosting, key, req.tail ?? DEFAULT_TAIL_LINES);
+        begin > 0
+          ? begin
+          : yield* lastLines(hosting, key, { tail: req.tail ?? DEFAULT_TAIL_LINES, filter });
       let looks = 0;
       while (!ctx.signal.aborted) {
         const { lines } = await hosting.readLogs({
@@ -65,7 +69,7 @@ export function watchDeploymentLogs({
           afterSequence: after,
           limit: MAX_LOG_LINES_PER_READ,
         });
-        yield* lines.map(toMessage);
+        yield* wanted(lines, filter);
         after = lines.at(-1)?.sequence ?? after;
         if (lines.length === MAX_LOG_LINES_PER_READ) {
           continue;
@@ -96,8 +100,11 @@ export function watchDeploymentLogs({
 async function* lastLines(
   hosting: Pick<Logs, "readLogs">,
   key: DeploymentKey,
-  tail: number,
+  { tail, filter }: { readonly tail: number; readonly filter: LogFilter | undefined },
 ): AsyncGenerator<ReturnType<typeof toMessage>, number, undefined> {
+  if (filter !== undefined && tail > 0) {
+    return yield* lastWanted(hosting, key, { tail, filter });
+  }
   // At least one line, for its sequence.
   const { lines, lastSequence } = await hosting.readLogs({ ...key, limit: Math.max(tail, 1) });
   if (tail > 0) {
@@ -105,6 +112,29 @@ async function* lastLines(
   }
   return lastSequence;
 }
+
+/** The same of the lines that a filter leaves: all that are kept are looked at. */
+async function* lastWanted(
+  hosting: Pick<Logs, "readLogs">,
+  key: DeploymentKey,
+  { tail, filter }: { readonly tail: number; readonly filter: LogFilter },
+): AsyncGenerator<ReturnType<typeof toMessage>, number, undefined> {
+  let found: LogLine[] = [];
+  let after = 0;
+  for (;;) {
+    const query = { ...key, afterSequence: after, limit: MAX_LOG_LINES_PER_READ };
+    const { lines, lastSequence } = await hosting.readLogs(query);
+    found = [...found, ...lines.filter(filter)].slice(-tail);
+    after = lines.at(-1)?.sequence ?? lastSequence;
+    if (lines.length < MAX_LOG_LINES_PER_READ) {
+      yield* found.map(toMessage);
+      return after;
+    }
+  }
+}
+
+const wanted = (lines: readonly LogLine[], filter: LogFilter | undefined) =>
+  (filter === undefined ? lines : lines.filter(filter)).map(toMessage);
 
 function toMessage(line: LogLine) {
   return create(DeploymentLogLineSchema, toLogMessage(line));

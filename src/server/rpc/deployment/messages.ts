@@ -88,7 +88,7 @@ export function toRevisionMessage(record: RevisionRecord): MessageInitShape<type
 }
 
 export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentLogLineSchema> {
-  const { sequence, timeMs, nodeId, worker, revision, stream, text } = line;
+  const { sequence, timeMs, nodeId, worker, revision, stream, level, taskId, text } = line;
   return {
     sequence: BigInt(sequence),
     time: timestampFromMs(timeMs),
@@ -97,6 +97,8 @@ export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentL
     revision,
     stream,
     text,
+    level,
+    taskId,
   };
 }
 

@@ -12,7 +12,7 @@ const MAX_LOG_LINE_CHARACTERS = 8_000;
 /** Log lines written by one statement. */
 const MAX_LOG_LINES_PER_STATEMENT = 100;
 
-const COLUMNS = "sequence, time_ms, node_id, worker, revision, stream, line";
+const COLUMNS = "sequence, time_ms, node_id, worker, revision, stream, level, task_id, line";
 
 export function* appendLogs({
   organizationId,
@@ -42,7 +42,7 @@ export function* appendLogs({
   }
   const last = counter.last_sequence;
   const first = last - kept.length + 1;
-  const rows = kept.map(({ timeMs, worker, revision, stream, text }, index) => [
+  const rows = kept.map(({ timeMs, worker, revision, stream, level, taskId, text }, index) => [
     organizationId,
     deploymentId,
     first + index,
@@ -51,12 +51,14 @@ export function* appendLogs({
     worker,
     revision,
     stream,
+    level,
+    taskId,
     text.slice(0, MAX_LOG_LINE_CHARACTERS),
   ]);
   for (const piece of pieces(rows, MAX_LOG_LINES_PER_STATEMENT)) {
     yield* query(
       `INSERT INTO deployment_logs (organization_id, deployment_id, ${COLUMNS})
-       VALUES ${placeholders(piece.length, 9)}`,
+       VALUES ${placeholders(piece.length, 11)}`,
       ...piece.flat(),
     );
   }
@@ -75,6 +77,8 @@ interface LineRow {
   readonly worker: string;
   readonly revision: number;
   readonly stream: NewLogLine["stream"];
+  readonly level: NewLogLine["level"] | "";
+  readonly task_id: string;
   readonly line: string;
 }
 
@@ -113,6 +117,8 @@ function toLine(row: LineRow): LogLine {
     worker: row.worker,
     revision: row.revision,
     stream: row.stream,
+    level: row.level || "info",
+    taskId: row.task_id,
     text: row.line,
   };
 }

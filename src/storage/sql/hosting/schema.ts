@@ -161,3 +161,13 @@ export function nodeFactsSchema(text: string): string {
   ALTER TABLE nodes ADD COLUMN facts ${text};
   `;
 }
+
+/** What lines of deployments' logs are found by. */
+export function logLevelsSchema(text: string): string {
+  return `
+  -- info, warn or error; empty for lines of earlier versions.
+  ALTER TABLE deployment_logs ADD COLUMN level ${text} NOT NULL DEFAULT '';
+  -- The task whose function wrote the line; empty for others.
+  ALTER TABLE deployment_logs ADD COLUMN task_id ${text} NOT NULL DEFAULT '';
+  `;
+}

@@ -92,7 +92,15 @@ export function deletedContract(it: It): void {
     await platform.deploy(["one", "common"]);
     await platform.deploy(["two", "common"]);
     await platform.deploy(["two", "common"], { name: "other", deploymentId: "other-id" });
-    const line = { timeMs: 1, worker: "", revision: 1, stream: "stdout", text: "x" } as const;
+    const line = {
+      timeMs: 1,
+      worker: "",
+      revision: 1,
+      taskId: "",
+      stream: "stdout",
+      level: "info",
+      text: "x",
+    } as const;
     await hosting.appendLogs({ ...key, nodeId: "node", lines: [line, line, line] });
     await platform.remove();
     await platform.prune();

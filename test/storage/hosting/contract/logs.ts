@@ -2,7 +2,13 @@ import { expect } from "vitest";
 import type { It } from "../contract.ts";
 import type { HostingPlatform } from "../fixtures.ts";
 
-const WRITTEN = { worker: "1", revision: 1, stream: "stdout" } as const;
+const WRITTEN = {
+  worker: "1",
+  revision: 1,
+  stream: "stdout",
+  level: "error",
+  taskId: "task",
+} as const;
 
 function append({ hosting, organizationId, nowMs }: HostingPlatform, ...texts: readonly string[]) {
   const lines = texts.map((text) => ({ ...WRITTEN, timeMs: nowMs, text }));

@@ -111,7 +111,15 @@ export function racesContract(it: It): void {
     await warmUp(platform);
     await platform.deploy(["one"]);
     const key = { organizationId, deploymentId: "summarizer-id" };
-    const line = { timeMs: 1, worker: "", revision: 1, stream: "stdout", text: "x" } as const;
+    const line = {
+      timeMs: 1,
+      worker: "",
+      revision: 1,
+      taskId: "",
+      stream: "stdout",
+      level: "info",
+      text: "x",
+    } as const;
     const read: number[] = [];
     const follow = async () => {
       const { lines } = await hosting.readLogs({
@@ -141,7 +149,15 @@ export function racesContract(it: It): void {
     const report = { ...key, status: "ready", reason: "", revision: 1, workers: 1 } as const;
     const other = { ...report, deploymentId: "other-id" };
     await platform.deploy(["one"], { name: "other", deploymentId: "other-id" });
-    const line = { timeMs: 1, worker: "", revision: 1, stream: "stdout", text: "x" } as const;
+    const line = {
+      timeMs: 1,
+      worker: "",
+      revision: 1,
+      taskId: "",
+      stream: "stdout",
+      level: "info",
+      text: "x",
+    } as const;
     const { nowMs, keptUntilMs } = platform;
     const later = nowMs + 3 * HOUR_MS;
     const calls: Promise<unknown>[] = times(8, (index) => {

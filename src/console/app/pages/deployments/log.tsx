@@ -1,5 +1,6 @@
 /** The log of a deployment, live. */
-import { useRef, useState } from "react";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { Fragment, useRef, useState } from "react";
 import type {
   DeploymentLogLineJson,
   DeploymentService,
@@ -7,10 +8,11 @@ import type {
 import { useOrganization } from "../../api/session.ts";
 import { watch } from "../../api/stream.ts";
 import { useStream } from "../../api/use-stream.ts";
-import { Field } from "../../ui/field.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
+import { LogFilter } from "./log-filter.tsx";
+import { type LogSearch, logFilterAt } from "./log-search.ts";
 
 /** Lines that the page begins with. */
 const MAX_TAIL_LINES = 500;
@@ -18,19 +20,30 @@ const MAX_TAIL_LINES = 500;
 /** Lines that the page keeps. */
 const MAX_LINES = 5_000;
 
+/** Places that are marked in one line. */
+const MAX_MARKS = 20;
+
+const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/log");
+
 export function Log() {
+  const search: LogSearch = route.useSearch();
   return (
     <DeploymentFrame title="Log" hasStream>
-      {() => <LogView />}
+      {() => (
+        <>
+          <LogFilter search={search} />
+          {/* Another filter is another list of lines. */}
+          <LogView key={JSON.stringify(search)} search={search} />
+        </>
+      )}
     </DeploymentFrame>
   );
 }
 
-function LogView() {
+function LogView({ search }: { readonly search: LogSearch }) {
   const organization = useOrganization();
   const name = useDeploymentName();
   const { lines, add, last } = useLines();
-  const [search, setSearch] = useState("");
   const state = useStream(
     `${organization}/${name}`,
     (options) =>
@@ -40,6 +53,7 @@ function LogView() {
           organization,
           deployment: name,
           follow: true,
+          ...logFilterAt(search, Date.now()),
           ...(last.current === undefined
             ? { tail: MAX_TAIL_LINES }
             : { afterSequence: last.current }),
@@ -48,51 +62,85 @@ function LogView() {
       ),
     add,
   );
-  const wanted = search.toLowerCase();
-  const shown = lines.filter(({ text = "" }) => text.toLowerCase().includes(wanted));
-  const box = useFollowing(shown.length);
+  const box = useFollowing(lines.length);
+  const isFiltered = Object.keys(search).length > 0;
   return (
     <section className="log" aria-label="Log">
-      <div className="log-bar">
-        <Field label="Search">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              value={search}
-              onChange={(event) => setSearch(event.target.value)}
-            />
-          )}
-        </Field>
-        <StreamStatus state={state} />
-      </div>
+      <StreamStatus state={state} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="log-lines" ref={box} tabIndex={0} aria-label="Lines">
-        {shown.map((line) => (
-          <Line key={line.sequence} line={line} />
+        {lines.map((line) => (
+          <Line key={line.sequence} line={line} search={search.search ?? ""} />
         ))}
-        {shown.length === 0 && (
-          <p className="secondary">
-            {lines.length === 0 ? "No lines yet." : "No line has this text."}
-          </p>
+        {lines.length === 0 && (
+          <p className="secondary">{isFiltered ? "No line is like this." : "No lines yet."}</p>
         )}
       </section>
     </section>
   );
 }
 
-function Line({
-  line: { time = "", worker, stream, text },
-}: {
+interface LineProps {
   readonly line: DeploymentLogLineJson;
-}) {
+  readonly search: string;
+}
+
+function Line({ line: { time = "", worker, level, taskId, text = "" }, search }: LineProps) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
   return (
-    <p className={`log-line ${stream}`}>
-      <time dateTime={time}>{time.slice(11, 23)}</time>
+    <p className={`log-line ${level}`}>
+      <time dateTime={time} title={time}>
+        {time.slice(11, 23)}
+      </time>
       <span className="log-worker">{worker || "node"}</span>
-      <span>{text}</span>
+      {taskId && (
+        <Link
+          to="/o/$organization/deployments/$deployment/tasks/$task"
+          params={{ organization, deployment, task: taskId }}
+          aria-label={`Task ${taskId.slice(-12)}`}
+        >
+          {taskId.slice(-12)}
+        </Link>
+      )}
+      <span>
+        <Marked text={text} search={search} />
+      </span>
     </p>
   );
+}
+
+/** A text with each place marked that has what was searched for. */
+function Marked({ text, search }: { readonly text: string; readonly search: string }) {
+  const places = placesOf(text, search);
+  return places.length === 0 ? (
+    text
+  ) : (
+    <>
+      {places.map((at, index) => (
+        <Fragment key={at}>
+          {text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + search.length, at)}
+          <mark>{text.slice(at, at + search.length)}</mark>
+        </Fragment>
+      ))}
+      {text.slice((places.at(-1) ?? 0) + search.length)}
+    </>
+  );
+}
+
+/** Where a text has another, whatever the case; the first few. */
+function placesOf(text: string, search: string): number[] {
+  const [whole, wanted] = [text.toLowerCase(), search.toLowerCase()];
+  const places: number[] = [];
+  // A letter may be longer in lower case, and then the places are not those of the text.
+  if (wanted === "" || whole.length !== text.length) {
+    return places;
+  }
+  for (let at = whole.indexOf(wanted); at !== -1 && places.length < MAX_MARKS; ) {
+    places.push(at);
+    at = whole.indexOf(wanted, at + wanted.length);
+  }
+  return places;
 }
 
 /** The newest lines, added once per frame however many come. */

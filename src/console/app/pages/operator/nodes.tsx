@@ -16,7 +16,7 @@ export function Nodes() {
     <section aria-labelledby="nodes">
       <h2 id="nodes">Nodes</h2>
       <DataTable
-        label="Nodes"
+        label="Nodes that live"
         items={listed}
         keyOf={({ nodeId = "" }) => nodeId}
         columns={[

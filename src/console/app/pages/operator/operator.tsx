@@ -46,7 +46,7 @@ function Organizations() {
     <section aria-labelledby="organizations">
       <h2 id="organizations">Organizations</h2>
       <DataTable
-        label="Organizations"
+        label="All organizations"
         items={organizations}
         keyOf={({ name = "" }) => name}
         columns={[

@@ -45,8 +45,8 @@ const SERVICES = [
     LoginService,
     FederationService,
     MetricsService,
-    DeploymentService,
     OperatorService,
+    DeploymentService,
   ],
 ];
 

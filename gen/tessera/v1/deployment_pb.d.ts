@@ -1742,6 +1742,298 @@ export declare type ListRevisionsResponseJson = {
 export declare const ListRevisionsResponseSchema: GenMessage<ListRevisionsResponse, {jsonType: ListRevisionsResponseJson}>;
 
 /**
+ * CompareRevisionsRequest names two revisions.
+ *
+ * @generated from message tessera.v1.CompareRevisionsRequest
+ */
+export declare type CompareRevisionsRequest = Message<"tessera.v1.CompareRevisionsRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+
+  /**
+   * The revision that is asked about.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision: number;
+
+  /**
+   * The revision that it is compared with. 0: the one before it.
+   *
+   * @generated from field: int32 base = 4;
+   */
+  base: number;
+};
+
+/**
+ * CompareRevisionsRequest names two revisions.
+ *
+ * @generated from message tessera.v1.CompareRevisionsRequest
+ */
+export declare type CompareRevisionsRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+
+  /**
+   * The revision that is asked about.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision?: number;
+
+  /**
+   * The revision that it is compared with. 0: the one before it.
+   *
+   * @generated from field: int32 base = 4;
+   */
+  base?: number;
+};
+
+/**
+ * Describes the message tessera.v1.CompareRevisionsRequest.
+ * Use `create(CompareRevisionsRequestSchema)` to create a new message.
+ */
+export declare const CompareRevisionsRequestSchema: GenMessage<CompareRevisionsRequest, {jsonType: CompareRevisionsRequestJson}>;
+
+/**
+ * CompareRevisionsResponse is the difference of two revisions.
+ *
+ * @generated from message tessera.v1.CompareRevisionsResponse
+ */
+export declare type CompareRevisionsResponse = Message<"tessera.v1.CompareRevisionsResponse"> & {
+  /**
+   * The revision that was asked about.
+   *
+   * @generated from field: tessera.v1.Revision revision = 1;
+   */
+  revision?: Revision | undefined;
+
+  /**
+   * The one that it was compared with.
+   *
+   * @generated from field: tessera.v1.Revision base = 2;
+   */
+  base?: Revision | undefined;
+
+  /**
+   * The files that differ, by path: the first 1,000.
+   *
+   * @generated from field: repeated tessera.v1.FileChange files = 3;
+   */
+  files: FileChange[];
+
+  /**
+   * How many files differ.
+   *
+   * @generated from field: int32 changed_files = 4;
+   */
+  changedFiles: number;
+
+  /**
+   * The endpoints that differ, by name.
+   *
+   * @generated from field: repeated tessera.v1.EndpointChange endpoints = 5;
+   */
+  endpoints: EndpointChange[];
+};
+
+/**
+ * CompareRevisionsResponse is the difference of two revisions.
+ *
+ * @generated from message tessera.v1.CompareRevisionsResponse
+ */
+export declare type CompareRevisionsResponseJson = {
+  /**
+   * The revision that was asked about.
+   *
+   * @generated from field: tessera.v1.Revision revision = 1;
+   */
+  revision?: RevisionJson;
+
+  /**
+   * The one that it was compared with.
+   *
+   * @generated from field: tessera.v1.Revision base = 2;
+   */
+  base?: RevisionJson;
+
+  /**
+   * The files that differ, by path: the first 1,000.
+   *
+   * @generated from field: repeated tessera.v1.FileChange files = 3;
+   */
+  files?: FileChangeJson[];
+
+  /**
+   * How many files differ.
+   *
+   * @generated from field: int32 changed_files = 4;
+   */
+  changedFiles?: number;
+
+  /**
+   * The endpoints that differ, by name.
+   *
+   * @generated from field: repeated tessera.v1.EndpointChange endpoints = 5;
+   */
+  endpoints?: EndpointChangeJson[];
+};
+
+/**
+ * Describes the message tessera.v1.CompareRevisionsResponse.
+ * Use `create(CompareRevisionsResponseSchema)` to create a new message.
+ */
+export declare const CompareRevisionsResponseSchema: GenMessage<CompareRevisionsResponse, {jsonType: CompareRevisionsResponseJson}>;
+
+/**
+ * FileChange is a file of the artifact that differs.
+ *
+ * @generated from message tessera.v1.FileChange
+ */
+export declare type FileChange = Message<"tessera.v1.FileChange"> & {
+  /**
+   * Its path in the artifact.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: tessera.v1.ChangeKind kind = 2;
+   */
+  kind: ChangeKind;
+
+  /**
+   * Its size in the revision, in bytes; 0 if it was removed.
+   *
+   * @generated from field: int64 size_bytes = 3;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Its size in the base, in bytes; 0 if it was added.
+   *
+   * @generated from field: int64 base_size_bytes = 4;
+   */
+  baseSizeBytes: bigint;
+};
+
+/**
+ * FileChange is a file of the artifact that differs.
+ *
+ * @generated from message tessera.v1.FileChange
+ */
+export declare type FileChangeJson = {
+  /**
+   * Its path in the artifact.
+   *
+   * @generated from field: string path = 1;
+   */
+  path?: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: tessera.v1.ChangeKind kind = 2;
+   */
+  kind?: ChangeKindJson;
+
+  /**
+   * Its size in the revision, in bytes; 0 if it was removed.
+   *
+   * @generated from field: int64 size_bytes = 3;
+   */
+  sizeBytes?: string;
+
+  /**
+   * Its size in the base, in bytes; 0 if it was added.
+   *
+   * @generated from field: int64 base_size_bytes = 4;
+   */
+  baseSizeBytes?: string;
+};
+
+/**
+ * Describes the message tessera.v1.FileChange.
+ * Use `create(FileChangeSchema)` to create a new message.
+ */
+export declare const FileChangeSchema: GenMessage<FileChange, {jsonType: FileChangeJson}>;
+
+/**
+ * EndpointChange is an endpoint that differs.
+ *
+ * @generated from message tessera.v1.EndpointChange
+ */
+export declare type EndpointChange = Message<"tessera.v1.EndpointChange"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What became of it. Changed: its kind, its description, its schemas or its
+   * options.
+   *
+   * @generated from field: tessera.v1.ChangeKind kind = 2;
+   */
+  kind: ChangeKind;
+};
+
+/**
+ * EndpointChange is an endpoint that differs.
+ *
+ * @generated from message tessera.v1.EndpointChange
+ */
+export declare type EndpointChangeJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * What became of it. Changed: its kind, its description, its schemas or its
+   * options.
+   *
+   * @generated from field: tessera.v1.ChangeKind kind = 2;
+   */
+  kind?: ChangeKindJson;
+};
+
+/**
+ * Describes the message tessera.v1.EndpointChange.
+ * Use `create(EndpointChangeSchema)` to create a new message.
+ */
+export declare const EndpointChangeSchema: GenMessage<EndpointChange, {jsonType: EndpointChangeJson}>;
+
+/**
  * RollBackDeploymentRequest names the revision to restore.
  *
  * @generated from message tessera.v1.RollBackDeploymentRequest
@@ -2396,6 +2688,55 @@ export declare type NetworkAccessJson = "NETWORK_ACCESS_UNSPECIFIED" | "NETWORK_
 export declare const NetworkAccessSchema: GenEnum<NetworkAccess, NetworkAccessJson>;
 
 /**
+ * ChangeKind says what became of something. REST writes `added`, `removed`,
+ * `changed`.
+ *
+ * @generated from enum tessera.v1.ChangeKind
+ */
+export enum ChangeKind {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Only the revision has it.
+   *
+   * @generated from enum value: CHANGE_KIND_ADDED = 1;
+   */
+  ADDED = 1,
+
+  /**
+   * Only the base has it.
+   *
+   * @generated from enum value: CHANGE_KIND_REMOVED = 2;
+   */
+  REMOVED = 2,
+
+  /**
+   * Both have it, and it differs.
+   *
+   * @generated from enum value: CHANGE_KIND_CHANGED = 3;
+   */
+  CHANGED = 3,
+}
+
+/**
+ * ChangeKind says what became of something. REST writes `added`, `removed`,
+ * `changed`.
+ *
+ * @generated from enum tessera.v1.ChangeKind
+ */
+export declare type ChangeKindJson = "CHANGE_KIND_UNSPECIFIED" | "CHANGE_KIND_ADDED" | "CHANGE_KIND_REMOVED" | "CHANGE_KIND_CHANGED";
+
+/**
+ * Describes the enum tessera.v1.ChangeKind.
+ */
+export declare const ChangeKindSchema: GenEnum<ChangeKind, ChangeKindJson>;
+
+/**
  * DeploymentService manages the deployments of an organization.
  *
  * @generated from service tessera.v1.DeploymentService
@@ -2553,6 +2894,21 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof ListRevisionsRequestSchema;
     output: typeof ListRevisionsResponseSchema;
+  },
+  /**
+   * CompareRevisions tells what a revision changed in the code since another
+   * one: its files and its endpoints. Settings, variables and secrets belong to
+   * the deployment, not to a revision; the audit log has their changes.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: one of them
+   * never existed, or is too old to be kept).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.CompareRevisions
+   */
+  compareRevisions: {
+    methodKind: "unary";
+    input: typeof CompareRevisionsRequestSchema;
+    output: typeof CompareRevisionsResponseSchema;
   },
   /**
    * RollBackDeployment makes an earlier revision the target again, as a new

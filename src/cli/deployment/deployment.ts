@@ -18,7 +18,7 @@ import {
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
 import { logsCommand } from "./logs.ts";
 import { metricsCommand } from "./metrics.ts";
-import { revisionsCommand, rollbackCommand } from "./revisions.ts";
+import { compareCommand, revisionsCommand, rollbackCommand } from "./revisions.ts";
 import { startCommand, stopCommand } from "./state.ts";
 import { updateCommand } from "./update.ts";
 import { deploymentTable, NAME, showDeployment } from "./view.ts";
@@ -35,6 +35,7 @@ export function deploymentCommand(actions: CloudActions): Command {
       watchCommand(actions),
       updateCommand(actions),
       revisionsCommand(actions),
+      compareCommand(actions),
       rollbackCommand(actions),
       confirmSecretsCommand(actions),
       stopCommand(actions),

@@ -1,7 +1,12 @@
 /** `tessera deployment revisions` and `rollback`. */
 import { create } from "@bufbuild/protobuf";
 import { type Command, InvalidArgumentError } from "commander";
-import { ListRevisionsResponseSchema } from "../../client/index.ts";
+import {
+  ChangeKind,
+  type CompareRevisionsResponse,
+  CompareRevisionsResponseSchema,
+  ListRevisionsResponseSchema,
+} from "../../client/index.ts";
 import {
   type CallFlags,
   type CloudActions,
@@ -12,6 +17,9 @@ import {
   option,
   readPages,
 } from "../command.ts";
+import { usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import { inUnits } from "../sizes.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";
 import { NAME, revisionTable } from "./view.ts";
 
@@ -67,4 +75,58 @@ export function rollbackCommand(actions: CloudActions): Command {
       await finishRollout(call, changed, { wait });
     },
   });
+}
+
+export function compareCommand(actions: CloudActions): Command {
+  return callCommand<CallFlags>("compare", actions, {
+    description: "Show what a revision changed in the code since another one.",
+    arguments: [
+      NAME,
+      ["<revision>", "number of a revision"],
+      ["[base]", "the one to compare with (default: the one before)"],
+    ],
+    examples: [
+      "tessera deployment compare summarizer 4",
+      "tessera deployment compare summarizer 4 1",
+    ],
+    run: async (call, _flags, [name = "", revision = "", base]) => {
+      const found = await call.client.deployments.compareRevisions({
+        organization: call.organization,
+        deployment: name,
+        revision: numberOf(revision),
+        base: base === undefined ? 0 : numberOf(base),
+      });
+      call.show(CompareRevisionsResponseSchema, found, comparisonText);
+    },
+  });
+}
+
+function numberOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) {
+    throw usageError(`${JSON.stringify(text)} is not the number of a revision, such as 3`);
+  }
+  return Number(text);
+}
+
+const MARKS: Readonly<Record<ChangeKind, string>> = {
+  [ChangeKind.UNSPECIFIED]: "?",
+  [ChangeKind.ADDED]: "+",
+  [ChangeKind.REMOVED]: "-",
+  [ChangeKind.CHANGED]: "~",
+};
+
+function comparisonText({ files, changedFiles, endpoints }: CompareRevisionsResponse): string {
+  if (changedFiles === 0) {
+    return "The code is the same";
+  }
+  const lines = [
+    ...endpoints.map(({ kind, name }) => `${MARKS[kind]} endpoint ${plain(name)}`),
+    ...files.map(({ kind, path, sizeBytes, baseSizeBytes }) => {
+      const sizes =
+        kind === ChangeKind.CHANGED ? [baseSizeBytes, sizeBytes] : [sizeBytes || baseSizeBytes];
+      return `${MARKS[kind]} ${plain(path)}  ${sizes.map((size) => inUnits(Number(size))).join(" to ")}`;
+    }),
+    ...(changedFiles > files.length ? [`and ${changedFiles - files.length} more files`] : []),
+  ];
+  return lines.join("\n");
 }

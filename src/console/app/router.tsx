@@ -14,6 +14,7 @@ import { readAuditSearch } from "./api/audit.ts";
 import { isSignedOut } from "./api/errors.ts";
 import { loaded } from "./api/loaded.ts";
 import { me, preferredOrganization, rememberOrganization } from "./api/session.ts";
+import { readComparison } from "./pages/deployments/comparison-search.ts";
 import { readLogSearch } from "./pages/deployments/log-search.ts";
 import { readRange } from "./pages/metrics/range.ts";
 import { hideCode } from "./pages/people/secret.ts";
@@ -179,6 +180,7 @@ const deploymentPlayground = createRoute({
 const revisionList = createRoute({
   getParentRoute: () => deployment,
   path: "/revisions",
+  validateSearch: readComparison,
   component: lazyRouteComponent(
     () => loaded(import("./pages/deployments/revisions.tsx")),
     "Revisions",

@@ -148,6 +148,16 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/revisions");
+    await page.getByRole("link", { name: "since 1" }).click();
+    await page.getByRole("rowheader", { name: "service.js" }).waitFor();
+    await page.getByText("changed", { exact: true }).first().waitFor();
+    await person.isSound();
+    await page.getByLabel("Compared with").selectOption("2");
+    await page.getByText("Their code is the same.").waitFor();
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+      revision: "2",
+      base: "2",
+    });
     await page.getByRole("button", { name: "Roll back to 1" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
     await page.getByText("brought back 1").waitFor();

@@ -279,6 +279,12 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.compareRevisions,
+    request: async (platform, cast) => ({ ...(await deploymentOf(platform, cast)), revision: 1 }),
+    outcome: "REVISION_NOT_FOUND",
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
     method: deployment.rollBackDeployment,
     request: deploymentOf,
     outcome: "REVISION_NOT_FOUND",

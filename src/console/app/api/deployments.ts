@@ -24,6 +24,19 @@ export const deploymentOf = (organization: string, name: string) =>
   });
 
 /** Its revisions, newest first. */
+/** What a revision changed since another. What was deployed does not change any more. */
+export const comparisonOf = (
+  organization: string,
+  deployment: string,
+  { revision, base }: { readonly revision: number; readonly base: number },
+) =>
+  queryOptions({
+    queryKey: ["comparison", organization, deployment, revision, base],
+    queryFn: ({ signal }) =>
+      deployments.compareRevisions({ organization, deployment, revision, base }, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
 export const revisionsOf = (organization: string, deployment: string) =>
   queryOptions({
     queryKey: ["revisions", organization, deployment],

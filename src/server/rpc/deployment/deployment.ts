@@ -9,6 +9,7 @@ import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
+import { compareRevisions } from "./compare.ts";
 import { confirmSecrets } from "./confirm-secrets.ts";
 import { type DescribeOptions, describer } from "./describe.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
@@ -135,6 +136,7 @@ export function deploymentService(
     uploadFile: uploadFile(options),
     watchDeployments: watchDeployments(accounts, describe),
     watchDeploymentLogs: watchDeploymentLogs(options),
+    compareRevisions: compareRevisions(options),
   };
 
   async function setDesiredState(

@@ -1,5 +1,6 @@
 /** The revisions of a deployment, and the way back to one. */
 import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson, RevisionJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
@@ -11,7 +12,11 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { Comparison } from "./comparison.tsx";
+import type { ComparisonSearch } from "./comparison-search.ts";
 import { DeploymentFrame } from "./frame.tsx";
+
+const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/revisions");
 
 export function Revisions() {
   return (
@@ -28,6 +33,7 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
   const { name = "", revision: serving } = deployment;
   const { data: revisions } = useSuspenseQuery(revisionsOf(organization, name));
   const [chosen, setChosen] = useState<RevisionJson>();
+  const compared: ComparisonSearch = route.useSearch();
   return (
     <>
       <DataTable
@@ -56,6 +62,19 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
             name: "When",
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
           },
+          {
+            name: "Changes",
+            cell: ({ revision = 0 }) =>
+              revisions.some((one) => one.revision === revision - 1) && (
+                <Link
+                  to="/o/$organization/deployments/$deployment/revisions"
+                  params={{ organization, deployment: name }}
+                  search={{ revision, base: revision - 1 }}
+                >
+                  since {revision - 1}
+                </Link>
+              ),
+          },
         ]}
         actions={(one) =>
           one.revision !== deployment.targetRevision && (
@@ -65,6 +84,9 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           )
         }
       />
+      {compared.revision !== undefined && compared.base !== undefined && (
+        <Comparison revisions={revisions} revision={compared.revision} base={compared.base} />
+      )}
       {chosen !== undefined && (
         <Confirm
           title={`Roll ${name} back to revision ${chosen.revision}?`}

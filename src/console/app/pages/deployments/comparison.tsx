@@ -1,0 +1,139 @@
+/** What a revision changed in the code since another one, which the address names. */
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import type {
+  ChangeKindJson,
+  CompareRevisionsResponseJson,
+  FileChangeJson,
+  RevisionJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { comparisonOf } from "../../api/deployments.ts";
+import { messageOf } from "../../api/errors.ts";
+import { useOrganization } from "../../api/session.ts";
+import { counted } from "../../ui/counted.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Loading } from "../../ui/loading.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Status, type Tone } from "../../ui/status.tsx";
+import { bytes } from "../metrics/format.ts";
+import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
+import { useDeploymentName } from "./frame.tsx";
+
+export interface ComparisonProps {
+  readonly revisions: readonly RevisionJson[];
+  readonly revision: number;
+  readonly base: number;
+}
+
+export function Comparison({ revisions, revision, base }: ComparisonProps) {
+  const organization = useOrganization();
+  const name = useDeploymentName();
+  const { data, error } = useQuery(comparisonOf(organization, name, { revision, base }));
+  const numbers = revisions.map((one) => one.revision ?? 0);
+  return (
+    <section aria-labelledby="comparison">
+      <h2 id="comparison">
+        What revision {revision} changed since {base}
+      </h2>
+      <div className="filters">
+        <Choice label="Revision" value={revision} numbers={numbers} name="revision" />
+        <Choice label="Compared with" value={base} numbers={numbers} name="base" />
+      </div>
+      {error && <Notice kind="error">{messageOf(error)}</Notice>}
+      {data === undefined ? error === null && <Loading /> : <Changes found={data} />}
+    </section>
+  );
+}
+
+interface ChoiceProps {
+  readonly label: string;
+  readonly name: keyof ComparisonSearch;
+  readonly value: number;
+  readonly numbers: readonly number[];
+}
+
+function Choice({ label, name, value, numbers }: ChoiceProps) {
+  const navigate = useNavigate();
+  return (
+    <Field label={label}>
+      {(control) => (
+        <select
+          {...control}
+          value={value}
+          onChange={({ target }) =>
+            void navigate({
+              to: ".",
+              search: (now: Record<string, unknown>) =>
+                readComparison({ ...now, [name]: target.value }),
+              replace: true,
+            })
+          }
+        >
+          {[...new Set([...numbers, value])].map((number) => (
+            <option key={number}>{number}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+function Changes({ found }: { readonly found: CompareRevisionsResponseJson }) {
+  const { files = [], changedFiles = 0, endpoints = [] } = found;
+  if (changedFiles === 0) {
+    return <p className="secondary">Their code is the same.</p>;
+  }
+  return (
+    <>
+      {endpoints.length > 0 && (
+        <DataTable
+          label="Endpoints that differ"
+          items={endpoints}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            { name: "Endpoint", cell: ({ name }) => name },
+            { name: "Change", cell: ({ kind }) => <Change kind={kind} /> },
+          ]}
+        />
+      )}
+      <DataTable
+        label="Files that differ"
+        items={files}
+        keyOf={({ path = "" }) => path}
+        columns={[
+          { name: "File", cell: ({ path }) => <code>{path}</code> },
+          { name: "Change", cell: ({ kind }) => <Change kind={kind} /> },
+          { name: "Size", cell: sizesOf },
+        ]}
+      />
+      {changedFiles > files.length && (
+        <p className="secondary">and {counted(changedFiles - files.length, "more file")}</p>
+      )}
+    </>
+  );
+}
+
+const KINDS: Readonly<Record<ChangeKindJson, readonly [word: string, tone: Tone]>> = {
+  CHANGE_KIND_UNSPECIFIED: ["unknown", "idle"],
+  CHANGE_KIND_ADDED: ["added", "good"],
+  CHANGE_KIND_REMOVED: ["removed", "bad"],
+  CHANGE_KIND_CHANGED: ["changed", "working"],
+};
+
+function Change({
+  kind = "CHANGE_KIND_UNSPECIFIED",
+}: {
+  readonly kind: ChangeKindJson | undefined;
+}) {
+  const [word, tone] = KINDS[kind];
+  return <Status tone={tone}>{word}</Status>;
+}
+
+function sizesOf({ kind, sizeBytes = "0", baseSizeBytes = "0" }: FileChangeJson): string {
+  const [is, was] = [bytes(Number(sizeBytes)), bytes(Number(baseSizeBytes))];
+  if (kind === "CHANGE_KIND_CHANGED") {
+    return is === was ? is : `${was} to ${is}`;
+  }
+  return kind === "CHANGE_KIND_REMOVED" ? was : is;
+}

@@ -1,11 +1,14 @@
 /**
  * A server of static files, read once, with a strict Content-Security-Policy:
  * nothing is loaded from other origins, and no script is inline. Browsers
- * revalidate every time (`no-cache`), and the `ETag` makes that cheap.
+ * revalidate every time (`no-cache`), and the `ETag` makes that cheap; it is weak, because the
+ * same file is sent compressed and as it is.
  */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 const CONTENT_TYPES: { readonly [extension: string]: string } = {
@@ -49,6 +52,7 @@ interface Asset {
   readonly contentType: string;
   readonly etag: string;
   readonly content: Buffer;
+  readonly compressed: Buffer;
 }
 
 /** Serves the files of a folder, each at the paths that `pathsOf` gives its name. */
@@ -71,8 +75,9 @@ async function readAssets(folder: URL): Promise<Map<string, Asset>> {
   const entries = names.map(async (name): Promise<[string, Asset]> => {
     const content = await readFile(new URL(name, folder));
     const contentType = CONTENT_TYPES[extname(name)] ?? "application/octet-stream";
-    const etag = `"${createHash("sha256").update(content).digest("base64url")}"`;
-    return [name, { contentType, etag, content }];
+    const etag = `W/"${createHash("sha256").update(content).digest("base64url")}"`;
+    const compressed = await promisify(gzip)(content);
+    return [name, { contentType, etag, content, compressed }];
   });
   return new Map(await Promise.all(entries));
 }
@@ -81,12 +86,25 @@ function answer(req: FastifyRequest, res: FastifyReply, asset: Asset): FastifyRe
   res.headers({
     etag: asset.etag,
     "cache-control": "no-cache",
+    vary: "accept-encoding",
   });
-  const known = req.headers["if-none-match"]
-    ?.split(",")
-    .map((tag) => tag.trim().replace(/^W\//, ""));
-  if (known?.includes(asset.etag) || known?.includes("*")) {
+  const known = req.headers["if-none-match"]?.split(",").map((tag) => weak(tag.trim()));
+  if (known?.includes(asset.etag) || known?.includes(weak("*"))) {
     return res.code(304).send();
   }
-  return res.type(asset.contentType).send(asset.content);
+  res.type(asset.contentType);
+  return takesGzip(req.headers["accept-encoding"])
+    ? res.header("content-encoding", "gzip").send(asset.compressed)
+    : res.send(asset.content);
+}
+
+const weak = (tag: string): string => (tag.startsWith("W/") ? tag : `W/${tag}`);
+
+/** Whether `Accept-Encoding` names gzip, or everything, other than with the weight 0. */
+function takesGzip(header: string | string[] | undefined): boolean {
+  const codings = String(header ?? "").split(",");
+  return codings.some((coding) => {
+    const [name = "", weight = ""] = coding.toLowerCase().split(";");
+    return ["gzip", "*"].includes(name.trim()) && !/^\s*q=0(?:\.0*)?\s*$/.test(weight);
+  });
 }

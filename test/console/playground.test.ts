@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { playground } from "../../src/console/playground.ts";
@@ -30,7 +31,7 @@ describe("the page's files", () => {
 
   it("are not sent again to who has them", async () => {
     const { headers } = await app.inject("/assets/main.js");
-    expect(headers.etag).toMatch(/^"[\w-]{43}"$/);
+    expect(headers.etag).toMatch(/^W\/"[\w-]{43}"$/);
     expect(headers["cache-control"]).toBe("no-cache");
     const again = await app.inject({
       url: "/assets/main.js",
@@ -38,6 +39,23 @@ describe("the page's files", () => {
     });
     expect(again.statusCode).toBe(304);
     expect(again.body).toBe("");
+  });
+
+  it("are compressed for who takes that", async () => {
+    const get = (coding?: string) =>
+      app.inject({ url: "/assets/main.js", headers: coding ? { "accept-encoding": coding } : {} });
+    const plain = await get();
+    expect(plain.headers).toMatchObject({ vary: "accept-encoding" });
+    for (const coding of ["gzip, deflate, br", "br;q=1.0, *;q=0.5", "GZIP"]) {
+      const { headers, rawPayload } = await get(coding);
+      expect(headers).toMatchObject({ "content-encoding": "gzip", etag: plain.headers.etag });
+      expect(gunzipSync(rawPayload).toString()).toBe(plain.body);
+    }
+    for (const coding of ["br", "gzip;q=0, identity", "*; q=0.0"]) {
+      const { headers, body } = await get(coding);
+      expect(headers).not.toHaveProperty("content-encoding");
+      expect(body).toBe(plain.body);
+    }
   });
 
   it("are those of the page and no others", async () => {

@@ -105,7 +105,10 @@ function kindOf(schema, { file }) {
 }
 
 /** @param {import("./service.js").Schema} schema */
-function hintOf({ description, minimum, maximum }) {
+function hintOf({ description, minimum: least, maximum: most }) {
+  // What every integer in JSON keeps to is nothing to tell.
+  const minimum = least === Number.MIN_SAFE_INTEGER ? undefined : least;
+  const maximum = most === Number.MAX_SAFE_INTEGER ? undefined : most;
   const range =
     minimum !== undefined && maximum !== undefined
       ? `${minimum} to ${maximum}.`

@@ -50,6 +50,7 @@ function showService({ name: serviceName, endpoints }) {
   const views = new Map();
   const links = endpoints.map(endpointLink);
   fill(byId("endpoints"), ...links.map((link) => element("li", {}, link)));
+  offerFilter(endpoints, links);
   /** @type {View | undefined} */
   let current;
 
@@ -76,6 +77,27 @@ function showService({ name: serviceName, endpoints }) {
   };
   addEventListener("hashchange", show);
   show();
+}
+
+/** Endpoints that can be overlooked without a filter. */
+const MAX_UNFILTERED_ENDPOINTS = 12;
+
+/**
+ * Shows the field that leaves the links of endpoints with a text in their name.
+ * @param {Endpoint[]} endpoints
+ * @param {HTMLElement[]} links
+ */
+function offerFilter(endpoints, links) {
+  const filter = byId("endpoint-filter");
+  const input = /** @type {HTMLInputElement} */ (filter.querySelector("input"));
+  filter.hidden = endpoints.length <= MAX_UNFILTERED_ENDPOINTS;
+  input.addEventListener("input", () => {
+    const wanted = input.value.trim().toLowerCase();
+    for (const [index, link] of links.entries()) {
+      const item = /** @type {HTMLElement} */ (link.parentElement);
+      item.hidden = !endpoints[index]?.name.toLowerCase().includes(wanted);
+    }
+  });
 }
 
 /** @param {Endpoint} endpoint */

@@ -57,9 +57,10 @@ export function snippetsPanel(endpoint, peek) {
 
 /**
  * @param {Endpoint} endpoint
- * @param {Arguments} args
+ * @param {Arguments} given
  */
-export function curlCommand(endpoint, args) {
+export function curlCommand(endpoint, given) {
+  const args = withExamples(endpoint, given);
   const url = `${targetUrl().origin}/${endpoint.name}`;
   const call = endpoint.isTask ? `${url}/submit` : url;
   const lines = [
@@ -80,7 +81,8 @@ export function curlCommand(endpoint, args) {
  * @param {Endpoint} endpoint
  * @param {Arguments} args
  */
-export function grpcurlCommand(endpoint, { values, files }) {
+export function grpcurlCommand(endpoint, args) {
+  const { values, files } = withExamples(endpoint, args);
   const method = endpoint.isTask ? "TaskService/SubmitTask" : "EndpointService/CallEndpoint";
   const { protocol, hostname, port: given } = targetUrl();
   const secure = protocol === "https:";
@@ -127,6 +129,21 @@ function curlBody(endpoint, { values, files }) {
     return `--form-string ${quote(`${name}=${JSON.stringify(value)}`)}`;
   });
   return [...parts, ...others];
+}
+
+/**
+ * The arguments with examples for required ones that are not filled in: the command is one that
+ * can be run.
+ * @param {Endpoint} endpoint
+ * @param {Arguments} args
+ * @returns {Arguments}
+ */
+function withExamples(endpoint, { values, files }) {
+  const missing = Object.entries(endpoint.arguments)
+    .filter(([name, { required, file }]) => required && !file && values[name] === undefined)
+    .filter(([name]) => endpoint.example[name] !== undefined)
+    .map(([name]) => [name, endpoint.example[name]]);
+  return { values: { ...Object.fromEntries(missing), ...values }, files };
 }
 
 /**

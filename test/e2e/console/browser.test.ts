@@ -247,6 +247,14 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     });
   });
 
+  it("writes commands that can be run before anything is filled in", async () => {
+    await open();
+    const command = page.locator(".snippets code");
+    await command.waitFor();
+    const words = await readByShell("curl", (await command.textContent()) ?? "");
+    expect(JSON.parse(words[4] ?? "").text).toMatch(/./);
+  });
+
   it("fits a phone without scrolling sideways", async () => {
     await open("", { viewport: { width: 360, height: 740 } });
     await see("summarize_batch");

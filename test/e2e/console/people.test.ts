@@ -106,7 +106,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     const { page } = person;
     await person.go("/o/acme/tokens");
     await person.heading("Sign in");
-    await tabTo(page, "E-mail address");
+    await page.getByLabel("E-mail address").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(EMAIL);
     await tabTo(page, "Password");
     await page.keyboard.type("not the password");

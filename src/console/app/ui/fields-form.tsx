@@ -26,6 +26,8 @@ export interface FieldsFormProps<Name extends string, Answer> {
   readonly fields: readonly FormField<Name>[];
   /** What the button says. */
   readonly submit: string;
+  /** The page is there for this form: its first field is focused. Default: not. */
+  readonly isMain?: boolean;
   /** Further controls with a name; `send` gets their values too. */
   readonly children?: React.ReactNode;
   /** Values of fields that the browser filled in count as well: they are read when they are sent. */
@@ -36,6 +38,7 @@ export interface FieldsFormProps<Name extends string, Answer> {
 export function FieldsForm<Name extends string, Answer>({
   fields,
   submit,
+  isMain = false,
   children,
   send,
   onDone,
@@ -47,6 +50,11 @@ export function FieldsForm<Name extends string, Answer>({
       form.current?.querySelector<HTMLInputElement>('[aria-invalid="true"]')?.focus();
     }
   }, [error]);
+  useEffect(() => {
+    if (isMain) {
+      form.current?.querySelector("input")?.focus();
+    }
+  }, [isMain]);
   const message = formMessage(error, ...fields.map(({ name }) => name));
   return (
     <form

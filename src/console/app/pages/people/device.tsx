@@ -24,6 +24,7 @@ export function Device() {
     >
       <section className="card code-input">
         <FieldsForm
+          isMain
           fields={[
             {
               name: "user_code",

@@ -72,6 +72,7 @@ export function Invitation() {
       <section className="card">
         <Facts entries={{ "E-mail": email, Role: roleName(role) }} />
         <FieldsForm
+          isMain
           fields={isSignedIn ? [] : fields}
           submit={`Join ${organization}`}
           send={(values) =>

@@ -43,6 +43,7 @@ export function SetUp() {
     >
       <section className="card">
         <FieldsForm
+          isMain
           fields={code === "" ? [CODE, ...FIELDS] : FIELDS}
           submit="Set up"
           send={(values) =>

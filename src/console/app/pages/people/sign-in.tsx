@@ -52,6 +52,7 @@ export function SignIn() {
       )}
       <section className="card">
         <FieldsForm
+          isMain
           fields={[
             { name: "email", label: "E-mail address", type: "email", autoComplete: "username" },
             {

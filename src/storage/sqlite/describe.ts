@@ -1,7 +1,6 @@
 /** What the database is, for the operator. */
 import type { DatabaseFacts } from "../database-facts.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { MIGRATIONS } from "./schema.ts";
 
 export function describeDatabase(db: SqliteDatabase): DatabaseFacts {
   const pages = Number(db.get("PRAGMA page_count")?.page_count);
@@ -10,6 +9,7 @@ export function describeDatabase(db: SqliteDatabase): DatabaseFacts {
     kind: "SQLite",
     version: String(db.get("SELECT sqlite_version() AS version")?.version),
     sizeBytes: pages * pageBytes,
-    schemaVersion: MIGRATIONS.length,
+    // Not the number of this program's: a later one may have expanded the file.
+    schemaVersion: Number(db.get("PRAGMA user_version")?.user_version),
   };
 }

@@ -165,6 +165,7 @@ describe("migrating a SQLite database", () => {
     await storage.submitTasks({ tasks: [newTask("a")] });
     expect(await storage.getTask(key("a"))).toMatchObject({ status: "queued" });
     expect(sql(path, "PRAGMA user_version")).toEqual([{ user_version: to }]);
+    expect(await storage.describeDatabase()).toMatchObject({ schemaVersion: to });
   });
 
   test("completes a file of the first version that a later one has taken for complete", async () => {

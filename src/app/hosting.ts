@@ -19,7 +19,7 @@ import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import { tellOfMissingBlobs } from "./incomplete-data.ts";
 import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./node.ts";
-import { readNodeFacts } from "./node-facts.ts";
+import { openNodeFacts, readDisk } from "./node-facts.ts";
 
 export interface PlatformHostingOptions {
   readonly config: StartConfig;
@@ -66,13 +66,12 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       hosting: records,
       shared: capabilities.shared,
       url: localUrl({ port, host: reachable(config.host) }),
-      facts: () =>
-        readNodeFacts({
-          dataFolder: config.dataFolder,
-          sandbox: sandbox.level,
-          limit: config.budget.node,
-          use: () => budget.use,
-        }),
+      facts: await openNodeFacts({
+        sandbox: sandbox.level,
+        limit: config.budget.node,
+        use: () => budget.use,
+        disk: () => readDisk(config.dataFolder),
+      }),
       now,
       log,
       onChange: () => hosting.rescale(),

@@ -1,32 +1,60 @@
-/** What a node says of itself with each heartbeat, for the operator. */
+/**
+ * What a node says of itself with each heartbeat, for the operator. The disk is looked at in
+ * the background and told as it was last seen, because a disk that hangs must not delay the
+ * heartbeat by which the node lives.
+ */
 import { statfs } from "node:fs/promises";
 import type { BudgetUse } from "../pool/budget.ts";
 import type { SandboxLevel } from "../pool/sandbox/sandbox.ts";
 import type { NodeFacts } from "../storage/hosting/nodes.ts";
 import { version } from "../version.ts";
 
+/** Free and all bytes of a disk; 0 of 0 for one that could not be looked at. */
+export type Disk = Pick<NodeFacts, "freeDiskBytes" | "diskBytes">;
+
 export interface NodeFactsOptions {
-  readonly dataFolder: string;
   readonly sandbox: SandboxLevel;
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };
-  readonly use: () => BudgetUse;
+  readonly use: () => Pick<BudgetUse, "workers" | "memoryBytes" | "waiting">;
+  /** Looks at the disk of the data folder: `readDisk`. */
+  readonly disk: () => Promise<Disk>;
 }
 
-export async function readNodeFacts(options: NodeFactsOptions): Promise<NodeFacts> {
-  const { workers, memoryBytes, waiting } = options.use();
-  // A folder that cannot be looked at keeps no node from its heartbeat.
-  const disk = await statfs(options.dataFolder).catch(() => undefined);
-  const blockBytes = disk?.bsize ?? 0;
+/** Looks at the disk; then answers what tells the facts of now, at once. */
+export async function openNodeFacts(options: NodeFactsOptions): Promise<() => NodeFacts> {
+  const { sandbox, limit, use } = options;
+  let disk = await options.disk();
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    isLooking = true;
+    disk = await options.disk();
+    isLooking = false;
+  };
+  return () => {
+    if (!isLooking) {
+      void look();
+    }
+    const { workers, memoryBytes, waiting } = use();
+    return {
+      version,
+      sandbox,
+      workers,
+      maxWorkers: limit.workers,
+      memoryBytes,
+      maxMemoryBytes: limit.memoryBytes,
+      waiting,
+      ...disk,
+    };
+  };
+}
+
+/** The disk that has this folder. Never rejects. */
+export async function readDisk(folder: string): Promise<Disk> {
+  const found = await statfs(folder).catch(() => undefined);
+  const blockBytes = found?.bsize ?? 0;
   return {
-    version,
-    sandbox: options.sandbox,
-    workers,
-    maxWorkers: options.limit.workers,
-    memoryBytes,
-    maxMemoryBytes: options.limit.memoryBytes,
-    waiting,
-    freeDiskBytes: blockBytes * (disk?.bavail ?? 0),
-    diskBytes: blockBytes * (disk?.blocks ?? 0),
+    freeDiskBytes: blockBytes * (found?.bavail ?? 0),
+    diskBytes: blockBytes * (found?.blocks ?? 0),
   };
 }

@@ -26,8 +26,8 @@ export interface NodeMembershipOptions {
   /** True when other nodes may use the same database. */
   readonly shared: boolean;
   readonly url: string;
-  /** What the node says of itself with each heartbeat. */
-  readonly facts: () => Promise<NodeFacts>;
+  /** What the node says of itself with each heartbeat, which does not wait for it. */
+  readonly facts: () => NodeFacts;
   readonly now: () => number;
   readonly log: Log;
   /** The number of living nodes has changed. */
@@ -103,7 +103,7 @@ export class NodeMembership implements AsyncDisposable {
     const living = await hosting.beat({
       nodeId,
       url,
-      facts: await facts(),
+      facts: facts(),
       nowMs: now(),
       ttlMs: NODE_HEARTBEAT_TIMEOUT_MS,
     });

@@ -10,6 +10,7 @@ import type {
 import type { ListedOrganization, Organizations } from "../../storage/accounts/organizations.ts";
 import type { NodeRecord, NodeStorage } from "../../storage/hosting/nodes.ts";
 import type { Storage } from "../../storage/storage.ts";
+import { SharedReads } from "../../time/shared-reads.ts";
 import { version } from "../../version.ts";
 import { PageTokens } from "./page.ts";
 
@@ -20,6 +21,9 @@ export interface OperatorServiceOptions {
   readonly now: () => number;
 }
 
+/** How old the nodes in an answer may be, which the pages of all operators share. */
+const LISTED_NODES_TTL_MS = 1_000;
+
 const PAGES = new PageTokens({ method: "ListAllOrganizations", filter: [] });
 
 export function operatorService({
@@ -28,6 +32,7 @@ export function operatorService({
   tasks,
   now,
 }: OperatorServiceOptions): Partial<ServiceImpl<typeof OperatorService>> {
+  const listed = new SharedReads<NodeRecord[]>({ maxAgeMs: LISTED_NODES_TTL_MS, now });
   return {
     async getPlatform() {
       const { sizeBytes, ...database } = await tasks.describeDatabase();
@@ -35,7 +40,7 @@ export function operatorService({
     },
 
     async listNodes() {
-      const nodes = await hosting.listNodes({ nowMs: now() });
+      const nodes = await listed.get("", () => hosting.listNodes({ nowMs: now() }));
       return { nodes: nodes.map(toNodeMessage) };
     },
 

@@ -6,6 +6,7 @@ import {
 } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OperatorService } from "../../../gen/tessera/v1/operator_pb.js";
+import { operatorService } from "../../../src/server/rpc/operator.ts";
 import { version } from "../../../src/version.ts";
 import { DATABASES } from "./databases.ts";
 import { TestPlatform } from "./platform.ts";
@@ -70,6 +71,28 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
       { nodeId: "old" },
     ]);
     expect(body.nodes[1]).not.toHaveProperty("facts");
+  });
+
+  it("reads the nodes once for all operators who look within a second", async () => {
+    const tasks = platform.storage;
+    const { accounts, hosting } = tasks;
+    let nowMs = platform.now();
+    let reads = 0;
+    const counting = {
+      listNodes: (query: { nowMs: number }) => {
+        reads += 1;
+        return hosting.listNodes(query);
+      },
+    };
+    const { listNodes } = operatorService({ accounts, hosting: counting, tasks, now: () => nowMs });
+    const look = () => listNodes?.({} as never, {} as never);
+    await Promise.all([look(), look(), look()]);
+    nowMs += 999;
+    await look();
+    expect(reads).toBe(1);
+    nowMs += 1;
+    await look();
+    expect(reads).toBe(2);
   });
 
   it("lists organizations that the operator does not belong to, page by page", async () => {

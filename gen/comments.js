@@ -539,6 +539,7 @@ export const comments = {
   "tessera.v1.NodeFacts.waiting": "Workers that wait for room.",
   "tessera.v1.NodeFacts.free_disk_bytes": "Free bytes of the disk with its data folder.",
   "tessera.v1.NodeFacts.disk_bytes": "All bytes of that disk.",
+  "tessera.v1.NodeFacts.draining": "Whether it is stopping: it takes no more tasks, and lets those that run finish.",
   "tessera.v1.ListAllOrganizationsRequest": "ListAllOrganizationsRequest asks for a page of organizations.",
   "tessera.v1.ListAllOrganizationsRequest.page_size": "How many to list at most. 0 is 50; more than 1,000 is 1,000.",
   "tessera.v1.ListAllOrganizationsRequest.page_token": "The `next_page_token` of the page before.",

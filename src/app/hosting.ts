@@ -70,6 +70,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         sandbox: sandbox.level,
         limit: config.budget.node,
         use: () => budget.use,
+        isDraining: (): boolean => hosting.isDraining,
         disk: () => readDisk(config.dataFolder),
       }),
       now,

@@ -17,13 +17,14 @@ export interface NodeFactsOptions {
   /** What the node's workers may take together. */
   readonly limit: { readonly workers: number; readonly memoryBytes: number };
   readonly use: () => Pick<BudgetUse, "workers" | "memoryBytes" | "waiting">;
+  readonly isDraining: () => boolean;
   /** Looks at the disk of the data folder: `readDisk`. */
   readonly disk: () => Promise<Disk>;
 }
 
 /** Looks at the disk; then answers what tells the facts of now, at once. */
 export async function openNodeFacts(options: NodeFactsOptions): Promise<() => NodeFacts> {
-  const { sandbox, limit, use } = options;
+  const { sandbox, limit, use, isDraining } = options;
   let disk = await options.disk();
   let isLooking = false;
   const look = async (): Promise<void> => {
@@ -45,6 +46,7 @@ export async function openNodeFacts(options: NodeFactsOptions): Promise<() => No
       maxMemoryBytes: limit.memoryBytes,
       waiting,
       ...disk,
+      ...(isDraining() && { draining: true }),
     };
   };
 }

@@ -69,7 +69,16 @@ export function nodesCommand(actions: AdminActions): Command {
         terminal.answer(JSON.stringify(nodes.map(toJson), null, 2));
         return;
       }
-      const columns = ["NODE", "VERSION", "SANDBOX", "WORKERS", "MEMORY", "DISK FREE", "STARTED"];
+      const columns = [
+        "NODE",
+        "VERSION",
+        "SANDBOX",
+        "WORKERS",
+        "MEMORY",
+        "DISK FREE",
+        "STARTED",
+        "STATE",
+      ];
       terminal.answer(table(columns, nodes.map(toRow)));
     });
 }
@@ -89,6 +98,7 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
       waiting: facts.waiting,
       free_disk_bytes: facts.freeDiskBytes,
       disk_bytes: facts.diskBytes,
+      draining: facts.draining ?? false,
     }),
   };
 }
@@ -96,7 +106,7 @@ function toJson({ nodeId, url = "", startedAtMs, facts }: ListedNode): object {
 function toRow({ nodeId, startedAtMs, facts }: ListedNode): string[] {
   const started = new Date(startedAtMs).toISOString().slice(0, 16).replace("T", " ");
   return facts === undefined
-    ? [nodeId, "", "", "", "", "", started]
+    ? [nodeId, "", "", "", "", "", started, ""]
     : [
         nodeId,
         facts.version,
@@ -105,5 +115,6 @@ function toRow({ nodeId, startedAtMs, facts }: ListedNode): string[] {
         `${inUnits(facts.memoryBytes)} of ${inUnits(facts.maxMemoryBytes)}`,
         inUnits(facts.freeDiskBytes),
         started,
+        facts.draining ? "draining" : "running",
       ];
 }

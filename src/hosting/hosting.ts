@@ -93,6 +93,11 @@ export class Hosting implements Directory, AsyncDisposable {
     this.#reporter.forget();
   }
 
+  /** Whether it takes no more work. */
+  get isDraining(): boolean {
+    return this.#draining;
+  }
+
   /** Takes no more work and lets running calls finish within `drainMs`. A single drain runs. */
   drain(drainMs: number): Promise<void> {
     this.#drained ??= this.#drain(drainMs);

@@ -7,6 +7,7 @@ const options = {
   sandbox: "kernel",
   limit: { workers: 8, memoryBytes: 1_000 },
   use: () => ({ workers: 3, memoryBytes: 400, waiting: 1 }),
+  isDraining: () => false,
 } as const;
 
 it("tells the disk as it was last seen, and at once when the disk hangs", async () => {

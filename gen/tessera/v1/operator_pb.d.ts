@@ -365,6 +365,14 @@ export declare type NodeFacts = Message<"tessera.v1.NodeFacts"> & {
    * @generated from field: int64 disk_bytes = 9;
    */
   diskBytes: bigint;
+
+  /**
+   * Whether it is stopping: it takes no more tasks, and lets those that run
+   * finish.
+   *
+   * @generated from field: bool draining = 10;
+   */
+  draining: boolean;
 };
 
 /**
@@ -435,6 +443,14 @@ export declare type NodeFactsJson = {
    * @generated from field: int64 disk_bytes = 9;
    */
   diskBytes?: string;
+
+  /**
+   * Whether it is stopping: it takes no more tasks, and lets those that run
+   * finish.
+   *
+   * @generated from field: bool draining = 10;
+   */
+  draining?: boolean;
 };
 
 /**

@@ -22,6 +22,8 @@ export interface NodeFacts {
   /** Of the disk that has the data folder. */
   readonly freeDiskBytes: number;
   readonly diskBytes: number;
+  /** It is stopping: takes no more work and lets running calls finish. Undefined: no. */
+  readonly draining?: boolean;
 }
 
 export interface NodeRecord {

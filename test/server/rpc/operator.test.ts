@@ -24,6 +24,7 @@ const FACTS = {
   waiting: 1,
   freeDiskBytes: 2 ** 35,
   diskBytes: 2 ** 36,
+  draining: true,
 };
 
 describe.each(DATABASES)("OperatorService on $database", ({ database, open }) => {
@@ -66,7 +67,7 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
       {
         nodeId: "new",
         url: "http://10.0.0.1:3000",
-        facts: { version: "1.2.3", workers: 3, memoryBytes: String(2 ** 33) },
+        facts: { version: "1.2.3", workers: 3, memoryBytes: String(2 ** 33), draining: true },
       },
       { nodeId: "old" },
     ]);

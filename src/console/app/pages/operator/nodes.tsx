@@ -22,9 +22,10 @@ export function Nodes() {
         columns={[
           {
             name: "Node",
-            cell: ({ nodeId, url }) => (
+            cell: ({ nodeId, url, facts }) => (
               <>
                 {nodeId}
+                {facts?.draining && <Status tone="warning">draining</Status>}
                 {url && <span className="secondary">{url}</span>}
               </>
             ),

@@ -51,9 +51,12 @@ function changeCommand(actions: AdminActions, verb: "add" | "remove"): Command {
     .addHelpText("after", examples([`tessera admin operators ${verb} grace@example.com`]))
     .action(async (address: string, flags: Flags) => {
       await using administration = await open(actions, flags);
-      const { email } = await administration.setOperator(address, isAdded);
+      const { email, emailVerified } = await administration.setOperator(address, isAdded);
       const terminal = new Terminal(actions.streams);
       terminal.say(`${email} is ${isAdded ? "an operator now" : "no operator any more"}`);
+      if (isAdded && !emailVerified) {
+        terminal.say("The address is not proved: the account is that of whoever opened its link.");
+      }
     });
 }
 

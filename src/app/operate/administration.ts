@@ -190,7 +190,10 @@ export class Administration implements AsyncDisposable {
   }
 
   /** Makes a person an operator of the platform, or ends that. */
-  async setOperator(address: string, operator: boolean): Promise<{ readonly email: string }> {
+  async setOperator(
+    address: string,
+    operator: boolean,
+  ): Promise<Pick<User, "email" | "emailVerified">> {
     const { accounts } = this.#options;
     const email = checkedEmail(address);
     const user = await accounts.findUser({ email });
@@ -200,7 +203,7 @@ export class Administration implements AsyncDisposable {
       );
     }
     await accounts.setOperator({ ...this.#deed(), userId: user.userId, operator });
-    return { email };
+    return user;
   }
 
   /** The operators, by e-mail address. */

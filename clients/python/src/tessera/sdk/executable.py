@@ -1,0 +1,145 @@
+"""The port between the host and what it hosts: a service whose endpoints can be executed.
+
+``tessera.sdk`` implements it for services that are written with its decorators,
+``tessera.bentoml`` for BentoML's. The host knows nothing else of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+Json = Any
+"""A value that survives JSON unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingFile:
+    """A file argument: its bytes are in ``data``, or on disk at ``path`` (large ones)."""
+
+    content_type: str
+    filename: str | None
+    size: int
+    data: bytes | None = None
+    path: Path | None = None
+
+
+class Outlet(Protocol):
+    """Takes what a call tells while it runs. Safe to call from any thread."""
+
+    def progress(self, fraction: float, message: str) -> None:
+        """``fraction`` is from 0 to 1."""
+
+    def log(self, level: str, message: str, fields: Mapping[str, Json] | None) -> None:
+        """``level`` is debug, info, warn or error."""
+
+
+@dataclass(slots=True)
+class IncomingCall:
+    """One execution of an endpoint."""
+
+    endpoint: str
+    arguments: str
+    """JSON text of an object, in which a file is its index in ``files``."""
+    files: Sequence[IncomingFile]
+    folder: Path
+    """The call's own folder. It exists only if something made it, and goes with the call."""
+    task_id: str
+    attempt: int
+    """From 1."""
+    deadline_seconds: float
+    """When the call times out, in seconds since 1970."""
+    outlet: Outlet
+    trace: str | None = None
+    """``traceparent``, then a space and ``tracestate`` if there is one."""
+    aborted: str | None = None
+    """Why the call was aborted: timeout, cancelled, shutdown or caller_gone. Set by the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonResult:
+    """JSON text; of a result that is text and no JSON, ``text`` is set as well."""
+
+    json: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """A file: bytes, or a path that the host copies (moves, if ``owned``) after the call."""
+
+    content: bytes | Path
+    content_type: str
+    filename: str | None = None
+    owned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """Pieces as they are made: JSON texts, strings, or bytes, as the manifest's ``stream`` says."""
+
+    pieces: Iterator[str | bytes] | AsyncIterator[str | bytes]
+
+
+Result = JsonResult | FileResult | StreamResult
+
+
+
+
+class CallError(Exception):
+    """The failure of a call, as its caller sees it.
+
+    ``code`` is a Connect code in its wire spelling, such as ``invalid_argument``; ``reason`` is
+    ARGUMENTS_INVALID, CALL_FAILED, OUTPUT_INVALID or RESULT_TOO_LARGE. Any other exception of an
+    endpoint becomes CALL_FAILED with the code ``internal``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "internal",
+        reason: str = "CALL_FAILED",
+        violations: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.violations = violations
+
+
+class Executable(Protocol):
+    """An endpoint."""
+
+    manifest: Mapping[str, Json]
+    """Its part of the manifest, as ``EndpointManifest`` of the node has it."""
+    asynchronous: bool
+    """``execute`` is awaited on the event loop; otherwise it runs in a thread of its own."""
+
+    def execute(self, call: IncomingCall) -> Result | Awaitable[Result]:
+        """Reads and checks the arguments, runs the function, checks and writes its result."""
+
+    def execute_batch(
+        self, calls: Sequence[IncomingCall]
+    ) -> Sequence[Result | Exception] | Awaitable[Sequence[Result | Exception]]:
+        """The same for several calls at once, if the manifest has ``batch``: one end for each."""
+
+
+class HostedService(Protocol):
+    """A service that was loaded."""
+
+    manifest: Mapping[str, Json]
+    """As ``ServiceManifest`` of the node has it."""
+    endpoints: Mapping[str, Executable]
+
+    async def setup(self) -> None:
+        """Prepares the process, before the first call."""
+
+    async def teardown(self) -> None:
+        """Releases what ``setup`` made, after the last call."""
+
+
+class ServiceError(Exception):
+    """A service that cannot be hosted. The message is for its author, with the place."""

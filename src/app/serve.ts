@@ -1,7 +1,7 @@
 /** Runs `tessera serve`: one service, started in order and ended in the opposite order. */
 import { dirname, resolve, sep } from "node:path";
 import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
-import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
+import { type OpenedService, openService } from "../artifacts/open.ts";
 import { allowEveryone, requireToken } from "../auth/shared-token.ts";
 import type { ServeConfig, ServeSecrets } from "../config/config.ts";
 import { playground } from "../console/playground.ts";
@@ -56,7 +56,8 @@ export async function serveService(
   const { token, workerEnv = {} } = secrets;
   const resources = new AsyncDisposableStack();
   try {
-    const bundle = await bundleService(config.servicePath);
+    const open = (): Promise<OpenedService> => openService(config.servicePath, config.python);
+    const bundle = await open();
     // First, and so released last: no worker may ever listen there.
     const bound = resources.use(await bindPort(config));
     const node = await openNode(
@@ -87,7 +88,7 @@ export async function serveService(
     onExit(() => deployment.abandon(), resources);
     await maintenance.start();
     const watching = config.watch
-      ? resources.use(watchService(bundle, { deployment, log }))
+      ? resources.use(watchService(bundle, { deployment, log, open }))
       : undefined;
     const manifest = await (watching?.loaded ??
       whenLong(deployment.deploy(bundle), (seconds) =>
@@ -116,7 +117,7 @@ export async function serveService(
 
 function warnOfDatabase(
   { database }: ServeConfig,
-  { servicePath }: ServiceBundle,
+  { servicePath }: OpenedService,
   { storage, unmeasured, log }: Node,
 ): void {
   for (const warning of unmeasured.warnings ?? []) {

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from "node:fs";
 import { dirname, join } from "node:path";
-import { bundleService, type ServiceBundle } from "../artifacts/bundle.ts";
+import type { OpenedService } from "../artifacts/open.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { Log } from "../log/log.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
@@ -13,11 +13,13 @@ import { whenLong } from "./slow-load.ts";
 const RELOAD_SETTLE_MS = 100;
 
 /** Files, and folders with them, that a service could be waiting for. */
-const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json))$/;
+const SOURCE = /(?:^[^.]+|\.(?:[cm]?[jt]sx?|json|py))$/;
 
 export interface WatchServiceOptions {
   readonly deployment: Deployment;
   readonly log: Log;
+  /** Opens the service anew, after a change. */
+  open(): Promise<OpenedService>;
 }
 
 export interface WatchedService extends AsyncDisposable {
@@ -35,8 +37,8 @@ export interface WatchedService extends AsyncDisposable {
  * while code is loading, the first included, ends that and begins anew: code
  * that never finishes loading must not hold up the code that mends it.
  */
-export function watchService(bundle: ServiceBundle, options: WatchServiceOptions): WatchedService {
-  const { deployment, log } = options;
+export function watchService(bundle: OpenedService, options: WatchServiceOptions): WatchedService {
+  const { deployment, log, open } = options;
   const loaded = Promise.withResolvers<ServiceManifest>();
   let watchers: FSWatcher[] = [];
   let known = new Set<string>();
@@ -45,7 +47,7 @@ export function watchService(bundle: ServiceBundle, options: WatchServiceOptions
   let settle: NodeJS.Timeout | undefined;
   let loading: AbortController | undefined;
   let underWay: Promise<void> | undefined;
-  let given: ServiceBundle | undefined = bundle;
+  let given: OpenedService | undefined = bundle;
   let changed = false;
   let ended = false;
 
@@ -91,7 +93,7 @@ export function watchService(bundle: ServiceBundle, options: WatchServiceOptions
     const first = given;
     given = undefined;
     try {
-      const next = first ?? (await bundleService(bundle.servicePath));
+      const next = first ?? (await open());
       observe(next.watchFiles);
       const manifest = await whenLong(deployment.deploy(next, signal), (seconds) =>
         log.warn({ seconds }, `the service takes long to load; ${meanwhile()}`),

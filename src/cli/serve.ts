@@ -17,6 +17,7 @@ const EXAMPLES = `
 Examples:
   $ tessera serve service.ts                        serve on http://localhost:3000
   $ tessera serve service.ts --watch                reload when a source file changes
+  $ tessera serve service.py --python .venv/bin/python
   $ tessera serve service.ts --database ./tasks.db  keep tasks over restarts
   $ TESSERA_TOKEN=… tessera serve service.ts --host 0.0.0.0
 
@@ -31,7 +32,10 @@ Environment:
 export function serveCommand(actions: ServeActions): Command {
   return new Command("serve")
     .description("Serve one service from its source file, for developing it.")
-    .argument("<service>", "TypeScript or JavaScript file that exports a service")
+    .argument(
+      "<service>",
+      "TypeScript or JavaScript file that exports a service; or in Python: file.py, file.py:Name, package.module:Name",
+    )
     .option(
       "-p, --port <port>",
       "port for HTTP, Connect and gRPC; 0 takes a free one (default: 3000)",
@@ -64,6 +68,10 @@ export function serveCommand(actions: ServeActions): Command {
       "--env <name>",
       "give workers this variable of the environment, or NAME=value; repeatable",
       repeated,
+    )
+    .option(
+      "--python <path>",
+      "interpreter of a service in Python (default: VIRTUAL_ENV, .venv beside the service, python3)",
     )
     .addHelpText("after", EXAMPLES)
     .showHelpAfterError("(tessera serve --help shows the options)")

@@ -40,10 +40,13 @@ export interface ServeFlags {
   readonly allowAddons?: boolean;
   readonly allowWorkers?: boolean;
   readonly env?: readonly string[];
+  readonly python?: string;
 }
 
 export interface ServeConfig extends ServiceLimits {
+  /** The path of the service's file, or what else names a service in Python. */
   readonly servicePath: string;
+  readonly python: PythonConfig;
   readonly port: number;
   readonly host: string;
   readonly workers: number;
@@ -76,6 +79,16 @@ export interface ServeConfig extends ServiceLimits {
   readonly tracing: TracingConfig | undefined;
 }
 
+/** How a service in Python is run. */
+export interface PythonConfig {
+  /** The interpreter that `--python` names. */
+  readonly named: string | undefined;
+  /** The folder of the virtual environment that is active in the shell. */
+  readonly activeEnvironment: string | undefined;
+  /** The variables that its workers have besides those of every worker. */
+  readonly env: { readonly [name: string]: string };
+}
+
 export interface ServeSecrets {
   /** Leads to the same Postgres without a pooler; undefined: `database` does. */
   readonly directDatabase?: string | undefined;
@@ -86,6 +99,22 @@ export interface ServeSecrets {
   /** Where traces are sent. Default: nowhere. */
   readonly tracing?: TracingSecrets | undefined;
 }
+
+/**
+ * Variables that workers in Python take over: where programs and libraries are found, and
+ * where models and settings are kept. All others come by `--env`.
+ */
+const PYTHON_VARIABLES = [
+  "PATH",
+  "HOME",
+  "LD_LIBRARY_PATH",
+  "CUDA_VISIBLE_DEVICES",
+  "VIRTUAL_ENV",
+  "BENTOML_HOME",
+  "HF_HOME",
+  "XDG_CACHE_HOME",
+  "XDG_CONFIG_HOME",
+];
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -112,6 +141,11 @@ export function serveConfig(
   const storedIn = database(flags.database ?? ":memory:", "--database");
   const config: ServeConfig = {
     servicePath,
+    python: {
+      named: flags.python,
+      activeEnvironment: env.VIRTUAL_ENV || undefined,
+      env: Object.fromEntries(PYTHON_VARIABLES.flatMap((name) => inherited(name, env))),
+    },
     port: integer(0, 65_535)(flags.port ?? "3000", "--port"),
     host: host(flags.host ?? "localhost", "--host"),
     // At least two, so that one remains when the other is busy or dies; more than the cores gain nothing.
@@ -155,6 +189,11 @@ function readable(text: string): string {
     );
   }
   return path;
+}
+
+function inherited(name: string, env: NodeJS.ProcessEnv): (readonly [string, string])[] {
+  const { [name]: value } = env;
+  return value === undefined ? [] : [[name, value]];
 }
 
 /** A variable for workers, from `NAME=value` or, from this process's environment, `NAME`. */

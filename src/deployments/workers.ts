@@ -5,6 +5,7 @@ import type { Log } from "../log/log.ts";
 import { EgressPolicy } from "../pool/egress/policy.ts";
 import { EgressProxy } from "../pool/egress/proxy.ts";
 import type { Launch } from "../pool/launch/launch.ts";
+import { launchPython } from "../pool/launch/python.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
@@ -100,7 +101,7 @@ export class Workers {
       scratchFolder,
       // Node's SQLite opens files without asking the permission model.
       rights: workerRights({ ...service, scratchFolder, sqlite: revision === undefined }, access),
-      launch: this.#options.launch,
+      launch: launchOf(service) ?? this.#options.launch,
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
       maxResultBytes,
@@ -156,4 +157,9 @@ export class Workers {
       log.info({ from: "service" }, line);
     }
   }
+}
+
+/** How a service of another language than the node's is started. */
+function launchOf({ code }: ServiceCode): Launch | undefined {
+  return typeof code === "object" ? launchPython(code) : undefined;
 }

@@ -13,9 +13,12 @@ import {
 import { readSentManifest } from "./check-manifest.ts";
 import { readMetrics } from "./check-metrics.ts";
 import { readResults } from "./check-results.ts";
-import { type Fields, isFields } from "./untrusted.ts";
+import { type Fields, isFields, listOf } from "./untrusted.ts";
 
 const LEVELS: ReadonlySet<unknown> = new Set<LogLevel>(["debug", "info", "warn", "error"]);
+
+/** Versions of the protocol that a host may name. */
+const MAX_PROTOCOLS = 16;
 
 /** UTF-8 bytes per UTF-16 code unit. */
 const MAX_BYTES_PER_CHARACTER = 3;
@@ -32,6 +35,8 @@ export function readWorkerMessage(
     return undefined;
   }
   switch (message.type) {
+    case "hello":
+      return readHello(message);
     case "ready": {
       const manifest = readSentManifest(message.manifest, attachments);
       return manifest && { type: "ready", manifest };
@@ -57,6 +62,17 @@ export function readWorkerMessage(
     default:
       return undefined;
   }
+}
+
+function readHello({ protocols, language, version, sdk }: Fields): WorkerMessage | undefined {
+  const spoken = listOf(protocols, MAX_PROTOCOLS, (each) =>
+    Number.isSafeInteger(each) ? (each as number) : undefined,
+  );
+  const about = [language, version, sdk];
+  const isText = about.every((each) => typeof each === "string" && each.length <= 100);
+  return spoken !== undefined && isText
+    ? { type: "hello", protocols: spoken, host: `the host of ${language} ${version} (${sdk})` }
+    : undefined;
 }
 
 function readProgress({ id, fraction, message }: Fields): WorkerMessage | undefined {

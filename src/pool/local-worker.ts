@@ -5,12 +5,18 @@
  */
 import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { MAX_HEADER_BYTES, MAX_MANIFEST_BYTES, type WorkerMessage } from "../protocol/messages.ts";
+import {
+  MAX_HEADER_BYTES,
+  MAX_MANIFEST_BYTES,
+  PROTOCOL_VERSION,
+  type ServiceEntry,
+  type WorkerMessage,
+} from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
 import { Executions } from "./executions.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
-import type { CountsReceiver, ExecuteOptions, WorkerOptions } from "./options.ts";
+import type { CountsReceiver, ExecuteOptions, PythonCode, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { Capacity } from "./slot.ts";
 import type { WorkerUsage } from "./usage.ts";
@@ -125,8 +131,9 @@ export class LocalWorker implements Worker {
       this.kill(message);
     }, readyTimeoutMs);
     try {
-      const source = typeof code === "string" ? code : await code();
-      const load = { servicePath, code: source, scratchFolder, maxResultBytes, maxFileBytes };
+      const source = typeof code === "function" ? await code() : code;
+      const sent = typeof source === "string" ? source : entryOf(source);
+      const load = { servicePath, code: sent, scratchFolder, maxResultBytes, maxFileBytes };
       const isolated = this.#options.limits !== undefined;
       this.#process.send({ type: "load", ...load, isolated });
       return await this.#loaded.promise;
@@ -190,6 +197,9 @@ export class LocalWorker implements Worker {
 
   #receive(message: WorkerMessage): void {
     switch (message.type) {
+      case "hello":
+        this.#greet(message);
+        break;
       case "ready":
         this.#ready(message.manifest);
         break;
@@ -218,6 +228,14 @@ export class LocalWorker implements Worker {
       case "pong":
         this.#heartbeat.pong();
         break;
+    }
+  }
+
+  #greet({ protocols, host }: Extract<WorkerMessage, { readonly type: "hello" }>): void {
+    if (!protocols.includes(PROTOCOL_VERSION)) {
+      this.#process.refuse(
+        `${host} speaks version ${protocols.join(", ")} of the host protocol, and this node version ${PROTOCOL_VERSION}: install the version that belongs to it`,
+      );
     }
   }
 
@@ -273,4 +291,9 @@ export class LocalWorker implements Worker {
       this.#sacrificed ? execution.displace(reason) : execution.lose(reason),
     );
   }
+}
+
+/** What the host is told of a Python service; how it is started is known to the launch. */
+function entryOf({ module, name }: PythonCode): ServiceEntry {
+  return { module, ...(name !== undefined && { name }) };
 }

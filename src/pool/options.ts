@@ -1,8 +1,9 @@
 /** The options of a worker and of a call in it. */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import type { Call, Payload, WorkerMessage } from "../protocol/messages.ts";
+import type { Call, Payload, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/accounts/organizations.ts";
 import type { Launch, WorkerRights } from "./launch/launch.ts";
+import type { Interpreter } from "./launch/python.ts";
 import type { WorkerLimits } from "./limits.ts";
 import type { OutputStream } from "./process.ts";
 import type { FileTransferOptions } from "./transfers.ts";
@@ -11,8 +12,11 @@ import type { FileTransferOptions } from "./transfers.ts";
 export interface ServiceCode {
   /** The real path of the service's source file, or of its module in an artifact. */
   readonly servicePath: string;
-  /** The service's code as one ES module, or a reader of it: sleeping services need no memory. */
-  readonly code: string | (() => Promise<string>);
+  /**
+   * The service's code as one ES module, or a reader of it: sleeping services need no memory.
+   * A Python service is imported by its workers.
+   */
+  readonly code: string | (() => Promise<string>) | PythonCode;
   /** Its packages are in its own folder, as in an artifact; it reads none from parent folders. */
   readonly selfContained?: boolean;
   /** The revision of a deployment; undefined under `tessera serve`, where services have none. */
@@ -33,6 +37,9 @@ export interface ServiceCode {
     readonly platform?: string;
   };
 }
+
+/** A service in Python, and the interpreter that has its packages. */
+export interface PythonCode extends ServiceEntry, Interpreter {}
 
 export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"> {
   readonly service: ServiceCode;

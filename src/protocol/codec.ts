@@ -101,7 +101,9 @@ function isShortText(packed: PackedPayload): boolean {
 function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAttachments): unknown {
   switch (message.type) {
     case "load":
-      return { ...message, code: shown(message.code, attachments) };
+      return typeof message.code === "string"
+        ? { ...message, code: shown(message.code, attachments) }
+        : message;
     case "calls":
       return { ...message, calls: message.calls.map((call) => callHeader(call, attachments)) };
     case "results":

@@ -196,14 +196,22 @@ export interface DroppedEvents {
   readonly events: number;
 }
 
+/** Where a host of another language finds the service, which it imports itself. */
+export interface ServiceEntry {
+  /** The path of its source file, or the dotted name of its module. */
+  readonly module: string;
+  /** Its name there, for a module with several. */
+  readonly name?: string;
+}
+
 /** From the node to a worker. */
 export type NodeMessage =
   | {
       readonly type: "load";
       /** The path of the service's source file, which is its `import.meta.url`. */
       readonly servicePath: string;
-      /** Its code, bundled to one ES module with an inline source map. */
-      readonly code: string;
+      /** Its code, bundled to one ES module with an inline source map, or where the host finds it. */
+      readonly code: string | ServiceEntry;
       /** Limit of a result that is a file; the worker refuses a larger one. */
       readonly maxFileBytes: number;
       /** Limit of any other result; the worker refuses a larger one. */
@@ -221,8 +229,13 @@ export type NodeMessage =
   /** Finish the calls under way, then exit with code 0. */
   | { readonly type: "stop" };
 
+/** The version of the host protocol that a node speaks. */
+export const PROTOCOL_VERSION = 2;
+
 /** From a worker to the node. */
 export type WorkerMessage =
+  /** The first message of a host that is not part of the node: the versions that it speaks. */
+  | { readonly type: "hello"; readonly protocols: readonly number[]; readonly host: string }
   | { readonly type: "ready"; readonly manifest: ServiceManifest }
   /** The service cannot be loaded; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }

@@ -79,6 +79,9 @@ async function load({ servicePath, code, isolated, ...options }: LoadMessage): P
     if (egressSocket !== undefined) {
       await startEgressRelay(egressSocket);
     }
+    if (typeof code !== "string") {
+      throw new Error(`${servicePath} is not JavaScript, which this host runs`);
+    }
     const service = await loadService(servicePath, code, meters);
     loadingPath = undefined;
     executor = new Executor(service, { channel, outbox, meters, ...options });

@@ -7,6 +7,7 @@ import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";
 import type { Launch } from "../../src/pool/launch/launch.ts";
 import { LocalWorker } from "../../src/pool/local-worker.ts";
+import type { ServiceCode } from "../../src/pool/options.ts";
 import { localFiles } from "../files/local.ts";
 import { servicePath } from "../worker/process.ts";
 import type { StartWorker } from "./worker-contract.ts";
@@ -15,10 +16,13 @@ import type { StartWorker } from "./worker-contract.ts";
 export const files = localFiles();
 
 /** Each has a scratch folder of its own, which goes with it. */
-export function startLocal(launch: Launch): StartWorker {
+export function startLocal(
+  launch: Launch | undefined,
+  open: (path: string) => Promise<ServiceCode> = bundleService,
+): StartWorker {
   let count = 0;
   return async (fixture, options) => {
-    const service = await bundleService(servicePath(fixture));
+    const service = await open(servicePath(fixture));
     const folder = mkdtempSync(join(tmpdir(), "tessera-worker-test-"));
     const scratchFolder = realpathSync(folder);
     count += 1;

@@ -215,9 +215,9 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
       await expect.poll(() => lines.join()).toMatch(/^\d+ lines dropped: the limit is 2 a second/);
     });
 
-    test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async (what, [, said]) => {
+    test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async (_, [bad, said]) => {
       const neighbour = begin("linger");
-      const ended = await endOf(begin("forge_bad", { what }));
+      const ended = await endOf(begin("forge", forged(bad())));
       expect(ended).toEqual({ kind: "lost", message: expect.stringMatching(said) });
       expect(await neighbour.ended).toEqual(ended);
       expect(worker.causeOf(await worker.exited)).toBe("killed");

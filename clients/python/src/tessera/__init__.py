@@ -1,53 +1,129 @@
-"""A client of services that Tessera hosts.
+"""Tessera in Python: services that it hosts, and a client of them.
+
+@service
+class Summarizer:
+    @api
+    def summarize(self, text: str) -> str: ...
 
 with SyncHTTPClient("http://localhost:3000") as client:
     client.summarize(text="…")
     client.summarize_batch.submit(texts=["…"]).wait()
+
+Both parts are imported when they are first used: a service needs pydantic only, and the client
+needs none of it.
 """
 
+from importlib import import_module
 from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any
 
-from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
-from .errors import (
-    AlreadyFinished,
-    AlreadyStarted,
-    BadArguments,
-    CallFailed,
-    Conflict,
-    ConnectionBroken,
-    DeploymentNotFound,
-    EndpointNotFound,
-    NotATesseraServer,
-    NotFinished,
-    NotFound,
-    NotReady,
-    PermissionDenied,
-    QueueFull,
-    RequestTooLarge,
-    ResultExpired,
-    SchemaChanged,
-    ServerError,
-    ServerNotReached,
-    TaskCancelled,
-    TaskFailed,
-    TaskNotFound,
-    TesseraError,
-    TimedOut,
-    TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-    Violation,
-)
-from .files import ResultFile, Upload
-from .status import Attempt, Progress, TaskStatus
-from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
+    from .errors import (
+        AlreadyFinished,
+        AlreadyStarted,
+        BadArguments,
+        CallFailed,
+        Conflict,
+        ConnectionBroken,
+        DeploymentNotFound,
+        EndpointNotFound,
+        NotATesseraServer,
+        NotFinished,
+        NotFound,
+        NotReady,
+        PermissionDenied,
+        QueueFull,
+        RequestTooLarge,
+        ResultExpired,
+        SchemaChanged,
+        ServerError,
+        ServerNotReached,
+        TaskCancelled,
+        TaskFailed,
+        TaskNotFound,
+        TesseraError,
+        TimedOut,
+        TooManyRequests,
+        Unauthenticated,
+        Unavailable,
+        Violation,
+    )
+    from .files import ResultFile, Upload
+    from .sdk.context import Aborted, Context
+    from .sdk.endpoints import api, task
+    from .sdk.errors import BadInput, EndpointError, ErrorCode
+    from .sdk.options import Duration
+    from .sdk.services import service
+    from .status import Attempt, Progress, TaskStatus
+    from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
 
 # The stubs of gRPC are the package tessera.v1 in a folder of their own; without
 # this line Python would look for it in this folder only.
 __path__ = extend_path(__path__, __name__)
 
+_MODULES = {
+    "async_client": ["AsyncEndpoint", "AsyncHTTPClient", "AsyncTask"],
+    "errors": [
+        "AlreadyFinished",
+        "AlreadyStarted",
+        "BadArguments",
+        "CallFailed",
+        "Conflict",
+        "ConnectionBroken",
+        "DeploymentNotFound",
+        "EndpointNotFound",
+        "NotATesseraServer",
+        "NotFinished",
+        "NotFound",
+        "NotReady",
+        "PermissionDenied",
+        "QueueFull",
+        "RequestTooLarge",
+        "ResultExpired",
+        "SchemaChanged",
+        "ServerError",
+        "ServerNotReached",
+        "TaskCancelled",
+        "TaskFailed",
+        "TaskNotFound",
+        "TesseraError",
+        "TimedOut",
+        "TooManyRequests",
+        "Unauthenticated",
+        "Unavailable",
+        "Violation",
+    ],
+    "files": ["ResultFile", "Upload"],
+    "sdk.context": ["Aborted", "Context"],
+    "sdk.endpoints": ["api", "task"],
+    "sdk.errors": ["BadInput", "EndpointError", "ErrorCode"],
+    "sdk.options": ["Duration"],
+    "sdk.services": ["service"],
+    "status": ["Attempt", "Progress", "TaskStatus"],
+    "sync_client": ["SyncEndpoint", "SyncHTTPClient", "SyncTask"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is used for the first time."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})
+
+
 __all__ = [
+    "Aborted",
     "AlreadyFinished",
     "AlreadyStarted",
     "AsyncEndpoint",
@@ -55,11 +131,16 @@ __all__ = [
     "AsyncTask",
     "Attempt",
     "BadArguments",
+    "BadInput",
     "CallFailed",
     "Conflict",
     "ConnectionBroken",
+    "Context",
     "DeploymentNotFound",
+    "Duration",
+    "EndpointError",
     "EndpointNotFound",
+    "ErrorCode",
     "NotATesseraServer",
     "NotFinished",
     "NotFound",
@@ -88,4 +169,7 @@ __all__ = [
     "Upload",
     "Violation",
     "__version__",
+    "api",
+    "service",
+    "task",
 ]

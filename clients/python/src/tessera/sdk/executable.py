@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,6 +34,9 @@ class Outlet(Protocol):
 
     def log(self, level: str, message: str, fields: Mapping[str, Json] | None) -> None:
         """``level`` is debug, info, warn or error."""
+
+    def close(self) -> None:
+        """Sends what waits, and drops everything that comes later: the call has ended."""
 
 
 @dataclass(slots=True)
@@ -85,7 +88,8 @@ class StreamResult:
 
 Result = JsonResult | FileResult | StreamResult
 
-
+Ends = Sequence[Result | Exception]
+"""The ends of the calls of a batch, in their order."""
 
 
 class CallError(Exception):
@@ -113,26 +117,33 @@ class CallError(Exception):
 class Executable(Protocol):
     """An endpoint."""
 
-    manifest: Mapping[str, Json]
-    """Its part of the manifest, as ``EndpointManifest`` of the node has it."""
-    asynchronous: bool
-    """``execute`` is awaited on the event loop; otherwise it runs in a thread of its own."""
+    @property
+    def manifest(self) -> Mapping[str, Json]:
+        """Its part of the manifest, as ``EndpointManifest`` of the node has it."""
 
-    def execute(self, call: IncomingCall) -> Result | Awaitable[Result]:
+    @property
+    def asynchronous(self) -> bool:
+        """``execute`` is awaited on the event loop; otherwise it runs in a thread of its own."""
+
+    @property
+    def execute(self) -> Callable[[IncomingCall], Result | Awaitable[Result]]:
         """Reads and checks the arguments, runs the function, checks and writes its result."""
 
-    def execute_batch(
-        self, calls: Sequence[IncomingCall]
-    ) -> Sequence[Result | Exception] | Awaitable[Sequence[Result | Exception]]:
+    @property
+    def execute_batch(self) -> Callable[[Sequence[IncomingCall]], Ends | Awaitable[Ends]]:
         """The same for several calls at once, if the manifest has ``batch``: one end for each."""
 
 
 class HostedService(Protocol):
     """A service that was loaded."""
 
-    manifest: Mapping[str, Json]
-    """As ``ServiceManifest`` of the node has it."""
-    endpoints: Mapping[str, Executable]
+    @property
+    def manifest(self) -> Mapping[str, Json]:
+        """As ``ServiceManifest`` of the node has it."""
+
+    @property
+    def endpoints(self) -> Mapping[str, Executable]:
+        """By name."""
 
     async def setup(self) -> None:
         """Prepares the process, before the first call."""

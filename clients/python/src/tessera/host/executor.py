@@ -1,0 +1,243 @@
+"""Executes calls: each sync function in a thread of its own, each async one on the event loop.
+
+Any exception becomes the failure of that one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ..sdk.context import current_call
+from ..sdk.executable import (
+    CallError,
+    Executable,
+    FileResult,
+    HostedService,
+    IncomingCall,
+    JsonResult,
+    StreamResult,
+)
+from .call_log import LogBudget
+from .calls import read_call
+from .failure import failure_of
+from .frames import Attachments, Frame
+from .outbox import Entry, Outbox
+from .output import Outputs
+from .results import (
+    MAX_INLINE_FILE_BYTES,
+    MAX_INLINE_RESULT_CHARACTERS,
+    ResultLimits,
+    write_result,
+)
+from .run import CallOutlet, Run
+from .streams import Stream
+from .traces import enter_trace
+
+End = Any
+"""How a call ended: a result, the number of its pieces, or an exception."""
+
+
+class Executor:
+    """Runs the calls of one service."""
+
+    def __init__(
+        self,
+        service: HostedService,
+        outbox: Outbox,
+        *,
+        outputs: Outputs,
+        scratch: Path,
+        limits: ResultLimits,
+    ) -> None:
+        self._service = service
+        self._outbox = outbox
+        self._outputs = outputs
+        self._scratch = scratch
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._budget = LogBudget()
+        self._running: dict[int, Run] = {}
+        self._streams: dict[int, Stream] = {}
+        self._text_endpoints: frozenset[str] = frozenset()
+        self._idle: Callable[[], None] | None = None
+
+    def start(self, sent: Sequence[dict[str, Any]], frame: Frame) -> None:
+        """Begins calls that came together, each by itself."""
+        for one in sent:
+            executable = self._executable(one)
+            if executable is not None:
+                self._begin(Run(executable, {one["id"]: self._read(one, executable, frame)}))
+
+    def start_batch(self, sent: Sequence[dict[str, Any]], frame: Frame) -> None:
+        """Begins calls of one endpoint that its function takes together."""
+        executable = self._executable(sent[0])
+        if executable is not None:
+            calls = {one["id"]: self._read(one, executable, frame) for one in sent}
+            self._begin(Run(executable, calls, is_batch=True))
+
+    def abort(self, call_id: int, reason: str) -> None:
+        """Ends a call. A batch goes on until all of its calls are aborted."""
+        run = self._running.get(call_id)
+        if run is None:
+            return
+        run.calls[call_id].aborted = reason
+        stream = self._streams.get(call_id)
+        if stream is not None:
+            stream.close()
+        if all(call.aborted for call in run.calls.values()):
+            run.abort(reason)
+        else:
+            self._end(run, call_id, asyncio.CancelledError("the call was aborted"))
+
+    def more(self, call_id: int, count: int) -> None:
+        """The node takes so many more pieces of a call."""
+        stream = self._streams.get(call_id)
+        if stream is not None:
+            stream.more(count)
+
+    def set_text_endpoints(self, names: Sequence[str]) -> None:
+        """The endpoints whose string results are sent to callers as text."""
+        self._text_endpoints = frozenset(names)
+
+    def when_idle(self, idle: Callable[[], None]) -> None:
+        """Calls ``idle`` on the event loop once no call is under way."""
+        self._idle = idle
+        if not self._running:
+            self._loop.call_soon(idle)
+
+    def _executable(self, sent: dict[str, Any]) -> Executable | None:
+        name = sent["endpoint"]
+        executable = self._service.endpoints.get(name)
+        if executable is None:
+            message = f"service {self._service.manifest['name']} has no endpoint {name}"
+            failure = {"code": "not_found", "reason": "ENDPOINT_NOT_FOUND", "message": message}
+            self._outbox.add("results", _failed(sent["id"], failure))
+        return executable
+
+    def _read(self, sent: dict[str, Any], executable: Executable, frame: Frame) -> IncomingCall:
+        has_progress = executable.manifest["kind"] == "task"
+        outlet = CallOutlet(sent["id"], has_progress, self._outbox, self._budget)
+        return read_call(sent, frame, outlet, self._scratch)
+
+    def _begin(self, run: Run) -> None:
+        for call_id in run.calls:
+            self._running[call_id] = run
+        first = next(iter(run.calls.values()))
+        context = contextvars.copy_context()
+        context.run(current_call.set, first)
+        if first.trace is not None:
+            context.run(enter_trace, first.trace)
+        if run.executable.asynchronous:
+            run.task = context.run(self._loop.create_task, self._run_on_loop(run))
+        else:
+            threading.Thread(
+                target=context.run,
+                args=(self._run_in_thread, run),
+                name=first.endpoint,
+                daemon=True,
+            ).start()
+
+    async def _run_on_loop(self, run: Run) -> None:
+        ends: Sequence[End]
+        executable = run.executable
+        try:
+            if run.is_batch:
+                ends = await _awaited(executable.execute_batch(list(run.calls.values())))
+            else:
+                result = await _awaited(executable.execute(run.only))
+                if isinstance(result, StreamResult):
+                    pieces = cast("AsyncIterator[str | bytes]", result.pieces)
+                    result = await self._open_stream(run).send_all(pieces)
+                ends = [result]
+        except BaseException as error:  # Whatever the function raised ends its calls.
+            ends = [error] * len(run.calls)
+        for call_id, end in zip(list(run.calls), ends, strict=True):
+            if _is_large(end):
+                await asyncio.to_thread(self._end, run, call_id, end)
+            else:
+                self._end(run, call_id, end)
+
+    def _run_in_thread(self, run: Run) -> None:
+        ends: Sequence[End]
+        try:
+            try:
+                run.enter_thread()
+                ends = self._execute(run)
+            except BaseException as error:
+                ends = [error] * len(run.calls)
+            run.leave_thread()
+        except BaseException as error:  # An abort that came when the function had ended.
+            run.leave_thread()
+            ends = [error] * len(run.calls)
+        for call_id, end in zip(list(run.calls), ends, strict=True):
+            self._end(run, call_id, end)
+
+    def _execute(self, run: Run) -> Sequence[End]:
+        executable = run.executable
+        if run.is_batch:
+            return cast("Sequence[End]", executable.execute_batch(list(run.calls.values())))
+        result = executable.execute(run.only)
+        if isinstance(result, StreamResult):
+            pieces = cast("Iterator[str | bytes]", result.pieces)
+            return [self._open_stream(run).send_all_in_thread(pieces)]
+        return [result]
+
+    def _open_stream(self, run: Run) -> Stream:
+        (call_id,) = run.calls
+        stream = Stream(call_id, run.only.endpoint, self._outbox)
+        self._streams[call_id] = stream
+        return stream
+
+    def _end(self, run: Run, call_id: int, end: End) -> None:
+        """Sends the end of a call, from any thread; only the first one counts."""
+        if self._running.pop(call_id, None) is None:
+            return
+        self._streams.pop(call_id, None)
+        call = run.calls[call_id]
+        self._outputs.end_call(call)
+        call.outlet.close()
+        self._outbox.add("results", self._entry(call_id, call, end))
+        if not self._running and self._idle is not None:
+            self._loop.call_soon_threadsafe(self._idle)
+
+    def _entry(self, call_id: int, call: IncomingCall, end: End) -> Entry:
+        error = end
+        try:
+            if isinstance(end, int):
+                pieces = str(end)
+                return lambda _: {"id": call_id, "result": pieces}
+            if isinstance(end, (JsonResult, FileResult)):
+                as_text = call.endpoint in self._text_endpoints
+                return write_result(call_id, call, end, self._limits, as_text=as_text)
+        except OSError as failed:
+            error = CallError(f"the result could not be written: {failed.strerror}")
+        except CallError as refused:
+            error = refused
+        return _failed(call_id, failure_of(error, call.aborted))
+
+
+def _awaited(given: Any) -> Awaitable[Any]:
+    """What an executable of the event loop returns."""
+    return cast("Awaitable[Any]", given)
+
+
+def _failed(call_id: int, failure: dict[str, Any]) -> Entry:
+    """A failure stands in an attachment, because it may be long."""
+
+    def entry(attachments: Attachments) -> dict[str, Any]:
+        return {"id": call_id, "failure": attachments.add(json.dumps(failure))}
+
+    return entry
+
+
+def _is_large(end: End) -> bool:
+    """True for a result that goes to disk."""
+    if isinstance(end, FileResult):
+        return not isinstance(end.content, bytes) or len(end.content) > MAX_INLINE_FILE_BYTES
+    return isinstance(end, JsonResult) and len(end.json) > MAX_INLINE_RESULT_CHARACTERS

@@ -1,0 +1,99 @@
+"""The failure of a call, as ``CallFailure`` of the node has it."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import Any
+
+from ..sdk.context import Aborted
+from ..sdk.executable import CallError
+
+MAX_MESSAGE_CHARACTERS = 8192
+MAX_STACK_CHARACTERS = 16_384
+MAX_VIOLATIONS = 50
+MAX_VIOLATION_CHARACTERS = 1024
+
+
+def failure_of(error: BaseException, aborted: str | None) -> dict[str, Any]:
+    """The failure of a call that ended with an exception; ``aborted`` is why it was aborted."""
+    if isinstance(error, CallError):
+        failure: dict[str, Any] = {
+            "code": error.code,
+            "reason": error.reason,
+            "message": _clip(str(error)),
+        }
+        if error.violations:
+            failure["violations"] = [
+                {
+                    "path": path[:MAX_VIOLATION_CHARACTERS],
+                    "message": said[:MAX_VIOLATION_CHARACTERS],
+                }
+                for path, said in error.violations[:MAX_VIOLATIONS]
+            ]
+        if error.__cause__ is not None:
+            failure["stack"] = _stack_of(error)
+        return failure
+    code = "internal"
+    if aborted is not None and isinstance(error, (Aborted, asyncio.CancelledError)):
+        code = "deadline_exceeded" if aborted == "timeout" else "canceled"
+    message = _clip(_message_of(error))
+    return {"code": code, "reason": "CALL_FAILED", "message": message, "stack": _stack_of(error)}
+
+
+def too_large(endpoint: str, max_bytes: int) -> CallError:
+    """A result above the limit."""
+    return CallError(
+        f"the result of {endpoint} is larger than the limit of {max_bytes} bytes: "
+        "return less, or a link to it",
+        reason="RESULT_TOO_LARGE",
+    )
+
+
+def piece_too_large(endpoint: str, max_bytes: int) -> CallError:
+    """A piece of a stream above the limit."""
+    return CallError(
+        f"a piece of the result of {endpoint} is larger than the limit of {max_bytes} bytes: "
+        "yield smaller ones",
+        reason="RESULT_TOO_LARGE",
+    )
+
+
+def _message_of(error: BaseException) -> str:
+    """The message of an exception, with its type where the message alone says nothing."""
+    try:
+        text = str(error)
+    except Exception:  # An exception of the service whose own text fails.
+        text = ""
+    name = type(error).__name__
+    if isinstance(error, SystemExit):
+        return f"the function called sys.exit({text}); raise an error, or return"
+    if isinstance(error, Aborted):
+        return text or "the call was aborted"
+    # The text of a KeyError is the key alone.
+    return f"{name}: {text}" if text and isinstance(error, LookupError) else text or name
+
+
+def _stack_of(error: BaseException) -> str:
+    try:
+        lines = traceback.format_exception(type(error), error, _own_frames(error))
+    except Exception as broken:  # A traceback that cannot be formatted must not fail the answer.
+        return f"{type(error).__name__}, whose traceback cannot be written: {broken!r}"
+    text = "".join(lines)
+    # The innermost frames are at the end.
+    return text[-MAX_STACK_CHARACTERS:]
+
+
+def _own_frames(error: BaseException) -> Any:
+    """The traceback without the frames of this program, which say nothing to the author."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__package__") in _OWN_PACKAGES:
+        trace = trace.tb_next
+    return trace
+
+
+_OWN_PACKAGES = frozenset({"tessera.host", "tessera.sdk", "tessera.bentoml"})
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE_CHARACTERS else text[: MAX_MESSAGE_CHARACTERS - 1] + "…"

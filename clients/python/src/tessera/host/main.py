@@ -1,0 +1,160 @@
+"""The program: loads one service, executes the calls that the node sends, returns their results.
+
+States: waiting for ``load``; loading; ready; stopping (after ``stop``, until the last call has
+ended). It holds no durable state: if it dies, the node knows which calls were under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..version import __version__
+from .channel import Channel
+from .frames import Attachments, Frame
+from .outbox import Changes, Outbox
+from .output import Outputs
+from .results import ResultLimits
+
+PROTOCOL_VERSION = 2
+MAX_REFUSAL_CHARACTERS = 16_384
+CHANGES_INTERVAL_SECONDS = 1.0
+"""Interval at which a worker sends what its service has counted."""
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> NoReturn:
+    """Runs the worker until the node ends it."""
+    _die_with_node()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Ctrl-C and service managers signal all processes of a group, but the node decides.
+        signal.signal(number, lambda *_: None)
+    outputs = Outputs()
+    channel = Channel(on_lost=lambda: os._exit(1))
+    channel.send(
+        {
+            "type": "hello",
+            "protocols": [PROTOCOL_VERSION],
+            "language": "python",
+            "version": platform.python_version(),
+            "sdk": __version__,
+        }
+    )
+    load = channel.receive_first().header
+    service = _load(channel, load)
+    try:
+        asyncio.run(_serve(channel, outputs, load, service))
+    except BaseException as error:  # Nothing else can tell the node why.
+        traceback.print_exception(error)
+        _exit(1)
+    _exit(0)
+
+
+def _die_with_node() -> None:
+    """Asks the kernel to end this process when its node ends, also while it holds the GIL."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _load(channel: Channel, load: dict[str, Any]) -> Any:
+    """Imports the service, before there is an event loop: what it runs at import may need one."""
+    source = load["code"]
+    try:
+        from ..sdk.loading import load_service
+
+        return load_service(source["module"], source.get("name"))
+    except SystemExit as error:
+        _refuse(
+            channel, f"{source['module']}: the process exited with code {error.code} while loading"
+        )
+    except BaseException as error:  # Whatever the service raises, its author is told.
+        _refuse(channel, str(error) or type(error).__name__)
+
+
+def _refuse(channel: Channel, reason: str) -> NoReturn:
+    attachments = Attachments()
+    message = attachments.text(reason[:MAX_REFUSAL_CHARACTERS])
+    channel.send({"type": "refused", "message": message}, attachments)
+    _exit(1)
+
+
+async def _serve(channel: Channel, outputs: Outputs, load: dict[str, Any], service: Any) -> None:
+    from .executor import Executor
+
+    outbox = Outbox(channel, _take_changes)
+    executor = Executor(
+        service,
+        outbox,
+        outputs=outputs,
+        scratch=Path(load["scratchFolder"]),
+        limits=ResultLimits(load["maxFileBytes"], load["maxResultBytes"]),
+    )
+    stopped = asyncio.Event()
+    try:
+        await service.setup()
+    except Exception as error:
+        traceback.print_exception(error)
+        _refuse(channel, f"setup of the service failed: {type(error).__name__}: {error}")
+
+    def receive(frame: Frame) -> None:
+        message = frame.header
+        kind = message["type"]
+        if kind == "calls":
+            executor.start(message["calls"], frame)
+        elif kind == "batch":
+            executor.start_batch(message["calls"], frame)
+        elif kind == "text_results":
+            executor.set_text_endpoints(message["endpoints"])
+        elif kind == "abort":
+            executor.abort(message["id"], message["reason"])
+        elif kind == "more":
+            executor.more(message["id"], message["count"])
+        elif kind == "ping":
+            outbox.post({"type": "pong", "sequence": message["sequence"]})
+        elif kind == "stop":
+            executor.when_idle(stopped.set)
+
+    attachments = Attachments()
+    manifest = attachments.add(json.dumps(service.manifest))
+    channel.send({"type": "ready", "manifest": manifest}, attachments)
+    await channel.start(receive)
+    counting = asyncio.create_task(_send_changes(outbox))
+    await stopped.wait()
+    counting.cancel()
+    await service.teardown()
+    outbox.flush()
+    await channel.flush()
+
+
+async def _send_changes(outbox: Outbox) -> None:
+    while True:
+        await asyncio.sleep(CHANGES_INTERVAL_SECONDS)
+        outbox.send_changes()
+
+
+def _take_changes() -> Changes:
+    # Loaded by services that count, and by no other.
+    metrics = sys.modules.get("tessera.sdk.metrics")
+    return metrics.take_changes() if metrics is not None else ([], [])
+
+
+def _exit(code: int) -> NoReturn:
+    """Ends the process, whatever threads of the service go on."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,108 @@
+"""What a function is given besides its arguments, and its end by an abort."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from datetime import datetime, timezone
+from typing import Any
+
+from .executable import IncomingCall
+
+current_call: ContextVar[IncomingCall | None] = ContextVar("tessera_current_call", default=None)
+"""The call whose function is running; None outside of calls."""
+
+_ABORTED = {
+    "timeout": "the time of this call is up",
+    "cancelled": "the task was cancelled",
+    "shutdown": "the server is stopping",
+    "caller_gone": "the caller is gone",
+}
+
+
+class Aborted(BaseException):
+    """Raised in a function whose call was aborted.
+
+    It is no ``Exception``, so that ``except Exception`` does not catch it: the call has ended for
+    its caller, and the worker is killed if the function goes on for longer than the grace period.
+    """
+
+
+class Log:
+    """Writes lines to the log of the call and of the deployment.
+
+    A worker may write 100 lines a second; of a call that writes faster, the last lines follow at
+    its end, and lines before them are left out. Messages are cut at 8,192 characters.
+    """
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: IncomingCall) -> None:
+        self._call = call
+
+    def debug(self, message: str, **fields: Any) -> None:
+        self._call.outlet.log("debug", str(message), fields or None)
+
+    def info(self, message: str, **fields: Any) -> None:
+        self._call.outlet.log("info", str(message), fields or None)
+
+    def warn(self, message: str, **fields: Any) -> None:
+        self._call.outlet.log("warn", str(message), fields or None)
+
+    def error(self, message: str, **fields: Any) -> None:
+        self._call.outlet.log("error", str(message), fields or None)
+
+
+class Context:
+    """The call of a function: give a parameter this type, and it is passed.
+
+    It is the same for ``api`` and ``task``, so that turning one into the other changes nothing.
+    """
+
+    __slots__ = ("_call", "log")
+
+    def __init__(self, call: IncomingCall) -> None:
+        self._call = call
+        self.log = Log(call)
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task; for an api, of the request."""
+        return self._call.task_id
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1; always 1 for an api."""
+        return self._call.attempt
+
+    @property
+    def deadline(self) -> datetime:
+        """When the call's time is up."""
+        return datetime.fromtimestamp(self._call.deadline_seconds, timezone.utc)
+
+    @property
+    def aborted(self) -> bool:
+        """True when nobody waits for the result any more."""
+        return self._call.aborted is not None
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context of this call (https://www.w3.org/TR/trace-context/)."""
+        return None if self._call.trace is None else self._call.trace.partition(" ")[0]
+
+    @property
+    def tracestate(self) -> str | None:
+        """The header that belongs to ``traceparent``; None where there is none."""
+        return None if self._call.trace is None else self._call.trace.partition(" ")[2] or None
+
+    def check(self) -> None:
+        """Raises ``Aborted`` if the call was aborted."""
+        reason = self._call.aborted
+        if reason is not None:
+            raise Aborted(_ABORTED.get(reason, reason))
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Reports the progress of a task: ``fraction`` is from 0 to 1. Does nothing in an api.
+
+        At most one report per 50 ms is sent, and the last one always is.
+        """
+        self._call.outlet.progress(fraction, message)

@@ -1,0 +1,92 @@
+"""``api`` and ``task`` mark the methods of a service that can be called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar, overload
+
+from .executable import ServiceError
+from .options import Duration
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ENDPOINT = "__tessera_endpoint__"
+
+
+@dataclass(frozen=True)
+class EndpointDefinition:
+    """What ``api`` or ``task`` was given; the service reads it."""
+
+    kind: str
+    function: Callable[..., Any]
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@overload
+def api(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def api(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: Duration | None = None,
+    concurrency: int | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Marks a method that answers in the call.
+
+    - ``timeout``: the time limit of one call, from 1 ms to 24 h. Default: 60 s, because callers
+      and proxies rarely wait longer.
+    - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100.
+    - ``name``: default: that of the method. ``description``: default: its docstring.
+    """
+    return _mark("api", function, options)
+
+
+@overload
+def task(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def task(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: Duration | None = None,
+    concurrency: int | None = None,
+    retries: int | None = None,
+    backoff: Duration | None = None,
+    retention: Duration | None = None,
+    queue_limit: int | None = None,
+    priority: int | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Marks a method whose calls are stored in the queue and run when a worker is free.
+
+    - ``timeout``: the time limit of one attempt, from 1 ms to 24 h. Default: 10 min.
+    - ``concurrency``: the attempts that one worker runs at a time, from 1 to 1,000. Default: 1,
+      because tasks mostly compute; to compute faster, add workers.
+    - ``retries``: the attempts after one that raised or timed out, up to 100, with a pause that
+      begins at ``backoff`` (0 to 1 h, default 1 s) and doubles. Default: none, because only you
+      know whether the function may run twice.
+    - ``retention``: how long a task is kept after its end, from 1 s to 365 d. Default: 24 h.
+    - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
+    - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
+    - ``name``: default: that of the method. ``description``: default: its docstring.
+    """
+    return _mark("task", function, options)
+
+
+def _mark(kind: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        if not inspect.isfunction(method):
+            raise ServiceError(f"@{kind} can only be put on a method, not on {method!r}")
+        if hasattr(method, ENDPOINT):
+            raise ServiceError(f"@{kind} {method.__name__}: one decorator is enough")
+        name = options.get("name") or method.__name__
+        setattr(method, ENDPOINT, EndpointDefinition(kind, method, name, options))
+        return method
+
+    return decorate if function is None else decorate(function)

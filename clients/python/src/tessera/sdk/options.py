@@ -1,0 +1,97 @@
+"""The run options of an endpoint, with their defaults and limits: those of the TypeScript SDK."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from .executable import ServiceError
+
+Duration = int | float | str | timedelta
+"""Seconds, a ``timedelta``, or a text with a unit such as ``"30s"``, ``"5m"`` or ``"1.5h"``."""
+
+SECOND_MS = 1_000
+HOUR_MS = 3_600 * SECOND_MS
+DAY_MS = 24 * HOUR_MS
+MAX_DESCRIPTION_CHARACTERS = 10_000
+
+_UNITS_MS = {"ms": 1, "s": SECOND_MS, "m": 60 * SECOND_MS, "h": HOUR_MS, "d": DAY_MS}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+DEFAULT_TIMEOUTS_MS = {"api": 60 * SECOND_MS, "task": 600 * SECOND_MS}
+"""Callers of an api, and proxies, rarely wait longer."""
+DEFAULT_CONCURRENCY = {"api": 100, "task": 1}
+"""An api mostly waits; a task mostly computes."""
+
+
+def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str, Any]:
+    """The options as the manifest has them. Raises ``ServiceError`` that names a wrong one."""
+
+    def given(name: str, default: Any) -> Any:
+        value = options.get(name)
+        return default if value is None else value
+
+    def duration(name: str, default_ms: int, least: int, most: int) -> int:
+        return _milliseconds(
+            given(name, timedelta(milliseconds=default_ms)), place, name, least, most
+        )
+
+    def integer(name: str, default: int, least: int, most: int) -> int:
+        return _integer(given(name, default), place, name, least, most)
+
+    return {
+        "timeoutMs": duration("timeout", DEFAULT_TIMEOUTS_MS[kind], 1, DAY_MS),
+        "concurrency": integer("concurrency", DEFAULT_CONCURRENCY[kind], 1, 1_000),
+        "retentionMs": duration("retention", DAY_MS, SECOND_MS, 365 * DAY_MS),
+        "retries": {
+            "max": integer("retries", 0, 0, 100),
+            "backoffMs": duration("backoff", SECOND_MS, 0, HOUR_MS),
+        },
+        "queueLimit": integer("queue_limit", 10_000, 1, 10_000_000),
+        "priority": integer("priority", 0, -1_000, 1_000),
+    }
+
+
+def check_description(description: str | None, place: str) -> str | None:
+    """A description of a permitted length."""
+    if description is not None and len(description) > MAX_DESCRIPTION_CHARACTERS:
+        most = MAX_DESCRIPTION_CHARACTERS
+        raise ServiceError(f"{place}: the description must have at most {most:,} characters")
+    return description
+
+
+def milliseconds_of(value: object) -> int | None:
+    """A duration in milliseconds, rounded; None for what is none."""
+    if isinstance(value, timedelta):
+        return round(value.total_seconds() * SECOND_MS)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return round(value * SECOND_MS) if 0 <= value < 10**12 else None
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else round(float(match[1]) * _UNITS_MS[match[2]])
+
+
+def format_duration(ms: int) -> str:
+    """The shortest spelling of a duration: ``1h``, ``90s``, ``20ms``."""
+    for unit in ("d", "h", "m", "s"):
+        if ms >= _UNITS_MS[unit] and ms % _UNITS_MS[unit] == 0:
+            return f"{ms // _UNITS_MS[unit]}{unit}"
+    return f"{ms}ms"
+
+
+def _milliseconds(value: object, place: str, name: str, least: int, most: int) -> int:
+    ms = milliseconds_of(value)
+    if ms is None or not least <= ms <= most:
+        raise ServiceError(
+            f'{place}: {name} must be seconds or a duration such as "30s" or "5m", '
+            f"from {format_duration(least)} to {format_duration(most)}, not {value!r}"
+        )
+    return ms
+
+
+def _integer(value: object, place: str, name: str, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ServiceError(
+            f"{place}: {name} must be a whole number from {least:,} to {most:,}, not {value!r}"
+        )
+    return value

@@ -1,0 +1,143 @@
+"""``service`` makes a class whose endpoints can be hosted."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from .endpoints import ENDPOINT, EndpointDefinition
+from .executable import ServiceError
+from .options import check_description
+
+Class = TypeVar("Class", bound=type)
+
+SERVICE = "__tessera_service__"
+
+_DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_ENDPOINT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+
+RESERVED_NAMES = frozenset(
+    [
+        "submit",
+        "status",
+        "get",
+        "cancel",
+        "retry",
+        "events",
+        "stream",
+        "schema",
+        "schema.json",
+        "docs",
+        "docs.json",
+        "openapi",
+        "index",
+        "assets",
+        "livez",
+        "readyz",
+        "healthz",
+        "metrics",
+        "federate",
+        "api",
+        "tessera",
+    ]
+)
+"""First segments of paths that the server uses itself, or may use later."""
+
+
+@dataclass(frozen=True)
+class ServiceDefinition:
+    """A class with its endpoints, checked but for the types of their arguments."""
+
+    name: str
+    description: str | None
+    target: type
+    endpoints: Sequence[EndpointDefinition]
+    metrics: Sequence[Any]
+
+
+@overload
+def service(target: Class, /) -> Class: ...
+@overload
+def service(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    metrics: Sequence[Any] = (),
+) -> Callable[[Class], Class]: ...
+def service(
+    target: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    metrics: Sequence[Any] = (),
+) -> Any:
+    """Makes a service of a class, which is constructed once per worker, without arguments.
+
+    A method ``setup`` is called before the first call, and ``teardown`` after the last one; both
+    may be async.
+
+    - ``name``: a DNS label. Default: the name of the class, ``PageReader`` as ``page-reader``.
+    - ``description``: default: the docstring of the class.
+    - ``metrics``: what ``counter``, ``gauge`` and ``histogram`` have declared.
+    """
+
+    def decorate(cls: Any) -> Any:
+        if not isinstance(cls, type):
+            raise ServiceError(f"@service needs a class, not {cls!r}")
+        chosen = _kebab(cls.__name__) if name is None else name
+        place = f'service "{chosen}"'
+        if not _DNS_LABEL.fullmatch(chosen):
+            raise ServiceError(
+                f"{place}: the name must be a DNS label: "
+                "lower-case letters, digits and inner hyphens, at most 63"
+            )
+        about = check_description(description or _own_docstring(cls), place)
+        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, place), tuple(metrics))
+        setattr(cls, SERVICE, definition)
+        return cls
+
+    return decorate if target is None else decorate(target)
+
+
+def definition_of(value: object) -> ServiceDefinition | None:
+    """The definition of a decorated class; None for anything else, also for a class below it."""
+    found = vars(value).get(SERVICE) if isinstance(value, type) else None
+    return found if isinstance(found, ServiceDefinition) else None
+
+
+def _endpoints(cls: type, place: str) -> Sequence[EndpointDefinition]:
+    """The marked methods of a class and of those above it; one that overrides takes its place."""
+    methods: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        methods.update(vars(base))
+    found = [getattr(method, ENDPOINT) for method in methods.values() if hasattr(method, ENDPOINT)]
+    names: set[str] = set()
+    for each in found:
+        at = f'{place}, endpoint "{each.name}"'
+        if each.name in RESERVED_NAMES:
+            raise ServiceError(f"{at}: this name is reserved for the server; choose another")
+        if not _ENDPOINT_NAME.fullmatch(each.name):
+            raise ServiceError(
+                f"{at}: the name must begin with a letter and have only letters, digits, _ and -, "
+                "at most 63"
+            )
+        if each.name in names:
+            raise ServiceError(f"{place}: two endpoints named {each.name}")
+        names.add(each.name)
+    if not found:
+        raise ServiceError(f"{place} has no endpoints; mark at least one method with @api or @task")
+    return found
+
+
+def _kebab(name: str) -> str:
+    return (
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name).lower().strip("-")
+    )
+
+
+def _own_docstring(cls: type) -> str | None:
+    return inspect.cleandoc(cls.__doc__) if cls.__doc__ else None

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from .sdk.context import Aborted, Context
     from .sdk.endpoints import api, task
     from .sdk.errors import BadInput, EndpointError, ErrorCode
+    from .sdk.files import File, FileType
+    from .sdk.metrics import counter, gauge, histogram
     from .sdk.options import Duration
     from .sdk.services import service
     from .status import Attempt, Progress, TaskStatus
@@ -100,6 +102,8 @@ _MODULES = {
     "sdk.context": ["Aborted", "Context"],
     "sdk.endpoints": ["api", "task"],
     "sdk.errors": ["BadInput", "EndpointError", "ErrorCode"],
+    "sdk.files": ["File", "FileType"],
+    "sdk.metrics": ["counter", "gauge", "histogram"],
     "sdk.options": ["Duration"],
     "sdk.services": ["service"],
     "status": ["Attempt", "Progress", "TaskStatus"],
@@ -141,6 +145,8 @@ __all__ = [
     "EndpointError",
     "EndpointNotFound",
     "ErrorCode",
+    "File",
+    "FileType",
     "NotATesseraServer",
     "NotFinished",
     "NotFound",
@@ -170,6 +176,9 @@ __all__ = [
     "Violation",
     "__version__",
     "api",
+    "counter",
+    "gauge",
+    "histogram",
     "service",
     "task",
 ]

@@ -202,6 +202,8 @@ class Executor:
         call = run.calls[call_id]
         self._outputs.end_call(call)
         call.outlet.close()
+        for path in call.temporary:
+            path.unlink(missing_ok=True)
         self._outbox.add("results", self._entry(call_id, call, end))
         if not self._running and self._idle is not None:
             self._loop.call_soon_threadsafe(self._idle)

@@ -58,7 +58,16 @@ class CallOutlet:
 class Run:
     """A function that is running: an asyncio task, or a thread of its own."""
 
-    __slots__ = ("_aborts", "_lock", "_thread_id", "calls", "executable", "is_batch", "task")
+    __slots__ = (
+        "_aborts",
+        "_entered",
+        "_lock",
+        "_thread_id",
+        "calls",
+        "executable",
+        "is_batch",
+        "task",
+    )
 
     def __init__(
         self, executable: Executable, calls: Mapping[int, IncomingCall], *, is_batch: bool = False
@@ -87,7 +96,9 @@ class Run:
             return
         self._aborts = True
         if self.task is not None:
-            self.task.cancel(_ABORT_MESSAGES.get(reason, reason))
+            # Cancelled before its first step, which comes next, a task would end without a word.
+            message = _ABORT_MESSAGES.get(reason, reason)
+            self.task.get_loop().call_soon(self.task.cancel, message)
             return
         with self._lock:
             if self._thread_id is not None:

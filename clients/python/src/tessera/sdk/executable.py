@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,6 +57,8 @@ class IncomingCall:
     outlet: Outlet
     trace: str | None = None
     """``traceparent``, then a space and ``tracestate`` if there is one."""
+    temporary: list[Path] = field(default_factory=list)
+    """Files that were written for the call; the host removes them at its end."""
     aborted: str | None = None
     """Why the call was aborted: timeout, cancelled, shutdown or caller_gone. Set by the host."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from .context import Context
 from .endpoints import EndpointDefinition
 from .executable import Ends, IncomingCall, Result
+from .metrics import declared
 from .options import check_description, resolve_options
 from .services import ServiceDefinition
 from .signature import Signature
@@ -26,6 +27,9 @@ class HostedClass:
             "name": definition.name,
             "endpoints": [each.manifest for each in self.endpoints.values()],
         }
+        metrics = declared(definition.metrics, f'service "{definition.name}"')
+        if metrics:
+            self.manifest["metrics"] = metrics
         if definition.description:
             self.manifest["description"] = definition.description
         self._instance: Any = None
@@ -63,10 +67,12 @@ class HostedMethod:
             "name": definition.name,
             "kind": definition.kind,
             "input": self._signature.input,
-            "files": {},
+            "files": self._signature.files,
             "output": self._signature.output,
             **resolve_options(definition.kind, options, place),
         }
+        if self._signature.output_file is not None:
+            self.manifest["outputFile"] = self._signature.output_file
         description = check_description(
             options.get("description") or inspect.getdoc(function), place
         )
@@ -93,7 +99,7 @@ class HostedMethod:
 
     def _read(self, call: IncomingCall) -> dict[str, Any]:
         signature = self._signature
-        given = signature.read(call.arguments)
+        given = signature.read(call)
         if signature.context_name is not None:
             given[signature.context_name] = Context(call)
         return given

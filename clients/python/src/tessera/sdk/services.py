@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from .endpoints import ENDPOINT, EndpointDefinition
 from .executable import ServiceError
+from .metrics import Metric
 from .options import check_description
 
 Class = TypeVar("Class", bound=type)
@@ -55,7 +56,7 @@ class ServiceDefinition:
     description: str | None
     target: type
     endpoints: Sequence[EndpointDefinition]
-    metrics: Sequence[Any]
+    metrics: Sequence[Metric] | None
 
 
 @overload
@@ -65,7 +66,7 @@ def service(
     *,
     name: str | None = None,
     description: str | None = None,
-    metrics: Sequence[Any] = (),
+    metrics: Sequence[Metric] | None = None,
 ) -> Callable[[Class], Class]: ...
 def service(
     target: Any = None,
@@ -73,7 +74,7 @@ def service(
     *,
     name: str | None = None,
     description: str | None = None,
-    metrics: Sequence[Any] = (),
+    metrics: Sequence[Metric] | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -82,7 +83,7 @@ def service(
 
     - ``name``: a DNS label. Default: the name of the class, ``PageReader`` as ``page-reader``.
     - ``description``: default: the docstring of the class.
-    - ``metrics``: what ``counter``, ``gauge`` and ``histogram`` have declared.
+    - ``metrics``: default: all that ``counter``, ``gauge`` and ``histogram`` have declared.
     """
 
     def decorate(cls: Any) -> Any:
@@ -96,7 +97,7 @@ def service(
                 "lower-case letters, digits and inner hyphens, at most 63"
             )
         about = check_description(description or _own_docstring(cls), place)
-        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, place), tuple(metrics))
+        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, place), metrics)
         setattr(cls, SERVICE, definition)
         return cls
 

@@ -15,7 +15,9 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from typing_extensions import NotRequired, TypedDict
 
 from .context import Context
-from .executable import CallError, JsonResult, ServiceError
+from .executable import CallError, FileResult, IncomingCall, JsonResult, ServiceError
+from .files import contains_file, file_argument, file_of, output_file
+from .special import as_files, is_file
 
 Json = Mapping[str, Any]
 
@@ -52,21 +54,26 @@ class Signature:
             config=ConfigDict(extra="forbid", arbitrary_types_allowed=False),
         )
         self.input = _schema_of(self._arguments, "validation", place)
+        self.files = self._take_files(place)
         self._describe_defaults(properties)
-        result = hints.get("return", Any)
-        self._result = None if result is Any else _adapter(result, f"{place}, its result")
-        self.output: Json = (
-            {}
-            if self._result is None
-            else _schema_of(self._result, "serialization", f"{place}, its result")
+        result = as_files(hints.get("return", Any))
+        at = f"{place}, its result"
+        self._result = None if result is Any else _adapter(result, at)
+        # A file has one schema, in and out.
+        mode = "validation" if is_file(result) else "serialization"
+        self.output: dict[str, Any] = (
+            {} if self._result is None else _schema_of(self._result, mode, at)
         )
+        self.output_file = output_file(self.output)
+        if self.output_file is None and contains_file(self.output):
+            raise ServiceError(f"{at} can be one file, not a value with files inside")
         self._validate = self._arguments.validator.validate_json
         self._names = ", ".join(fields) or "none"
 
-    def read(self, arguments: str) -> dict[str, Any]:
+    def read(self, call: IncomingCall) -> dict[str, Any]:
         """The arguments by name. Raises ``CallError`` that says which of them are wrong."""
         try:
-            given: dict[str, Any] = self._validate(arguments)
+            given: dict[str, Any] = self._validate(call.arguments, context=call)
         except ValidationError as error:
             raise self._refused(error) from None
         for name, info in self._defaults.items():
@@ -74,8 +81,10 @@ class Signature:
                 given[name] = info.get_default(call_default_factory=True)
         return given
 
-    def write(self, value: Any) -> JsonResult:
-        """The result as JSON. Raises ``CallError`` for one that the type hint does not allow."""
+    def write(self, value: Any) -> JsonResult | FileResult:
+        """The result as it is sent. Raises ``CallError`` for what the type hint does not allow."""
+        if self.output_file is not None:
+            return self._write_file(value, self.output_file)
         try:
             if self._result is None:
                 json = to_json(value, inf_nan_mode="constants")
@@ -94,12 +103,46 @@ class Signature:
         text = json.decode()
         return JsonResult(text, value if isinstance(value, str) else None)
 
+    def _write_file(self, value: Any, spec: Json) -> FileResult:
+        file = file_of(value)
+        if file is None:
+            raise _output_invalid(
+                f"{self._endpoint} returned {type(value).__name__}, and its type hint is a file"
+            )
+        return file.result(spec.get("contentType"))
+
+    def _take_files(self, place: str) -> dict[str, Any]:
+        """The arguments that are files, whose schemas become plain ones."""
+        files: dict[str, Any] = {}
+        properties = self.input.get("properties", {})
+        required = list(self.input.get("required", []))
+        for name, schema in properties.items():
+            found = file_argument(schema, required=name in required)
+            if found is not None:
+                properties[name], files[name] = found
+                if name in required and not files[name]["required"]:
+                    required.remove(name)
+            elif contains_file(schema):
+                raise ServiceError(
+                    f"{place}, parameter {name} has a file inside; "
+                    "a file can only be an argument, or in a list that is one"
+                )
+        if contains_file(self.input.get("$defs", {})):
+            raise ServiceError(
+                f"{place}: a model has a file inside; "
+                "a file can only be an argument, or in a list that is one"
+            )
+        if "required" in self.input:
+            self.input["required"] = required
+        return files
+
     def _field(self, parameter: inspect.Parameter, hint: Any, at: str) -> Any:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ServiceError(f"{at}: write each argument by name; * and ** have no schema")
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise ServiceError(f"{at}: arguments are passed by name; remove the / after it")
         default = parameter.default
+        hint = as_files(hint)
         if isinstance(default, FieldInfo):
             self._defaults[parameter.name] = default
             hint = Annotated[hint, default]

@@ -52,6 +52,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     isFields(endpoint) &&
     typeof endpoint.name === "string" &&
     (endpoint.kind === "api" || endpoint.kind === "task") &&
+    (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
     [
       endpoint.timeoutMs,
@@ -60,5 +61,15 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
       endpoint.queueLimit,
       endpoint.priority,
     ].every((number) => Number.isSafeInteger(number))
+  );
+}
+
+/** Bytes are those of a file, and nothing else is. */
+function isStream(stream: unknown, outputFile: unknown): boolean {
+  return (
+    isFields(stream) &&
+    (outputFile === undefined
+      ? stream.pieces === "json" || stream.pieces === "text"
+      : stream.pieces === "bytes")
   );
 }

@@ -10,6 +10,7 @@ import {
   MAX_REFUSAL_CHARACTERS,
   type WorkerMessage,
 } from "../protocol/messages.ts";
+import { readChunks } from "./check-chunks.ts";
 import { readSentManifest } from "./check-manifest.ts";
 import { readMetrics } from "./check-metrics.ts";
 import { readResults } from "./check-results.ts";
@@ -48,6 +49,10 @@ export function readWorkerMessage(
     case "results": {
       const results = readResults(message.results, attachments);
       return results && { type: "results", results };
+    }
+    case "chunks": {
+      const chunks = readChunks(message.chunks, attachments);
+      return chunks && { type: "chunks", chunks };
     }
     case "progress":
       return readProgress(message);

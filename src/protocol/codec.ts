@@ -10,6 +10,7 @@ import {
   type Call,
   type CallFailure,
   type CallResult,
+  type Chunk,
   MAX_FAILURE_BYTES,
   type NodeMessage,
   type PackedPayload,
@@ -82,6 +83,8 @@ function isShort(message: NodeMessage | WorkerMessage): boolean {
       return message.calls.every((call) => isShortText(call.arguments));
     case "results":
       return message.results.every((one) => "result" in one && isShortText(one.result));
+    case "chunks":
+      return message.chunks.every(({ data }) => typeof data === "string" && isShortText(data));
     case "metrics":
       return message.changes.length <= MAX_HEADER_CHANGES;
     case "load":
@@ -108,6 +111,8 @@ function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAtt
       return { ...message, calls: message.calls.map((call) => callHeader(call, attachments)) };
     case "results":
       return { ...message, results: message.results.map((one) => resultHeader(one, attachments)) };
+    case "chunks":
+      return { ...message, chunks: message.chunks.map((one) => chunkHeader(one, attachments)) };
     case "metrics":
       return { ...message, changes: attachments.add(stringify(message.changes)) };
     case "ready":
@@ -134,6 +139,11 @@ function resultHeader(one: CallResult, attachments: OutgoingAttachments): unknow
   return "result" in one
     ? { id: one.id, result: payloadHeader(one.result, attachments) }
     : { id: one.id, failure: attachments.add(failureText(one.failure)) };
+}
+
+function chunkHeader({ id, sequence, data }: Chunk, attachments: OutgoingAttachments): unknown {
+  const shownData = typeof data === "string" ? shown(data, attachments) : attachments.add(data);
+  return { id, sequence, data: shownData };
 }
 
 function payloadHeader(packed: PackedPayload, attachments: OutgoingAttachments): unknown {

@@ -31,6 +31,15 @@ export interface FileArgument extends FileSpec {
   readonly maxItems?: number;
 }
 
+/** How an endpoint gives its result in pieces. */
+export interface StreamManifest {
+  /**
+   * The form of a piece, which is that of the whole too: JSON values (a JSON array of
+   * them), texts (joined), or bytes (joined into one file).
+   */
+  readonly pieces: "json" | "text" | "bytes";
+}
+
 export interface EndpointManifest {
   readonly name: string;
   readonly kind: "api" | "task";
@@ -43,10 +52,12 @@ export interface EndpointManifest {
   readonly input: JsonSchema;
   /** The arguments that are files, by name. */
   readonly files: { readonly [argument: string]: FileArgument };
-  /** JSON Schema of the result; `{}` when the endpoint declares none. */
+  /** JSON Schema of the result, or of one piece of it; `{}` when the endpoint declares none. */
   readonly output: JsonSchema;
-  /** Present when the result is a file. */
+  /** Present when the result is a file, or its pieces are bytes of one. */
   readonly outputFile?: FileSpec;
+  /** Present when the result is streamed. */
+  readonly stream?: StreamManifest;
   /** The time after which an execution is aborted. */
   readonly timeoutMs: number;
   /** The number of calls of this endpoint that one worker runs at a time. */

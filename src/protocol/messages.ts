@@ -162,9 +162,32 @@ export interface CallFailure {
   readonly stack?: string;
 }
 
+/** The end of a call. The result of one that streamed is the number of its chunks, as JSON. */
 export type CallResult =
   | { readonly id: number; readonly result: PackedPayload }
   | { readonly id: number; readonly failure: CallFailure };
+
+/** Chunks of one call that a worker may send before the node has asked for more. */
+export const STREAM_WINDOW_CHUNKS = 32;
+
+/** Chunks that a worker sends together: with short texts, however escaped, they fit a header. */
+export const MAX_CHUNKS_PER_MESSAGE = 32;
+
+/**
+ * A piece of a streamed result on its way: at most `MAX_INLINE_RESULT_CHARACTERS` of JSON or
+ * text, or `MAX_INLINE_FILE_BYTES`.
+ */
+export interface Chunk {
+  /** The call's. */
+  readonly id: number;
+  /** From 1, for each call. */
+  readonly sequence: number;
+  /**
+   * The JSON text of a value, a text, or bytes, as the manifest says. The node has a long text
+   * as its bytes in UTF-8, until it knows which endpoint the call is of.
+   */
+  readonly data: string | Uint8Array;
+}
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -225,6 +248,8 @@ export type NodeMessage =
   | { readonly type: "text_results"; readonly endpoints: readonly string[] }
   | { readonly type: "calls"; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
+  /** This many more chunks of the call may be sent. */
+  | { readonly type: "more"; readonly id: number; readonly count: number }
   | { readonly type: "ping"; readonly sequence: number }
   /** Finish the calls under way, then exit with code 0. */
   | { readonly type: "stop" };
@@ -240,6 +265,8 @@ export type WorkerMessage =
   /** The service cannot be loaded; the worker exits by itself. */
   | { readonly type: "refused"; readonly message: string }
   | { readonly type: "results"; readonly results: readonly CallResult[] }
+  /** Pieces of results, each within the credit of its call and before the end of it. */
+  | { readonly type: "chunks"; readonly chunks: readonly Chunk[] }
   | {
       readonly type: "progress";
       readonly id: number;

@@ -71,6 +71,13 @@ describe("a message of a worker", () => {
     { type: "pong", sequence: 1 },
     { type: "results", results: [{ id: 1, result: { json: "1", files: [] } }] },
     {
+      type: "chunks",
+      chunks: [
+        { id: 1, sequence: 1, data: '"a"' },
+        { id: 1, sequence: 2, data: bytes },
+      ],
+    },
+    {
       type: "results",
       results: [
         { id: 1, result: { json: "0", files: [{ contentType: "a/b", data: bytes }] } },
@@ -127,6 +134,31 @@ describe("a message of a worker", () => {
     }
   });
 
+  test.each([
+    ["no id", { sequence: 1, data: "1" }],
+    ["a sequence of 0", { id: 1, sequence: 0, data: "1" }],
+    ["half a sequence", { id: 1, sequence: 1.5, data: "1" }],
+    ["no data", { id: 1, sequence: 1 }],
+    ["data that is neither text nor bytes", { id: 1, sequence: 1, data: 1 }],
+    ["more bytes than a piece has", { id: 1, sequence: 1, data: new Uint8Array(768 * 1024 + 1) }],
+  ])("is none with a chunk with %s", (_, chunk) => {
+    expect(read({ type: "chunks", chunks: [chunk] })).toBeUndefined();
+  });
+
+  test("has a chunk without members that the protocol does not have, with bytes of its own", () => {
+    const chunk = { id: 1, sequence: 1, data: bytes };
+    const message = read({ type: "chunks", junk, chunks: [{ ...chunk, junk }] });
+    expect(message).toEqual({ type: "chunks", chunks: [chunk] });
+    const data = message?.type === "chunks" && message.chunks[0]?.data;
+    expect(data instanceof Uint8Array && data.buffer.byteLength).toBe(bytes.length);
+  });
+
+  test("is none with more chunks than a message has", () => {
+    const chunk = { id: 1, sequence: 1, data: "1" };
+    expect(read({ type: "chunks", chunks: Array(32).fill(chunk) })).toBeDefined();
+    expect(read({ type: "chunks", chunks: Array(33).fill(chunk) })).toBeUndefined();
+  });
+
   test("is read with bytes of its own, which keep nothing else of the frame", () => {
     const files = [{ contentType: "a/b", data: bytes }];
     const message = read({ type: "results", results: [{ id: 1, result: { json: "0", files } }] });
@@ -139,6 +171,7 @@ describe("a message of a worker", () => {
     ["results", (results) => ({ type: "results", results })],
     ["files", (files) => result({ json: "0", files })],
     ["violations", (violations) => failed({ ...failure, violations })],
+    ["chunks", (chunks) => ({ type: "chunks", chunks })],
     ["changes", (changes) => ({ type: "metrics", changes, dropped: [] })],
     ["dropped", (dropped) => ({ type: "metrics", changes: [], dropped })],
     ["labels", (labels) => counted({ ...change, labels })],
@@ -236,6 +269,19 @@ describe("a message of a worker", () => {
 });
 
 describe("a manifest of an index", () => {
+  test.each([
+    ["pieces of JSON", { stream: { pieces: "json" } }, true],
+    ["pieces of text", { stream: { pieces: "text" } }, true],
+    ["pieces of a file", { stream: { pieces: "bytes" }, outputFile: {} }, true],
+    ["bytes of no file", { stream: { pieces: "bytes" } }, false],
+    ["pieces of text that are a file", { stream: { pieces: "text" }, outputFile: {} }, false],
+    ["other pieces", { stream: { pieces: "rows" } }, false],
+    ["a stream that is no object", { stream: "text" }, false],
+  ])("with %s", (_, streamed, valid) => {
+    const one = { ...manifest, endpoints: [{ ...endpoint, ...streamed }] };
+    expect(readManifest(one)).toEqual(valid ? one : undefined);
+  });
+
   test("is read within the bounds that one of a worker has", () => {
     expect(readManifest(manifest)).toEqual(manifest);
     expect(readManifest({ name: "x" })).toBeUndefined();

@@ -8,6 +8,7 @@ import {
   type CallFailure,
   type CallResult,
   MAX_ATTACHMENTS,
+  MAX_CHUNKS_PER_MESSAGE,
   MAX_FAILURE_BYTES,
   MAX_HEADER_BYTES,
   type NodeMessage,
@@ -78,6 +79,25 @@ describe("messages", () => {
     );
   });
 
+  test("of chunks arrive as they were sent: short texts, and the bytes of long ones", () => {
+    const chunk = fc.record({
+      id: fc.integer({ min: 1 }),
+      sequence: fc.integer({ min: 1 }),
+      data: fc.oneof(text, fc.uint8Array()),
+    });
+    fc.assert(
+      fc.property(fc.array(chunk, { maxLength: MAX_CHUNKS_PER_MESSAGE }), (chunks) => {
+        const { message } = sent({ type: "chunks", chunks }, readWorkerMessage);
+        const read = chunks.map(({ data, ...of }) =>
+          typeof data === "string" && data.length > 256
+            ? { ...of, data: Buffer.from(data) }
+            : { ...of, data },
+        );
+        expect(plain(message)).toEqual(plain({ type: "chunks", chunks: read }));
+      }),
+    );
+  });
+
   test("of code of any length arrive as they were sent", () => {
     for (const code of ["export default 5", "// ä\n".repeat(100_000)]) {
       const load: NodeMessage = {
@@ -111,6 +131,17 @@ describe("messages", () => {
     ["refusals", { type: "refused", message: long }],
     ["short results", results({ id: 1, result: JSON.stringify("\\".repeat(120)) })],
     ["long results", results({ id: 1, result: JSON.stringify("x".repeat(1_000)) })],
+    [
+      "chunks",
+      {
+        type: "chunks",
+        chunks: Array(MAX_CHUNKS_PER_MESSAGE).fill({
+          id: Number.MAX_SAFE_INTEGER,
+          sequence: Number.MAX_SAFE_INTEGER,
+          data: "\u0001".repeat(256),
+        }),
+      },
+    ],
     [
       "failures",
       results({ id: 1, failure: { code: "internal", reason: "CALL_FAILED", message: long } }),

@@ -23,6 +23,7 @@ const PACKAGES = [
   "hatchling>=1.26",
   "httpx>=0.27,<1",
   "mypy>=1.15",
+  "pydantic>=2",
   "pytest>=8",
   "ruff~=0.17.5",
   "trio>=0.26",
@@ -59,7 +60,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
   }, 300_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it.each(["cases", "files", "failures", "connections", "loops"])(
+  it.each(["cases", "files", "failures", "connections", "loops", "service"])(
     "passes its suite: %s",
     async (name) => {
       const env = { TESSERA_COMMAND };

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from .files import ResultFile, Upload
+    from .sdk.batches import Batch, BatchContext
     from .sdk.context import Aborted, Context
     from .sdk.endpoints import api, task
     from .sdk.errors import BadInput, EndpointError, ErrorCode
@@ -99,6 +100,7 @@ _MODULES = {
         "Violation",
     ],
     "files": ["ResultFile", "Upload"],
+    "sdk.batches": ["Batch", "BatchContext"],
     "sdk.context": ["Aborted", "Context"],
     "sdk.endpoints": ["api", "task"],
     "sdk.errors": ["BadInput", "EndpointError", "ErrorCode"],
@@ -136,6 +138,8 @@ __all__ = [
     "Attempt",
     "BadArguments",
     "BadInput",
+    "Batch",
+    "BatchContext",
     "CallFailed",
     "Conflict",
     "ConnectionBroken",

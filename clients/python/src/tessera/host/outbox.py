@@ -16,7 +16,7 @@ from typing import Any
 from .channel import Channel
 from .frames import Attachments, encode_frame
 
-MAX_ENTRIES_PER_MESSAGE = 64
+MAX_ENTRIES_PER_MESSAGE = 32
 """Results, or pieces, that are sent together."""
 MAX_CHANGES_PER_MESSAGE = 500
 LARGE_MESSAGE_BYTES = 1024 * 1024

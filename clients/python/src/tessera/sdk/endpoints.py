@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
+from .batches import Batch
 from .executable import ServiceError
 from .options import Duration
 
@@ -35,6 +36,7 @@ def api(
     description: str | None = None,
     timeout: Duration | None = None,
     concurrency: int | None = None,
+    batch: Batch | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method that answers in the call.
@@ -42,6 +44,7 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``timeout``: the time limit of one call, from 1 ms to 24 h. Default: 60 s, because callers
       and proxies rarely wait longer.
     - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100.
+    - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("api", function, options)
@@ -61,6 +64,7 @@ def task(
     retention: Duration | None = None,
     queue_limit: int | None = None,
     priority: int | None = None,
+    batch: Batch | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method whose calls are stored in the queue and run when a worker is free.
@@ -74,6 +78,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``retention``: how long a task is kept after its end, from 1 s to 365 d. Default: 24 h.
     - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
     - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
+    - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("task", function, options)

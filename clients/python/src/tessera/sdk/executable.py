@@ -86,6 +86,7 @@ class StreamResult:
     """Pieces as they are made: JSON texts, strings, or bytes, as the manifest's ``stream`` says."""
 
     pieces: Iterator[str | bytes] | AsyncIterator[str | bytes]
+    is_json: bool = False
 
 
 Result = JsonResult | FileResult | StreamResult

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from .context import Context
 from .endpoints import EndpointDefinition
-from .executable import Ends, IncomingCall, Result
+from .executable import Executable
+from .hosted_batch import HostedBatch
+from .hosted_method import HostedMethod, HostedStream
 from .metrics import declared
 from .options import check_description, resolve_options
 from .services import ServiceDefinition
-from .signature import Signature
 
 
 class HostedClass:
@@ -20,24 +20,23 @@ class HostedClass:
 
     def __init__(self, definition: ServiceDefinition) -> None:
         self._definition = definition
-        self.endpoints: Mapping[str, HostedMethod] = {
-            each.name: HostedMethod(definition.name, each) for each in definition.endpoints
-        }
+        self._hosted = {each.name: _host(definition.name, each) for each in definition.endpoints}
+        self.endpoints: Mapping[str, Executable] = self._hosted
         self.manifest: dict[str, Any] = {
             "name": definition.name,
-            "endpoints": [each.manifest for each in self.endpoints.values()],
+            "endpoints": [each.manifest for each in self._hosted.values()],
         }
+        if definition.description:
+            self.manifest["description"] = definition.description
         metrics = declared(definition.metrics, f'service "{definition.name}"')
         if metrics:
             self.manifest["metrics"] = metrics
-        if definition.description:
-            self.manifest["description"] = definition.description
         self._instance: Any = None
 
     async def setup(self) -> None:
         """Constructs the class, and calls its ``setup``."""
         self._instance = self._definition.target()
-        for endpoint in self.endpoints.values():
+        for endpoint in self._hosted.values():
             endpoint.bind(self._instance)
         await self._hook("setup")
 
@@ -53,53 +52,20 @@ class HostedClass:
                 await done
 
 
-class HostedMethod:
-    """One of its endpoints."""
-
-    def __init__(self, service: str, definition: EndpointDefinition) -> None:
-        place = f'service "{service}", endpoint "{definition.name}"'
-        function = definition.function
-        options = definition.options
-        self._name = function.__name__
-        self._signature = Signature(function, definition.name, place)
-        self.asynchronous = inspect.iscoroutinefunction(function)
-        self.manifest: dict[str, Any] = {
-            "name": definition.name,
-            "kind": definition.kind,
-            "input": self._signature.input,
-            "files": self._signature.files,
-            "output": self._signature.output,
-            **resolve_options(definition.kind, options, place),
-        }
-        if self._signature.output_file is not None:
-            self.manifest["outputFile"] = self._signature.output_file
-        description = check_description(
-            options.get("description") or inspect.getdoc(function), place
-        )
-        if description:
-            self.manifest["description"] = description
-        self._method: Any = None
-        # What is called for each call: without a branch on the kind of the function.
-        self.execute: Callable[[IncomingCall], Result | Awaitable[Result]] = (
-            self._execute_on_loop if self.asynchronous else self._execute
-        )
-
-    def bind(self, instance: Any) -> None:
-        """From now on, calls go to this instance."""
-        self._method = getattr(instance, self._name)
-
-    def _execute(self, call: IncomingCall) -> Result:
-        return self._signature.write(self._method(**self._read(call)))
-
-    async def _execute_on_loop(self, call: IncomingCall) -> Result:
-        return self._signature.write(await self._method(**self._read(call)))
-
-    def execute_batch(self, calls: Sequence[IncomingCall]) -> Ends | Awaitable[Ends]:
-        raise NotImplementedError("the endpoint takes no batches")
-
-    def _read(self, call: IncomingCall) -> dict[str, Any]:
-        signature = self._signature
-        given = signature.read(call)
-        if signature.context_name is not None:
-            given[signature.context_name] = Context(call)
-        return given
+def _host(service: str, definition: EndpointDefinition) -> HostedMethod | HostedBatch:
+    place = f'service "{service}", endpoint "{definition.name}"'
+    function, options = definition.function, definition.options
+    about = check_description(options.get("description") or inspect.getdoc(function), place)
+    manifest: dict[str, Any] = {
+        "name": definition.name,
+        "kind": definition.kind,
+        **resolve_options(definition.kind, options, place),
+    }
+    if about:
+        manifest["description"] = about
+    batch = options.get("batch")
+    if batch is not None:
+        return HostedBatch(function, batch, manifest, place)
+    streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    hosted = HostedStream if streams else HostedMethod
+    return hosted(function, manifest, place)

@@ -16,6 +16,7 @@ from .options import check_description
 Class = TypeVar("Class", bound=type)
 
 SERVICE = "__tessera_service__"
+OWNER = "__tessera_owner__"
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ENDPOINT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
@@ -99,6 +100,8 @@ def service(
         about = check_description(description or _own_docstring(cls), place)
         definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, place), metrics)
         setattr(cls, SERVICE, definition)
+        for endpoint in definition.endpoints:
+            setattr(endpoint.function, OWNER, cls)
         return cls
 
     return decorate if target is None else decorate(target)
@@ -108,6 +111,11 @@ def definition_of(value: object) -> ServiceDefinition | None:
     """The definition of a decorated class; None for anything else, also for a class below it."""
     found = vars(value).get(SERVICE) if isinstance(value, type) else None
     return found if isinstance(found, ServiceDefinition) else None
+
+
+def owner_of(method: Callable[..., Any]) -> type | None:
+    """The service whose endpoint a function is; None for any other function."""
+    return getattr(method, OWNER, None)
 
 
 def _endpoints(cls: type, place: str) -> Sequence[EndpointDefinition]:

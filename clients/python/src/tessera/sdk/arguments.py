@@ -1,0 +1,137 @@
+"""The arguments of a function, from its type hints: their schema, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
+from typing_extensions import NotRequired, TypedDict
+
+from .adapters import adapter_of, schema_of, told, violations_of
+from .executable import CallError, IncomingCall, ServiceError
+from .files import contains_file, file_argument
+from .special import as_files
+
+
+class Arguments:
+    """The arguments of a call, by name."""
+
+    def __init__(
+        self,
+        adapter: TypeAdapter[Any],
+        *,
+        endpoint: str,
+        place: str,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._place = place
+        self._validate = adapter.validator.validate_json
+        # Those that a type hint makes, and pydantic does not fill in.
+        self._made: list[tuple[str, FieldInfo]] = [
+            (name, default)
+            for name, default in (defaults or {}).items()
+            if isinstance(default, FieldInfo) and not default.is_required()
+        ]
+        self.input = schema_of(adapter, "validation", place)
+        if self.input.get("type") != "object":
+            raise ServiceError(f"{place}: its arguments must be one object, not {self.input}")
+        # That of what holds them says nothing to a caller.
+        self.input.pop("title", None)
+        self._properties: dict[str, Any] = self.input.setdefault("properties", {})
+        self.files = self._take_files()
+        self._describe_defaults(defaults or {})
+        self._names = ", ".join(self._properties) or "none"
+
+    def read(self, call: IncomingCall) -> dict[str, Any]:
+        """The arguments by name. Raises ``CallError`` that says which of them are wrong."""
+        try:
+            given: dict[str, Any] = self._validate(call.arguments, context=call)
+        except ValidationError as error:
+            raise self._refused(error) from None
+        for name, info in self._made:
+            if name not in given:
+                given[name] = info.get_default(call_default_factory=True)
+        return given
+
+    def _take_files(self) -> dict[str, Any]:
+        """The arguments that are files, whose schemas become plain ones."""
+        files: dict[str, Any] = {}
+        properties = self._properties
+        required = list(self.input.get("required", []))
+        for name, schema in properties.items():
+            found = file_argument(schema, required=name in required)
+            if found is not None:
+                properties[name], files[name] = found
+                if name in required and not files[name]["required"]:
+                    required.remove(name)
+            elif contains_file(schema):
+                raise ServiceError(
+                    f"{self._place}, parameter {name} has a file inside; "
+                    "a file can only be an argument, or in a list that is one"
+                )
+        if contains_file(self.input.get("$defs", {})):
+            raise ServiceError(
+                f"{self._place}: a model has a file inside; "
+                "a file can only be an argument, or in a list that is one"
+            )
+        if "required" in self.input:
+            self.input["required"] = required
+        return files
+
+    def _describe_defaults(self, defaults: Mapping[str, Any]) -> None:
+        """Adds the defaults that JSON can carry to the schema."""
+        properties = self._properties
+        for name, given in defaults.items():
+            default = given.default if isinstance(given, FieldInfo) else given
+            if default is PydanticUndefined or name in self.files:
+                continue
+            try:
+                to_json(default, inf_nan_mode="strings")
+            except PydanticSerializationError:
+                continue
+            if isinstance(default, (str, int, float, bool, list, dict, type(None))):
+                properties[name] = {**properties[name], "default": default}
+
+    def _refused(self, error: ValidationError) -> CallError:
+        violations = violations_of(error)
+        violations = [
+            (path, f"no such argument (there are: {self._names})")
+            if message == "Extra inputs are not permitted" and "." not in path
+            else (path, message)
+            for path, message in violations
+        ]
+        return CallError(
+            f"arguments of {self._endpoint} are invalid: {told(violations)}",
+            code="invalid_argument",
+            reason="ARGUMENTS_INVALID",
+            violations=violations,
+        )
+
+
+def arguments_of(
+    parameters: Mapping[str, tuple[Any, Any]], *, endpoint: str, place: str
+) -> Arguments:
+    """The arguments of a function, from the hint and the default of each parameter."""
+    fields = {
+        name: _field(as_files(hint), default, f"{place}, parameter {name}")
+        for name, (hint, default) in parameters.items()
+    }
+    adapter = adapter_of(
+        TypedDict("Arguments", fields),  # type: ignore[operator]
+        place,
+        config=ConfigDict(extra="forbid"),
+    )
+    defaults = {name: default for name, (_, default) in parameters.items()}
+    return Arguments(adapter, endpoint=endpoint, place=place, defaults=defaults)
+
+
+def _field(hint: Any, default: Any, at: str) -> Any:
+    if isinstance(default, FieldInfo):
+        hint = Annotated[hint, default]
+        return hint if default.is_required() else NotRequired[hint]
+    adapter_of(hint, at)
+    return hint if default is PydanticUndefined else NotRequired[hint]

@@ -1,0 +1,111 @@
+"""Endpoints whose function takes one call, and returns its result or yields the pieces of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, get_args
+
+from .arguments import arguments_of
+from .context import Context
+from .executable import Ends, IncomingCall, Result, StreamResult
+from .parameters import parameters_of
+from .returned import Returned
+
+
+class HostedMethod:
+    """An endpoint whose function returns the result."""
+
+    def __init__(self, function: Callable[..., Any], manifest: dict[str, Any], place: str) -> None:
+        name = manifest["name"]
+        parameters = parameters_of(function, place)
+        self._name = function.__name__
+        self._context_name = parameters.context_name
+        self._arguments = arguments_of(parameters.arguments, endpoint=name, place=place)
+        hint = self.result_hint(parameters.returns)
+        self._returned = Returned(hint, endpoint=name, place=place)
+        self.asynchronous = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
+            function
+        )
+        self.manifest = {
+            **manifest,
+            "input": self._arguments.input,
+            "files": self._arguments.files,
+            "output": self._returned.output,
+        }
+        if self._returned.output_file is not None:
+            self.manifest["outputFile"] = self._returned.output_file
+        self._method: Callable[..., Any] = function
+        # Chosen once, so that no call has to ask of which kind the function is.
+        self.execute: Callable[[IncomingCall], Result | Awaitable[Result]] = (
+            self._execute_on_loop if self.asynchronous else self._execute
+        )
+
+    def result_hint(self, returns: Any) -> Any:
+        """The type that is described as the result."""
+        return returns
+
+    def bind(self, instance: Any) -> None:
+        """From now on, calls go to this instance."""
+        self._method = getattr(instance, self._name)
+
+    def execute_batch(self, calls: Any) -> Ends:
+        raise NotImplementedError(f"{self._name} takes no batches")
+
+    def _execute(self, call: IncomingCall) -> Result:
+        return self._returned.write(self._method(**self._read(call)))
+
+    async def _execute_on_loop(self, call: IncomingCall) -> Result:
+        return self._returned.write(await self._method(**self._read(call)))
+
+    def _read(self, call: IncomingCall) -> dict[str, Any]:
+        given: dict[str, Any] = self._arguments.read(call)
+        if self._context_name is not None:
+            given[self._context_name] = Context(call)
+        return given
+
+
+class HostedStream(HostedMethod):
+    """An endpoint whose function yields the pieces of the result."""
+
+    def __init__(self, function: Callable[..., Any], manifest: dict[str, Any], place: str) -> None:
+        super().__init__(function, manifest, place)
+        pieces = "json"
+        if self._returned.output_file is not None:
+            pieces = "bytes"
+        elif self._returned.is_text:
+            pieces = "text"
+        self.manifest["stream"] = {"pieces": pieces}
+        self._is_json = pieces == "json"
+
+    def result_hint(self, returns: Any) -> Any:
+        """The type of a piece: ``T`` of ``Iterator[T]`` or ``AsyncIterator[T]``."""
+        arguments = get_args(returns)
+        return arguments[0] if arguments else Any
+
+    def _execute(self, call: IncomingCall) -> Result:
+        return StreamResult(self._pieces(self._method(**self._read(call))), self._is_json)
+
+    async def _execute_on_loop(self, call: IncomingCall) -> Result:
+        made = self._method(**self._read(call))
+        return StreamResult(self._async_pieces(made), self._is_json)
+
+    def _pieces(self, made: Iterator[Any]) -> Iterator[str | bytes]:
+        write = self._returned.write_piece
+        try:
+            for piece in made:
+                yield write(piece)
+        finally:
+            close = getattr(made, "close", None)
+            if close is not None:
+                close()
+
+    async def _async_pieces(self, made: AsyncIterator[Any]) -> AsyncIterator[str | bytes]:
+        write = self._returned.write_piece
+        try:
+            async for piece in made:
+                yield write(piece)
+        finally:
+            close = getattr(made, "aclose", None)
+            if close is not None:
+                await close()

@@ -2,10 +2,19 @@
 import type { Problem } from "../errors.ts";
 import type { ServiceLine } from "../log/log.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { AbortReason, Call, CallFailure, Payload } from "../protocol/messages.ts";
+import type {
+  AbortReason,
+  Call,
+  CallFailure,
+  Chunk,
+  PackedPayload,
+  Payload,
+} from "../protocol/messages.ts";
+import type { Piece, ReceivedChunks } from "./received-chunks.ts";
 
 /** How an execution ended. */
 export type ExecutionEnd =
+  /** Of a streamed result, the number of its pieces as JSON: the pieces themselves were received. */
   | { readonly kind: "result"; readonly result: Payload }
   | { readonly kind: "failure"; readonly failure: CallFailure }
   /** Its files could not be moved to or from the worker: the call can be made again. */
@@ -21,6 +30,12 @@ export interface ExecutionListener {
   onEnd(end: ExecutionEnd): void;
   /** It was aborted; it ends when the function does, or its worker, within the grace period. */
   onAbort?(reason: AbortReason): void;
+  /**
+   * A piece of a streamed result, in order from 1, before the end. Each must be answered by
+   * `Execution.more` once it is consumed, or the function stops: at most
+   * `STREAM_WINDOW_CHUNKS` are received and not consumed.
+   */
+  onChunk?(piece: Piece, sequence: number): void;
   onProgress?(fraction: number, message: string): void;
   onLog?(line: ServiceLine): void;
 }
@@ -33,6 +48,8 @@ export interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
 /** What an execution needs from its worker. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
+  /** The worker may send this many more chunks of the call. */
+  sendMore(id: number, count: number): void;
   /** Calls `look` of the worker's executions at this time, by `performance.now()`. */
   expect(deadlineMs: number): void;
   /** Kills the process. Its other executions end as displaced. */
@@ -50,6 +67,7 @@ export class Execution {
   readonly #listener: ExecutionListener;
   readonly #host: ExecutionHost;
   readonly #graceMs: number;
+  readonly #chunks: ReceivedChunks | undefined;
   /** By `performance.now()`; Infinity while the deadline is suspended. */
   #deadlineMs = Number.POSITIVE_INFINITY;
   #grace: NodeJS.Timeout | undefined;
@@ -60,12 +78,19 @@ export class Execution {
   constructor(
     call: ExecutedCall,
     listener: ExecutionListener,
-    options: { readonly host: ExecutionHost; readonly graceMs: number; readonly timeoutMs: number },
+    options: {
+      readonly host: ExecutionHost;
+      readonly graceMs: number;
+      readonly timeoutMs: number;
+      /** Of an endpoint that streams. */
+      readonly chunks?: ReceivedChunks | undefined;
+    },
   ) {
     this.call = call;
     this.#listener = listener;
     this.#host = options.host;
     this.#graceMs = options.graceMs;
+    this.#chunks = options.chunks;
     this.resume(options.timeoutMs);
   }
 
@@ -111,6 +136,31 @@ export class Execution {
       this.#deadlineMs = performance.now() + timeoutMs;
       this.#host.expect(this.#deadlineMs);
     }
+  }
+
+  /** Takes a chunk. Returns false for a forged one; those of an aborted call go nowhere. */
+  chunk(chunk: Chunk): boolean {
+    const piece = this.#chunks?.take(chunk);
+    if (piece === undefined) {
+      return false;
+    }
+    if (!this.isVoid) {
+      this.#listener.onChunk?.(piece, chunk.sequence);
+    }
+    return true;
+  }
+
+  /** This many pieces were consumed: the function may make as many more. */
+  more(count: number): void {
+    const told = this.#chunks?.consumed(count) ?? 0;
+    if (told > 0) {
+      this.#host.sendMore(this.call.id, told);
+    }
+  }
+
+  /** False for the result of a stream that counts other chunks than those received. */
+  ends(result: PackedPayload): boolean {
+    return this.#chunks === undefined || this.#chunks.isEnd(result);
   }
 
   progress(fraction: number, message: string): void {

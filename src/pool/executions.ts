@@ -7,6 +7,7 @@ import {
   type AbortReason,
   type Call,
   type CallResult,
+  type Chunk,
   isAtHand,
   type NodeMessage,
   packPayload,
@@ -16,6 +17,7 @@ import {
 import { Deadlines } from "../time/deadlines.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
+import { ReceivedChunks } from "./received-chunks.ts";
 import { type FileTransferOptions, FileTransfers } from "./transfers.ts";
 
 export interface ExecutionsOptions extends FileTransferOptions {
@@ -66,11 +68,12 @@ export class Executions implements ExecutionHost {
   /** Begins a call; the listener's `onEnd` is called exactly once. */
   begin(call: ExecuteOptions, listener: ExecutionListener): Execution {
     const id = this.#nextId++;
-    const { endpoint, kind, timeoutMs, arguments: payload } = call;
+    const { endpoint, kind, timeoutMs, stream, arguments: payload } = call;
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
       graceMs: this.#graceMs,
       timeoutMs,
+      chunks: stream && new ReceivedChunks(stream),
     });
     this.#executions.set(id, execution);
     if (this.#target.hasEnded()) {
@@ -95,6 +98,12 @@ export class Executions implements ExecutionHost {
     this.#target.send({ type: "abort", id, reason });
   }
 
+  sendMore(id: number, count: number): void {
+    if (this.#executions.has(id)) {
+      this.#target.send({ type: "more", id, count });
+    }
+  }
+
   expect(deadlineMs: number): void {
     // A call that begins in a worker that has ended is displaced at once.
     if (!this.#target.hasEnded()) {
@@ -112,6 +121,13 @@ export class Executions implements ExecutionHost {
     }
   }
 
+  /** Takes a chunk of a streamed result. Returns what is wrong with a forged one. */
+  chunk(chunk: Chunk): string | undefined {
+    return this.#executions.get(chunk.id)?.chunk(chunk)
+      ? undefined
+      : `it sent chunk ${chunk.sequence} of call ${chunk.id}, which was not due`;
+  }
+
   /**
    * Takes a result. Returns what is wrong with a forged one: an honest worker ends each
    * call exactly once, so nobody else sends the end of any other call.
@@ -123,6 +139,9 @@ export class Executions implements ExecutionHost {
     if ("failure" in ended) {
       this.#settle(ended.id)?.fail(ended.failure);
       return undefined;
+    }
+    if (!this.#executions.get(ended.id)?.ends(ended.result)) {
+      return `it ended call ${ended.id} with other chunks than it sent`;
     }
     const result = unpackPayload(ended.result);
     if (isAtHand(result)) {

@@ -208,13 +208,10 @@ export class LocalWorker implements Worker {
         this.#leave();
         break;
       case "results":
-        for (const result of message.results) {
-          const fault = this.#executions.finish(result);
-          if (fault !== undefined) {
-            this.#process.refuse(fault);
-            break;
-          }
-        }
+        this.#each(message.results, (result) => this.#executions.finish(result));
+        break;
+      case "chunks":
+        this.#each(message.chunks, (chunk) => this.#executions.chunk(chunk));
         break;
       case "progress":
         this.#executions.get(message.id)?.progress(message.fraction, message.message);
@@ -236,6 +233,17 @@ export class LocalWorker implements Worker {
       this.#process.refuse(
         `${host} speaks version ${protocols.join(", ")} of the host protocol, and this node version ${PROTOCOL_VERSION}: install the version that belongs to it`,
       );
+    }
+  }
+
+  /** Takes each of what came together, up to one that is forged. */
+  #each<One>(all: readonly One[], take: (one: One) => string | undefined): void {
+    for (const one of all) {
+      const fault = take(one);
+      if (fault !== undefined) {
+        this.#process.refuse(fault);
+        return;
+      }
     }
   }
 

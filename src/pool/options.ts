@@ -80,4 +80,6 @@ export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "argume
   readonly kind: EndpointManifest["kind"];
   readonly arguments: Payload;
   readonly timeoutMs: number;
+  /** Of an endpoint that streams. */
+  readonly stream?: EndpointManifest["stream"] | undefined;
 }

@@ -43,11 +43,11 @@ export class Slot {
   }
 
   execute(
-    call: Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs">,
+    call: Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs" | "stream">,
     listener: ExecutionListener,
   ): Execution {
-    const { name, kind, timeoutMs } = this.#endpoint;
-    return this.#worker.execute({ ...call, endpoint: name, kind, timeoutMs }, listener);
+    const { name, kind, timeoutMs, stream } = this.#endpoint;
+    return this.#worker.execute({ ...call, endpoint: name, kind, timeoutMs, stream }, listener);
   }
 
   /** Releases the slot; a second call does nothing. */

@@ -44,8 +44,8 @@ export async function readyService(
   }
   const endpoints = new Map<string, Executable>();
   for (const endpoint of definition.endpoints) {
-    const run = endpointFunction(endpoint, instance);
-    endpoints.set(endpoint.name, await describeEndpoint(definition.name, endpoint, run));
+    const described = await describeEndpoint(definition.name, endpoint, instance);
+    endpoints.set(endpoint.name, described);
   }
   const { name, description, metrics } = definition;
   return {
@@ -61,12 +61,17 @@ export async function readyService(
 
 async function describeEndpoint(
   serviceName: string,
-  { name, definition, options }: ServiceEndpoint,
-  run: EndpointFunction<unknown, unknown>,
+  endpoint: ServiceEndpoint,
+  instance: unknown,
 ): Promise<Executable> {
+  const { name, definition, options } = endpoint;
+  const { run, generates } = endpointFunction(endpoint, instance);
   try {
     const described = await describeArguments(definition.options.input);
-    const result = await describeResult(definition.options.output);
+    const result = await describeResult(definition.options.output, generates);
+    if (result.stream !== undefined && definition.kind === "task") {
+      throw new Error("a task cannot stream its result: return the whole, or make it an api");
+    }
     const manifest: EndpointManifest = {
       name,
       kind: definition.kind,
@@ -74,6 +79,7 @@ async function describeEndpoint(
       files: described.files,
       output: result.jsonSchema,
       ...(result.file !== undefined && { outputFile: result.file }),
+      ...(result.stream !== undefined && { stream: result.stream }),
       ...options,
     };
     return { manifest, arguments: described, result, run };

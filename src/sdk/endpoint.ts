@@ -23,7 +23,10 @@ export interface EndpointOptions<
    * one schema per argument. `file()` is the schema of a file. Default: no arguments.
    */
   readonly input?: In;
-  /** The schema of the result: a Standard Schema, or `file()`. Default: any JSON value. */
+  /**
+   * The schema of the result: a Standard Schema, or `file()`. For a function that streams,
+   * `stream(schema)` with that of a piece. Default: any JSON value.
+   */
   readonly output?: Out;
 }
 

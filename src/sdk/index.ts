@@ -72,3 +72,4 @@ export {
   type ServiceOptions,
   service,
 } from "./service.ts";
+export { type StreamSchema, stream } from "./stream.ts";

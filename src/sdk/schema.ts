@@ -4,6 +4,7 @@
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../protocol/manifest.ts";
+import type { StreamSchema } from "./stream.ts";
 
 /** One schema per argument, by name. */
 export type ArgumentRecord = { readonly [argument: string]: StandardSchemaV1 };
@@ -11,8 +12,8 @@ export type ArgumentRecord = { readonly [argument: string]: StandardSchemaV1 };
 /** The type of `input`: a schema of an object, or one schema per argument. */
 export type InputSchema = StandardSchemaV1 | ArgumentRecord;
 
-/** The type of `output`. Without one, a function may return any JSON value. */
-export type OutputSchema = StandardSchemaV1 | undefined;
+/** The type of `output`. Without one, a function may return, or yield, any JSON values. */
+export type OutputSchema = StandardSchemaV1 | StreamSchema | undefined;
 
 /**
  * The arguments as a function receives them: validated, with defaults filled in.
@@ -25,9 +26,12 @@ export type Input<Schema extends InputSchema> = Schema extends StandardSchemaV1
     : never;
 
 /** The return type of a function: the value before the output schema validates it. */
-export type Output<Schema extends OutputSchema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferInput<Schema>
-  : unknown;
+export type Output<Schema extends OutputSchema> =
+  Schema extends StreamSchema<infer Piece>
+    ? AsyncIterable<StandardSchemaV1.InferInput<Piece>>
+    : Schema extends StandardSchemaV1
+      ? StandardSchemaV1.InferInput<Schema>
+      : unknown;
 
 /** The arguments as callers send them: those with a default may be left out. */
 export type Given<Schema extends InputSchema> = Schema extends StandardSchemaV1
@@ -36,10 +40,13 @@ export type Given<Schema extends InputSchema> = Schema extends StandardSchemaV1
     ? Flatten<RequiredGiven<Schema> & OptionalGiven<Schema>>
     : never;
 
-/** The result as callers get it: the value after the output schema has validated it. */
-export type Answered<Schema extends OutputSchema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferOutput<Schema>
-  : unknown;
+/** The result, or its pieces, as callers get it: after the output schema has validated it. */
+export type Answered<Schema extends OutputSchema> =
+  Schema extends StreamSchema<infer Piece>
+    ? AsyncIterable<StandardSchemaV1.InferOutput<Piece>>
+    : Schema extends StandardSchemaV1
+      ? StandardSchemaV1.InferOutput<Schema>
+      : unknown;
 
 type Value<Schema extends StandardSchemaV1> = StandardSchemaV1.InferOutput<Schema>;
 

@@ -10,6 +10,7 @@ import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import { checkDescription, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { isAsyncGenerator } from "./stream.ts";
 import { ENDPOINT, SERVICE } from "./symbols.ts";
 
 export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics> {
@@ -240,15 +241,25 @@ export function serviceDefinitionOf(exported: unknown): ServiceDefinition | unde
   return (exported as Partial<Service>)[SERVICE];
 }
 
+/** The function of an endpoint, and whether it is an async generator. */
+export interface FoundFunction {
+  readonly run: EndpointFunction<unknown, unknown>;
+  readonly generates: boolean;
+}
+
 /** The function of an endpoint, bound to the instance of a service class. */
 export function endpointFunction(
   { definition, method }: ServiceEndpoint,
   instance: unknown,
-): EndpointFunction<unknown, unknown> {
+): FoundFunction {
   if (method === undefined) {
-    return definition.run as EndpointFunction<unknown, unknown>;
+    const run = definition.run as EndpointFunction<unknown, unknown>;
+    return { run, generates: isAsyncGenerator(run) };
   }
   const methods = instance as Record<string, EndpointFunction<unknown, unknown>>;
-  return (args, ctx) =>
-    (methods[method] as EndpointFunction<unknown, unknown>).call(instance, args, ctx);
+  return {
+    run: (args, ctx) =>
+      (methods[method] as EndpointFunction<unknown, unknown>).call(instance, args, ctx),
+    generates: isAsyncGenerator(methods[method]),
+  };
 }

@@ -8,6 +8,7 @@ import {
   type AbortReason,
   type Call,
   type CallFailure,
+  type Chunk,
   MAX_INLINE_RESULT_CHARACTERS,
   packPayload,
   type SentPayload,
@@ -35,6 +36,14 @@ import {
   writeJson,
   writeText,
 } from "./payload.ts";
+import { Credit, type PieceOptions, PieceRefused, streamPieces } from "./stream.ts";
+
+/** A call under way. */
+interface Running {
+  readonly ctx: CallContext;
+  /** Present when its result is streamed. */
+  readonly credit?: Credit;
+}
 
 type Outcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
 
@@ -56,7 +65,7 @@ export class Executor {
   readonly #options: ExecutorOptions;
   /** Endpoints whose string results are sent to callers as text. */
   #textEndpoints: ReadonlySet<string> = new Set();
-  readonly #running = new SlotMap<number, CallContext>();
+  readonly #running = new SlotMap<number, Running>();
   #idle: (() => void) | undefined;
 
   constructor(service: ReadyService, options: ExecutorOptions) {
@@ -80,12 +89,18 @@ export class Executor {
       return;
     }
     const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
-    this.#running.set(call.id, ctx);
-    void this.#execute(executable, call, ctx);
+    const running = executable.result.stream ? { ctx, credit: new Credit(ctx.signal) } : { ctx };
+    this.#running.set(call.id, running);
+    void this.#execute(executable, call, running);
   }
 
   abort(id: number, reason: AbortReason): void {
-    this.#running.get(id)?.abort(reason);
+    this.#running.get(id)?.ctx.abort(reason);
+  }
+
+  /** The node takes more chunks of a call. */
+  more(id: number, count: number): void {
+    this.#running.get(id)?.credit?.add(count);
   }
 
   /** Calls `idle` once no call is under way. */
@@ -97,21 +112,18 @@ export class Executor {
     }
   }
 
-  async #execute(executable: Executable, call: Call, ctx: CallContext): Promise<void> {
+  async #execute(executable: Executable, call: Call, running: Running): Promise<void> {
+    const { ctx } = running;
     let outcome: Outcome;
     const { maxFileBytes, maxResultBytes, scratchFolder } = this.#options;
     const callFiles = new CallFiles(scratchFolder, call.id);
     const asText = this.#textEndpoints.has(call.endpoint);
     try {
       const options = { callFiles, maxFileBytes, maxResultBytes, asText };
-      outcome = await run(executable, call, { ctx, options });
+      const stream = running.credit && this.#streaming(executable, call, running.credit);
+      outcome = await run(executable, call, { ctx, options, stream });
     } catch (err) {
-      outcome = {
-        failure:
-          err instanceof TooLargeError
-            ? resultTooLarge(call.endpoint, err.maxBytes)
-            : callFailed(err, ctx.abortReason),
-      };
+      outcome = { failure: failureOf(err, call, ctx) };
     }
     callFiles.clear();
     ctx.end();
@@ -125,12 +137,33 @@ export class Executor {
       this.#idle?.();
     }
   }
+
+  #streaming({ result }: Executable, { id, endpoint }: Call, credit: Credit): PieceOptions {
+    const send = (chunk: Omit<Chunk, "id">) => this.#outbox.addChunk({ id, ...chunk });
+    return { endpoint, result, credit, send };
+  }
+}
+
+function failureOf(err: unknown, { endpoint }: Call, ctx: CallContext): CallFailure {
+  if (err instanceof PieceRefused) {
+    return err.failure;
+  }
+  return err instanceof TooLargeError
+    ? resultTooLarge(endpoint, err.maxBytes)
+    : callFailed(err, ctx.abortReason);
+}
+
+/** How to run a call. */
+interface Run {
+  readonly ctx: CallContext;
+  readonly options: ResultOptions;
+  readonly stream: PieceOptions | undefined;
 }
 
 async function run(
   executable: Executable,
   call: Call,
-  { ctx, options }: { readonly ctx: CallContext; readonly options: ResultOptions },
+  { ctx, options, stream }: Run,
 ): Promise<Outcome> {
   let given = readArguments(call.arguments, executable.arguments.files, options.callFiles);
   if (given instanceof Promise) {
@@ -144,6 +177,10 @@ async function run(
     return { failure: argumentsInvalid(call.endpoint, checked.issues) };
   }
   const returned = await executable.run(checked.value, ctx);
+  if (stream !== undefined) {
+    const chunks = await streamPieces(returned, stream);
+    return { result: { json: String(chunks), files: [] } };
+  }
   return finish(executable, returned, { endpoint: call.endpoint, options });
 }
 

@@ -50,6 +50,12 @@ export function resultTooLarge(endpoint: string, maxBytes: number): CallFailure 
   return { code: "internal", reason: "RESULT_TOO_LARGE", message };
 }
 
+/** The failure of a call that yielded a piece above the limit, such as `262144 bytes`. */
+export function pieceTooLarge(endpoint: string, limit: string): CallFailure {
+  const message = `a piece of the result of ${endpoint} is larger than ${limit}: yield smaller ones`;
+  return { code: "internal", reason: "RESULT_TOO_LARGE", message };
+}
+
 /** The failure of a call whose function or schema threw. */
 export function callFailed(thrown: unknown, aborted: AbortReason | undefined): CallFailure {
   const code = errorCodeOf(thrown) ?? abortCode(thrown, aborted) ?? "internal";

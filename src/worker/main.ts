@@ -58,6 +58,9 @@ function receive(message: NodeMessage): void {
     case "abort":
       executor?.abort(message.id, message.reason);
       break;
+    case "more":
+      executor?.more(message.id, message.count);
+      break;
     case "ping":
       channel.send({ type: "pong", sequence: message.sequence });
       break;

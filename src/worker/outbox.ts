@@ -1,18 +1,20 @@
 /**
- * Batches results: those of one turn of the event loop are sent as one message,
- * because a message costs far more than its content, unless they are large. The metrics that their calls
- * recorded are sent before them.
+ * Batches results and chunks: those of one turn of the event loop are sent as one message each,
+ * because a message costs far more than its content, unless they are large. Results follow the
+ * chunks of their calls, and the metrics that these recorded.
  */
 import {
   type CallResult,
+  type Chunk,
+  MAX_CHUNKS_PER_MESSAGE,
   MAX_FAILURE_BYTES,
   MAX_RESULTS_PER_MESSAGE,
 } from "../protocol/messages.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
 
-/** Results that are sent without waiting for others: with the last one a message is far larger. */
-const LARGE_RESULTS_BYTES = 1024 * 1024;
+/** Results or chunks that are sent without waiting for others: with the last one a message is far larger. */
+const LARGE_MESSAGE_BYTES = 1024 * 1024;
 
 /** Bytes of a character in JSON, escaped. */
 const MAX_BYTES_PER_CHARACTER = 6;
@@ -23,6 +25,8 @@ export class Outbox {
   #results: CallResult[] = [];
   /** Their size, about. */
   #bytes = 0;
+  #chunks: Chunk[] = [];
+  #chunkBytes = 0;
 
   constructor(channel: Channel, meters: Meters) {
     this.#channel = channel;
@@ -34,13 +38,36 @@ export class Outbox {
     this.#bytes += sizeOf(result);
     if (count === 1) {
       setImmediate(() => this.flush());
-    } else if (count === MAX_RESULTS_PER_MESSAGE || this.#bytes >= LARGE_RESULTS_BYTES) {
+    } else if (count === MAX_RESULTS_PER_MESSAGE || this.#bytes >= LARGE_MESSAGE_BYTES) {
       this.flush();
     }
   }
 
-  /** Sends all results now; `sent` is called when they were handed to the operating system. */
+  /** Resolves when the chunk was handed to the operating system, as far as it takes any. */
+  addChunk(chunk: Chunk): Promise<void> {
+    const count = this.#chunks.push(chunk);
+    const { data } = chunk;
+    this.#chunkBytes += typeof data === "string" ? Buffer.byteLength(data) : data.byteLength;
+    if (count === 1) {
+      setImmediate(() => this.#flushChunks());
+    } else if (count === MAX_CHUNKS_PER_MESSAGE || this.#chunkBytes >= LARGE_MESSAGE_BYTES) {
+      this.#flushChunks();
+    }
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #flushChunks(): void {
+    const chunks = this.#chunks;
+    if (chunks.length > 0) {
+      this.#chunks = [];
+      this.#chunkBytes = 0;
+      this.#channel.send({ type: "chunks", chunks });
+    }
+  }
+
+  /** Sends everything now; `sent` is called when it was handed to the operating system. */
   flush(sent?: () => void): void {
+    this.#flushChunks();
     const results = this.#results;
     if (results.length > 0) {
       this.#results = [];

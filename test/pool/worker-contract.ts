@@ -16,6 +16,7 @@ import {
 } from "../../src/protocol/messages.ts";
 import { BAD_FRAMES, frame } from "../fixtures/frames.ts";
 import { files } from "./local-workers.ts";
+import { streamContract } from "./stream-contract.ts";
 
 /** Starts a worker of a service in `test/fixtures/services`, without loading it. */
 export type StartWorker = (fixture: string, options?: Partial<WorkerOptions>) => Promise<Worker>;
@@ -73,14 +74,16 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
     ) {
       const ends: ExecutionEnd[] = [];
       const ended = Promise.withResolvers<ExecutionEnd>();
+      const found = manifest.endpoints.find((each) => each.name === endpoint);
       const execution = worker.execute(
         {
           endpoint,
           kind: "api",
           taskId: "t",
           attempt: 1,
-          timeoutMs: manifest.endpoints.find((each) => each.name === endpoint)?.timeoutMs ?? 0,
+          timeoutMs: found?.timeoutMs ?? 0,
           arguments: { json: JSON.stringify(values), files: sent },
+          stream: found?.stream,
         },
         {
           ...listener,
@@ -252,6 +255,8 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
       expect(await echo.ended).toEqual(result("own"));
       expect([listening.ends, honest.ended, honest.busyness]).toEqual([[], false, 1]);
     });
+
+    streamContract({ begin, endOf });
 
     test("that exits while it is idle is known as crashed", async () => {
       expect(await begin("exit_soon").ended).toEqual(result("soon"));

@@ -17,6 +17,7 @@ import {
   type ResultOf,
   type SetupContext,
   service,
+  stream,
   type TaskContext,
   task,
 } from "tessera-platform";
@@ -87,6 +88,24 @@ new EndpointError("teapot", "short and stout");
 // @ts-expect-error: endpoints are made by api and task
 service({ name: "wrong", endpoints: { go: () => 1 } });
 
+// A function that streams yields pieces of the schema.
+const tokens = api({ output: stream(z.string()) }, async function* () {
+  yield "a";
+});
+holds<Equal<ResultOf<typeof tokens>, AsyncIterable<string>>>();
+
+api({ output: stream(file()) }, async function* () {
+  yield new Uint8Array(1);
+});
+
+// @ts-expect-error: the pieces are strings
+api({ output: stream(z.string()) }, async function* () {
+  yield 1;
+});
+
+// @ts-expect-error: the function returns the whole
+api({ output: stream(z.string()) }, () => "a");
+
 service({ name: "right", endpoints: { summarize, go: task({}, () => 1) } });
 
 @service({ name: "decorated" })
@@ -94,6 +113,17 @@ export class Decorated {
   @api({ input: article, output: z.string() })
   right({ text, sentences }: Input<typeof article>, ctx: TaskContext): string {
     return ctx.taskId + text.slice(sentences);
+  }
+
+  @api({ output: stream(z.string()) })
+  async *pieces(): AsyncGenerator<string> {
+    yield "a";
+  }
+
+  // @ts-expect-error: the pieces are strings
+  @api({ output: stream(z.string()) })
+  async *wrongPieces(): AsyncGenerator<number> {
+    yield 1;
   }
 
   @task({ input: article, output: z.string() })

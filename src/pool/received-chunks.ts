@@ -1,0 +1,63 @@
+/**
+ * The chunks of one call as the node receives them: in their order, within the credit that it
+ * gave, in the form that the endpoint declares.
+ */
+import type { StreamManifest } from "../protocol/manifest.ts";
+import {
+  type Chunk,
+  MAX_INLINE_FILE_BYTES,
+  type PackedPayload,
+  STREAM_WINDOW_CHUNKS,
+} from "../protocol/messages.ts";
+
+/** A piece of a streamed result: the JSON text of a value, a text, or bytes. */
+export type Piece = string | Uint8Array;
+
+/** Consumed chunks that are told to the worker together: each message costs more than a piece. */
+const CREDIT_BATCH_CHUNKS = STREAM_WINDOW_CHUNKS / 2;
+
+export class ReceivedChunks {
+  readonly #form: StreamManifest["pieces"];
+  #received = 0;
+  #credit = STREAM_WINDOW_CHUNKS;
+  /** Consumed, and not told to the worker yet. */
+  #consumed = 0;
+
+  constructor({ pieces }: StreamManifest) {
+    this.#form = pieces;
+  }
+
+  /** The piece in a chunk; undefined for a forged one. */
+  take({ sequence, data }: Chunk): Piece | undefined {
+    if (sequence !== this.#received + 1 || this.#credit === 0) {
+      return undefined;
+    }
+    this.#received = sequence;
+    this.#credit -= 1;
+    if (this.#form !== "bytes") {
+      return typeof data === "string" ? data : textOf(data);
+    }
+    return typeof data === "string" || data.byteLength > MAX_INLINE_FILE_BYTES ? undefined : data;
+  }
+
+  /** These many were consumed. Returns how many more the worker may be told to send; 0 for none yet. */
+  consumed(count: number): number {
+    this.#consumed += count;
+    if (this.#consumed < CREDIT_BATCH_CHUNKS) {
+      return 0;
+    }
+    const more = this.#consumed;
+    this.#consumed = 0;
+    this.#credit += more;
+    return more;
+  }
+
+  /** True for the result of a call that sent as many chunks as arrived. */
+  isEnd(result: PackedPayload): boolean {
+    return result === String(this.#received);
+  }
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString();
+}

@@ -1,0 +1,170 @@
+/**
+ * Streams the result of a call: asks the function for a piece only while the node has given
+ * credit for it, and for the next one only when the piece before has left the process. A
+ * function that computes without a pause therefore holds back none of its own pieces.
+ */
+import {
+  type CallFailure,
+  type Chunk,
+  MAX_INLINE_FILE_BYTES,
+  MAX_INLINE_RESULT_CHARACTERS,
+  STREAM_WINDOW_CHUNKS,
+} from "../protocol/messages.ts";
+import type { ResultDescription } from "../sdk/result.ts";
+import { outputInvalid, outputRefused, pieceTooLarge } from "./failure.ts";
+import { UnserialisableError, writeJson } from "./payload.ts";
+
+/** How many more chunks of a call may be sent. */
+export class Credit {
+  /** Aborts with the call. */
+  readonly signal: AbortSignal;
+  #left = STREAM_WINDOW_CHUNKS;
+  #wake: (() => void) | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.signal = signal;
+    signal.addEventListener("abort", () => this.#wake?.(), { once: true });
+  }
+
+  /** The node takes this many more. */
+  add(count: number): void {
+    this.#left += count;
+    this.#wake?.();
+  }
+
+  /** Uses the credit for one chunk, once there is some. Rejects with why the call was aborted. */
+  async take(): Promise<void> {
+    while (this.#left === 0 && !this.signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.signal.throwIfAborted();
+    this.#left -= 1;
+  }
+}
+
+export interface PieceOptions {
+  readonly endpoint: string;
+  readonly result: ResultDescription;
+  /** Its signal tells the function's iterator to return. */
+  readonly credit: Credit;
+  /** Sends a chunk; resolves when it has left. */
+  send(chunk: Omit<Chunk, "id">): Promise<void>;
+}
+
+/** Thrown for a piece that cannot be sent. */
+export class PieceRefused extends Error {
+  override readonly name = "PieceRefused";
+  readonly failure: CallFailure;
+
+  constructor(failure: CallFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+/**
+ * Sends what the function yields, and resolves with the number of chunks. Rejects with what
+ * the function threw, with why it was aborted, or with a `PieceRefused`.
+ */
+export async function streamPieces(returned: unknown, options: PieceOptions): Promise<number> {
+  const { credit } = options;
+  const { signal } = credit;
+  const pieces = iteratorOf(returned, options.endpoint);
+  let ended = false;
+  const leave = async (): Promise<void> => {
+    try {
+      await pieces.return?.();
+    } catch {
+      // The stream has its end: what the function throws while it leaves changes nothing.
+    }
+  };
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    for (let sequence = 1; ; sequence += 1) {
+      await credit.take();
+      ended = true;
+      const { done, value } = await pieces.next();
+      ended = done === true;
+      signal.throwIfAborted();
+      if (ended) {
+        return sequence - 1;
+      }
+      await options.send({ sequence, data: await writePiece(value, options) });
+    }
+  } finally {
+    signal.removeEventListener("abort", leave);
+    if (!ended) {
+      await leave();
+    }
+  }
+}
+
+function iteratorOf(returned: unknown, endpoint: string): AsyncIterator<unknown> {
+  const iterable = returned as Partial<AsyncIterable<unknown>> | null | undefined;
+  const iterator = iterable?.[Symbol.asyncIterator]?.();
+  if (iterator === undefined) {
+    const message = `${endpoint} returned nothing to stream: make it an async generator, or return an async iterable`;
+    throw new PieceRefused(outputInvalid(message));
+  }
+  return iterator;
+}
+
+/** Checks a piece and writes it in the form that its endpoint declares. */
+async function writePiece(
+  yielded: unknown,
+  { endpoint, result }: PieceOptions,
+): Promise<string | Uint8Array> {
+  const checked = await result.schema?.["~standard"].validate(yielded);
+  if (checked?.issues !== undefined) {
+    throw new PieceRefused(outputRefused(endpoint, checked.issues));
+  }
+  const value = checked === undefined ? yielded : checked.value;
+  switch (result.stream?.pieces) {
+    case "bytes": {
+      // The yielded bytes rather than the file that the schema makes of them, which has to be read.
+      const bytes = yielded instanceof Uint8Array ? yielded : await bytesOf(value, endpoint);
+      if (bytes.byteLength > MAX_INLINE_FILE_BYTES) {
+        throw new PieceRefused(pieceTooLarge(endpoint, `${MAX_INLINE_FILE_BYTES} bytes`));
+      }
+      return bytes;
+    }
+    case "text":
+      if (typeof value !== "string") {
+        const message = `${endpoint} yielded a ${typeof value} where its output says a string`;
+        throw new PieceRefused(outputInvalid(message));
+      }
+      return short(value, endpoint);
+    default:
+      return short(jsonOf(value, endpoint), endpoint);
+  }
+}
+
+async function bytesOf(value: unknown, endpoint: string): Promise<Uint8Array> {
+  if (!(value instanceof Blob)) {
+    const message = `${endpoint} yielded a ${typeof value} where its output says bytes`;
+    throw new PieceRefused(outputInvalid(message));
+  }
+  return new Uint8Array(await value.arrayBuffer());
+}
+
+function jsonOf(value: unknown, endpoint: string): string {
+  try {
+    return writeJson(value).json;
+  } catch (err) {
+    if (err instanceof UnserialisableError) {
+      const message = `a piece of ${endpoint} cannot be sent: ${err.message}`;
+      throw new PieceRefused(outputInvalid(message));
+    }
+    throw err;
+  }
+}
+
+function short(text: string, endpoint: string): string {
+  if (text.length > MAX_INLINE_RESULT_CHARACTERS) {
+    const limit = `${MAX_INLINE_RESULT_CHARACTERS} characters`;
+    throw new PieceRefused(pieceTooLarge(endpoint, limit));
+  }
+  return text;
+}

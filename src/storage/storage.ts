@@ -26,7 +26,11 @@ import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
+import type { PieceStorage } from "./pieces.ts";
 import type { DueCount, OldestWaiting, QueueCount, QueueState } from "./queues.ts";
+import type { Attempt, TaskKey } from "./task-key.ts";
+
+export type { Attempt, TaskKey } from "./task-key.ts";
 
 /** A task to store. */
 export interface NewTask {
@@ -72,14 +76,6 @@ export type SubmitOutcome =
   /** Files of its arguments were deleted before the submit; see `registerBlobs`. */
   | { readonly outcome: "blobs_gone" };
 
-/** Identifies one attempt of a task, with the lease that it runs under. */
-export interface Attempt {
-  readonly deploymentId: string;
-  readonly taskId: string;
-  readonly leaseId: string;
-  readonly attempt: number;
-}
-
 /** A claimed task with its arguments. */
 export interface ClaimedTask {
   readonly task: Task;
@@ -120,7 +116,7 @@ export type CancelOutcome =
  */
 export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
 
-export interface Storage extends RestorableStorage, AsyncDisposable {
+export interface Storage extends RestorableStorage, PieceStorage, AsyncDisposable {
   readonly capabilities: {
     /** Other nodes may use the same database, so only expired leases are rescued at start. */
     readonly shared: boolean;
@@ -384,9 +380,4 @@ export interface Survey {
   readonly overdueTasks: boolean;
   /** Endpoints with a task that could be claimed now; each once, in any order. */
   readonly due: readonly { readonly deploymentId: string; readonly endpoint: string }[];
-}
-
-export interface TaskKey {
-  readonly deploymentId: string;
-  readonly taskId: string;
 }

@@ -44,8 +44,13 @@ export interface TaskEvent {
   readonly body: TaskEventBody;
 }
 
-/** A task with the data to derive its log. */
-export interface TaskHistory {
+/** A task with the data to derive its log, and how far its streamed result is. */
+export interface TaskHistory extends LogSource {
+  /** The number of the last piece of the current attempt's streamed result; 0 without any. */
+  readonly lastPiece: number;
+}
+
+interface LogSource {
   readonly task: Task;
   /** Sequence number of the running state of the current attempt; 0 while queued. */
   readonly startedSequence: number;
@@ -70,13 +75,13 @@ export interface LineRange {
 }
 
 /** All events after `afterSequence`, in order. */
-export function eventLog(history: TaskHistory, afterSequence: number): TaskEvent[] {
+export function eventLog(history: LogSource, afterSequence: number): TaskEvent[] {
   return [...derived(history), ...history.stored]
     .filter((event) => event.sequence > afterSequence)
     .sort((a, b) => a.sequence - b.sequence);
 }
 
-function derived({ task, startedSequence }: TaskHistory): TaskEvent[] {
+function derived({ task, startedSequence }: LogSource): TaskEvent[] {
   const events = [stateEvent(1, task.createdAtMs, 0, "queued")];
   if (startedSequence > 0 && task.startedAtMs !== undefined) {
     events.push(stateEvent(startedSequence, task.startedAtMs, task.attempt, "running"));

@@ -31,6 +31,8 @@ const ADAPTERS_SHARE = [
   "src/storage/backup.ts",
   "src/storage/database-facts.ts",
   "src/storage/listing.ts",
+  "src/storage/pieces.ts",
+  "src/storage/piece-runs.ts",
   "src/storage/queues.ts",
   "src/storage/task-search.ts",
   "src/storage/migration.ts",
@@ -129,7 +131,9 @@ export const RULES: readonly Rule[] = [
         "src/storage/backup.ts",
         "src/storage/database-facts.ts",
         "src/storage/listing.ts",
+        "src/storage/pieces.ts",
         "src/storage/queues.ts",
+        "src/storage/task-key.ts",
       )(it) && it.typeOnly,
   },
   {

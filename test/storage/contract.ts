@@ -18,6 +18,7 @@ import { fencingContract } from "./contract/fencing.ts";
 import { leasesContract } from "./contract/leases.ts";
 import { listContract } from "./contract/list.ts";
 import { payloadsContract } from "./contract/payloads.ts";
+import { piecesContract } from "./contract/pieces.ts";
 import { propertyContract } from "./contract/property.ts";
 import { pruneContract } from "./contract/prune.ts";
 import { returnedContract } from "./contract/returned.ts";
@@ -77,6 +78,7 @@ export function storageContract(
     describe("payloads", () => payloadsContract(contract));
     describe("blobs", () => blobsContract(contract));
     describe("events", () => eventsContract(contract));
+    describe("pieces of streamed results", () => piecesContract(contract));
     describe("leases", () => leasesContract(contract));
     describe("epoch", () => epochContract(contract));
     describe("prune", () => pruneContract(contract));

@@ -13,6 +13,8 @@ const BELONGINGS = `parts AS (
    ), blobless AS (${detached("parts", "$1::bigint")}
    ), events AS (
      DELETE FROM task_events AS own ${owned("own")}
+   ), pieces AS (
+     DELETE FROM task_pieces AS own ${owned("own")}
    ), keys AS (
      DELETE FROM idempotency_keys AS own USING gone
      WHERE own.deployment_id = gone.deployment_id AND own.endpoint = gone.endpoint

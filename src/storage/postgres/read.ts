@@ -69,7 +69,9 @@ const READ_HISTORY = prepared(
      SELECT coalesce(json_agg(found ORDER BY found.sequence), '[]') FROM (
        SELECT sequence, time_ms, attempt, body FROM task_events
        WHERE deployment_id = $1 AND task_id = $2 AND sequence > $3
-       ORDER BY sequence LIMIT $4) AS found) AS events
+       ORDER BY sequence LIMIT $4) AS found) AS events, (
+     SELECT max(p.last_sequence) FROM task_pieces p
+     WHERE p.deployment_id = $1 AND p.task_id = $2 AND p.attempt = tasks.attempt) AS last_piece
    ${ONE_TASK}`,
 );
 
@@ -91,6 +93,7 @@ export async function readHistory(
           body: JSON.parse(String(event.body)) as TaskEventBody,
         }),
       ),
+      lastPiece: Number(row.last_piece ?? 0),
     }
   );
 }

@@ -305,4 +305,22 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("operators", operatorsSchema()),
   expand("facts of nodes", nodeFactsSchema('text COLLATE "C"')),
   expand("levels of log lines", logLevelsSchema('text COLLATE "C"')),
+  expand(
+    "streamed results",
+    `
+  -- Pieces of streamed results, several to a row (piece-runs.ts), until their task is deleted.
+  CREATE TABLE task_pieces (
+    deployment_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    attempt integer NOT NULL,
+    -- Of the last piece of the row.
+    last_sequence integer NOT NULL,
+    pieces integer NOT NULL,
+    form smallint NOT NULL,
+    bytes integer NOT NULL,
+    data bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, attempt, last_sequence)
+  );
+  `,
+  ),
 ];

@@ -48,6 +48,7 @@ import { MIN_WITNESS_AGE_MS, type NodeSession } from "./node-session.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
 import { type OpenOptions, openDatabase } from "./open.ts";
 import { isInline } from "./payloads.ts";
+import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask, readTasks } from "./read.ts";
@@ -208,6 +209,8 @@ export class PostgresStorage implements Storage {
   getArguments = this.#question(readArguments);
   getResult = this.#question(readResult);
   getHistory = this.#question(readHistory);
+  appendPieces = this.#question(appendPieces);
+  readPieces = this.#question(readPieces);
   requestAbort = this.#question(requestAbort);
   listAborts = this.#question(listAborts);
   listAttempts = this.#question(listAttempts);

@@ -19,6 +19,7 @@ import { closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { metricsOperations } from "./metrics.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
+import { appendPieces, readPieces } from "./pieces.ts";
 import { queuePosition } from "./position.ts";
 import { pruneDeleted, pruneFinished } from "./prune.ts";
 import { readArguments, readHistory, readResult, readTask } from "./read.ts";
@@ -69,6 +70,8 @@ export const OPERATIONS: Operations = {
   endAttempts: (db, { nowMs, ends }) =>
     ends.map(({ attempt, end }) => endAttempt(db, { nowMs, attempt, end })),
   recordEvents: (db, { events }) => events.map((event) => recordEvent(db, event)),
+  appendPieces,
+  readPieces,
   listAttempts,
   cancelTask,
   requestAbort,

@@ -75,6 +75,7 @@ function deleteBelongings(db: SqliteDatabase, row: SqliteRow, nowMs: number): vo
     }
   }
   db.run("DELETE FROM task_events WHERE deployment_id = ? AND task_id = ?", ...key);
+  db.run("DELETE FROM task_pieces WHERE deployment_id = ? AND task_id = ?", ...key);
   if (typeof row.idempotency_key === "string") {
     db.run(
       "DELETE FROM idempotency_keys WHERE deployment_id = ? AND endpoint = ? AND key = ?",

@@ -50,7 +50,10 @@ export function readHistory(
 ): TaskHistory | undefined {
   const { deploymentId, taskId, afterSequence, limit } = parameters;
   const row = db.get(
-    `SELECT ${TASK_COLUMNS}, started_sequence FROM tasks WHERE deployment_id = ? AND task_id = ?`,
+    `SELECT ${TASK_COLUMNS}, started_sequence, (
+       SELECT max(last_sequence) FROM task_pieces AS p WHERE p.deployment_id = tasks.deployment_id
+         AND p.task_id = tasks.task_id AND p.attempt = tasks.attempt) AS last_piece
+     FROM tasks WHERE deployment_id = ? AND task_id = ?`,
     deploymentId,
     taskId,
   );
@@ -76,5 +79,6 @@ export function readHistory(
         body: JSON.parse(String(event.body)) as TaskEventBody,
       }),
     ),
+    lastPiece: Number(row.last_piece ?? 0),
   };
 }

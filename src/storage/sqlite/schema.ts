@@ -203,4 +203,22 @@ export const MIGRATIONS: readonly Migration[] = [
   expand("operators", operatorsSchema()),
   expand("facts of nodes", nodeFactsSchema("text")),
   expand("levels of log lines", logLevelsSchema("text")),
+  expand(
+    "streamed results",
+    `
+  -- Pieces of streamed results, several to a row (piece-runs.ts), until their task is deleted.
+  CREATE TABLE task_pieces (
+    deployment_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    -- Of the last piece of the row.
+    last_sequence INTEGER NOT NULL,
+    pieces INTEGER NOT NULL,
+    form INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (deployment_id, task_id, attempt, last_sequence)
+  );
+  `,
+  ),
 ];

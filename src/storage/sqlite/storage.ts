@@ -122,6 +122,8 @@ export class SqliteStorage implements Storage {
   claimTasks = this.#operation("claimTasks");
   endAttempts = this.#operation("endAttempts");
   recordEvents = this.#operation("recordEvents");
+  appendPieces = this.#operation("appendPieces");
+  readPieces = this.#operation("readPieces");
   listAttempts = this.#operation("listAttempts");
   cancelTask = this.#operation("cancelTask");
   requestAbort = this.#operation("requestAbort");

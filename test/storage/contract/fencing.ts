@@ -26,7 +26,7 @@ const ENDS: readonly AttemptEnd[] = [
   { status: "worker_lost", failure: WORKER_LOST },
 ];
 
-/** No end and no event of this attempt is taken, and nothing about its task changes. */
+/** No end, no event and no piece of this attempt is taken, and nothing about its task changes. */
 async function expectRefused(storage: Storage, stale: Attempt): Promise<void> {
   const everything = async () => ({
     task: await storage.getTask(stale),
@@ -42,6 +42,8 @@ async function expectRefused(storage: Storage, stale: Attempt): Promise<void> {
     events: [{ attempt: stale, timeMs: NOW_MS + 1, body }],
   });
   expect(recorded).toEqual([undefined]);
+  const append = { attempt: stale, form: "text", first: 1, pieces: ["stale"] } as const;
+  expect(await storage.appendPieces({ appends: [append] })).toEqual([false]);
   expect(await everything()).toEqual(before);
 }
 

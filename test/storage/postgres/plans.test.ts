@@ -14,7 +14,8 @@ interface Plan {
 }
 
 /** Tables that grow with what users do. */
-const LARGE = /^(live_tasks|finished_tasks|payload_parts|task_events|idempotency_keys)$/;
+const LARGE =
+  /^(live_tasks|finished_tasks|payload_parts|task_events|task_pieces|idempotency_keys)$/;
 
 const schema = newSchema();
 let client: pg.Client;

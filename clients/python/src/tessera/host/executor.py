@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -61,6 +62,7 @@ class Executor:
         self._scratch = scratch
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._budget = LogBudget()
         self._running: dict[int, Run] = {}
         self._streams: dict[int, Stream] = {}
@@ -157,6 +159,7 @@ class Executor:
                 ends = [result]
         except BaseException as error:  # Whatever the function raised ends its calls.
             ends = [error] * len(run.calls)
+        self._leave_if_forked()
         for call_id, end in zip(list(run.calls), ends, strict=True):
             if _is_large(end):
                 await asyncio.to_thread(self._end, run, call_id, end)
@@ -175,6 +178,7 @@ class Executor:
         except BaseException as error:  # An abort that came when the function had ended.
             run.leave_thread()
             ends = [error] * len(run.calls)
+        self._leave_if_forked()
         for call_id, end in zip(list(run.calls), ends, strict=True):
             self._end(run, call_id, end)
 
@@ -187,6 +191,11 @@ class Executor:
             pieces = cast("Iterator[str | bytes]", result.pieces)
             return [self._open_stream(run).send_all_in_thread(pieces)]
         return [result]
+
+    def _leave_if_forked(self) -> None:
+        """Ends a process that a function forked, and that returned from it as the worker does."""
+        if os.getpid() != self._pid:
+            os._exit(0)
 
     def _open_stream(self, run: Run) -> Stream:
         (call_id,) = run.calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 
 from ..sdk.context import Aborted
@@ -51,8 +52,10 @@ class Stream:
                 try:
                     piece = await anext(pieces)
                 except StopAsyncIteration:
-                    return self._sequence
+                    return self._end()
                 self._send(piece)
+                # It leaves the process before the function goes on, which may not wait for long.
+                await asyncio.sleep(0)
         finally:
             close = getattr(pieces, "aclose", None)
             if close is not None:
@@ -70,12 +73,19 @@ class Stream:
                 try:
                     piece = next(pieces)
                 except StopIteration:
-                    return self._sequence
+                    return self._end()
                 self._send(piece)
+                # Gives the event loop its turn, which sends it.
+                time.sleep(0)
         finally:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
+
+    def _end(self) -> int:
+        if self._closed:
+            raise Aborted("the call was aborted before its last piece")
+        return self._sequence
 
     def _send(self, piece: str | bytes) -> None:
         is_text = isinstance(piece, str)

@@ -1,0 +1,1 @@
+"""The adapter that hosts BentoML's services as they are written."""

@@ -1,0 +1,118 @@
+"""Hosts a BentoML service as it is written.
+
+Nothing of BentoML's server runs: the node does what that did. What is used of BentoML beyond its
+documentation stands in ``internals``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Coroutine, Mapping
+from threading import Semaphore
+from typing import Any
+
+from pydantic.errors import PydanticUserError
+
+from ..sdk.executable import Executable, HostedService, Json, ServiceError
+from . import internals
+from .endpoint import BentoEndpoint
+from .manifest import service_manifest, threads_of
+from .unsupported import refuse_unsupported, refuse_version
+
+
+def adapt(service: Any) -> HostedService:
+    """Adapts what ``@bentoml.service`` made. Raises ``ServiceError`` for what cannot be hosted."""
+    refuse_version()
+    refuse_unsupported(service)
+    for each in service.all_services().values():
+        _set_variables(each)
+    return BentoService(service)
+
+
+class BentoService:
+    """A service with those that it depends on, all in this process."""
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        config = internals.configured(service)
+        self._turns = Semaphore(threads_of(config))
+        self._methods = [self._method(name, config) for name in service.apis]
+        self.endpoints: Mapping[str, Executable] = {
+            str(each.manifest["name"]): each for each in self._methods
+        }
+        self.manifest: Mapping[str, Json] = service_manifest(
+            service, [each.manifest for each in self._methods]
+        )
+        self._started: list[tuple[Any, Any]] = []
+        """Services and their instances, in the order of their start."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    def _method(self, name: str, config: Mapping[str, Any]) -> BentoEndpoint:
+        try:
+            return BentoEndpoint(
+                self._service, name, config=config, turns=self._turns, later=self._later
+            )
+        except PydanticUserError as error:
+            said = str(error).splitlines()[0]
+            raise ServiceError(f"{self._service.name}.{name}: its types: {said}") from error
+
+    async def setup(self) -> None:
+        """Constructs the class, after those that it depends on, and runs the hooks of each."""
+        self._loop = asyncio.get_running_loop()
+        instance = await self._start(self._service, {})
+        for method in self._methods:
+            method.bind(instance)
+        internals.announce(self._service, instance)
+
+    async def teardown(self) -> None:
+        """Runs the hooks for shutdown, in the reverse order of the start."""
+        if self._background:
+            await asyncio.wait(self._background)
+        for service, instance in reversed(self._started):
+            await _run_hooks(service, instance, "shutdown")
+        self._started.clear()
+        await internals.close_dependencies()
+        internals.announce(self._service, None)
+
+    async def _start(self, service: Any, instances: dict[str, Any]) -> Any:
+        if service.name not in instances:
+            for dependency in internals.local_dependencies(service):
+                internals.resolve(dependency, await self._start(dependency.on, instances))
+            instances[service.name] = service()
+            self._started.append((service, instances[service.name]))
+            await _run_hooks(service, instances[service.name], "startup")
+        return instances[service.name]
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs what a method left to be done after its answer. Safe to call from any thread."""
+
+        def begin() -> None:
+            task = asyncio.ensure_future(work)
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(begin)
+
+
+async def _run_hooks(service: Any, instance: Any, kind: str) -> None:
+    for name in internals.hooks(service, kind):
+        done = getattr(instance, name)()
+        if inspect.isawaitable(done):
+            await done
+
+
+def _set_variables(service: Any) -> None:
+    """Sets the variables that the service declares. A variable of the environment goes first."""
+    for each in service.envs:
+        if each.name in os.environ:
+            continue
+        if not each.value:
+            raise ServiceError(
+                f"{service.name}: the variable {each.name} is not set, "
+                "and envs of the service has no value for it"
+            )
+        os.environ[each.name] = each.value

@@ -1,0 +1,128 @@
+"""Reads the arguments of a call as BentoML reads the body of a request."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path, PurePath
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from starlette.datastructures import Headers, UploadFile
+
+from ..sdk.executable import IncomingCall, IncomingFile
+from . import internals
+from .failures import arguments_invalid, file_unreadable
+from .manifest import Shape
+from .requests import files_folder
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""By position, and by name."""
+
+MAX_NAME_CHARACTERS = 100
+
+
+class ArgumentsReader:
+    """Reads the arguments of one method."""
+
+    def __init__(self, method: Any, shape: Shape) -> None:
+        self._endpoint: str = method.name
+        self._spec = method.input_spec
+        self._shape = shape
+        self._names = list(self._spec.model_fields)
+        self._paths = {name for name in shape.files if _takes_path(self._spec, name, shape.root)}
+        self._read: Callable[[IncomingCall], Any] = (
+            self._read_root
+            if shape.root is not None
+            else self._read_files
+            if shape.files
+            else self._read_json
+        )
+
+    def read(self, call: IncomingCall) -> Arguments:
+        """Raises ``CallError`` for arguments that the input spec refuses."""
+        try:
+            read = self._read(call)
+        except ValidationError as error:
+            raise arguments_invalid(self._endpoint, error, self._shape.root) from None
+        except (OSError, KeyError) as error:
+            # Pillow says so of what is no picture.
+            raise file_unreadable(self._endpoint, error) from error
+        if self._shape.takes_root:
+            return (read.root if self._shape.root is not None else read,), {}
+        named = {name: getattr(read, name) for name in self._names}
+        args: tuple[Any, ...] = ()
+        if internals.ARGS in named:
+            args = (named.pop(internals.ARGS),)
+        if internals.KWARGS in named:
+            named.update(named.pop(internals.KWARGS))
+        return args, named
+
+    def _read_json(self, call: IncomingCall) -> Any:
+        return self._spec.model_validate_json(call.arguments)
+
+    def _read_files(self, call: IncomingCall) -> Any:
+        values = json.loads(call.arguments)
+        for name in self._shape.files:
+            if values.get(name) is not None:
+                values[name] = self._files(call, name, values[name])
+        return self._spec.model_validate(values)
+
+    def _read_root(self, call: IncomingCall) -> Any:
+        root = self._shape.root or ""
+        values = json.loads(call.arguments)
+        if root not in values:
+            return self._spec()
+        value = values[root]
+        if root in self._shape.files:
+            file = call.files[value]
+            is_file = root in self._paths or "contentType" in self._shape.files[root]
+            value = self._file(call, root, value) if is_file else _bytes_of(file)
+        return self._spec.model_validate(value)
+
+    def _files(self, call: IncomingCall, name: str, value: int | list[int]) -> Any:
+        if isinstance(value, list):
+            return [self._file(call, name, each) for each in value]
+        return self._file(call, name, value)
+
+    def _file(self, call: IncomingCall, name: str, index: int) -> Path | UploadFile:
+        file = call.files[index]
+        if name in self._paths:
+            return _path_of(call, file, index)
+        content = open(file.path, "rb") if file.path else BytesIO(file.data or b"")  # noqa: SIM115
+        return UploadFile(
+            content,
+            size=file.size,
+            filename=file.filename,
+            headers=Headers({"content-type": file.content_type}),
+        )
+
+
+def _takes_path(spec: Any, name: str, root: str | None) -> bool:
+    """True for an argument that the function gets as a path, alone or in a list."""
+    field = spec.model_fields["root" if root is not None else name]
+    return _mentions_path(field.annotation)
+
+
+def _mentions_path(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, PurePath):
+        return True
+    return any(_mentions_path(each) for each in get_args(annotation))
+
+
+def _bytes_of(file: IncomingFile) -> bytes:
+    return file.path.read_bytes() if file.path is not None else file.data or b""
+
+
+def _path_of(call: IncomingCall, file: IncomingFile, index: int) -> Path:
+    """The file under a name that ends with its own; what is on disk already is not copied."""
+    name = re.sub(r"[^\w.\- ]", "_", os.path.basename(file.filename or ""))[-MAX_NAME_CHARACTERS:]
+    path = Path(files_folder(call), f"{index}-{name}" if name else f"{index}")
+    if file.path is None:
+        path.write_bytes(file.data or b"")
+    else:
+        os.link(file.path, path)
+    return path

@@ -1,0 +1,208 @@
+"""A method of a BentoML service, as the host executes it.
+
+Arguments are read, the method is called and its result is written within one ``bentoml.Context``,
+because temporary files live as long as that. Synchronous methods take turns: one limiter for all
+of them, as in BentoML, whose services need not be safe for threads.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing, contextmanager
+from threading import Semaphore
+from typing import Any
+
+from ..sdk.executable import IncomingCall, Json, JsonResult, Result, StreamResult
+from .arguments import Arguments, ArgumentsReader
+from .batches import Batch, Rows
+from .failures import raised, status_failure
+from .manifest import Shape, endpoint_manifest
+from .requests import CallRequest, call_scope
+from .results import ResultWriter
+
+TURN_SECONDS = 0.05
+"""How long a thread waits for its turn before it looks whether its call was aborted."""
+
+_END = object()
+
+
+class BentoEndpoint:
+    """One method."""
+
+    def __init__(
+        self,
+        service: Any,
+        attribute: str,
+        *,
+        config: Mapping[str, Any],
+        turns: Semaphore,
+        later: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        method = service.apis[attribute]
+        shape = Shape(method)
+        self._service = service
+        self._attribute = attribute
+        self._turns = turns
+        self._later = later
+        self._route: str = method.route
+        self._is_task: bool = method.is_task
+        self._name: str = method.name
+        self._context_name: str | None = method.ctx_param
+        self._is_stream: bool = method.is_stream
+        self._reader = ArgumentsReader(method, shape)
+        self._writer = ResultWriter(method, shape)
+        self.asynchronous = inspect.iscoroutinefunction(method.func) or inspect.isasyncgenfunction(
+            method.func
+        )
+        self._rows = Rows(method) if method.batchable else None
+        self.manifest: Mapping[str, Json] = endpoint_manifest(
+            method, shape, config, asynchronous=self.asynchronous
+        )
+        self._call: Any = None
+        self._execute: Callable[[IncomingCall], Any] = self._kind_of_execution()
+
+    def bind(self, instance: Any) -> None:
+        """From now on, calls go to this instance."""
+        self._call = getattr(instance, self._attribute)
+
+    def execute(self, call: IncomingCall) -> Any:
+        """Reads the arguments, calls the method, and writes its result."""
+        return self._execute(call)
+
+    def execute_batch(self, calls: Sequence[IncomingCall]) -> Any:
+        """One call of the method for all, or a few, where there are more rows than it takes."""
+        return self._batch_async(calls) if self.asynchronous else self._batch(calls)
+
+    def _kind_of_execution(self) -> Callable[[IncomingCall], Any]:
+        if self._rows is not None:
+            return self._alone_async if self.asynchronous else self._alone
+        if self._is_stream:
+            return self._open_async if self.asynchronous else self._open
+        return self._run_async if self.asynchronous else self._run
+
+    def _run(self, call: IncomingCall) -> Result:
+        with _told(), self._turn(), self._scope(call) as context:
+            args, named = self._read(call, context)
+            return self._write(self._call(*args, **named), context)
+
+    async def _run_async(self, call: IncomingCall) -> Result:
+        with _told(), self._scope(call) as context:
+            args, named = self._read(call, context)
+            return self._write(await self._call(*args, **named), context)
+
+    def _open(self, call: IncomingCall) -> Result:
+        return StreamResult(self._pieces(call))
+
+    def _pieces(self, call: IncomingCall) -> Iterator[str | bytes]:
+        write = self._writer.piece_writer()
+        with _told(), self._scope(call) as context:
+            with self._turn():
+                args, named = self._read(call, context)
+                pieces = self._call(*args, **named)
+            with closing(pieces):
+                # Other methods have their turn while the caller takes a piece.
+                while (piece := self._next(pieces)) is not _END:
+                    written = write(piece)
+                    if written:
+                        yield written
+            self._finish(context)
+
+    def _next(self, pieces: Iterator[Any]) -> Any:
+        with self._turn():
+            return next(pieces, _END)
+
+    async def _open_async(self, call: IncomingCall) -> Result:
+        return StreamResult(self._pieces_async(call))
+
+    async def _pieces_async(self, call: IncomingCall) -> AsyncIterator[str | bytes]:
+        write = self._writer.piece_writer()
+        with _told(), self._scope(call) as context:
+            args, named = self._read(call, context)
+            async with aclosing(self._call(*args, **named)) as pieces:
+                async for piece in pieces:
+                    written = write(piece)
+                    if written:
+                        yield written
+            self._finish(context)
+
+    def _alone(self, call: IncomingCall) -> Result:
+        return _only(self._batch([call]))
+
+    async def _alone_async(self, call: IncomingCall) -> Result:
+        return _only(await self._batch_async([call]))
+
+    def _batch(self, calls: Sequence[IncomingCall]) -> list[Result | Exception]:
+        with self._turn(), self._scope(calls[0]) as context:
+            batch = self._gather(calls, context)
+            for value, named in batch.parts():
+                with batch.failures(), _told():
+                    batch.take(self._call(value, **named))
+            return batch.results(self._writer.write)
+
+    async def _batch_async(self, calls: Sequence[IncomingCall]) -> list[Result | Exception]:
+        with self._scope(calls[0]) as context:
+            batch = self._gather(calls, context)
+            for value, named in batch.parts():
+                with batch.failures(), _told():
+                    batch.take(await self._call(value, **named))
+            return batch.results(self._writer.write)
+
+    def _gather(self, calls: Sequence[IncomingCall], context: Any) -> Batch:
+        assert self._rows is not None, "the method takes no batches"
+        return Batch(self._rows, calls, lambda call: self._read(call, context))
+
+    def _read(self, call: IncomingCall, context: Any) -> Arguments:
+        args, named = self._reader.read(call)
+        if self._context_name is not None:
+            named[self._context_name] = context
+        return args, named
+
+    def _write(self, value: Any, context: Any) -> Result:
+        result = self._writer.write(value)
+        self._finish(context, result)
+        return result
+
+    def _finish(self, context: Any, result: Result | None = None) -> None:
+        """Heeds what the method said of its response; headers and cookies have nowhere to go."""
+        if self._context_name is None:
+            return
+        response = context.response
+        if response.background.tasks:
+            self._later(response.background())
+        if response.status_code >= 400:
+            text = result.text or result.json if isinstance(result, JsonResult) else ""
+            raise status_failure(self._name, response.status_code, text)
+
+    def _scope(self, call: IncomingCall) -> Any:
+        task_id = call.task_id if self._is_task else None
+        return call_scope(self._service, CallRequest(call, self._route, task_id))
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        # An abort is raised between two attempts: none reaches a thread that waits.
+        while not self._turns.acquire(timeout=TURN_SECONDS):
+            pass
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Gives BentoML's exceptions the code that they stand for."""
+    try:
+        yield
+    except Exception as error:
+        failure = raised(error)
+        if failure is error:
+            raise
+        raise failure from error
+
+
+def _only(ends: Sequence[Result | Exception]) -> Result:
+    (end,) = ends
+    if isinstance(end, Exception):
+        raise end
+    return end

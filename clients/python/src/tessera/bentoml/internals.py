@@ -1,0 +1,176 @@
+"""Everything of BentoML that its documentation does not promise: no other file names it.
+
+What is touched, and the versions in which it is known to be so. "All" is from 1.3.22 to 1.4.40;
+tests run on the first and the last, and by hand on those between.
+
+| of BentoML | used for | versions |
+|---|---|---|
+| ``Service``: ``apis config context envs inner schema()`` | the manifest | all |
+| ``Service.inject_config``, ``BentoMLContainer.config`` | defaults of ``traffic`` … | all |
+| ``Service``: ``mount_apps middlewares``; ``__bentoml_gradio_apps__`` | what is refused | all |
+| ``Service.cmd``, ``__command__`` | what is refused | absent at first |
+| ``APIMethod``: all its fields | endpoints | all |
+| ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
+| ``IORootModel``, ``multipart_fields``, ``mime_type()`` | arguments and results | all |
+| ``ServiceContext.in_request``, ``request.state`` | ``bentoml.Context`` | all |
+| ``__bentoml_startup_hook__``, ``__bentoml_shutdown_hook__`` | hooks | all |
+| ``Dependency``: ``on url deployment _resolved``; ``cleanup`` | ``bentoml.depends`` | all |
+| ``set_current_service``, ``server_context`` | what running code asks | all |
+| ``AutoContainer`` | batches | all |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+OLDEST = (1, 3, 22)
+"""Earlier versions do not import with the pydantic of today."""
+
+ARGS = "args"
+"""The field that carries ``*args``."""
+KWARGS = "kwargs"
+"""The field that carries ``**kwargs``."""
+
+
+def installed_version() -> str:
+    """The version of BentoML in this interpreter."""
+    return importlib.metadata.version("bentoml")
+
+
+def is_too_old(version: str) -> bool:
+    """True for a version before the first that this adapter knows."""
+    numbers = tuple(int(each) for each in re.findall(r"\d+", version)[:3])
+    return numbers < OLDEST
+
+
+def is_service(value: object) -> bool:
+    """True for what ``@bentoml.service`` makes."""
+    from _bentoml_sdk import Service
+
+    return isinstance(value, Service)
+
+
+def is_legacy_service(value: object) -> bool:
+    """True for a ``bentoml.Service`` of before 1.2, which is made of runners."""
+    return type(value).__module__.startswith("bentoml._internal.service")
+
+
+def is_legacy_runner(service: Any) -> bool:
+    """True for a runner of before 1.2 in the clothes of a service."""
+    return any(hasattr(each, "bentoml_runnable_methods__") for each in service.inner.__mro__)
+
+
+def configured(service: Any) -> Mapping[str, Any]:
+    """The configuration of a service, with BentoML's defaults and configuration file."""
+    from bentoml._internal.configuration.containers import BentoMLContainer
+
+    service.inject_config()
+    values: Mapping[str, Any] = BentoMLContainer.config.services[service.name].get()
+    return values
+
+
+def unsupported_parts(service: Any) -> list[str]:
+    """What the service has besides endpoints, one word for each."""
+    inner = service.inner
+    parts = {
+        "gradio": getattr(inner, "__bentoml_gradio_apps__", None),
+        "asgi": service.mount_apps and not getattr(inner, "__bentoml_gradio_apps__", None),
+        "middleware": service.middlewares,
+        "command": getattr(service, "cmd", None) is not None or hasattr(inner, "__command__"),
+        "runner": is_legacy_runner(service),
+    }
+    return [name for name, present in parts.items() if present]
+
+
+def takes_root(spec: Any) -> bool:
+    """True for the input of a function whose one parameter stands before ``/``."""
+    return bool(getattr(spec, "__root_input__", False))
+
+
+def is_root_model(spec: Any) -> bool:
+    """True for a spec of one value rather than of fields."""
+    from _bentoml_sdk.io_models import IORootModel
+
+    return inspect.isclass(spec) and issubclass(spec, IORootModel)
+
+
+@contextlib.contextmanager
+def request_scope(service: Any, request: Any) -> Iterator[Any]:
+    """``ctx`` of one call. It may be left from another context than it was entered in."""
+    scope = service.context.in_request(request)
+    context = scope.__enter__()
+    try:
+        yield context
+    finally:
+        with contextlib.suppress(ValueError):
+            scope.__exit__(None, None, None)
+
+
+def hooks(service: Any, kind: str) -> list[str]:
+    """The methods with ``@bentoml.on_startup`` or ``@bentoml.on_shutdown``; ``kind`` says which."""
+    mark = f"__bentoml_{kind}_hook__"
+    return [
+        name
+        for name in dir(service.inner)
+        if not name.startswith("__") and getattr(getattr(service.inner, name), mark, False)
+    ]
+
+
+def local_dependencies(service: Any) -> list[Any]:
+    """The dependencies that are services of this program, not addresses."""
+    return [
+        each
+        for each in service.dependencies.values()
+        if each.on is not None and not each.url and not each.deployment
+    ]
+
+
+def resolve(dependency: Any, instance: object) -> None:
+    """From now on, the dependency is this instance."""
+    dependency._resolved = instance
+
+
+async def close_dependencies() -> None:
+    """Closes the clients of dependencies that are addresses."""
+    from _bentoml_sdk.service.dependency import cleanup
+
+    await cleanup()
+
+
+def announce(service: Any, instance: object) -> None:
+    """Answers ``bentoml.get_current_service`` and ``bentoml.server_context``."""
+    from _bentoml_sdk.service import set_current_service
+    from bentoml._internal.context import server_context
+
+    set_current_service(instance)
+    if instance is not None:
+        server_context.service_name = service.name
+        server_context.service_type = "entry_service"
+        server_context.worker_index = 1
+
+
+def rows_of(value: Any, dimension: int) -> int:
+    """How many rows an argument of a batchable method has."""
+    from bentoml._internal.runner.container import AutoContainer
+
+    return int(AutoContainer.get_batch_size(value, dimension))
+
+
+def join(values: Sequence[Any], dimension: int) -> tuple[Any, Any]:
+    """One value of the rows of all, and where each begins."""
+    from bentoml._internal.runner.container import AutoContainer
+
+    joined, places = AutoContainer.batches_to_batch(values, dimension)
+    return joined, places
+
+
+def split(value: Any, places: Any, dimension: int) -> list[Any]:
+    """The reverse of ``join``."""
+    from bentoml._internal.runner.container import AutoContainer
+
+    return list(AutoContainer.batch_to_batches(value, places, dimension))

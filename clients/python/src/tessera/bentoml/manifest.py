@@ -1,0 +1,216 @@
+"""The manifest of a BentoML service, as the node reads it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, get_origin
+
+from ..sdk.executable import Json, ServiceError
+from . import internals
+from .schemas import Schema, describe_file, file_of, translate_input, translate_output
+
+SECOND_MS = 1_000
+DAY_MS = 86_400 * SECOND_MS
+DEFAULT_TIMEOUT_SECONDS = 60
+"""BentoML's, for what answers in the call."""
+DEFAULT_CONCURRENCY = 100
+"""Calls of an asynchronous method at a time; BentoML has no limit."""
+MAX_CONCURRENCY = 1_000
+DEFAULT_QUEUE_LIMIT = 10_000
+MAX_QUEUE_LIMIT = 10_000_000
+MAX_DESCRIPTION_CHARACTERS = 10_000
+
+MAX_BATCH_WAIT_MS = 10
+"""How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+
+_ENDPOINT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+
+
+def service_name(name: str) -> str:
+    """The name as a DNS label: ``TextReader`` is ``text-reader``."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name)
+    label = re.sub(r"[^a-z0-9]+", "-", words.lower())[:63].strip("-")
+    return label or "service"
+
+
+def service_manifest(service: Any, endpoints: list[Json]) -> dict[str, Json]:
+    """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
+    manifest: dict[str, Json] = {"name": service_name(service.name), "endpoints": endpoints}
+    said = _description(getattr(service, "description", None) or service.inner.__doc__)
+    if said:
+        manifest["description"] = said
+    try:
+        manifest["compat"] = {"bentoml": service.schema()}
+    except Exception:  # BentoML cannot describe models that contain themselves; the node can.
+        return manifest
+    return manifest
+
+
+class Shape:
+    """What a method takes and returns, read from its specs once."""
+
+    def __init__(self, method: Any) -> None:
+        spec, output = method.input_spec, method.output_spec
+        schema = spec.model_json_schema()
+        self.takes_root = internals.takes_root(spec)
+        self.root = _root_parameter(method) if internals.is_root_model(spec) else None
+        """The one argument, where the input is a value rather than fields."""
+        self.files: dict[str, Schema] = {}
+        if self.root is None:
+            self._read_fields(spec, schema)
+        else:
+            self._read_root(self.root, schema)
+        self.media_type: str = output.mime_type()
+        result = output.model_json_schema()
+        self.returns_root = internals.is_root_model(output)
+        self.result = _streamed(result, method) if method.is_stream else result
+        self.output_file = _output_file(self.result, self.media_type)
+        self.output = translate_output(
+            {"type": "string", "format": "binary"}
+            if self.output_file is not None
+            else self.result
+            if method.is_stream
+            else output.model_json_schema(mode="serialization")
+        )
+        self.pieces: str | None = None
+        if method.is_stream:
+            self.pieces = "bytes" if self.output_file is not None else _pieces(self.result)
+            if self.pieces == "text":
+                self.output = {"type": "string"}
+
+    def _read_fields(self, spec: Any, schema: Mapping[str, Any]) -> None:
+        self.input = translate_input(schema)
+        properties = self.input.setdefault("properties", {})
+        self.input["type"] = "object"
+        for name in spec.multipart_fields:
+            field = spec.model_fields[name].alias or name
+            file = file_of(schema["properties"].get(field, {}))
+            if file is not None:
+                self.files[field] = {"required": field in schema.get("required", ()), **file}
+                properties[field] = describe_file(schema["properties"][field], file)
+
+    def _read_root(self, name: str, schema: Mapping[str, Any]) -> None:
+        is_bytes = schema.get("type") == "string" and schema.get("format") == "binary"
+        file = {"array": False} if is_bytes else file_of(schema)
+        required = "default" not in schema
+        argument = translate_input(schema)
+        definitions = argument.pop("$defs", None)
+        if file is not None:
+            self.files[name] = {"required": required, **file}
+            argument = describe_file(schema, file)
+        self.input = {
+            "type": "object",
+            "properties": {name: argument},
+            **({"required": [name]} if required else {}),
+            **({"$defs": definitions} if definitions else {}),
+        }
+
+
+def endpoint_manifest(
+    method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool
+) -> dict[str, Json]:
+    """``EndpointManifest`` of the node. ``config`` has the defaults of BentoML."""
+    if not _ENDPOINT_NAME.fullmatch(method.name):
+        raise ServiceError(
+            f"endpoint {method.name}: the name must begin with a letter and have only letters, "
+            "digits and _, at most 63"
+        )
+    manifest: dict[str, Json] = {
+        "name": method.name,
+        "kind": "task" if method.is_task else "api",
+        "input": shape.input,
+        "files": shape.files,
+        "output": shape.output,
+        "retentionMs": DAY_MS,
+        "retries": {"max": 0, "backoffMs": SECOND_MS},
+        "priority": 0,
+        **_limits(method, config, asynchronous=asynchronous),
+    }
+    said = _description(method.doc)
+    if said:
+        manifest["description"] = said
+    if shape.output_file is not None:
+        manifest["outputFile"] = shape.output_file
+    if shape.pieces is not None:
+        manifest["stream"] = {"pieces": shape.pieces}
+    if shape.root is not None:
+        manifest["rootArgument"] = shape.root
+    if method.route != f"/{method.name}":
+        manifest["route"] = method.route
+    if method.batchable:
+        manifest["batch"] = {
+            "maxSize": method.max_batch_size,
+            "maxWaitMs": min(MAX_BATCH_WAIT_MS, method.max_latency_ms),
+            "maxBytes": MAX_BATCH_BYTES,
+            "onError": "split",
+        }
+    return manifest
+
+
+def threads_of(config: Mapping[str, Any]) -> int:
+    """How many synchronous methods of the service run at a time, in one process."""
+    return max(1, min(MAX_CONCURRENCY, int(config.get("threads") or 1)))
+
+
+def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, int]:
+    traffic = config.get("traffic") or {}
+    timeout_ms = round((traffic.get("timeout") or DEFAULT_TIMEOUT_SECONDS) * SECOND_MS)
+    if method.is_task or method.is_stream:
+        # BentoML bounds the time until an answer begins, and so neither a task nor a stream.
+        timeout_ms = DAY_MS
+    most = traffic.get("max_concurrency")
+    if not asynchronous:
+        concurrency = threads_of(config)
+    elif method.is_task:
+        concurrency = traffic.get("concurrency") or 1
+    else:
+        concurrency = math.ceil(most / _workers(config)) if most else DEFAULT_CONCURRENCY
+    return {
+        "timeoutMs": min(timeout_ms, DAY_MS),
+        "concurrency": max(1, min(concurrency, MAX_CONCURRENCY)),
+        "queueLimit": min(most or DEFAULT_QUEUE_LIMIT, MAX_QUEUE_LIMIT),
+    }
+
+
+def _workers(config: Mapping[str, Any]) -> int:
+    workers = config.get("workers") or 1
+    return (os.cpu_count() or 1) if workers == "cpu_count" else int(workers)
+
+
+def _description(text: str | None) -> str:
+    return inspect.cleandoc(text or "")[:MAX_DESCRIPTION_CHARACTERS]
+
+
+def _root_parameter(method: Any) -> str:
+    parameters = list(inspect.signature(method.func).parameters.values())[1:]
+    return next((each.name for each in parameters if each.kind is each.POSITIONAL_ONLY), "root")
+
+
+def _streamed(schema: Schema, method: Any) -> Schema:
+    """The schema of one piece: of an iterator with a content type, BentoML describes a list."""
+    root = method.output_spec.model_fields.get("root")
+    origin = None if root is None else get_origin(root.annotation)
+    is_iterator = isinstance(origin, type) and issubclass(origin, (Iterator, AsyncIterator))
+    return dict(schema.get("items", {})) if is_iterator else schema
+
+
+def _pieces(schema: Mapping[str, Any]) -> str:
+    """Strings are passed on as they are, and so is what has no type, as BentoML does."""
+    return "text" if schema.get("type", "string") == "string" and "$ref" not in schema else "json"
+
+
+def _output_file(schema: Mapping[str, Any], media_type: str) -> Schema | None:
+    if schema.get("type") == "file":
+        return {} if media_type == "application/octet-stream" else {"contentType": media_type}
+    is_text = schema.get("type") == "string"
+    if is_text and schema.get("format") == "binary":
+        is_said = media_type not in ("text/plain", "text/event-stream")
+        return {"contentType": media_type} if is_said else {}
+    if is_text and media_type not in ("text/plain", "text/event-stream"):
+        return {"contentType": media_type}
+    return None

@@ -1,0 +1,390 @@
+"""What the adapter makes of services, besides their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Generator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import bentoml
+import pytest
+from bentoml.exceptions import BentoMLException
+from pydantic import BaseModel, ConfigDict, Field
+
+from calling import body, execute, incoming
+from cases import Case
+from conftest import Hosted
+from tessera.bentoml.adapter import adapt
+from tessera.sdk.executable import CallError, ServiceError
+
+Host = Callable[[Any], Hosted]
+
+# BentoML 1.3 loses the annotations of arguments with the pydantic of today.
+IS_ANNOTATED = not bentoml.__version__.startswith("1.3.")
+TENSOR = " of float64 of the shape 2 x 2" if IS_ANNOTATED else ""
+TEXT_FILE = {"contentType": "text/*"} if IS_ANNOTATED else {}
+
+
+class Reading(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+    value: float
+
+
+def manifest_of(hosted: Hosted, name: str) -> dict[str, Any]:
+    return json.loads(json.dumps(hosted.service.endpoints[name].manifest))
+
+
+def failure_of(hosted: Hosted, case: Case, folder: Path) -> CallError:
+    call = incoming(hosted.service, case, folder)
+    with pytest.raises(CallError) as caught:
+        hosted.run(execute(hosted.service, call))
+    return caught.value
+
+
+def test_names_a_service_as_a_dns_label(eight: Hosted) -> None:
+    @bentoml.service
+    class HTTPReader2:
+        pass
+
+    assert eight.service.manifest["name"] == "eight"
+    assert eight.service.manifest["description"] == "Of each kind one."
+    assert adapt(HTTPReader2).manifest["name"] == "http-reader2"
+
+
+def test_describes_arguments_in_json_schema_alone(eight: Hosted) -> None:
+    text = json.dumps([each["input"] for each in eight.service.manifest["endpoints"]])
+    assert not any(f'"type": "{each}"' in text for each in ("file", "tensor", "dataframe"))
+    assert manifest_of(eight, "array")["input"]["properties"]["numbers"] == {
+        "type": "array",
+        "items": {},
+        "title": "Numbers",
+        "description": f"A tensor as nested lists{TENSOR}.",
+    }
+
+
+def test_keeps_the_description_of_bentoml_as_it_is(eight: Hosted) -> None:
+    from eight import Eight
+
+    assert eight.service.manifest["compat"] == {"bentoml": Eight.schema()}
+
+
+def test_lists_files_apart_from_values(eight: Hosted) -> None:
+    path = manifest_of(eight, "path")
+    assert path["files"] == {"document": {"required": True, "array": False, **TEXT_FILE}}
+    assert path["input"]["properties"]["document"]["format"] == "binary"
+    assert path["outputFile"] == {"contentType": "text/plain"}
+    assert manifest_of(eight, "several")["files"] == {"files": {"required": True, "array": True}}
+    assert manifest_of(eight, "image")["outputFile"] == {"contentType": "image/*"}
+
+
+def test_reads_limits_from_the_configuration(eight: Hosted) -> None:
+    names = ("timeoutMs", "concurrency", "queueLimit")
+    limits = {
+        name: [manifest_of(eight, name)[each] for each in names] for name in eight.service.endpoints
+    }
+    assert limits["text"] == [30_000, 2, 50]
+    assert limits["model"] == [30_000, 50, 50]
+    assert limits["tokens"] == [86_400_000, 50, 50]
+    assert limits["count"] == [86_400_000, 2, 50]
+
+
+def test_gives_routes_streams_and_batches_to_the_node(eight: Hosted) -> None:
+    assert manifest_of(eight, "pairs")["route"] == "/v1/pairs"
+    assert "route" not in manifest_of(eight, "text")
+    assert manifest_of(eight, "tokens")["stream"] == {"pieces": "text"}
+    assert manifest_of(eight, "objects")["stream"] == {"pieces": "json"}
+    assert manifest_of(eight, "double")["batch"]["maxSize"] == 4
+    assert manifest_of(eight, "count")["kind"] == "task"
+
+
+def test_runs_hooks_of_the_service_and_of_those_it_depends_on(
+    eight: Hosted, tmp_path: Path
+) -> None:
+    call = incoming(eight.service, Case("count", {"items": []}), tmp_path)
+    counted = json.loads(eight.run(execute(eight.service, call)))
+    assert counted == {"sum": 0, "known": True, "started": ["async", "sync"]}
+    call = incoming(eight.service, Case("depends", {"text": "world"}), tmp_path)
+    assert eight.run(execute(eight.service, call)) == b"Welt"
+
+
+def test_says_where_arguments_are_wrong(eight: Hosted, tmp_path: Path) -> None:
+    case = Case("model", {"person": {"name": "x", "addresses": [{"street": ""}]}})
+    failure = failure_of(eight, case, tmp_path)
+    assert (failure.code, failure.reason) == ("invalid_argument", "ARGUMENTS_INVALID")
+    assert failure.violations == [
+        ("person.addresses.0.street", "String should have at least 1 character")
+    ]
+
+
+def test_refuses_what_is_no_picture(eight: Hosted, tmp_path: Path) -> None:
+    case = Case("image", {}, (("picture", ("a.png", b"no picture", "image/png")),))
+    assert failure_of(eight, case, tmp_path).reason == "ARGUMENTS_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "invalid_argument"),
+        (401, "unauthenticated"),
+        (404, "not_found"),
+        (418, "invalid_argument"),
+        (429, "resource_exhausted"),
+        (500, "internal"),
+        (503, "unavailable"),
+    ],
+)
+def test_turns_the_status_of_an_exception_into_a_code(
+    status: int, code: str, eight: Hosted, tmp_path: Path
+) -> None:
+    failure = failure_of(eight, Case("refuse", {"status": status}), tmp_path)
+    assert (failure.code, failure.reason, str(failure)) == (code, "CALL_FAILED", "not like this")
+    assert isinstance(failure.__cause__, BentoMLException)
+
+
+def test_fails_a_call_whose_response_has_the_status_of_an_error(
+    eight: Hosted, tmp_path: Path
+) -> None:
+    failure = failure_of(eight, Case("answer", {"status": 409}), tmp_path)
+    assert failure.code == "aborted"
+    assert json.loads(str(failure)) == {"status": 409, "route": "/answer"}
+
+
+def test_refuses_numbers_that_json_does_not_have(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Sensor:
+        @bentoml.api
+        def read(self) -> Reading:
+            return Reading(value=float("inf"))
+
+    failure = failure_of(host(Sensor), Case("read"), tmp_path)
+    assert failure.reason == "OUTPUT_INVALID"
+    assert "Infinity, which JSON cannot carry" in str(failure)
+
+
+def test_keeps_files_of_a_call_in_its_own_folder(eight: Hosted, tmp_path: Path) -> None:
+    case = Case("path", {}, (("document", ("../../a b.txt", b"x", "text/plain")),))
+    call = incoming(eight.service, case, tmp_path)
+    assert eight.run(execute(eight.service, call)) == b"X"
+    names = sorted(each.name for each in (call.folder / "files").iterdir())
+    assert names == ["0-a b.txt", "out.txt"]
+
+
+def run_batch(
+    hosted: Hosted, name: str, all_arguments: list[dict[str, Any]], folder: Path
+) -> list[Any]:
+    endpoint = hosted.service.endpoints[name]
+    calls = [incoming(hosted.service, Case(name, each), folder) for each in all_arguments]
+    if endpoint.asynchronous:
+        ends = hosted.run(endpoint.execute_batch(calls))
+    else:
+        ends = endpoint.execute_batch(calls)
+    return [each if isinstance(each, Exception) else json.loads(body(each)) for each in ends]
+
+
+def test_joins_the_rows_of_calls_up_to_the_limit(eight: Hosted, tmp_path: Path) -> None:
+    lists = [[1], [2, 3], [], [4, 5, 6], list(range(10))]
+    ends = run_batch(eight, "double", [{"numbers": each} for each in lists], tmp_path)
+    assert ends == [[2 * number for number in each] for each in lists]
+    matrices = [{"matrix": [[1, 2]]}, {"matrix": [[3, 4], [5, 6]]}]
+    assert run_batch(eight, "sums", matrices, tmp_path) == [[3.0], [7.0, 11.0]]
+
+
+def test_fails_only_the_bad_calls_of_a_batch(eight: Hosted, tmp_path: Path) -> None:
+    given = [{"numbers": [1]}, {"numbers": [13]}, {"numbers": "x"}, {"numbers": [2]}]
+    first, poison, wrong, last = run_batch(eight, "double", given, tmp_path)
+    assert (first, last) == ([2], [4])
+    assert str(poison) == "13 is not doubled"
+    assert wrong.reason == "ARGUMENTS_INVALID"
+
+
+def test_fails_a_batch_whose_result_has_another_length(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Short:
+        @bentoml.api(batchable=True)
+        def short(self, items: list[int]) -> list[int]:
+            return items[1:]
+
+    ends = run_batch(host(Short), "short", [{"items": [1]}, {"items": [2]}], tmp_path)
+    assert [each.reason for each in ends] == ["OUTPUT_INVALID"] * 2
+
+
+def test_gives_synchronous_methods_turns(host: Host, tmp_path: Path) -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    @bentoml.service(threads=1)
+    class Turns:
+        @bentoml.api
+        def first(self) -> int:
+            running.append(1)
+            most.append(len(running))
+            running.pop()
+            return 1
+
+        @bentoml.api
+        def second(self) -> Generator[str, None, None]:
+            for _ in range(3):
+                running.append(1)
+                most.append(len(running))
+                running.pop()
+                yield "x"
+
+    hosted = host(Turns)
+    pieces = (
+        hosted.service.endpoints["second"]
+        .execute(incoming(hosted.service, Case("second"), tmp_path))
+        .pieces
+    )
+    assert next(pieces) == "x"
+    # A stream whose caller takes its time holds up nobody.
+    assert hosted.run(execute(hosted.service, incoming(hosted.service, Case("first"), tmp_path)))
+    assert list(pieces) == ["x", "x"]
+
+    async def many() -> None:
+        calls = [incoming(hosted.service, Case("first"), tmp_path) for _ in range(20)]
+        await asyncio.gather(*(execute(hosted.service, call) for call in calls))
+
+    hosted.run(many())
+    assert max(most) == 1
+
+
+def test_ends_a_generator_whose_stream_is_closed(host: Host, tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    @bentoml.service
+    class Endless:
+        @bentoml.api
+        def sync(self) -> Generator[str, None, None]:
+            try:
+                while True:
+                    yield "x"
+            finally:
+                ended.append("sync")
+
+        @bentoml.api
+        async def on_loop(self):
+            try:
+                while True:
+                    yield "x"
+            finally:
+                ended.append("async")
+
+    hosted = host(Endless)
+    pieces = (
+        hosted.service.endpoints["sync"]
+        .execute(incoming(hosted.service, Case("sync"), tmp_path))
+        .pieces
+    )
+    next(pieces)
+    pieces.close()
+
+    async def some() -> None:
+        call = incoming(hosted.service, Case("on_loop"), tmp_path)
+        result = await hosted.service.endpoints["on_loop"].execute(call)
+        await anext(result.pieces)
+        await result.pieces.aclose()
+
+    hosted.run(some())
+    assert ended == ["sync", "async"]
+
+
+def test_runs_what_is_left_for_after_the_answer(host: Host, tmp_path: Path) -> None:
+    done = threading.Event()
+
+    @bentoml.service
+    class Later:
+        @bentoml.api
+        def now(self, ctx: bentoml.Context) -> str:
+            ctx.response.background.add_task(done.set)
+            return "answered"
+
+    hosted = host(Later)
+    if not hasattr(bentoml._internal.context.ServiceContext.ResponseContext(), "background"):
+        pytest.skip("this version has no background tasks")
+    hosted.run(execute(hosted.service, incoming(hosted.service, Case("now"), tmp_path)))
+    hosted.run(asyncio.to_thread(done.wait, 10))
+    assert done.is_set()
+
+
+def test_refuses_features_with_a_reason_each() -> None:
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        """An ASGI application."""
+
+    @bentoml.service
+    class Mounted:
+        @bentoml.api
+        def call(self) -> str:
+            return ""
+
+    Mounted.mount_asgi_app(page, path="/page")
+
+    class Middleware:
+        """Of ASGI."""
+
+    @bentoml.service
+    class Whole:
+        part = bentoml.depends(Mounted)
+
+    Whole.add_asgi_middleware(Middleware)
+    with pytest.raises(ServiceError) as caught:
+        adapt(Whole)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("UNSUPPORTED_FEATURE: Whole: it has ASGI middlewares")
+    assert second.startswith("Mounted: an ASGI application is mounted")
+
+
+def test_refuses_a_command() -> None:
+    @bentoml.service
+    class Commanded:
+        def __command__(self) -> list[str]:
+            return ["sleep", "1"]
+
+    with pytest.raises(ServiceError, match="it is a command of its own"):
+        adapt(Commanded)
+
+
+def test_says_which_type_is_unknown() -> None:
+    class Hidden(BaseModel):
+        value: float
+
+    @bentoml.service
+    class Unknown:
+        @bentoml.api
+        def read(self) -> Hidden:
+            return Hidden(value=1)
+
+    with pytest.raises(ServiceError, match=r"Unknown\.read: its types: .*Hidden"):
+        adapt(Unknown)
+
+
+def test_says_which_variable_is_missing() -> None:
+    @bentoml.service(envs=[{"name": "NOBODY_SETS_THIS"}])
+    class Needy:
+        pass
+
+    with pytest.raises(ServiceError, match="Needy: the variable NOBODY_SETS_THIS is not set"):
+        adapt(Needy)
+
+
+def test_takes_what_pydantic_takes_and_javascript_does_not(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Loose:
+        @bentoml.api
+        def date(
+            self,
+            day: date,
+            code: str = Field("A", pattern=r"(?i)\Aa\z"),
+            low: float = float("nan"),
+        ) -> str:
+            return day.isoformat()
+
+    manifest = manifest_of(host(Loose), "date")
+    assert manifest["input"]["properties"] == {
+        "day": {"title": "Day", "type": "string"},
+        "code": {"title": "Code", "type": "string", "default": "A"},
+        "low": {"title": "Low", "type": "number"},
+    }

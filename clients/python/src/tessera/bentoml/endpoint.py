@@ -8,12 +8,20 @@ of them, as in BentoML, whose services need not be safe for threads.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, closing, contextmanager
 from threading import Semaphore
 from typing import Any
 
-from ..sdk.executable import IncomingCall, Json, JsonResult, Result, StreamResult
+from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult
 from .arguments import Arguments, ArgumentsReader
 from .batches import Batch, Rows
 from .failures import raised, status_failure
@@ -56,21 +64,18 @@ class BentoEndpoint:
             method.func
         )
         self._rows = Rows(method) if method.batchable else None
+        self._is_json = shape.pieces == "json"
         self.manifest: Mapping[str, Json] = endpoint_manifest(
             method, shape, config, asynchronous=self.asynchronous
         )
         self._call: Any = None
-        self._execute: Callable[[IncomingCall], Any] = self._kind_of_execution()
+        self.execute: Callable[[IncomingCall], Any] = self._kind_of_execution()
 
     def bind(self, instance: Any) -> None:
         """From now on, calls go to this instance."""
         self._call = getattr(instance, self._attribute)
 
-    def execute(self, call: IncomingCall) -> Any:
-        """Reads the arguments, calls the method, and writes its result."""
-        return self._execute(call)
-
-    def execute_batch(self, calls: Sequence[IncomingCall]) -> Any:
+    def execute_batch(self, calls: Sequence[IncomingCall]) -> Ends | Awaitable[Ends]:
         """One call of the method for all, or a few, where there are more rows than it takes."""
         return self._batch_async(calls) if self.asynchronous else self._batch(calls)
 
@@ -92,7 +97,7 @@ class BentoEndpoint:
             return self._write(await self._call(*args, **named), context)
 
     def _open(self, call: IncomingCall) -> Result:
-        return StreamResult(self._pieces(call))
+        return StreamResult(self._pieces(call), self._is_json)
 
     def _pieces(self, call: IncomingCall) -> Iterator[str | bytes]:
         write = self._writer.piece_writer()
@@ -113,7 +118,7 @@ class BentoEndpoint:
             return next(pieces, _END)
 
     async def _open_async(self, call: IncomingCall) -> Result:
-        return StreamResult(self._pieces_async(call))
+        return StreamResult(self._pieces_async(call), self._is_json)
 
     async def _pieces_async(self, call: IncomingCall) -> AsyncIterator[str | bytes]:
         write = self._writer.piece_writer()

@@ -69,6 +69,8 @@ export class Deployment implements AsyncDisposable {
       now,
       metricsOf: counted?.metrics.byId,
       tracing,
+      limits: options,
+      keeper: options.files.task,
       onSlotFree: () => this.#opened?.dispatcher.slotFree(),
       onQueued: (endpoint, runAtMs) => this.#opened?.dispatcher.requeued(endpoint, runAtMs),
     });

@@ -19,10 +19,11 @@ import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Completer, type CompleterOptions } from "./completer.ts";
 import { RunTimes } from "./estimate.ts";
 import { outcomeOf } from "./outcome.ts";
+import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
 import { attemptEnd, waited } from "./traced.ts";
 
-export interface AttemptsOptions extends CompleterOptions {
+export interface AttemptsOptions extends CompleterOptions, StreamedAttemptsOptions {
   readonly storage: Storage;
   /** Default: nothing is traced. */
   readonly tracing?: DeploymentTracing | undefined;
@@ -35,6 +36,7 @@ export class Attempts {
   readonly #options: AttemptsOptions;
   readonly #running = new SlotMap<string, RunningAttempt>();
   readonly #completer: Completer;
+  readonly #streamed: StreamedAttempts;
   readonly #listener: AttemptListener = {
     ended: (running, end) => this.#ended(running, end),
     logged: (running, line) => this.#logged(running, line),
@@ -44,6 +46,7 @@ export class Attempts {
   constructor(options: AttemptsOptions) {
     this.#options = options;
     this.#completer = new Completer(options);
+    this.#streamed = new StreamedAttempts(options);
   }
 
   /** A task that runs here, as it was claimed. */
@@ -74,6 +77,9 @@ export class Attempts {
     });
     const begun = { task, leaseId, endpoint, slot, span };
     const running = new RunningAttempt(begun, this.#listener);
+    if (endpoint.stream) {
+      running.pieces = this.#streamed.begin({ attempt: attemptOf(claimed), endpoint }, running);
+    }
     running.begin(claimed.arguments);
     this.#running.set(task.taskId, running);
     this.#options.changes.publish(task.taskId, task);
@@ -109,8 +115,9 @@ export class Attempts {
   }
 
   /** See `Completer`. */
-  settled(withinMs: number): Promise<void> {
-    return this.#completer.settled(withinMs);
+  async settled(withinMs: number): Promise<void> {
+    await this.#completer.settled(withinMs);
+    this.#streamed[Symbol.dispose]();
   }
 
   /** See `Completer`. */
@@ -118,7 +125,7 @@ export class Attempts {
     return this.#completer.recorded();
   }
 
-  #ended({ begun, startedMs }: RunningAttempt, end: ExecutionEnd): void {
+  #ended({ begun, startedMs, pieces }: RunningAttempt, end: ExecutionEnd): void {
     const { task, endpoint, slot, span } = begun;
     slot.release();
     this.#running.take(task.taskId);
@@ -134,7 +141,8 @@ export class Attempts {
     }
     const outcome = this.#outcome(end, task, endpoint);
     span?.end(attemptEnd(end, outcome));
-    this.#completer.record(attempt, outcome, { runSeconds: runMs / 1_000, trace: task.trace });
+    const recorded = pieces ? this.#streamed.end(pieces, outcome) : outcome;
+    this.#completer.record(attempt, recorded, { runSeconds: runMs / 1_000, trace: task.trace });
   }
 
   #logged({ begun }: RunningAttempt, line: ServiceLine): void {

@@ -37,11 +37,16 @@ export class Changes {
 
   /** This node changed a task: tells local listeners and, after `announceTo`, other nodes. */
   publish(taskId: string, task?: Task): void {
-    this.#announce?.(taskId);
+    this.announce(taskId);
     this.#tell(taskId, task);
   }
 
-  /** Another node may have changed a task: tells local listeners. */
+  /** Tells other nodes alone that this node changed a task. */
+  announce(taskId: string): void {
+    this.#announce?.(taskId);
+  }
+
+  /** Tells local listeners alone: another node may have changed a task, or is told later. */
   hear(taskId: string): void {
     this.#tell(taskId, undefined);
   }

@@ -39,6 +39,9 @@ export interface CompleterOptions {
   onQueued(endpoint: string, runAtMs: number): void;
 }
 
+/** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
+export type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
+
 /** An attempt that ran, for metrics and log lines. */
 interface Ran {
   readonly runSeconds: number;
@@ -64,8 +67,12 @@ export class Completer {
   }
 
   /** Records the end of an attempt in the background. `ran` is undefined when it never ran. */
-  record(attempt: Attempt, end: AttemptEnd, ran?: Ran): void {
-    const ended = this.#tryToRecord(attempt, end, ran).then(() => {
+  record(attempt: Attempt, end: AttemptEnd | LaterEnd, ran?: Ran): void {
+    const recorded =
+      typeof end === "function"
+        ? this.#recordLater(attempt, end, ran)
+        : this.#tryToRecord(attempt, end, ran);
+    const ended = recorded.then(() => {
       this.#recording.take(slot);
     });
     const slot = this.#recording.add({ attempt, ended });
@@ -86,6 +93,22 @@ export class Completer {
   /** Resolves when every end reported so far has been recorded or given up. */
   async recorded(): Promise<void> {
     await Promise.all(this.#recording.values().map(({ ended }) => ended));
+  }
+
+  async #recordLater(attempt: Attempt, later: LaterEnd, ran?: Ran): Promise<void> {
+    let end: AttemptEnd;
+    try {
+      end = await later(this.#givenUp.signal);
+    } catch {
+      this.#giveUp(attempt, ran);
+      return;
+    }
+    await this.#tryToRecord(attempt, end, ran);
+  }
+
+  #giveUp(attempt: Attempt, ran: Ran | undefined): void {
+    const message = "the end of an attempt is lost: the node stops; it runs again";
+    this.#options.log.error(logged(attempt, ran), message);
   }
 
   /**
@@ -129,10 +152,7 @@ export class Completer {
         try {
           await sleep(COMPLETION_RETRY_PAUSE_MS, undefined, { signal });
         } catch {
-          log.error(
-            logged(attempt, ran),
-            "the end of an attempt is lost: the node stops; it runs again",
-          );
+          this.#giveUp(attempt, ran);
           return;
         }
       }

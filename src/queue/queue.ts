@@ -7,8 +7,8 @@ import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import type { TaskListing } from "../storage/listing.ts";
+import type { PiecePosition } from "../storage/pieces.ts";
 import type { NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
-import type { TaskEvent } from "../tasks/event.ts";
 import { isTaskId } from "../tasks/id.ts";
 import { hasExpired, isFinal, type Task } from "../tasks/task.ts";
 import type { DeploymentTracing, OpenSpan } from "../tracing/tracing.ts";
@@ -19,6 +19,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { type RunTimes, retryAfter } from "./estimate.ts";
 import type { Expirer } from "./expirer.ts";
 import type { Peers } from "./peers.ts";
+import { readPieces, type StreamEvent } from "./pieces/reader.ts";
 import { type QueuePosition, QueuePositions } from "./position.ts";
 import type { FinishedTask, RecentTasks } from "./recent-tasks.ts";
 import { notFinished, notFound } from "./refusals.ts";
@@ -31,7 +32,7 @@ import {
 } from "./submission.ts";
 import { tracedSubmit, tracedSubmits } from "./traced.ts";
 import { waitFor } from "./wait.ts";
-import { watchEvents } from "./watch.ts";
+import { type WatchedEvent, type WatchPosition, watchEvents } from "./watch.ts";
 
 export interface QueueOptions {
   readonly deploymentId: string;
@@ -222,12 +223,31 @@ export class Queue {
     return this.submit(endpointOf(original.endpoint), payload, options);
   }
 
-  /** Streams the task's events after `afterSequence`, as they come, until the task has ended. */
-  async *watch(question: TaskQuestion, afterSequence: number): AsyncGenerator<TaskEvent> {
+  /** Streams the task's events and pieces after a position, as they come, until it has ended. */
+  async *watch(question: TaskQuestion, after: WatchPosition): AsyncGenerator<WatchedEvent> {
     const { deploymentId, storage, changes } = this.#options;
     const { taskId } = await this.#find(question);
     const key = { deploymentId, taskId };
-    yield* watchEvents({ storage, changes, key, afterSequence, signal: question.signal });
+    yield* watchEvents({ storage, changes, key, after, signal: question.signal });
+  }
+
+  /**
+   * Streams the pieces of the task's result after a position, as they come. Returns the task
+   * when it has ended; undefined when the caller has gone. Rejects as `get` does.
+   */
+  async *pieces(
+    question: TaskQuestion,
+    after: PiecePosition,
+  ): AsyncGenerator<StreamEvent, Task | undefined> {
+    const { deploymentId, storage, changes } = this.#options;
+    const { taskId, signal } = question;
+    await this.#find(question);
+    const key = { deploymentId, taskId };
+    const ended = yield* readPieces({ storage, changes, key, after, signal });
+    if (ended === undefined && !signal?.aborted) {
+      throw notFound(taskId);
+    }
+    return ended;
   }
 
   async #readArguments({ taskId }: Task): Promise<Payload> {

@@ -3,11 +3,12 @@ import type { ServiceLine } from "../log/log.ts";
 import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import type { Payload } from "../protocol/messages.ts";
+import type { CallFailure, Payload } from "../protocol/messages.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { EventRateLimit } from "./event-rate.ts";
+import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 
 /** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */
 export interface BegunAttempt {
@@ -29,13 +30,17 @@ export interface AttemptListener {
 }
 
 /** A running attempt. One object takes all its reports, because there are as many as tasks. */
-export class RunningAttempt implements ExecutionListener {
+export class RunningAttempt implements ExecutionListener, PieceSource {
   readonly begun: BegunAttempt;
   readonly startedMs = performance.now();
+  /** Set before it begins, for an endpoint that streams. */
+  pieces: AttemptPieces | undefined;
   readonly #listener: AttemptListener;
   #execution: Execution | undefined;
   /** Made on first use: few functions report anything. */
   #rateLimit: EventRateLimit | undefined;
+  /** Why no more of its pieces are taken. */
+  #refused: CallFailure | undefined;
 
   constructor(begun: BegunAttempt, listener: AttemptListener) {
     this.begun = begun;
@@ -55,7 +60,21 @@ export class RunningAttempt implements ExecutionListener {
   }
 
   onEnd(end: ExecutionEnd): void {
-    this.#listener.ended(this, end);
+    const failure = end.kind === "aborted" ? this.#refused : undefined;
+    this.#listener.ended(this, failure ? { kind: "failure", failure } : end);
+  }
+
+  onChunk(piece: string | Uint8Array): void {
+    this.pieces?.add(piece);
+  }
+
+  stored(count: number): void {
+    this.#execution?.more(count);
+  }
+
+  refuse(failure: CallFailure | undefined): void {
+    this.#refused = failure;
+    this.cancel();
   }
 
   onProgress(fraction: number, message: string): void {

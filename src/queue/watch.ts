@@ -1,70 +1,107 @@
-/** The event stream of one task: its stored events, then new ones as they come. */
+/**
+ * The event stream of one task: its stored events and the pieces of its result, then new ones as
+ * they come.
+ */
 import { shuttingDown } from "../errors.ts";
+import type { PiecePosition } from "../storage/pieces.ts";
 import type { Storage, TaskKey } from "../storage/storage.ts";
-import { eventLog, type TaskEvent } from "../tasks/event.ts";
-import { isFinal } from "../tasks/task.ts";
+import { eventLog, type TaskEvent, type TaskHistory } from "../tasks/event.ts";
+import { isFinal, type Task } from "../tasks/task.ts";
 import type { Changes } from "./changes.ts";
+import { PIECES_PAGE_BYTES, type StreamedPiece } from "./pieces/reader.ts";
+import { Wakeups } from "./wakeups.ts";
 
 /** Stored events read at once: bounds what a watcher holds in memory. */
 const MAX_EVENTS_PER_READ = 500;
+
+/** Where a watcher is: after this event, and after this piece. */
+export interface WatchPosition {
+  readonly sequence: number;
+  readonly piece: PiecePosition;
+}
+
+export type WatchedEvent =
+  | { readonly kind: "event"; readonly event: TaskEvent }
+  /** `sequence` is that of the event before it. */
+  | { readonly kind: "piece"; readonly piece: StreamedPiece; readonly sequence: number };
 
 export interface WatchEventsOptions {
   readonly storage: Storage;
   readonly changes: Changes;
   readonly key: TaskKey;
-  readonly afterSequence: number;
+  readonly after: WatchPosition;
   /** Ends the watch when the caller has gone. */
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Streams a task's events after `afterSequence`, until the task has ended or was
- * deleted. Changes only say when to read: every event comes from the storage, so
- * a watcher misses none and can resume at any sequence number.
+ * Streams what comes after a position, until the task has ended or was deleted. Changes only say
+ * when to read: everything comes from the storage, so a watcher misses nothing and can resume
+ * anywhere. The pieces of an attempt come after its beginning and before its end.
  */
-export async function* watchEvents(options: WatchEventsOptions): AsyncGenerator<TaskEvent> {
-  const { storage, changes, key, afterSequence, signal } = options;
-  let changed = Promise.withResolvers<void>();
-  let closed = false;
-  const wake = (): void => changed.resolve();
-  const unlisten = changes.listen(key.taskId, {
-    onChange: wake,
-    onClose: () => {
-      closed = true;
-      wake();
-    },
-  });
-  signal?.addEventListener("abort", wake);
-  try {
-    for (let last = afterSequence; !signal?.aborted; ) {
-      changed = Promise.withResolvers();
-      const parameters = { ...key, afterSequence: last, limit: MAX_EVENTS_PER_READ };
-      const history = await storage.getHistory(parameters);
-      if (history === undefined) {
-        return;
-      }
-      // With more stored events to read, events after the last one read must wait.
-      const full = history.stored.length === MAX_EVENTS_PER_READ;
-      const until = full ? (history.stored.at(-1)?.sequence ?? last) : Number.POSITIVE_INFINITY;
-      for (const event of eventLog(history, last)) {
-        if (event.sequence <= until) {
-          yield event;
-          last = event.sequence;
-        }
-      }
-      if (full) {
-        continue;
-      }
-      if (isFinal(history.task.status)) {
-        return;
-      }
-      if (closed) {
-        throw shuttingDown();
-      }
-      await changed.promise;
+export async function* watchEvents(options: WatchEventsOptions): AsyncGenerator<WatchedEvent> {
+  const { storage, changes, key, signal } = options;
+  using wakeups = new Wakeups(changes, key.taskId, signal);
+  let { sequence, piece } = options.after;
+  while (!signal?.aborted) {
+    const changed = wakeups.next();
+    const asked = { ...key, afterSequence: sequence, limit: MAX_EVENTS_PER_READ };
+    const history = await storage.getHistory(asked);
+    if (history === undefined) {
+      return;
     }
-  } finally {
-    unlisten();
-    signal?.removeEventListener("abort", wake);
+    const { events, end, more } = next(history, sequence);
+    for (const event of events) {
+      yield { kind: "event", event };
+      sequence = event.sequence;
+    }
+    if (more) {
+      continue;
+    }
+    piece = yield* newPieces(options, history, { sequence, piece });
+    if (end) {
+      yield { kind: "event", event: end };
+    }
+    if (isFinal(history.task.status)) {
+      return;
+    }
+    if (wakeups.isClosed) {
+      throw shuttingDown();
+    }
+    await changed;
   }
+}
+
+/** The next events. With more to read, those after the last one read wait; `end` is the task's. */
+function next(history: TaskHistory, after: number) {
+  const { task, stored } = history;
+  const more = stored.length === MAX_EVENTS_PER_READ;
+  const until = more ? (stored.at(-1)?.sequence ?? after) : Number.POSITIVE_INFINITY;
+  const events = eventLog(history, after).filter(({ sequence }) => sequence <= until);
+  const end = !more && isFinal(task.status) ? events.pop() : undefined;
+  return { events, end, more };
+}
+
+/** Streams the pieces of the attempt that a history shows; returns where they end. */
+async function* newPieces(
+  { storage, key, signal }: WatchEventsOptions,
+  { task, lastPiece }: Pick<TaskHistory, "lastPiece"> & { readonly task: Task },
+  from: WatchPosition,
+): AsyncGenerator<WatchedEvent, PiecePosition> {
+  const { attempt, endpoint } = task;
+  let after = from.piece.attempt === attempt ? from.piece : { attempt, sequence: 0 };
+  while (after.sequence < lastPiece && !signal?.aborted) {
+    const page = await storage.readPieces({ ...key, after, maxBytes: PIECES_PAGE_BYTES });
+    if (page?.task.attempt !== attempt || page.pieces.length === 0) {
+      // The next attempt has begun meanwhile: its beginning is an event.
+      return after;
+    }
+    const { form = "json" } = page;
+    for (const piece of page.pieces) {
+      const { sequence } = from;
+      yield { kind: "piece", piece: { ...piece, endpoint, attempt, form }, sequence };
+      after = { attempt, sequence: piece.sequence };
+    }
+  }
+  return after;
 }

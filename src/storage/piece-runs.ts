@@ -3,7 +3,7 @@
  * row each: most pieces are short, and a row costs more than a piece. In a run, each piece
  * follows its length in bytes (uint32, big-endian); texts are UTF-8.
  */
-import type { Piece, PieceAppend, PieceData, PieceForm } from "./pieces.ts";
+import type { PieceAppend, PieceData, PieceForm, StoredPiece } from "./pieces.ts";
 
 /** Bytes of a run before a further piece begins another one: bounds what a reader takes at once. */
 const MAX_RUN_BYTES = 64 * 1024;
@@ -47,9 +47,9 @@ export function runsOf({ first, pieces }: Pick<PieceAppend, "first" | "pieces">)
 }
 
 /** The pieces of a run after `after`. */
-export function piecesOf(run: PieceRun, form: PieceForm, after: number): Piece[] {
+export function piecesOf(run: PieceRun, form: PieceForm, after: number): StoredPiece[] {
   const { last, count, data } = run;
-  const pieces: Piece[] = [];
+  const pieces: StoredPiece[] = [];
   let at = 0;
   for (let sequence = last - count + 1; sequence <= last; sequence += 1) {
     const start = at + LENGTH_BYTES;

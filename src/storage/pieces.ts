@@ -21,7 +21,7 @@ export interface PieceAppend {
   readonly pieces: readonly PieceData[];
 }
 
-export interface Piece {
+export interface StoredPiece {
   /** Its number in its attempt, from 1. */
   readonly sequence: number;
   readonly data: PieceData;
@@ -40,7 +40,7 @@ export interface PiecePage {
   /** Of the pieces; undefined where there are none. */
   readonly form: PieceForm | undefined;
   /** Pieces of the task's current or last attempt, in order and without gaps. */
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly StoredPiece[];
   /** Further pieces may be stored already. */
   readonly more: boolean;
 }

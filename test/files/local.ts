@@ -4,16 +4,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FileKeeper } from "../../src/files/keeper.ts";
 import { FolderBlobStore } from "../../src/storage/blobs/folder.ts";
+import type { Storage } from "../../src/storage/storage.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 
 /** Both kinds of endpoints keep their files in `folder`; default: one that goes with the process. */
-export function localFiles(folder = ownFolder()) {
+export function localFiles(folder = ownFolder(), registry?: Storage) {
   const blobs = new FolderBlobStore(folder);
-  const keeper = new FileKeeper({ blobs, newId: createIdSource(), now: Date.now });
+  const common = { blobs, newId: createIdSource(), now: Date.now };
+  const keeper = new FileKeeper({ ...common, ...(registry && { registry }) });
   return { task: keeper, api: keeper };
 }
 
-function ownFolder(): string {
+export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "tessera-files-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;

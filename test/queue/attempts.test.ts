@@ -1,12 +1,14 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
+import { SERVICE_LIMITS } from "../../src/config/limits.ts";
 import type { Slot } from "../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { asStored } from "../../src/storage/stored.ts";
+import { localFiles } from "../files/local.ts";
 import { newTask } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
 
@@ -22,6 +24,8 @@ it("does not keep the arguments of a task while it runs", async () => {
     log: { debug() {}, info() {}, warn() {}, error() {} },
     changes: new Changes(10),
     recent: new RecentTasks(),
+    keeper: localFiles().task,
+    limits: SERVICE_LIMITS,
     onSlotFree() {},
     onQueued() {},
   });

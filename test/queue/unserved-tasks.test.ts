@@ -1,10 +1,12 @@
 import { afterEach, expect, it, vi } from "vitest";
+import { SERVICE_LIMITS } from "../../src/config/limits.ts";
 import { Attempts } from "../../src/queue/attempts.ts";
 import { Changes } from "../../src/queue/changes.ts";
 import { Leases } from "../../src/queue/leases.ts";
 import { RecentTasks } from "../../src/queue/recent-tasks.ts";
 import { UnservedTasks } from "../../src/queue/unserved-tasks.ts";
 import type { TaskFailure } from "../../src/tasks/task.ts";
+import { localFiles } from "../files/local.ts";
 import { DEPLOYMENT, key, newTask, submit } from "../storage/fixtures.ts";
 import { openSqlite } from "../storage/sqlite/databases.ts";
 
@@ -23,6 +25,8 @@ it("claims those that are not to be failed yet once in a while, not in every rou
     ...common,
     changes,
     recent: new RecentTasks(),
+    keeper: localFiles().task,
+    limits: SERVICE_LIMITS,
     onSlotFree() {},
     onQueued() {},
   });

@@ -2179,6 +2179,21 @@ export declare type WatchTaskRequest = Message<"tessera.v1.WatchTaskRequest"> & 
    * @generated from field: int64 after_sequence = 4;
    */
   afterSequence: bigint;
+
+  /**
+   * The attempt of `after_piece`.
+   *
+   * @generated from field: int32 after_attempt = 5;
+   */
+  afterAttempt: number;
+
+  /**
+   * Only pieces with a greater number, if they are of the attempt
+   * `after_attempt`; all pieces of any other. 0 begins at the first.
+   *
+   * @generated from field: int64 after_piece = 6;
+   */
+  afterPiece: bigint;
 };
 
 /**
@@ -2214,6 +2229,21 @@ export declare type WatchTaskRequestJson = {
    * @generated from field: int64 after_sequence = 4;
    */
   afterSequence?: string;
+
+  /**
+   * The attempt of `after_piece`.
+   *
+   * @generated from field: int32 after_attempt = 5;
+   */
+  afterAttempt?: number;
+
+  /**
+   * Only pieces with a greater number, if they are of the attempt
+   * `after_attempt`; all pieces of any other. 0 begins at the first.
+   *
+   * @generated from field: int64 after_piece = 6;
+   */
+  afterPiece?: string;
 };
 
 /**
@@ -2223,20 +2253,307 @@ export declare type WatchTaskRequestJson = {
 export declare const WatchTaskRequestSchema: GenMessage<WatchTaskRequest, {jsonType: WatchTaskRequestJson}>;
 
 /**
+ * StreamTaskRequest names a task and where to begin in its streamed result.
+ *
+ * @generated from message tessera.v1.StreamTaskRequest
+ */
+export declare type StreamTaskRequest = Message<"tessera.v1.StreamTaskRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint: string;
+
+  /**
+   * The attempt of the last piece that the caller has, 0 if it has none.
+   *
+   * @generated from field: int32 after_attempt = 4;
+   */
+  afterAttempt: number;
+
+  /**
+   * The number of that piece.
+   *
+   * @generated from field: int64 after_piece = 5;
+   */
+  afterPiece: bigint;
+
+  /**
+   * How pieces are written.
+   *
+   * @generated from field: tessera.v1.ResultFormat result_format = 6;
+   */
+  resultFormat: ResultFormat;
+};
+
+/**
+ * StreamTaskRequest names a task and where to begin in its streamed result.
+ *
+ * @generated from message tessera.v1.StreamTaskRequest
+ */
+export declare type StreamTaskRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The task.
+   *
+   * @generated from field: string task_id = 2;
+   */
+  taskId?: string;
+
+  /**
+   * If set, a task of another endpoint is not found.
+   *
+   * @generated from field: string endpoint = 3;
+   */
+  endpoint?: string;
+
+  /**
+   * The attempt of the last piece that the caller has, 0 if it has none.
+   *
+   * @generated from field: int32 after_attempt = 4;
+   */
+  afterAttempt?: number;
+
+  /**
+   * The number of that piece.
+   *
+   * @generated from field: int64 after_piece = 5;
+   */
+  afterPiece?: string;
+
+  /**
+   * How pieces are written.
+   *
+   * @generated from field: tessera.v1.ResultFormat result_format = 6;
+   */
+  resultFormat?: ResultFormatJson;
+};
+
+/**
+ * Describes the message tessera.v1.StreamTaskRequest.
+ * Use `create(StreamTaskRequestSchema)` to create a new message.
+ */
+export declare const StreamTaskRequestSchema: GenMessage<StreamTaskRequest, {jsonType: StreamTaskRequestJson}>;
+
+/**
+ * StreamTaskResponse is what comes next of a streamed result.
+ *
+ * @generated from message tessera.v1.StreamTaskResponse
+ */
+export declare type StreamTaskResponse = Message<"tessera.v1.StreamTaskResponse"> & {
+  /**
+   * A piece, or that all pieces before are void.
+   *
+   * @generated from oneof tessera.v1.StreamTaskResponse.event
+   */
+  event: {
+    /**
+     * The next piece.
+     *
+     * @generated from field: tessera.v1.TaskPiece piece = 1;
+     */
+    value: TaskPiece;
+    case: "piece";
+  } | {
+    /**
+     * The task began anew. Comes before the first piece of its new attempt, and
+     * only if the caller has pieces of an earlier one.
+     *
+     * @generated from field: tessera.v1.TaskRestart restart = 2;
+     */
+    value: TaskRestart;
+    case: "restart";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * StreamTaskResponse is what comes next of a streamed result.
+ *
+ * @generated from message tessera.v1.StreamTaskResponse
+ */
+export declare type StreamTaskResponseJson = {
+  /**
+   * The next piece.
+   *
+   * @generated from field: tessera.v1.TaskPiece piece = 1;
+   */
+  piece?: TaskPieceJson;
+
+  /**
+   * The task began anew. Comes before the first piece of its new attempt, and
+   * only if the caller has pieces of an earlier one.
+   *
+   * @generated from field: tessera.v1.TaskRestart restart = 2;
+   */
+  restart?: TaskRestartJson;
+};
+
+/**
+ * Describes the message tessera.v1.StreamTaskResponse.
+ * Use `create(StreamTaskResponseSchema)` to create a new message.
+ */
+export declare const StreamTaskResponseSchema: GenMessage<StreamTaskResponse, {jsonType: StreamTaskResponseJson}>;
+
+/**
+ * TaskPiece is one piece of a streamed result.
+ *
+ * @generated from message tessera.v1.TaskPiece
+ */
+export declare type TaskPiece = Message<"tessera.v1.TaskPiece"> & {
+  /**
+   * The attempt that gave it. Pieces of one attempt make the result.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt: number;
+
+  /**
+   * Its number in its attempt, from 1 and without gaps.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence: bigint;
+
+  /**
+   * The piece, at most 262,144 characters or bytes of it.
+   *
+   * @generated from oneof tessera.v1.TaskPiece.piece
+   */
+  piece: {
+    /**
+     * A JSON value; a text is a string.
+     *
+     * @generated from field: google.protobuf.Value value = 3;
+     */
+    value: Value;
+    case: "value";
+  } | {
+    /**
+     * Bytes, or any piece if RESULT_FORMAT_BODY was requested: JSON as
+     * `application/json`, text as `text/plain`, bytes with the content type of
+     * the file.
+     *
+     * @generated from field: google.api.HttpBody body = 4;
+     */
+    value: HttpBody;
+    case: "body";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * TaskPiece is one piece of a streamed result.
+ *
+ * @generated from message tessera.v1.TaskPiece
+ */
+export declare type TaskPieceJson = {
+  /**
+   * The attempt that gave it. Pieces of one attempt make the result.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt?: number;
+
+  /**
+   * Its number in its attempt, from 1 and without gaps.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence?: string;
+
+  /**
+   * A JSON value; a text is a string.
+   *
+   * @generated from field: google.protobuf.Value value = 3;
+   */
+  value?: ValueJson;
+
+  /**
+   * Bytes, or any piece if RESULT_FORMAT_BODY was requested: JSON as
+   * `application/json`, text as `text/plain`, bytes with the content type of
+   * the file.
+   *
+   * @generated from field: google.api.HttpBody body = 4;
+   */
+  body?: HttpBodyJson;
+};
+
+/**
+ * Describes the message tessera.v1.TaskPiece.
+ * Use `create(TaskPieceSchema)` to create a new message.
+ */
+export declare const TaskPieceSchema: GenMessage<TaskPiece, {jsonType: TaskPieceJson}>;
+
+/**
+ * TaskRestart says that a task gives its result anew.
+ *
+ * @generated from message tessera.v1.TaskRestart
+ */
+export declare type TaskRestart = Message<"tessera.v1.TaskRestart"> & {
+  /**
+   * The attempt whose pieces follow.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt: number;
+};
+
+/**
+ * TaskRestart says that a task gives its result anew.
+ *
+ * @generated from message tessera.v1.TaskRestart
+ */
+export declare type TaskRestartJson = {
+  /**
+   * The attempt whose pieces follow.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt?: number;
+};
+
+/**
+ * Describes the message tessera.v1.TaskRestart.
+ * Use `create(TaskRestartSchema)` to create a new message.
+ */
+export declare const TaskRestartSchema: GenMessage<TaskRestart, {jsonType: TaskRestartJson}>;
+
+/**
  * TaskEvent is one entry of a task's event log.
  *
  * @generated from message tessera.v1.TaskEvent
  */
 export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
   /**
-   * Its number in the log, from 1; there may be gaps.
+   * Its number in the log, from 1; there may be gaps. A piece has the number of
+   * the event before it.
    *
    * @generated from field: int64 sequence = 1;
    */
   sequence: bigint;
 
   /**
-   * When it happened.
+   * When it happened; absent for a piece.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
@@ -2278,6 +2595,14 @@ export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
      */
     value: TaskLogLine;
     case: "log";
+  } | {
+    /**
+     * The function gave a piece of its result.
+     *
+     * @generated from field: tessera.v1.TaskPiece piece = 7;
+     */
+    value: TaskPiece;
+    case: "piece";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2288,14 +2613,15 @@ export declare type TaskEvent = Message<"tessera.v1.TaskEvent"> & {
  */
 export declare type TaskEventJson = {
   /**
-   * Its number in the log, from 1; there may be gaps.
+   * Its number in the log, from 1; there may be gaps. A piece has the number of
+   * the event before it.
    *
    * @generated from field: int64 sequence = 1;
    */
   sequence?: string;
 
   /**
-   * When it happened.
+   * When it happened; absent for a piece.
    *
    * @generated from field: google.protobuf.Timestamp time = 2;
    */
@@ -2328,6 +2654,13 @@ export declare type TaskEventJson = {
    * @generated from field: tessera.v1.TaskLogLine log = 6;
    */
   log?: TaskLogLineJson;
+
+  /**
+   * The function gave a piece of its result.
+   *
+   * @generated from field: tessera.v1.TaskPiece piece = 7;
+   */
+  piece?: TaskPieceJson;
 };
 
 /**
@@ -2827,7 +3160,9 @@ export declare const TaskService: GenService<{
   },
   /**
    * WatchTask streams the task's event log from its beginning, or from after
-   * `after_sequence`, and ends when the task has reached its final state.
+   * `after_sequence`, and ends when the task has reached its final state. The
+   * pieces of a streamed result are events among them: after the beginning of
+   * their attempt, and before the end of the task.
    *
    * Errors: NOT_FOUND (TASK_NOT_FOUND).
    *
@@ -2837,6 +3172,26 @@ export declare const TaskService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchTaskRequestSchema;
     output: typeof TaskEventSchema;
+  },
+  /**
+   * StreamTask streams the pieces of the result of a task whose function gives
+   * it in pieces, from the first or from after a given one: those that are
+   * stored, then new ones as they come. It ends when the task has succeeded.
+   * Pieces are kept as long as the task; a caller that leaves ends nothing. If
+   * the task is tried again, its next attempt gives its pieces from the first
+   * on: `restart` says that those before are void.
+   *
+   * Errors: NOT_FOUND (TASK_NOT_FOUND), INVALID_ARGUMENT (REQUEST_INVALID: the
+   * endpoint gives its result at once), and after its pieces
+   * FAILED_PRECONDITION (TASK_CANCELLED), and for a task that failed the code
+   * and message of its failure (TASK_FAILED).
+   *
+   * @generated from rpc tessera.v1.TaskService.StreamTask
+   */
+  streamTask: {
+    methodKind: "server_streaming";
+    input: typeof StreamTaskRequestSchema;
+    output: typeof StreamTaskResponseSchema;
   },
 }>;
 

@@ -1,6 +1,6 @@
 /** The pieces of streamed results. */
 import { FORMS, MAX_RUNS_PER_PAGE, piecesOf, runsOf } from "../piece-runs.ts";
-import type { Piece, PieceAppend, PieceForm, PiecePage, PieceStorage } from "../pieces.ts";
+import type { PieceAppend, PieceForm, PiecePage, PieceStorage, StoredPiece } from "../pieces.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { readTask } from "./read.ts";
 import type { SqliteRow } from "./rows.ts";
@@ -60,7 +60,7 @@ export function readPieces(
   if (task === undefined) {
     return undefined;
   }
-  const pieces: Piece[] = [];
+  const pieces: StoredPiece[] = [];
   let form: PieceForm | undefined;
   let sequence = after.attempt === task.attempt ? after.sequence : 0;
   let bytes = 0;

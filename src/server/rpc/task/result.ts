@@ -31,6 +31,14 @@ export function answer(
         keeper: deployment.files.task,
         path: `/${task.endpoint}/get?task_id=${task.taskId}`,
       });
+    default:
+      return refuseUnsuccessful(task);
+  }
+}
+
+/** Throws the caller's error for a task that has not succeeded. */
+export function refuseUnsuccessful(task: Task): never {
+  switch (task.status) {
     case "cancelled":
       throw problem(
         "TASK_CANCELLED",

@@ -8,7 +8,8 @@ import { noteTask, originOf } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
-import { milliseconds, toAttemptMessages, toEventMessage, toTaskMessage } from "./messages.ts";
+import { milliseconds, toAttemptMessages, toTaskMessage } from "./messages.ts";
+import { positionOf, streamTask, toWatchedMessage } from "./pieces.ts";
 import { answer } from "./result.ts";
 import { digestOfRetry, noteReplay } from "./submission.ts";
 import { submitHandlers } from "./submit.ts";
@@ -71,11 +72,14 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   },
 
   async *watchTask(req, ctx) {
-    const { queue } = deploymentOf(ctx);
-    for await (const event of queue.watch(question(req, ctx), Number(req.afterSequence))) {
-      yield toEventMessage(event);
+    const deployment = deploymentOf(ctx);
+    const after = { sequence: Number(req.afterSequence), piece: positionOf(req) };
+    for await (const event of deployment.queue.watch(question(req, ctx), after)) {
+      yield toWatchedMessage(event, deployment);
     }
   },
+
+  streamTask: (req, ctx) => streamTask(req, ctx, question(req, ctx)),
 };
 
 function question(

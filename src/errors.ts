@@ -82,6 +82,7 @@ export const CATALOGUE = {
   MAIL_FAILED: Code.Unavailable,
   SANDBOX_UNAVAILABLE: Code.FailedPrecondition,
   SESSION_NOT_FOUND: Code.NotFound,
+  NOT_ACCEPTABLE: Code.InvalidArgument,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

@@ -29,12 +29,12 @@ const RULES: readonly (readonly [pattern: RegExp, kind: Kind])[] = [
   [/(?:_PER_SECOND|PerSecond)$/, "rate"],
   [/(?:_(?:MS|SECONDS|DAYS)|Ms)$/, "time"],
   [/(?:_(?:BYTES|KIB|MIB|MB|CHARACTERS)|Bytes|Mib)$/, "size"],
-  [/_(?:COUNT|LINES)$|^(?:MAX|MIN|DEFAULT)_|\.(?:max[A-Z]\w*|cpus)$/, "count"],
+  [/_(?:COUNT|LINES|CHUNKS)$|^(?:MAX|MIN|DEFAULT)_|\.(?:max[A-Z]\w*|cpus)$/, "count"],
 ];
 
 /** Whether a name ends with a unit, so that members of its table need none. */
 export function hasUnit(name: string): boolean {
-  return /_(?:MS|SECONDS|DAYS|BYTES|KIB|MIB|CHARACTERS|COUNT|LINES)$/.test(name);
+  return /_(?:MS|SECONDS|DAYS|BYTES|KIB|MIB|CHARACTERS|COUNT|LINES|CHUNKS)$/.test(name);
 }
 
 /** Undefined where a name follows no rule. */
@@ -61,7 +61,7 @@ export function format(name: string, value: number): string {
   const unit = name
     .replace(/ \(\w+\)$/, "")
     .match(
-      /(?:_|(?<=[a-z]))(MS|Ms|SECONDS|DAYS|KIB|MIB|MB|BYTES|Bytes|Mib|CHARACTERS|LINES)$/,
+      /(?:_|(?<=[a-z]))(MS|Ms|SECONDS|DAYS|KIB|MIB|MB|BYTES|Bytes|Mib|CHARACTERS|LINES|CHUNKS)$/,
     )?.[1];
   switch (unit?.toUpperCase()) {
     case "MS":
@@ -82,6 +82,8 @@ export function format(name: string, value: number): string {
       return `${grouped(value)} characters`;
     case "LINES":
       return `${grouped(value)} lines`;
+    case "CHUNKS":
+      return `${grouped(value)} chunks`;
     default:
       return `${name.includes("BYTES_PER") ? scaled(value, SIZES, "bytes") : grouped(value)}${kindOf(name) === "rate" ? " per second" : ""}`;
   }

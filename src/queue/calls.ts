@@ -10,10 +10,12 @@ import { problem, shuttingDown } from "../errors.ts";
 import { type Log, logFailure, logLine } from "../log/log.ts";
 import type { ExecutionEnd } from "../pool/execution.ts";
 import type { Pool, Slot } from "../pool/pool.ts";
+import type { Piece } from "../pool/received-chunks.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
+import { PieceQueue } from "./piece-queue.ts";
 import { callEnd } from "./traced.ts";
 
 /** Calls that may wait for a slot, over all endpoints of a deployment. */
@@ -41,7 +43,14 @@ interface BegunCall {
   readonly signal: AbortSignal;
   readonly taskId: string;
   readonly origin: Origin | undefined;
-  readonly slot: Pick<Slot, "ranIn">;
+  readonly slot: Slot;
+}
+
+/** Where a call comes from. */
+interface CalledFrom {
+  /** Aborts the call when its caller has gone. */
+  readonly signal: AbortSignal;
+  readonly origin?: Origin;
 }
 
 interface Waiting {
@@ -66,20 +75,36 @@ export class Calls {
    * the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
    * gone.
    */
-  async call(
+  async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
+    const begun = this.#begin(endpoint, payload, from);
+    const call = begun instanceof Promise ? await begun : begun;
+    return this.#answer(await this.#execute(call), call);
+  }
+
+  /**
+   * Calls an api endpoint that streams. Gives the pieces as the function makes them, no faster
+   * than they are read, and throws what `call` rejects with; leaving it aborts the call.
+   */
+  async *stream(
     endpoint: EndpointManifest,
     payload: Payload,
-    { signal, origin }: { readonly signal: AbortSignal; readonly origin?: Origin },
-  ): Promise<Payload> {
-    const { pool, tracing, newId } = this.#options;
-    const cameMs = tracing && Date.now();
-    const free = pool.reserve(endpoint);
-    const slot = free ?? (await this.#wait(endpoint, signal));
-    const call = { endpoint, payload, signal, taskId: newId(), origin, slot };
-    if (cameMs !== undefined && free === undefined) {
-      tracing?.waited({ ...tracedFacts(call), fromMs: cameMs, toMs: Date.now() });
+    from: CalledFrom,
+  ): AsyncGenerator<Piece, void, undefined> {
+    const call = await this.#begin(endpoint, payload, from);
+    const pieces = new PieceQueue();
+    void this.#execute(call, pieces).then((end) => pieces.end(end));
+    try {
+      for (;;) {
+        const next = await pieces.next();
+        if ("end" in next) {
+          this.#answer(next.end, call);
+          return;
+        }
+        yield next.piece;
+      }
+    } finally {
+      pieces.leave();
     }
-    return this.#answer(await this.#execute(slot, call), call);
   }
 
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
@@ -119,6 +144,26 @@ export class Calls {
     for (const waiting of this.#waiting) {
       waiting.refuse(shuttingDown());
     }
+  }
+
+  /** Takes a slot; a promise only if the call has to wait for one. */
+  #begin(
+    endpoint: EndpointManifest,
+    payload: Payload,
+    { signal, origin }: CalledFrom,
+  ): BegunCall | Promise<BegunCall> {
+    const { pool, tracing, newId } = this.#options;
+    const begun = (slot: Slot) => ({ endpoint, payload, signal, taskId: newId(), origin, slot });
+    const free = pool.reserve(endpoint);
+    if (free) {
+      return begun(free);
+    }
+    const fromMs = Date.now();
+    return this.#wait(endpoint, signal).then((slot) => {
+      const call = begun(slot);
+      tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
+      return call;
+    });
   }
 
   #wait(endpoint: EndpointManifest, signal: AbortSignal): Promise<Slot> {
@@ -175,8 +220,8 @@ export class Calls {
    * Runs a call, and resolves with its end, or at its timeout: the caller does not wait for a
    * function that goes on after it. The slot is taken until the function has ended.
    */
-  #execute(slot: Slot, call: BegunCall): Promise<ExecutionEnd> {
-    const { payload, signal, taskId, origin } = call;
+  #execute(call: BegunCall, pieces?: PieceQueue): Promise<ExecutionEnd> {
+    const { payload, signal, taskId, origin, slot } = call;
     const { log, tracing } = this.#options;
     const span = tracing?.attemptBegan(tracedFacts(call));
     const trace = (span ?? origin)?.trace;
@@ -198,8 +243,10 @@ export class Calls {
             }
           },
           onLog: (line) => logLine(log, line, logged(call)),
+          ...(pieces && { onChunk: (piece: Piece) => pieces.push(piece) }),
         },
       );
+      pieces?.begin(execution);
       if (signal.aborted) {
         gone();
       }

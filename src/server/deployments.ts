@@ -8,7 +8,9 @@ import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { documents, OPENAPI_PATH } from "../service/documents.ts";
+import { pieceType } from "../service/output.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
+import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { sendText } from "./monitoring/send.ts";
@@ -90,18 +92,28 @@ export function deploymentPage(page: FastifyPluginAsync): ServerPlugin {
 }
 
 function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlugin {
+  const manifestOf = (endpoint: string, values: ContextValues) =>
+    deploymentOf({ values }).endpoint(endpoint).manifest;
   const maxBodyBytes = (endpoint: string, req: FastifyRequest, values: ContextValues): number => {
-    const { files } = deploymentOf({ values }).endpoint(endpoint).manifest;
+    const { files } = manifestOf(endpoint, values);
     if (Object.keys(files).length === 0) {
       return jsonBodyBytes;
     }
     return isForm(req) ? fileBodyBytes : Math.min(fileBodyBytes, MAX_TEXT_BODY_BYTES);
+  };
+  const streamedBy = (name: string, values: ContextValues): StreamedOutput | undefined => {
+    const manifest = manifestOf(name, values);
+    const { name: endpoint, kind, stream } = manifest;
+    return stream && kind === "api"
+      ? { endpoint, pieces: stream.pieces, contentType: pieceType(manifest) }
+      : undefined;
   };
   return (app, { invoke, targetValues }) =>
     dataPlanePlugin(app, {
       invoke,
       contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
       maxHeldBytes: jsonBodyBytes,
+      streamedBy,
       maxBodyBytes,
     });
 }

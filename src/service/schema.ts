@@ -55,13 +55,15 @@ export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
 
 /**
  * True when the result is sent as `text/plain`: its schema accepts strings and
- * nothing else. Clients decide by `/schema.json` whether to parse an answer,
+ * nothing else, or it is streamed as a text. Clients decide by `/schema.json` whether to parse an answer,
  * so the server and that document must ask the same function.
  */
 export function resultIsText(endpoint: EndpointManifest): boolean {
   let isText = textResults.get(endpoint);
   if (isText === undefined) {
-    isText = !endpoint.outputFile && outputSchema(endpoint).type === "string";
+    isText = endpoint.stream
+      ? endpoint.stream.pieces === "text"
+      : !endpoint.outputFile && outputSchema(endpoint).type === "string";
     textResults.set(endpoint, isText);
   }
   return isText;

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { StructJson } from "@bufbuild/protobuf/wkt";
+import type { StructJson, Value, ValueJson } from "@bufbuild/protobuf/wkt";
 import type { HttpBody, HttpBodyJson } from "../../google/api/httpbody_pb.js";
 import type { ResultFormat, ResultFormatJson, TaskResultSchema } from "./task_pb.js";
 
@@ -48,11 +48,18 @@ export declare type Endpoint = Message<"tessera.v1.Endpoint"> & {
   inputSchema?: JsonObject | undefined;
 
   /**
-   * JSON Schema (2020-12) of the result.
+   * JSON Schema (2020-12) of the result, or of one piece of it if it streams.
    *
    * @generated from field: google.protobuf.Struct output_schema = 5;
    */
   outputSchema?: JsonObject | undefined;
+
+  /**
+   * Whether it streams its result, and how.
+   *
+   * @generated from field: tessera.v1.PieceForm pieces = 6;
+   */
+  pieces: PieceForm;
 };
 
 /**
@@ -90,11 +97,18 @@ export declare type EndpointJson = {
   inputSchema?: StructJson;
 
   /**
-   * JSON Schema (2020-12) of the result.
+   * JSON Schema (2020-12) of the result, or of one piece of it if it streams.
    *
    * @generated from field: google.protobuf.Struct output_schema = 5;
    */
   outputSchema?: StructJson;
+
+  /**
+   * Whether it streams its result, and how.
+   *
+   * @generated from field: tessera.v1.PieceForm pieces = 6;
+   */
+  pieces?: PieceFormJson;
 };
 
 /**
@@ -293,6 +307,182 @@ export declare type CallEndpointRequestJson = {
 export declare const CallEndpointRequestSchema: GenMessage<CallEndpointRequest, {jsonType: CallEndpointRequestJson}>;
 
 /**
+ * StreamEndpointRequest is a call whose result is streamed.
+ *
+ * @generated from message tessera.v1.StreamEndpointRequest
+ */
+export declare type StreamEndpointRequest = Message<"tessera.v1.StreamEndpointRequest"> & {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment: string;
+
+  /**
+   * The endpoint.
+   *
+   * @generated from field: string endpoint = 2;
+   */
+  endpoint: string;
+
+  /**
+   * The arguments, as in CallEndpointRequest.
+   *
+   * @generated from oneof tessera.v1.StreamEndpointRequest.input
+   */
+  input: {
+    /**
+     * The arguments by name. Files are written as `data:` URLs.
+     *
+     * @generated from field: google.protobuf.Struct arguments = 3;
+     */
+    value: JsonObject;
+    case: "arguments";
+  } | {
+    /**
+     * The arguments as they would be posted over HTTP: `application/json`, or
+     * `multipart/form-data` with files.
+     *
+     * @generated from field: google.api.HttpBody body = 4;
+     */
+    value: HttpBody;
+    case: "body";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * How the pieces are written.
+   *
+   * @generated from field: tessera.v1.ResultFormat result_format = 5;
+   */
+  resultFormat: ResultFormat;
+};
+
+/**
+ * StreamEndpointRequest is a call whose result is streamed.
+ *
+ * @generated from message tessera.v1.StreamEndpointRequest
+ */
+export declare type StreamEndpointRequestJson = {
+  /**
+   * The deployment; see SubmitTaskRequest.
+   *
+   * @generated from field: string deployment = 1;
+   */
+  deployment?: string;
+
+  /**
+   * The endpoint.
+   *
+   * @generated from field: string endpoint = 2;
+   */
+  endpoint?: string;
+
+  /**
+   * The arguments by name. Files are written as `data:` URLs.
+   *
+   * @generated from field: google.protobuf.Struct arguments = 3;
+   */
+  arguments?: StructJson;
+
+  /**
+   * The arguments as they would be posted over HTTP: `application/json`, or
+   * `multipart/form-data` with files.
+   *
+   * @generated from field: google.api.HttpBody body = 4;
+   */
+  body?: HttpBodyJson;
+
+  /**
+   * How the pieces are written.
+   *
+   * @generated from field: tessera.v1.ResultFormat result_format = 5;
+   */
+  resultFormat?: ResultFormatJson;
+};
+
+/**
+ * Describes the message tessera.v1.StreamEndpointRequest.
+ * Use `create(StreamEndpointRequestSchema)` to create a new message.
+ */
+export declare const StreamEndpointRequestSchema: GenMessage<StreamEndpointRequest, {jsonType: StreamEndpointRequestJson}>;
+
+/**
+ * StreamEndpointResponse is one piece of a result.
+ *
+ * @generated from message tessera.v1.StreamEndpointResponse
+ */
+export declare type StreamEndpointResponse = Message<"tessera.v1.StreamEndpointResponse"> & {
+  /**
+   * Its number, from 1.
+   *
+   * @generated from field: uint64 sequence = 1;
+   */
+  sequence: bigint;
+
+  /**
+   * The piece, at most 262,144 characters or bytes of it.
+   *
+   * @generated from oneof tessera.v1.StreamEndpointResponse.piece
+   */
+  piece: {
+    /**
+     * A JSON value; a text is a string.
+     *
+     * @generated from field: google.protobuf.Value value = 2;
+     */
+    value: Value;
+    case: "value";
+  } | {
+    /**
+     * Bytes, or any piece if RESULT_FORMAT_BODY was requested: JSON as
+     * `application/json`, text as `text/plain`, bytes with the content type of
+     * the file.
+     *
+     * @generated from field: google.api.HttpBody body = 3;
+     */
+    value: HttpBody;
+    case: "body";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * StreamEndpointResponse is one piece of a result.
+ *
+ * @generated from message tessera.v1.StreamEndpointResponse
+ */
+export declare type StreamEndpointResponseJson = {
+  /**
+   * Its number, from 1.
+   *
+   * @generated from field: uint64 sequence = 1;
+   */
+  sequence?: string;
+
+  /**
+   * A JSON value; a text is a string.
+   *
+   * @generated from field: google.protobuf.Value value = 2;
+   */
+  value?: ValueJson;
+
+  /**
+   * Bytes, or any piece if RESULT_FORMAT_BODY was requested: JSON as
+   * `application/json`, text as `text/plain`, bytes with the content type of
+   * the file.
+   *
+   * @generated from field: google.api.HttpBody body = 3;
+   */
+  body?: HttpBodyJson;
+};
+
+/**
+ * Describes the message tessera.v1.StreamEndpointResponse.
+ * Use `create(StreamEndpointResponseSchema)` to create a new message.
+ */
+export declare const StreamEndpointResponseSchema: GenMessage<StreamEndpointResponse, {jsonType: StreamEndpointResponseJson}>;
+
+/**
  * EndpointKind says how an endpoint answers. REST writes `api` and `task`.
  *
  * @generated from enum tessera.v1.EndpointKind
@@ -333,6 +523,55 @@ export declare type EndpointKindJson = "ENDPOINT_KIND_UNSPECIFIED" | "ENDPOINT_K
 export declare const EndpointKindSchema: GenEnum<EndpointKind, EndpointKindJson>;
 
 /**
+ * PieceForm is the form in which an endpoint streams its result. REST writes
+ * `json`, `text` and `bytes`.
+ *
+ * @generated from enum tessera.v1.PieceForm
+ */
+export enum PieceForm {
+  /**
+   * It does not stream.
+   *
+   * @generated from enum value: PIECE_FORM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * JSON values; the whole is a list of them.
+   *
+   * @generated from enum value: PIECE_FORM_JSON = 1;
+   */
+  JSON = 1,
+
+  /**
+   * Texts; the whole is one text, joined.
+   *
+   * @generated from enum value: PIECE_FORM_TEXT = 2;
+   */
+  TEXT = 2,
+
+  /**
+   * Bytes; the whole is one file, joined.
+   *
+   * @generated from enum value: PIECE_FORM_BYTES = 3;
+   */
+  BYTES = 3,
+}
+
+/**
+ * PieceForm is the form in which an endpoint streams its result. REST writes
+ * `json`, `text` and `bytes`.
+ *
+ * @generated from enum tessera.v1.PieceForm
+ */
+export declare type PieceFormJson = "PIECE_FORM_UNSPECIFIED" | "PIECE_FORM_JSON" | "PIECE_FORM_TEXT" | "PIECE_FORM_BYTES";
+
+/**
+ * Describes the enum tessera.v1.PieceForm.
+ */
+export declare const PieceFormSchema: GenEnum<PieceForm, PieceFormJson>;
+
+/**
  * EndpointService describes the endpoints of a deployment and calls them.
  *
  * @generated from service tessera.v1.EndpointService
@@ -353,6 +592,8 @@ export declare const EndpointService: GenService<{
   /**
    * CallEndpoint calls an endpoint and answers with its result. A task
    * endpoint called this way runs as a task, and the call waits for its end.
+   * An endpoint that streams answers with the whole, up to 4 MiB: a list of
+   * its values, its text, or its file.
    * The response header `idempotent-replayed: true` says that the result is
    * that of an earlier task with the same idempotency key.
    *
@@ -368,6 +609,22 @@ export declare const EndpointService: GenService<{
     methodKind: "unary";
     input: typeof CallEndpointRequestSchema;
     output: typeof TaskResultSchema;
+  },
+  /**
+   * StreamEndpoint calls an api endpoint that streams, and answers with the
+   * pieces of its result as the function makes them. The function makes no
+   * more than the caller reads; a caller that goes away aborts it. A stream
+   * is complete when it ends without an error.
+   *
+   * Errors: those of CallEndpoint, also after some pieces, and INVALID_ARGUMENT
+   * (REQUEST_INVALID) for an endpoint that does not stream.
+   *
+   * @generated from rpc tessera.v1.EndpointService.StreamEndpoint
+   */
+  streamEndpoint: {
+    methodKind: "server_streaming";
+    input: typeof StreamEndpointRequestSchema;
+    output: typeof StreamEndpointResponseSchema;
   },
 }>;
 

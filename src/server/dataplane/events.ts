@@ -41,7 +41,7 @@ export async function sendEvents(
   const text = frames(opened, {
     format: EVENTS,
     keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
-    json: (message) => eventJson(message, words),
+    item: (message) => EVENTS.item(eventJson(message, words)),
     flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),
   });

@@ -9,7 +9,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { CallEndpointRequestSchema, EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
+import {
+  CallEndpointRequestSchema,
+  EndpointService,
+  StreamEndpointRequestSchema,
+} from "../../../gen/tessera/v1/endpoint_pb.js";
 import {
   CancelTaskRequestSchema,
   GetTaskArgumentFileRequestSchema,
@@ -28,17 +32,12 @@ import {
   WatchTaskRequestSchema,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { type Problem, problem, toProblem } from "../../errors.ts";
-import { bodyMessage, cut, isForm, NO_BYTES, readBody } from "../http/body.ts";
-import { BodyStream } from "../http/body-stream.ts";
+import { cut } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
-import {
-  type StreamedBodies,
-  type StreamedRequest,
-  streamedBodies,
-} from "../http/streamed-bodies.ts";
+import type { StreamedBodies } from "../http/streamed-bodies.ts";
 import {
   sendArgumentFile,
   sendArguments,
@@ -48,6 +47,7 @@ import {
   sendSubmitted,
   wordsFor,
 } from "./answer.ts";
+import { bodiesOf, readInput } from "./call-body.ts";
 import { sendEvents } from "./events.ts";
 import {
   controlRequest,
@@ -60,11 +60,14 @@ import {
   readSchedule,
   refuseUnknown,
 } from "./request.ts";
+import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
 
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
   /** Refuses a request before its body is read, or returns its context for the interceptors. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
+  /** What an endpoint streams; undefined if it does not. Errors: ENDPOINT_NOT_FOUND. */
+  readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
   /** Largest body of a call of this endpoint; `values` are those of `contextValues`. */
   readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
   /** How much of a body with files may be held in memory; the files themselves are not. */
@@ -147,21 +150,13 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
   };
 }
 
-function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
+function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
   const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
     TaskService.method;
   const { getTaskArguments, getTaskArgumentFile } = TaskService.method;
 
-  /** Forms are streamed beside the message; other bodies are part of it. */
-  const bytesOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) => {
-    refuseEncoding(req);
-    const maxBytes = maxBodyBytes(endpointOf(req), req, values);
-    if (isForm(req)) {
-      bodies.request = streamedForm(req, { maxBytes, maxHeldBytes });
-      return NO_BYTES;
-    }
-    return readBody(req, maxBytes);
-  };
+  const inputOf = (req: FastifyRequest, values: ContextValues, bodies: StreamedBodies) =>
+    readInput(req, bodies, { maxBytes: maxBodyBytes(endpointOf(req), req, values), maxHeldBytes });
 
   return [
     {
@@ -169,15 +164,29 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       methods: ["POST"],
       query: [],
       async handle(req, reply, from) {
+        const { contextValues } = from;
+        const streamed = streamedBy(endpointOf(req), contextValues);
+        const form = streamed && chooseForm(req.headers.accept, streamed);
+        const bodies = bodiesOf(contextValues);
+        if (streamed && form && form !== WHOLE) {
+          const message = create(StreamEndpointRequestSchema);
+          message.endpoint = streamed.endpoint;
+          message.input = await inputOf(req, contextValues, bodies);
+          message.resultFormat = ResultFormat.BODY;
+          const pieces = invoke.stream(EndpointService.method.streamEndpoint, message, from);
+          return sendPieces(reply, pieces, { form, pieces: streamed.pieces });
+        }
         const message = create(CallEndpointRequestSchema);
         message.endpoint = endpointOf(req);
-        const bodies = bodiesOf(from);
-        message.input = inputOf(req, await bytesOf(req, from.contextValues, bodies));
+        message.input = await inputOf(req, contextValues, bodies);
         message.resultFormat = ResultFormat.BODY;
         message.idempotencyKey = idempotencyKey(req);
         const answer = await invoke.unary(EndpointService.method.callEndpoint, message, from);
         passReplay(reply, answer);
-        return sendResult(reply, answer.message as TaskResult, { bodies });
+        const result = answer.message as TaskResult;
+        return streamed
+          ? sendWhole(reply, bodies, streamed)
+          : sendResult(reply, result, { bodies });
       },
     },
     {
@@ -185,13 +194,13 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       methods: ["POST"],
       query: ["priority", "run_at", "delay", "start_by", "start_within"],
       async handle(req, reply, from) {
-        const bodies = bodiesOf(from);
+        const bodies = bodiesOf(from.contextValues);
         const wait = preferredWait(req);
         const message: SubmitTaskRequest = {
           $typeName: "tessera.v1.SubmitTaskRequest",
           deployment: "",
           endpoint: endpointOf(req),
-          input: inputOf(req, await bytesOf(req, from.contextValues, bodies)),
+          input: await inputOf(req, from.contextValues, bodies),
           idempotencyKey: idempotencyKey(req),
           wait,
           resultFormat: ResultFormat.BODY,
@@ -232,7 +241,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
           deployment: "",
           resultFormat: ResultFormat.BODY,
         };
-        const bodies = bodiesOf(from);
+        const bodies = bodiesOf(from.contextValues);
         return invoke.unary(getTaskResult, message, from).then((answer) => {
           const { taskId } = message;
           const result = answer.message as TaskResult;
@@ -247,7 +256,7 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
       async handle(req, reply, from) {
         const task = { endpoint: endpointOf(req), taskId: queryTaskId(req) };
         const file = queryFile(req);
-        const bodies = bodiesOf(from);
+        const bodies = bodiesOf(from.contextValues);
         const sending = { bodies, asked: { req, taskId: task.taskId } };
         if (file === undefined) {
           const message = create(GetTaskArgumentsRequestSchema, task);
@@ -297,10 +306,6 @@ function routes({ invoke, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route
   ];
 }
 
-function inputOf({ headers }: FastifyRequest, bytes: Uint8Array) {
-  return { case: "body" as const, value: bodyMessage(headers["content-type"] ?? "", bytes) };
-}
-
 /** Returns whether the answer repeats an earlier task, and sets its header if so. */
 function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
   const replayed = header.has("idempotent-replayed");
@@ -308,34 +313,6 @@ function passReplay(reply: FastifyReply, { header }: UnaryAnswer): boolean {
     reply.header("idempotent-replayed", "true");
   }
   return replayed;
-}
-
-/** The bodies of this call that travel outside its messages. */
-function bodiesOf({ contextValues }: Origin): StreamedBodies {
-  const bodies: StreamedBodies = {};
-  contextValues.set(streamedBodies, bodies);
-  return bodies;
-}
-
-function streamedForm(
-  req: FastifyRequest,
-  { maxBytes, maxHeldBytes }: { readonly maxBytes: number; readonly maxHeldBytes: number },
-): StreamedRequest {
-  const chunks = new BodyStream(req, { maxBytes });
-  return {
-    contentType: req.headers["content-type"] ?? "",
-    chunks,
-    maxHeldBytes,
-    hold: (bytes) => req.bodyShare?.hold(bytes),
-  };
-}
-
-function refuseEncoding({ headers }: FastifyRequest): void {
-  const encoding = headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") {
-    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
-    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
-  }
 }
 
 function endpointOf(req: FastifyRequest): string {

@@ -19,14 +19,19 @@ import { errorJson } from "./problem.ts";
 /** Silence after which an event stream gets a comment: below the 30 s and 60 s of common proxies. */
 export const STREAM_HEARTBEAT_INTERVAL_MS = 15_000;
 
-export interface StreamFormat {
+/** How a stream is framed. Empty text is not sent. */
+export interface StreamFraming {
   readonly contentType: string;
-  item(json: JsonValue): string;
   /** The text that ends the stream. */
   end(): string;
-  error(found: Problem): string;
-  /** Sent while there are no answers; empty to send nothing. */
+  /** The text that ends it with an error; undefined where only a broken connection can tell. */
+  error(found: Problem): string | undefined;
+  /** Sent while there are no answers. */
   readonly keepAlive: string;
+}
+
+export interface StreamFormat extends StreamFraming {
+  item(json: JsonValue): string;
 }
 
 const EVENTS: StreamFormat = {
@@ -80,20 +85,21 @@ export async function openStream(
 }
 
 export interface FramesOptions {
-  readonly format: StreamFormat;
+  readonly format: StreamFraming;
   readonly keepAliveMs: number;
-  json(message: Message): JsonValue;
+  /** What is sent of an answer. */
+  item(message: Message): string | Uint8Array;
   /** Sends status and headers before there is anything else to send. */
   flush?(): void;
   /** Called with an error in the middle of the stream. */
   onError(found: Problem): void;
 }
 
-/** The text of a stream. Leaving the iterator ends the call. */
+/** What is sent of a stream. Leaving the iterator ends the call. */
 export async function* frames(
   { first, rest, late }: OpenedStream,
-  { format, keepAliveMs, json, flush, onError }: FramesOptions,
-): AsyncGenerator<string, void, undefined> {
+  { format, keepAliveMs, item, flush, onError }: FramesOptions,
+): AsyncGenerator<string | Uint8Array, void, undefined> {
   let next = first;
   if (late) {
     flush?.();
@@ -106,17 +112,24 @@ export async function* frames(
           yield format.keepAlive;
         }
       } else if (result.done === true) {
-        yield format.end();
+        const end = format.end();
+        if (end !== "") {
+          yield end;
+        }
         return;
       } else {
-        yield format.item(json(result.value));
+        yield item(result.value);
         next = rest.next();
       }
     }
   } catch (thrown) {
     const found = toProblem(thrown);
     onError(found);
-    yield format.error(found);
+    const text = format.error(found);
+    if (text === undefined) {
+      throw found;
+    }
+    yield text;
   } finally {
     await rest.return?.();
   }

@@ -107,7 +107,7 @@ export async function sendStream(
   const text = frames(opened, {
     format,
     keepAliveMs,
-    json: (message) => answerJson(binding, message),
+    item: (message) => format.item(answerJson(binding, message)),
     flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),
   });

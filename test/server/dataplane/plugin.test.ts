@@ -36,6 +36,9 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
         throw new Error("not called");
       },
     },
+    streamedBy: () => {
+      throw new Error("not called");
+    },
     maxBodyBytes: () => 1_000,
     maxHeldBytes: 1_000,
   });
@@ -57,6 +60,7 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
   await dataPlanePlugin(app, {
     contextValues: neverAsked,
     invoke: { unary: neverAsked, stream: neverAsked },
+    streamedBy: neverAsked,
     maxBodyBytes: neverAsked,
     maxHeldBytes: 1_000,
   });

@@ -23,7 +23,7 @@ import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
 import { loggedTrace, type Origin, readTrace } from "../../../tracing/context.ts";
-import type { DeploymentTracing } from "../../../tracing/tracing.ts";
+import type { DeploymentTracing, OpenSpan, SpanEnd } from "../../../tracing/tracing.ts";
 import type { CallNote } from "../../http/call-note.ts";
 import { CallValues } from "./call-context.ts";
 
@@ -287,6 +287,46 @@ async function inSpan<Result>(
   tracing: DeploymentTracing,
   { endpoint, origin, run }: TracedCall<Result> & { readonly origin: Origin },
 ): Promise<Result> {
+  const span = spanOf(ctx, tracing, { endpoint, origin });
+  try {
+    const result = await run({ ...origin, trace: span.trace });
+    span.end({ outcome: "ok" });
+    return result;
+  } catch (thrown) {
+    span.end(failureEnd(thrown));
+    throw thrown;
+  }
+}
+
+/** The same for a call whose result is streamed; a caller that leaves is no failure. */
+export async function* tracedStream<Item>(
+  ctx: HandlerContext,
+  { tracing }: Pick<Deployment, "tracing">,
+  { endpoint, run }: TracedStream<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const origin = originOf(ctx);
+  const span = tracing && spanOf(ctx, tracing, { endpoint, origin });
+  let end: SpanEnd = { outcome: "ok" };
+  try {
+    yield* run(span ? { ...origin, trace: span.trace } : origin);
+  } catch (thrown) {
+    end = failureEnd(thrown);
+    throw thrown;
+  } finally {
+    span?.end(end);
+  }
+}
+
+interface TracedStream<Item> {
+  readonly endpoint: string;
+  run(origin: Origin): AsyncIterable<Item>;
+}
+
+function spanOf(
+  ctx: HandlerContext,
+  tracing: DeploymentTracing,
+  { endpoint, origin }: { readonly endpoint: string; readonly origin: Origin },
+): OpenSpan {
   const { protocol, atMs, requestId, note } = arrivalOf(ctx.values);
   const span = tracing.callBegan({
     endpoint,
@@ -299,12 +339,9 @@ async function inSpan<Result>(
   if (note) {
     Object.assign(note, loggedTrace(span.trace));
   }
-  try {
-    const result = await run({ ...origin, trace: span.trace });
-    span.end({ outcome: "ok" });
-    return result;
-  } catch (thrown) {
-    span.end({ outcome: "failure", error: codeToString(toProblem(thrown).code) });
-    throw thrown;
-  }
+  return span;
+}
+
+function failureEnd(thrown: unknown): SpanEnd {
+  return { outcome: "failure", error: codeToString(toProblem(thrown).code) };
 }

@@ -5,6 +5,7 @@ import {
   type CallEndpointRequest,
   EndpointKind,
   type EndpointService,
+  PieceForm,
 } from "../../../../gen/tessera/v1/endpoint_pb.js";
 import type { TaskResult } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
@@ -16,6 +17,7 @@ import { noteTask, tracedCall } from "../engine/caller.ts";
 import { deploymentOf } from "../target.ts";
 import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
 import { answer } from "./result.ts";
+import { PIECE_FORMS, streamEndpoint, wholeOf } from "./stream.ts";
 import { digestOfCall, noteReplay, refuseKey, scheduleText } from "./submission.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
@@ -26,15 +28,18 @@ export const endpointService: Partial<ServiceImpl<typeof EndpointService>> = {
   listEndpoints(_req, ctx) {
     const { manifest } = deploymentOf(ctx);
     return {
-      endpoints: manifest.endpoints.map(({ name, kind, description, input, output }) => ({
+      endpoints: manifest.endpoints.map(({ name, kind, description, input, output, stream }) => ({
         name,
         kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
         description: description ?? "",
         inputSchema: input as JsonObject,
         outputSchema: output as JsonObject,
+        pieces: stream ? PIECE_FORMS[stream.pieces] : PieceForm.UNSPECIFIED,
       })),
     };
   },
+
+  streamEndpoint,
 
   async callEndpoint(req, ctx) {
     const deployment = deploymentOf(ctx);
@@ -62,7 +67,11 @@ async function call(
   const format = req.resultFormat;
   const { signal } = ctx;
   if (manifest.kind === "api") {
-    const calling = deployment.calls.call(manifest, payload, { signal, origin });
+    const { calls } = deployment;
+    const from = { signal, origin };
+    const calling = manifest.stream
+      ? wholeOf(calls.stream(manifest, payload, from), manifest)
+      : calls.call(manifest, payload, from);
     const result = await finallyReleasing(calling, payload, keeper);
     return toResultMessage(result, manifest, { format, keeper, bodies, temporary: true });
   }

@@ -1,0 +1,48 @@
+/** The body of a call: a form is streamed beside the message, any other body is part of it. */
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyRequest } from "fastify";
+import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
+import { problem } from "../../errors.ts";
+import { bodyMessage, isForm, NO_BYTES, readBody } from "../http/body.ts";
+import { BodyStream } from "../http/body-stream.ts";
+import { type StreamedBodies, streamedBodies } from "../http/streamed-bodies.ts";
+
+/** How much of a body is read. */
+interface BodyLimits {
+  readonly maxBytes: number;
+  /** Of a form: how much of it is held in memory. */
+  readonly maxHeldBytes: number;
+}
+
+/** The bodies of a call that travel outside its messages. */
+export function bodiesOf(contextValues: ContextValues): StreamedBodies {
+  const bodies: StreamedBodies = {};
+  contextValues.set(streamedBodies, bodies);
+  return bodies;
+}
+
+/** The input of a call, whose body is in it unless it is put into `bodies`. */
+export async function readInput(
+  req: FastifyRequest,
+  bodies: StreamedBodies,
+  { maxBytes, maxHeldBytes }: BodyLimits,
+): Promise<{ readonly case: "body"; readonly value: HttpBody }> {
+  refuseEncoding(req);
+  const contentType = req.headers["content-type"] ?? "";
+  if (!isForm(req)) {
+    const value = bodyMessage(contentType, await readBody(req, maxBytes));
+    return { case: "body", value };
+  }
+  const chunks = new BodyStream(req, { maxBytes });
+  const hold = (bytes: number) => req.bodyShare?.hold(bytes);
+  bodies.request = { contentType, chunks, maxHeldBytes, hold };
+  return { case: "body", value: bodyMessage(contentType, NO_BYTES) };
+}
+
+function refuseEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    const message = `the content encoding ${encoding} is not read here; send the body as it is`;
+    throw problem("CONTENT_TYPE_UNSUPPORTED", message);
+  }
+}

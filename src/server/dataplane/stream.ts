@@ -1,0 +1,163 @@
+/**
+ * Streamed results over HTTP, in the form that the caller asks for:
+ *
+ * - `text/event-stream`: each piece is an event with its number as id and its JSON as data. The
+ *   stream ends with the event `end`, or with `error` and the error's JSON.
+ * - `application/x-ndjson`: a line of JSON for each piece; an error is a last line `{"error": …}`.
+ * - text, or the bytes of a file, as they are: there an error breaks the connection, so that
+ *   nobody takes what came before it as complete.
+ *
+ * An error before the first piece is an ordinary answer. What the socket does not take stops
+ * the function: nothing is read ahead.
+ */
+import { Readable } from "node:stream";
+import type { Message } from "@bufbuild/protobuf";
+import type { FastifyReply } from "fastify";
+import type { StreamEndpointResponse } from "../../../gen/tessera/v1/endpoint_pb.js";
+import { problem } from "../../errors.ts";
+import { preferredType } from "../http/accept.ts";
+import {
+  frames,
+  openStream,
+  STREAM_HEARTBEAT_INTERVAL_MS,
+  type StreamFraming,
+} from "../http/answer-stream.ts";
+import { NO_BYTES } from "../http/body.ts";
+import type { StreamAnswer } from "../http/invoke.ts";
+import { errorJson, JSON_TYPE, reportProblem } from "../http/problem.ts";
+import type { StreamedBodies } from "../http/streamed-bodies.ts";
+
+/** What an endpoint streams. */
+export interface StreamedOutput {
+  readonly endpoint: string;
+  readonly pieces: "json" | "text" | "bytes";
+  /** The media type of a piece; of bytes, that of the file they make. */
+  readonly contentType: string;
+}
+
+type Pieces = StreamedOutput["pieces"];
+
+/** A form of a streamed result. */
+interface PieceFormat extends StreamFraming {
+  /** What is sent of a piece, which is JSON, text or bytes as the endpoint declares. */
+  item(data: Uint8Array, sequence: bigint, pieces: Pieces): string | Uint8Array;
+}
+
+/** Between the tokens of a JSON text, which may come from any program: it has none within strings. */
+const LINE_BREAKS = /\r\n|\r|\n/g;
+
+const EVENTS: PieceFormat = {
+  contentType: "text/event-stream; charset=utf-8",
+  item: (data, sequence, pieces) => {
+    const lines = jsonOf(data, pieces).replaceAll(LINE_BREAKS, "\ndata: ");
+    return `id: ${sequence}\ndata: ${lines}\n\n`;
+  },
+  end: () => "event: end\ndata: {}\n\n",
+  error: (found) => `event: error\ndata: ${JSON.stringify(errorJson(found))}\n\n`,
+  keepAlive: ": keep-alive\n\n",
+};
+
+const LINES: PieceFormat = {
+  contentType: "application/x-ndjson; charset=utf-8",
+  item: (data, _, pieces) => `${jsonOf(data, pieces).replaceAll(LINE_BREAKS, " ")}\n`,
+  end: () => "",
+  error: (found) => `${JSON.stringify({ error: errorJson(found) })}\n`,
+  keepAlive: "",
+};
+
+function jsonOf(data: Uint8Array, pieces: Pieces): string {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  switch (pieces) {
+    case "json":
+      return bytes.toString();
+    case "text":
+      return JSON.stringify(bytes.toString());
+    case "bytes":
+      return `"${bytes.toString("base64")}"`;
+  }
+}
+
+function plain(contentType: string): PieceFormat {
+  return {
+    contentType,
+    item: (data) => data,
+    end: () => "",
+    error: () => undefined,
+    keepAlive: "",
+  };
+}
+
+/** The form of one JSON text with the whole result: a list of values, or a string. */
+export const WHOLE = "whole";
+
+type Form = PieceFormat | typeof WHOLE;
+
+/** The types that an endpoint's result is offered in, the preferred one first. */
+function offers({ pieces, contentType }: StreamedOutput): ReadonlyMap<string, Form> {
+  const lines: readonly [string, Form][] = [
+    ["application/x-ndjson", LINES],
+    ["application/jsonl", { ...LINES, contentType: "application/jsonl; charset=utf-8" }],
+  ];
+  const events: [string, Form] = ["text/event-stream", EVENTS];
+  const whole: [string, Form] = ["application/json", WHOLE];
+  const own: [string, Form] = [contentType, plain(contentType)];
+  switch (pieces) {
+    case "bytes":
+      return new Map([own, events, ...lines]);
+    case "text":
+      return new Map([own, events, ...lines, whole]);
+    case "json":
+      return new Map([...lines, events, whole]);
+  }
+}
+
+/** The form that `Accept` asks for. Errors: NOT_ACCEPTABLE. */
+export function chooseForm(accept: string | undefined, output: StreamedOutput): Form {
+  const offered = offers(output);
+  const type = preferredType(accept, [...offered.keys()]);
+  const form = type === undefined ? undefined : offered.get(type);
+  if (form === undefined) {
+    const types = [...offered.keys()].join(", ");
+    const message = `${output.endpoint} streams its result as ${types}; Accept takes none of them`;
+    throw problem("NOT_ACCEPTABLE", message);
+  }
+  return form;
+}
+
+/** Sends a whole result, which is in `bodies`. */
+export function sendWhole(
+  reply: FastifyReply,
+  { text = "" }: StreamedBodies,
+  { pieces }: StreamedOutput,
+): void {
+  const json = pieces === "text" ? JSON.stringify(text) : text;
+  reply.header("content-type", JSON_TYPE).send(json);
+}
+
+/** Sends the pieces as they come. Rejects with what ended the stream before the first of them. */
+export async function sendPieces(
+  reply: FastifyReply,
+  answers: StreamAnswer,
+  { form, pieces }: { readonly form: PieceFormat; readonly pieces: Pieces },
+): Promise<void> {
+  const opened = await openStream(answers);
+  const sent = frames(opened, {
+    format: form,
+    keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
+    item: (message: Message) => {
+      const { sequence, piece } = message as StreamEndpointResponse;
+      const data = piece.case === "body" ? piece.value.data : NO_BYTES;
+      return form.item(data, sequence, pieces);
+    },
+    onError: (found) => reportProblem(reply, found),
+  });
+  reply
+    .header("content-type", form.contentType)
+    .header("cache-control", "no-store")
+    // Without it, nginx would buffer the stream.
+    .header("x-accel-buffering", "no")
+    // Browsers must not guess the type of a result, nor run it as a page of this origin.
+    .header("x-content-type-options", "nosniff")
+    .header("content-security-policy", "sandbox")
+    .send(Readable.from(sent, { highWaterMark: 1 }));
+}

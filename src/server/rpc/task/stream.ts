@@ -1,0 +1,114 @@
+/** StreamEndpoint: the pieces of a result as messages; and the whole of one, for CallEndpoint. */
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  PieceForm,
+  type StreamEndpointRequest,
+  type StreamEndpointResponse,
+  StreamEndpointResponseSchema,
+} from "../../../../gen/tessera/v1/endpoint_pb.js";
+import { ResultFormat } from "../../../../gen/tessera/v1/task_pb.js";
+import { problem } from "../../../errors.ts";
+import type { Piece } from "../../../pool/received-chunks.ts";
+import type { EndpointManifest } from "../../../protocol/manifest.ts";
+import type { Payload } from "../../../protocol/messages.ts";
+import { pieceType } from "../../../service/output.ts";
+import { bodyMessage } from "../../http/body.ts";
+import { streamedBodies } from "../../http/streamed-bodies.ts";
+import { tracedStream } from "../engine/caller.ts";
+import { deploymentOf } from "../target.ts";
+import { inputOf } from "./messages.ts";
+import { MAX_RESULT_MESSAGE_BYTES } from "./stored.ts";
+
+/** The form of an endpoint's pieces in messages. */
+export const PIECE_FORMS = {
+  json: PieceForm.JSON,
+  text: PieceForm.TEXT,
+  bytes: PieceForm.BYTES,
+} as const;
+
+/** Streams a call of an api endpoint. */
+export async function* streamEndpoint(
+  req: StreamEndpointRequest,
+  ctx: HandlerContext,
+): AsyncGenerator<StreamEndpointResponse, void, undefined> {
+  const deployment = deploymentOf(ctx);
+  deployment.admit();
+  const { manifest, reader } = deployment.endpoint(req.endpoint);
+  if (manifest.stream === undefined || manifest.kind !== "api") {
+    const description = `${manifest.name} is no api that streams: call it with CallEndpoint`;
+    const violations = [{ field: "endpoint", description }];
+    throw problem("REQUEST_INVALID", `endpoint ${description}`, { violations });
+  }
+  const keeper = deployment.files.api;
+  const { signal } = ctx;
+  const input = inputOf(req.input, ctx.values.get(streamedBodies));
+  const payload = await reader.read(input, keeper, deployment.readers);
+  try {
+    const pieces = tracedStream(ctx, deployment, {
+      endpoint: manifest.name,
+      run: (origin) => deployment.calls.stream(manifest, payload, { signal, origin }),
+    });
+    let sequence = 0n;
+    for await (const piece of pieces) {
+      sequence += 1n;
+      yield pieceMessage(piece, { sequence, manifest, format: req.resultFormat });
+    }
+  } finally {
+    if (payload.files.length > 0) {
+      await keeper.release(payload);
+    }
+  }
+}
+
+interface PieceOf {
+  readonly sequence: bigint;
+  readonly manifest: EndpointManifest;
+  readonly format: ResultFormat;
+}
+
+function pieceMessage(
+  piece: Piece,
+  { sequence, manifest, format }: PieceOf,
+): StreamEndpointResponse {
+  if (typeof piece !== "string" || format === ResultFormat.BODY) {
+    const data = typeof piece === "string" ? Buffer.from(piece) : piece;
+    const value = bodyMessage(pieceType(manifest), data);
+    return {
+      $typeName: "tessera.v1.StreamEndpointResponse",
+      sequence,
+      piece: { case: "body", value },
+    };
+  }
+  const isText = manifest.stream?.pieces === "text";
+  const value = fromJson(ValueSchema, isText ? piece : (JSON.parse(piece) as JsonValue));
+  return create(StreamEndpointResponseSchema, { sequence, piece: { case: "value", value } });
+}
+
+/** The whole of a streamed result. Errors: those of the stream; RESULT_TOO_LARGE, which aborts it. */
+export async function wholeOf(
+  pieces: AsyncIterable<Piece>,
+  manifest: EndpointManifest,
+): Promise<Payload> {
+  const all: Piece[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    bytes += Buffer.byteLength(piece);
+    if (bytes > MAX_RESULT_MESSAGE_BYTES) {
+      const message = `the result of ${manifest.name} is larger than ${MAX_RESULT_MESSAGE_BYTES} bytes, which is the limit for a whole one: stream it`;
+      throw problem("RESULT_TOO_LARGE", message);
+    }
+    all.push(piece);
+  }
+  switch (manifest.stream?.pieces) {
+    case "bytes": {
+      const data = Buffer.concat(all as Uint8Array[]);
+      return { json: "0", files: [{ contentType: pieceType(manifest), data }] };
+    }
+    case "text":
+      return { json: JSON.stringify(all.join("")), files: [] };
+    default:
+      return { json: `[${all.join()}]`, files: [] };
+  }
+}

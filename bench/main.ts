@@ -11,6 +11,7 @@ import { benchLifecycles } from "./lifecycles.ts";
 import { benchMemory } from "./memory.ts";
 import { benchMetrics } from "./metrics.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
+import { benchPython } from "./python/compare.ts";
 import { benchRate } from "./rate.ts";
 import { benchScrapes } from "./scrapes.ts";
 import { machine } from "./table.ts";
@@ -109,6 +110,16 @@ for (const name of figures) {
           folder: backends.folder,
           calls: quick ? 50_000 : 500_000,
           deletions: quick ? 20 : 200,
+        },
+        write,
+      );
+      break;
+    case "python":
+      await benchPython(
+        {
+          folder: backends.folder,
+          rounds: number("rounds", 3, 1),
+          seconds: number("seconds", 4, 2),
         },
         write,
       );

@@ -10,6 +10,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   idle: "what an idle node asks of its database",
   tokens: "what it costs to know who is calling",
   metrics: "what it costs to count a call, and to answer /federate",
+  python: "services in Python, beside bentoml serve",
   scrapes: "what callers wait longer while a Prometheus reads",
 };
 

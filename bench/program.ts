@@ -34,8 +34,9 @@ export class Program implements AsyncDisposable {
     command: string,
     args: readonly string[],
     ready: RegExp,
+    env: Readonly<Record<string, string>> = {},
   ): Promise<{ readonly program: Program; readonly match: string }> {
-    const program = new Program(command, args);
+    const program = new Program(command, args, env);
     try {
       return { program, match: (await program.#printed(ready))[1] ?? "" };
     } catch (err) {
@@ -44,10 +45,14 @@ export class Program implements AsyncDisposable {
     }
   }
 
-  private constructor(command: string, args: readonly string[]) {
+  private constructor(
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ) {
     this.#process = spawn(command, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, TESSERA_LOG_LEVEL: "warn", NODE_ENV: "production" },
+      env: { ...process.env, TESSERA_LOG_LEVEL: "warn", NODE_ENV: "production", ...env },
     });
     alive.add(this.#process);
     this.#process.once("exit", () => alive.delete(this.#process));

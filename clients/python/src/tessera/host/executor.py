@@ -9,8 +9,8 @@ import asyncio
 import contextvars
 import json
 import os
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ from .results import (
 )
 from .run import CallOutlet, Run
 from .streams import Stream
+from .threads import Threads
 from .traces import enter_trace
 
 End = Any
@@ -62,6 +63,7 @@ class Executor:
         self._scratch = scratch
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._threads = Threads()
         self._pid = os.getpid()
         self._budget = LogBudget()
         self._running: dict[int, Run] = {}
@@ -138,12 +140,8 @@ class Executor:
         if run.executable.asynchronous:
             run.task = context.run(self._loop.create_task, self._run_on_loop(run))
         else:
-            threading.Thread(
-                target=context.run,
-                args=(self._run_in_thread, run),
-                name=first.endpoint,
-                daemon=True,
-            ).start()
+            work = partial(context.run, self._run_in_thread, run)
+            self._threads.run(work, first.endpoint)
 
     async def _run_on_loop(self, run: Run) -> None:
         ends: Sequence[End]
@@ -166,7 +164,7 @@ class Executor:
             else:
                 self._end(run, call_id, end)
 
-    def _run_in_thread(self, run: Run) -> None:
+    def _run_in_thread(self, run: Run) -> bool:
         ends: Sequence[End]
         try:
             try:
@@ -181,6 +179,7 @@ class Executor:
         self._leave_if_forked()
         for call_id, end in zip(list(run.calls), ends, strict=True):
             self._end(run, call_id, end)
+        return not run.aborts
 
     def _execute(self, run: Run) -> Sequence[End]:
         executable = run.executable

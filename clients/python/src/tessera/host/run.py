@@ -59,10 +59,9 @@ class Run:
     """A function that is running: an asyncio task, or a thread of its own."""
 
     __slots__ = (
-        "_aborts",
-        "_entered",
         "_lock",
         "_thread_id",
+        "aborts",
         "calls",
         "executable",
         "is_batch",
@@ -79,7 +78,7 @@ class Run:
         self.task: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         self._thread_id: int | None = None
-        self._aborts = False
+        self.aborts = False
 
     @property
     def only(self) -> IncomingCall:
@@ -92,9 +91,9 @@ class Run:
 
         Code in C does not hear it. The node kills the worker after its grace period.
         """
-        if self._aborts:
+        if self.aborts:
             return
-        self._aborts = True
+        self.aborts = True
         if self.task is not None:
             # Cancelled before its first step, which comes next, a task would end without a word.
             message = _ABORT_MESSAGES.get(reason, reason)
@@ -107,7 +106,7 @@ class Run:
     def enter_thread(self) -> None:
         """From now on, an abort is raised in this thread; one that came before is raised here."""
         with self._lock:
-            if not self._aborts:
+            if not self.aborts:
                 self._thread_id = threading.get_ident()
                 return
         raise Aborted("the call was aborted before it began")

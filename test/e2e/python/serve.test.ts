@@ -128,8 +128,15 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     const results = Promise.all(numbers.map((number) => result("survive", { number, folder })));
     for (let kills = 0; kills < 3; kills += 1) {
       await expect.poll(() => readdirSync(folder).length).toBeGreaterThan(8 * kills);
-      const pid = (await (await post("pid", {})).json()) as number;
-      process.kill(pid, "SIGKILL");
+      let pid: unknown;
+      // While its successor starts, nobody answers.
+      await expect
+        .poll(async () => {
+          pid = await (await post("pid", {})).json();
+          return typeof pid;
+        })
+        .toBe("number");
+      process.kill(pid as number, "SIGKILL");
     }
     expect(await results).toEqual(numbers);
     const ran = numbers.map((number) => readFileSync(join(folder, String(number)), "utf8"));

@@ -325,7 +325,7 @@ export const comments = {
   "tessera.v1.StreamEndpointRequest.body": "The arguments as they would be posted over HTTP: `application/json`, or `multipart/form-data` with files.",
   "tessera.v1.StreamEndpointRequest.result_format": "How the pieces are written.",
   "tessera.v1.StreamEndpointResponse": "StreamEndpointResponse is one piece of a result.",
-  "tessera.v1.StreamEndpointResponse.sequence": "Its number, from 1.",
+  "tessera.v1.StreamEndpointResponse.sequence": "Its number, from 1 and without gaps.",
   "tessera.v1.StreamEndpointResponse.value": "A JSON value; a text is a string.",
   "tessera.v1.StreamEndpointResponse.body": "Bytes, or any piece if RESULT_FORMAT_BODY was requested: JSON as `application/json`, text as `text/plain`, bytes with the content type of the file.",
   "tessera.v1.EndpointKind": "EndpointKind says how an endpoint answers. REST writes `api` and `task`.",

@@ -8,7 +8,7 @@ import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { documents, OPENAPI_PATH } from "../service/documents.ts";
-import { pieceType } from "../service/output.ts";
+import { pieceTypeOf } from "../service/piece-type.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
@@ -105,7 +105,7 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
     const manifest = manifestOf(name, values);
     const { name: endpoint, kind, stream } = manifest;
     return stream && kind === "api"
-      ? { endpoint, pieces: stream.pieces, contentType: pieceType(manifest) }
+      ? { endpoint, pieces: stream.pieces, contentType: pieceTypeOf(stream.pieces, manifest) }
       : undefined;
   };
   return (app, { invoke, targetValues }) =>

@@ -3,8 +3,6 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { FileValue, Payload, StoredFile } from "../protocol/messages.ts";
 import { resultIsText } from "./schema.ts";
 
-const TEXT_TYPE = "text/plain; charset=utf-8";
-
 /** A result that is not a file. */
 export interface OutputText {
   readonly contentType: string;
@@ -27,19 +25,8 @@ export function outputBody(
   if (endpoint && resultIsText(endpoint)) {
     const text: unknown = JSON.parse(result.json);
     if (typeof text === "string") {
-      return { contentType: TEXT_TYPE, text };
+      return { contentType: "text/plain; charset=utf-8", text };
     }
   }
   return { contentType: "application/json", text: result.json };
-}
-
-/** The media type of a piece of a streamed result; of bytes, that of the file they make. */
-export function pieceType({ stream, outputFile }: EndpointManifest): string {
-  if (stream?.pieces === "bytes") {
-    const declared = outputFile?.contentType;
-    return declared === undefined || declared.endsWith("/*")
-      ? "application/octet-stream"
-      : declared;
-  }
-  return stream?.pieces === "text" ? TEXT_TYPE : "application/json";
 }

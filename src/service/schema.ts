@@ -31,6 +31,7 @@ export interface EndpointSchema {
   /** The description again, under the name that clients use for help texts. */
   readonly doc?: string;
   readonly input: JsonSchema;
+  /** Of a result that is streamed: one piece of it, with `is_stream: true`. */
   readonly output: JsonSchema;
 }
 
@@ -48,7 +49,7 @@ export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
         ? { description: endpoint.description, doc: endpoint.description }
         : {}),
       input: inputSchema(endpoint),
-      output: outputSchema(endpoint),
+      output: { ...outputSchema(endpoint), ...(endpoint.stream && { is_stream: true }) },
     })),
   };
 }

@@ -86,6 +86,16 @@ describe("the document at /schema.json", () => {
     });
   });
 
+  it("says of a result that it is streamed, and what one piece is", () => {
+    const rows = endpoint({
+      name: "rows",
+      output: { type: "integer" },
+      stream: { pieces: "json" },
+    });
+    const [route] = schemaDocument(manifestOf(rows)).routes;
+    expect(route?.output).toEqual({ type: "integer", is_stream: true });
+  });
+
   it("lists the known arguments even if further ones are allowed", () => {
     const input = { properties: { text: { type: "string" } }, additionalProperties: true };
     const { routes } = schemaDocument(manifestOf(endpoint({ name: "run", input })));

@@ -414,9 +414,9 @@ export declare const StreamEndpointRequestSchema: GenMessage<StreamEndpointReque
  */
 export declare type StreamEndpointResponse = Message<"tessera.v1.StreamEndpointResponse"> & {
   /**
-   * Its number, from 1.
+   * Its number, from 1 and without gaps.
    *
-   * @generated from field: uint64 sequence = 1;
+   * @generated from field: int64 sequence = 1;
    */
   sequence: bigint;
 
@@ -453,9 +453,9 @@ export declare type StreamEndpointResponse = Message<"tessera.v1.StreamEndpointR
  */
 export declare type StreamEndpointResponseJson = {
   /**
-   * Its number, from 1.
+   * Its number, from 1 and without gaps.
    *
-   * @generated from field: uint64 sequence = 1;
+   * @generated from field: int64 sequence = 1;
    */
   sequence?: string;
 

@@ -53,6 +53,8 @@ function callCard(endpoint, form, output) {
       const res = await post(endpoint, args, calling.signal);
       if (endpoint.isTask) {
         location.hash = taskHash(endpoint.name, (await res.json()).task_id);
+      } else if (isEventStream(res)) {
+        await output.showPieces(res);
       } else {
         await output.showResult(res);
       }
@@ -90,8 +92,13 @@ function callCard(endpoint, form, output) {
  */
 function post(endpoint, { values, files }, signal) {
   const path = endpoint.isTask ? `/${endpoint.name}/submit` : `/${endpoint.name}`;
+  // The bytes of a file are no events: they are shown as what they make.
+  const showsPieces =
+    endpoint.streams && /^(text\/|application\/x-ndjson)/.test(endpoint.resultType);
+  /** @type {Record<string, string>} */
+  const accept = showsPieces ? { accept: "text/event-stream, */*;q=0.1" } : {};
   if (Object.keys(files).length === 0) {
-    const headers = { "content-type": "application/json" };
+    const headers = { ...accept, "content-type": "application/json" };
     return send(path, { method: "POST", headers, body: JSON.stringify(values), signal });
   }
   const body = new FormData();
@@ -103,7 +110,12 @@ function post(endpoint, { values, files }, signal) {
   for (const [name, value] of Object.entries(values)) {
     body.append(name, JSON.stringify(value));
   }
-  return send(path, { method: "POST", body, signal });
+  return send(path, { method: "POST", headers: accept, body, signal });
+}
+
+/** @param {Response} res */
+function isEventStream(res) {
+  return (res.headers.get("content-type") ?? "").startsWith("text/event-stream");
 }
 
 /** @param {Endpoint} endpoint */

@@ -55,7 +55,7 @@ export async function followEvents(path, { signal, onEvent, onConnection }) {
  * @param {Response} res
  * @returns {AsyncGenerator<ServerEvent>}
  */
-async function* readEvents(res) {
+export async function* readEvents(res) {
   let unread = "";
   for await (const text of texts(res)) {
     unread += text;

@@ -1,6 +1,7 @@
 // @ts-check
 /** The output panel of an endpoint. */
 import { element, fill } from "./dom.js";
+import { piecesView } from "./pieces.js";
 import { taskHash } from "./recent.js";
 import { errorView, resultView } from "./result.js";
 import { taskPanel } from "./task.js";
@@ -70,6 +71,16 @@ export function outputPanel(endpoint) {
       time.textContent = `Answered in ${duration(performance.now() - startedMs)}`;
       spoken.textContent = time.textContent;
     },
+    /** Shows the pieces of a streamed result as they come. @param {Response} res */
+    showPieces: async (res) => {
+      leave();
+      const view = piecesView(res);
+      show(view.root);
+      const count = await view.read();
+      const took = duration(performance.now() - startedMs);
+      time.textContent = `${count} ${count === 1 ? "piece" : "pieces"} in ${took}`;
+      spoken.textContent = time.textContent;
+    },
     /** @param {unknown} err @param {string[]} violations those that stand beside no field */
     showError: (err, violations) => {
       leave();
@@ -83,9 +94,10 @@ export function outputPanel(endpoint) {
 }
 
 /** @param {import("./service.js").Endpoint} endpoint */
-function emptyText({ isTask }) {
+function emptyText({ isTask, streams }) {
+  const answer = streams ? "The answer appears here as it is made." : "The answer appears here.";
   const text = isTask
     ? "Submit queues a task. Its states, progress and log appear here, then its result."
-    : "The answer appears here.";
+    : answer;
   return element("p", { class: "empty" }, text);
 }

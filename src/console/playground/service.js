@@ -14,6 +14,7 @@ import { loadTarget } from "./target.js";
  * @property {Record<string, Argument>} arguments by name
  * @property {Record<string, unknown>} example arguments without files
  * @property {string} resultType content type of the result
+ * @property {boolean} streams the result comes in pieces
  * @property {(schema: Schema) => Schema} plain follows references
  */
 /** @typedef {{name: string, description: string, endpoints: Endpoint[]}} Service */
@@ -65,6 +66,7 @@ function readEndpoint(route, docs) {
     arguments: args,
     example: Object.fromEntries(example),
     resultType: Object.keys(post.responses?.[200]?.content ?? {})[0] ?? "application/json",
+    streams: route.output?.is_stream === true && !route.is_task,
     plain,
   };
 }

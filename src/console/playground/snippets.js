@@ -64,11 +64,12 @@ export function curlCommand(endpoint, given) {
   const url = `${targetUrl().origin}/${endpoint.name}`;
   const call = endpoint.isTask ? `${url}/submit` : url;
   const lines = [
-    `curl ${quote(call)}`,
+    // Without a buffer, so that pieces are shown as they come.
+    `curl ${endpoint.streams ? "-N " : ""}${quote(call)}`,
     ...tokenHeader("authorization"),
     ...curlBody(endpoint, args),
   ];
-  const isText = /^(text\/|application\/json)/.test(endpoint.resultType);
+  const isText = /^(text\/|application\/(json|x-ndjson))/.test(endpoint.resultType);
   const save = isText ? "" : " --output result";
   if (!endpoint.isTask) {
     return lines.join(" \\\n  ") + save;
@@ -83,7 +84,8 @@ export function curlCommand(endpoint, given) {
  */
 export function grpcurlCommand(endpoint, args) {
   const { values, files } = withExamples(endpoint, args);
-  const method = endpoint.isTask ? "TaskService/SubmitTask" : "EndpointService/CallEndpoint";
+  const call = endpoint.streams ? "StreamEndpoint" : "CallEndpoint";
+  const method = endpoint.isTask ? "TaskService/SubmitTask" : `EndpointService/${call}`;
   const { protocol, hostname, port: given } = targetUrl();
   const secure = protocol === "https:";
   const port = given || (secure ? "443" : "80");

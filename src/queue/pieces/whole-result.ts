@@ -6,9 +6,9 @@
 import type { FileKeeper } from "../../files/keeper.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { FileFacts, Payload } from "../../protocol/messages.ts";
+import { pieceTypeOf } from "../../service/piece-type.ts";
 import type { PieceForm, PiecePosition, PieceStorage } from "../../storage/pieces.ts";
 import type { Attempt } from "../../storage/storage.ts";
-import { pieceTypeOf } from "./piece-type.ts";
 
 /** Stored pieces read at once. */
 const PIECES_READ_BYTES = 256 * 1024;

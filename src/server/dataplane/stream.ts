@@ -153,6 +153,7 @@ export async function sendPieces(
   });
   reply
     .header("content-type", form.contentType)
+    .header("tessera-pieces", pieces)
     .header("cache-control", "no-store")
     // Without it, nginx would buffer the stream.
     .header("x-accel-buffering", "no")

@@ -1,5 +1,5 @@
 /** The OpenAPI parts of one endpoint: its schemas, request body and result. */
-import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
+import type { EndpointManifest, JsonSchema, StreamManifest } from "../../protocol/manifest.ts";
 import { createSchemaCheck } from "../input/schema-check.ts";
 import { resultIsText } from "../schema.ts";
 import { exampleOf } from "./example.ts";
@@ -56,12 +56,47 @@ export function resultResponse(endpoint: EndpointManifest): JsonSchema {
       },
     };
   }
-  const schema = { $ref: componentReference(`${name}.output`) };
-  const example = exampleOf(output);
+  const piece = { $ref: componentReference(`${name}.output`) };
+  const isList = endpoint.stream?.pieces === "json";
+  const schema = isList ? { type: "array", items: piece } : piece;
+  const example = isList ? null : exampleOf(output);
   const contentType = resultIsText(endpoint) ? "text/plain" : "application/json";
   return {
     description: "What the function returned.",
     content: { [contentType]: { schema, ...(example === null ? {} : { example }) } },
+  };
+}
+
+/** The response of an api that streams, in all of its forms; the first one is the default. */
+export function streamedResponse(endpoint: EndpointManifest): JsonSchema {
+  const { content: whole } = resultResponse(endpoint);
+  const piece = endpoint.outputFile ? "the bytes in base64" : `${endpoint.name}.output`;
+  const text = (description: string) => ({ schema: { type: "string", description } });
+  const events = text(
+    `An event for each piece, with its number as id and its JSON as data (${piece}); then \`end\`, or \`error\` with the error.`,
+  );
+  const lines = text(
+    `A line of JSON for each piece (${piece}); an error is a last line \`{"error": …}\`.`,
+  );
+  const framed = {
+    "application/x-ndjson": lines,
+    "application/jsonl": lines,
+    "text/event-stream": events,
+  };
+  const forms: Readonly<Record<StreamManifest["pieces"], object>> = {
+    json: { ...framed, ...(whole as object) },
+    text: { ...(whole as object), ...framed, "application/json": { schema: { type: "string" } } },
+    bytes: { ...(whole as object), ...framed },
+  };
+  return {
+    description: "The pieces that the function yields, as it makes them.",
+    headers: {
+      "Tessera-Pieces": {
+        description: "What the pieces are.",
+        schema: { type: "string", enum: ["json", "text", "bytes"] },
+      },
+    },
+    content: forms[endpoint.stream?.pieces ?? "json"],
   };
 }
 

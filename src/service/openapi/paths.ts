@@ -1,7 +1,7 @@
 /** The OpenAPI paths of one endpoint: the call and, for a task, submit, status, result and more. */
 import type { Reason } from "../../errors.ts";
 import type { EndpointManifest, JsonSchema } from "../../protocol/manifest.ts";
-import { requestBody, resultResponse } from "./endpoint.ts";
+import { requestBody, resultResponse, streamedResponse } from "./endpoint.ts";
 import { failures } from "./failures.ts";
 import { componentReference } from "./hoist.ts";
 import { parameters } from "./parameters.ts";
@@ -57,17 +57,21 @@ const RETRY: readonly Reason[] = [
 
 /** All paths of an endpoint. `authorization`: calls need a token. */
 export function endpointPaths(endpoint: EndpointManifest, authorization: boolean) {
-  const { name, kind, description } = endpoint;
+  const { name, kind, description, stream } = endpoint;
+  const streams = stream !== undefined && kind === "api";
+  const callSummary = streams ? `Call ${name} and stream its result` : `Call ${name}`;
+  const answer = streams ? streamedResponse(endpoint) : resultResponse(endpoint);
+  const ofCall = streams ? [...CALL, "NOT_ACCEPTABLE" as const] : CALL;
   const call = {
     operationId: name,
     tags: [name],
-    summary: kind === "api" ? `Call ${name}` : `Run ${name} and wait for it`,
+    summary: kind === "api" ? callSummary : `Run ${name} and wait for it`,
     ...(description ? { description } : {}),
     ...(kind === "task" ? { parameters: parameters("idempotencyKey") } : {}),
     requestBody: requestBody(endpoint),
     responses: {
-      200: kind === "task" ? replayable(resultResponse(endpoint)) : resultResponse(endpoint),
-      ...failures(kind === "task" ? CALL_OF_TASK : CALL, authorization),
+      200: kind === "task" ? replayable(answer) : answer,
+      ...failures(kind === "task" ? CALL_OF_TASK : ofCall, authorization),
     },
   };
   return {

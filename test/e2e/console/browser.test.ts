@@ -137,6 +137,31 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     expect(body).toMatch(/name="labels"\r\n\r\n\["a"\]/);
   });
 
+  it("shows the pieces of a streamed result as they come, to its end", async () => {
+    await open("#/tell");
+    await click("Call");
+    await page.locator(".output .result").waitFor();
+    deployment.tell('id: 1\ndata: "Once upon"\n\n');
+    await see("Once upon");
+    deployment.tell('id: 2\ndata: " a time\\n<b>"\n\n');
+    await see("Once upon a time <b>");
+    deployment.tell("event: end\ndata: {}\n\n");
+    await see(/2 pieces in /);
+    expect(await page.locator(".output pre").textContent()).toBe("Once upon a time\n<b>");
+  });
+
+  it("shows what came before a streamed result failed, and why it did", async () => {
+    await open("#/tell");
+    await click("Call");
+    await page.locator(".output .result").waitFor();
+    deployment.tell('id: 1\ndata: "Once"\n\n');
+    const error = { code: "internal", message: "no more", details: [] };
+    deployment.tell(`event: error\ndata: ${JSON.stringify(error)}\n\n`);
+    await see("no more");
+    await see("Once");
+    await see(/1 piece in /);
+  });
+
   it("follows a task through its states, progress and log to its result", async () => {
     const task = await submit("summarize_batch");
     deployment.move(task, { state: { status: "running" } });
@@ -245,6 +270,17 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
       endpoint: "summarize",
       arguments: { text: "it's $HOME", sentences: 3 },
     });
+  });
+
+  it("writes commands that show a streamed result as it comes", async () => {
+    await open("#/tell");
+    const command = page.locator(".snippets code");
+    await command.waitFor();
+    const curl = await readByShell("curl", (await command.textContent()) ?? "");
+    expect(curl.slice(0, 2)).toEqual(["-N", `${deployment.url}/tell`]);
+    await click("grpcurl");
+    const grpcurl = await readByShell("grpcurl", (await command.textContent()) ?? "");
+    expect(grpcurl).toContain("tessera.v1.EndpointService/StreamEndpoint");
   });
 
   it("writes commands that can be run before anything is filled in", async () => {

@@ -29,6 +29,8 @@ export interface Deployment extends AsyncDisposable {
   readonly lastTask: () => Task;
   /** Moves a task on: into a state, to some progress, or by a log line. */
   readonly move: (task: Task, event: Event) => void;
+  /** Sends this to the one who called `tell`. */
+  readonly tell: (event: string) => void;
   /** Breaks all event streams, as a lost connection does. */
   readonly breakStreams: () => void;
 }
@@ -72,6 +74,14 @@ export async function startDeployment({ token }: DeploymentOptions = {}): Promis
     return body;
   };
   app.post("/summarize", async (req, res) => summarize(JSON.parse(note(req)), res));
+  let telling: FastifyReply | undefined;
+  app.post("/tell", (req, res) => {
+    note(req);
+    telling = res.hijack();
+    const type = String(req.headers.accept).split(",")[0];
+    res.raw.writeHead(200, { "content-type": type, "tessera-pieces": "text" });
+    res.raw.flushHeaders();
+  });
   app.post("/classify", async (req) => {
     note(req);
     return { digit: 7, confidence: 0.982, sure: true, others: null };
@@ -114,6 +124,7 @@ export async function startDeployment({ token }: DeploymentOptions = {}): Promis
     received: () => received,
     lastTask: () => [...tasks.values()].at(-1) as Task,
     move,
+    tell: (event) => telling?.raw.write(event),
     breakStreams: () => {
       for (const stream of streams) {
         stream.raw.destroy();

@@ -73,6 +73,12 @@ export const SERVICE: ServiceManifest = {
       files: { image: { required: true, array: false, contentType: "image/*" } },
       output: { type: "object" },
     }),
+    endpoint({
+      name: "tell",
+      description: "Tells a story as it comes to mind.",
+      output: { type: "string" },
+      stream: { pieces: "text" },
+    }),
     endpoint({ name: "broken", kind: "task", description: "Always fails.", output: {} }),
   ],
 };

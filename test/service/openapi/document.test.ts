@@ -44,6 +44,13 @@ const SERVICE = manifestOf(
     },
     outputFile: { contentType: "image/png" },
   }),
+  endpoint({ name: "tell", output: text, stream: { pieces: "text" } }),
+  endpoint({ name: "rows", output: { type: "integer" }, stream: { pieces: "json" } }),
+  endpoint({
+    name: "speak",
+    stream: { pieces: "bytes" },
+    outputFile: { contentType: "audio/mpeg" },
+  }),
 );
 
 /** The member at a path, for expectations deep within the document. */
@@ -78,7 +85,7 @@ describe("the document at /docs.json", () => {
         "/batch/cancel",
       ],
       ...["/batch/retry", "/batch/events"],
-      "/classify",
+      ...["/classify", "/tell", "/rows", "/speak"],
       ...["/livez", "/readyz", "/schema.json", "/docs.json"],
     ]);
     expect(Object.keys(at(document, "paths", "/batch/cancel") as object)).toEqual(["post", "put"]);
@@ -179,6 +186,30 @@ describe("the document at /docs.json", () => {
       type: "object",
       properties: { default: { $ref: `${base}/$defs/Tree` }, again: { $ref: base } },
       default: { $ref: "not a reference" },
+    });
+  });
+});
+
+describe("an endpoint that streams", () => {
+  const call = (name: string) => at(document, "paths", `/${name}`, "post") as JsonSchema;
+  const types = (name: string) =>
+    Object.keys(at(call(name), "responses", "200", "content") as JsonSchema);
+
+  it("names the forms of its result, the default first, and refuses others", () => {
+    const framed = ["application/x-ndjson", "application/jsonl", "text/event-stream"];
+    expect(types("tell")).toEqual(["text/plain", ...framed, "application/json"]);
+    expect(types("rows")).toEqual([...framed, "application/json"]);
+    expect(types("speak")).toEqual(["audio/mpeg", ...framed]);
+    expect(at(call("tell"), "responses", "406")).toBeDefined();
+    expect(at(call("summarize"), "responses", "406")).toBeUndefined();
+    expect(call("tell").summary).toBe("Call tell and stream its result");
+  });
+
+  it("has a list of its values as the whole", () => {
+    const whole = ["responses", "200", "content", "application/json", "schema"];
+    expect(at(call("rows"), ...whole)).toEqual({
+      type: "array",
+      items: { $ref: "#/components/schemas/rows.output" },
     });
   });
 });

@@ -15,10 +15,10 @@ import {
 } from "../../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import { problem } from "../../../errors.ts";
-import { pieceTypeOf } from "../../../queue/pieces/piece-type.ts";
 import type { StreamedPiece } from "../../../queue/pieces/reader.ts";
 import type { TaskQuestion } from "../../../queue/queue.ts";
 import type { WatchedEvent } from "../../../queue/watch.ts";
+import { pieceTypeOf } from "../../../service/piece-type.ts";
 import type { PiecePosition } from "../../../storage/pieces.ts";
 import { bodyMessage } from "../../http/body.ts";
 import { deploymentOf } from "../target.ts";

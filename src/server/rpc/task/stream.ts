@@ -11,9 +11,9 @@ import {
 import { ResultFormat } from "../../../../gen/tessera/v1/task_pb.js";
 import { problem } from "../../../errors.ts";
 import type { Piece } from "../../../pool/received-chunks.ts";
-import type { EndpointManifest } from "../../../protocol/manifest.ts";
+import type { EndpointManifest, StreamManifest } from "../../../protocol/manifest.ts";
 import type { Payload } from "../../../protocol/messages.ts";
-import { pieceType } from "../../../service/output.ts";
+import { pieceTypeOf } from "../../../service/piece-type.ts";
 import { bodyMessage } from "../../http/body.ts";
 import { streamedBodies } from "../../http/streamed-bodies.ts";
 import { tracedStream } from "../engine/caller.ts";
@@ -41,6 +41,8 @@ export async function* streamEndpoint(
     const violations = [{ field: "endpoint", description }];
     throw problem("REQUEST_INVALID", `endpoint ${description}`, { violations });
   }
+  const { pieces: form } = manifest.stream;
+  const contentType = pieceTypeOf(form, manifest);
   const keeper = deployment.files.api;
   const { signal } = ctx;
   const input = inputOf(req.input, ctx.values.get(streamedBodies));
@@ -53,7 +55,7 @@ export async function* streamEndpoint(
     let sequence = 0n;
     for await (const piece of pieces) {
       sequence += 1n;
-      yield pieceMessage(piece, { sequence, manifest, format: req.resultFormat });
+      yield pieceMessage(piece, { sequence, form, contentType, format: req.resultFormat });
     }
   } finally {
     if (payload.files.length > 0) {
@@ -64,25 +66,26 @@ export async function* streamEndpoint(
 
 interface PieceOf {
   readonly sequence: bigint;
-  readonly manifest: EndpointManifest;
+  /** What the endpoint streams. */
+  readonly form: StreamManifest["pieces"];
+  readonly contentType: string;
   readonly format: ResultFormat;
 }
 
 function pieceMessage(
   piece: Piece,
-  { sequence, manifest, format }: PieceOf,
+  { sequence, form, contentType, format }: PieceOf,
 ): StreamEndpointResponse {
   if (typeof piece !== "string" || format === ResultFormat.BODY) {
     const data = typeof piece === "string" ? Buffer.from(piece) : piece;
-    const value = bodyMessage(pieceType(manifest), data);
+    const value = bodyMessage(contentType, data);
     return {
       $typeName: "tessera.v1.StreamEndpointResponse",
       sequence,
       piece: { case: "body", value },
     };
   }
-  const isText = manifest.stream?.pieces === "text";
-  const value = fromJson(ValueSchema, isText ? piece : (JSON.parse(piece) as JsonValue));
+  const value = fromJson(ValueSchema, form === "text" ? piece : (JSON.parse(piece) as JsonValue));
   return create(StreamEndpointResponseSchema, { sequence, piece: { case: "value", value } });
 }
 
@@ -104,7 +107,7 @@ export async function wholeOf(
   switch (manifest.stream?.pieces) {
     case "bytes": {
       const data = Buffer.concat(all as Uint8Array[]);
-      return { json: "0", files: [{ contentType: pieceType(manifest), data }] };
+      return { json: "0", files: [{ contentType: pieceTypeOf("bytes", manifest), data }] };
     }
     case "text":
       return { json: JSON.stringify(all.join("")), files: [] };

@@ -83,6 +83,7 @@ export const CATALOGUE = {
   SANDBOX_UNAVAILABLE: Code.FailedPrecondition,
   SESSION_NOT_FOUND: Code.NotFound,
   NOT_ACCEPTABLE: Code.InvalidArgument,
+  BATCH_FAILED: Code.Internal,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

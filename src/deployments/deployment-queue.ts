@@ -97,7 +97,11 @@ export function openDeploymentQueue(
   const unserved = record && new UnservedTasks(all);
   const observer = metrics && new Observer({ ...all, metrics });
   const onFull = scaling && (() => scaling.tasksWait());
-  const dispatcher = new Dispatcher({ ...all, ...(onFull && { onFull }) });
+  const dispatcher = new Dispatcher({
+    ...all,
+    ...(onFull && { onFull }),
+    onBatch: (...formed) => metrics?.batchFormed(...formed),
+  });
   const remoteHints = new RemoteHints({ dispatcher, pool, shared: notifier !== undefined });
   const connected = { ...all, dispatcher, remoteHints, unserved };
   const peers = notifier && new Peers({ ...connected, notifier });

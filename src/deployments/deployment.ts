@@ -118,6 +118,7 @@ export class Deployment implements AsyncDisposable {
       newId,
       tracing,
       onWaiting: () => this.#opened?.scaling?.wake(),
+      onBatch: (...formed) => this.#metrics?.batchFormed(...formed),
       ...(options.scale && { firstWorkerMs: readyTimeoutMs }),
     });
   }

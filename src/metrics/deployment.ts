@@ -68,6 +68,12 @@ export class DeploymentMetrics {
     this.#metrics.queueWait.with(endpoint)?.observe(Math.max(waitSeconds, 0));
   }
 
+  /** So many calls or tasks went to a worker together, of which the oldest had waited so long. */
+  batchFormed(endpoint: string, size: number, waitSeconds: number): void {
+    this.#metrics.batchSize.with(endpoint)?.observe(size);
+    this.#metrics.batchWait.with(endpoint)?.observe(Math.max(waitSeconds, 0));
+  }
+
   /** An attempt ended after `runSeconds`; undefined when a task ended without an attempt. */
   taskFinished(endpoint: string, outcome: TaskOutcome, runSeconds: number | undefined): void {
     this.#metrics.tasksFinished.with(endpoint, outcome)?.add();

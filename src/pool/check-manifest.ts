@@ -2,6 +2,7 @@
 import type { Attachments } from "../protocol/attachments.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
+import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../sdk/batch.ts";
 import { metricsFault } from "../sdk/metric-rules.ts";
 import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 
@@ -52,6 +53,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     isFields(endpoint) &&
     typeof endpoint.name === "string" &&
     (endpoint.kind === "api" || endpoint.kind === "task") &&
+    (endpoint.batch === undefined || isBatch(endpoint.batch)) &&
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
     [
@@ -62,6 +64,21 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
       endpoint.priority,
     ].every((number) => Number.isSafeInteger(number))
   );
+}
+
+function isBatch(batch: unknown): boolean {
+  return (
+    isFields(batch) &&
+    isWithin(batch.maxSize, 1, MAX_BATCH_SIZE) &&
+    isWithin(batch.maxWaitMs, 0, MAX_BATCH_WAIT_MS) &&
+    isWithin(batch.maxBytes, 1, MAX_BATCH_BYTES) &&
+    (batch.keyPointer === undefined || typeof batch.keyPointer === "string") &&
+    (batch.onError === "split" || batch.onError === "fail")
+  );
+}
+
+function isWithin(value: unknown, min: number, max: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 /** Bytes are those of a file, and nothing else is. */

@@ -24,6 +24,7 @@ const REASONS: ReadonlySet<unknown> = new Set<CallFailure["reason"]>([
   "OUTPUT_INVALID",
   "RESULT_TOO_LARGE",
   "ENDPOINT_NOT_FOUND",
+  "BATCH_FAILED",
 ]);
 
 /** Files of one result: it is a file, or has none. */

@@ -15,6 +15,7 @@ import {
   unpackPayload,
 } from "../protocol/messages.ts";
 import { Deadlines } from "../time/deadlines.ts";
+import type { BatchPost } from "./batch-post.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
@@ -39,6 +40,8 @@ export class Executions implements ExecutionHost {
   readonly #executions = new SlotMap<number, Execution>();
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
   readonly #transfers: FileTransfers;
+  /** The calls of batches that were not sent yet, and their batches. */
+  readonly #unsent = new Map<number, BatchPost>();
   readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
   #nextId = 1;
 
@@ -76,6 +79,9 @@ export class Executions implements ExecutionHost {
       chunks: stream && new ReceivedChunks(stream),
     });
     this.#executions.set(id, execution);
+    if (call.batch) {
+      this.#unsent.set(id, call.batch);
+    }
     if (this.#target.hasEnded()) {
       setImmediate(() => this.#settle(id)?.displace("the worker had ended before it began"));
     } else if (isAtHand(payload)) {
@@ -92,6 +98,10 @@ export class Executions implements ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void {
     if (this.#transfers.holds(id, reason)) {
       this.#settle(id)?.displace("its files were on their way");
+      return;
+    }
+    if (this.#unsent.has(id)) {
+      this.#settle(id)?.displace("its batch was not sent yet");
       return;
     }
     this.#outbox.flush();
@@ -175,13 +185,35 @@ export class Executions implements ExecutionHost {
     const { endpoint, taskId, attempt, trace, timeoutMs } = call;
     const deadlineMs = Date.now() + timeoutMs;
     const sent = { id, endpoint, taskId, attempt, arguments: packPayload(payload), deadlineMs };
-    this.#outbox.post(trace === undefined ? sent : { ...sent, trace });
+    const traced = trace === undefined ? sent : { ...sent, trace };
+    if (call.batch) {
+      this.#sendBatch(call.batch.add(traced));
+    } else {
+      this.#outbox.post(traced);
+    }
+  }
+
+  /** Sends the calls of a batch that is complete; of another one there are none. */
+  #sendBatch(calls: readonly Call[]): void {
+    const [first] = calls;
+    if (first) {
+      this.#outbox.flush();
+      for (const { id } of calls) {
+        this.#unsent.delete(id);
+      }
+      this.#target.send({ type: "batch", endpoint: first.endpoint, calls });
+    }
   }
 
   /** Removes an execution from those under way, and its files. */
   #settle(id: number): Execution | undefined {
     const execution = this.#executions.take(id);
     this.#transfers.ended(id);
+    const batch = this.#unsent.get(id);
+    if (batch) {
+      this.#unsent.delete(id);
+      this.#sendBatch(batch.withdraw(id));
+    }
     return execution;
   }
 }

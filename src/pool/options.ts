@@ -2,6 +2,7 @@
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { Call, Payload, ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import type { NetworkSettings } from "../storage/accounts/organizations.ts";
+import type { BatchPost } from "./batch-post.ts";
 import type { Launch, WorkerRights } from "./launch/launch.ts";
 import type { Interpreter } from "./launch/python.ts";
 import type { WorkerLimits } from "./limits.ts";
@@ -80,6 +81,8 @@ export interface ExecuteOptions extends Omit<Call, "id" | "deadlineMs" | "argume
   readonly kind: EndpointManifest["kind"];
   readonly arguments: Payload;
   readonly timeoutMs: number;
+  /** The calls that the function takes together with this one. Default: it takes this one alone. */
+  readonly batch?: BatchPost;
   /** Of an endpoint that streams. */
   readonly stream?: EndpointManifest["stream"] | undefined;
 }

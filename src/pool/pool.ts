@@ -12,7 +12,7 @@ import { PoolRoom, type RoomSource } from "./pool-room.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 import type { Room } from "./room.ts";
-import { Slot } from "./slot.ts";
+import { type Slot, WorkerSlot } from "./slot.ts";
 import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
 
@@ -218,7 +218,7 @@ export class Pool implements AsyncDisposable {
         best = worker;
       }
     }
-    return best && new Slot(best, endpoint);
+    return best && new WorkerSlot(best, endpoint);
   }
 
   /** Takes every free slot of the endpoint, up to `limit`. */

@@ -19,8 +19,21 @@ export interface SlotOwner {
   release(endpoint: EndpointManifest): void;
 }
 
-/** A slot taken in a worker until it is released. */
-export class Slot {
+/** A call for a slot, which knows its endpoint. */
+export type SlotCall = Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs" | "stream">;
+
+/** The right to run one call, until it is released. */
+export interface Slot {
+  readonly workerId: string;
+  readonly endpoint: string;
+  readonly ranIn: RanIn;
+  execute(call: SlotCall, listener: ExecutionListener): Execution;
+  /** Releases the slot; a second call does nothing. */
+  release(): void;
+}
+
+/** A slot taken in a worker. */
+export class WorkerSlot implements Slot {
   readonly workerId: string;
   readonly #worker: SlotOwner;
   readonly #endpoint: EndpointManifest;
@@ -42,15 +55,11 @@ export class Slot {
     worker.capacity.take(endpoint);
   }
 
-  execute(
-    call: Omit<ExecuteOptions, "endpoint" | "kind" | "timeoutMs" | "stream">,
-    listener: ExecutionListener,
-  ): Execution {
+  execute(call: SlotCall, listener: ExecutionListener): Execution {
     const { name, kind, timeoutMs, stream } = this.#endpoint;
     return this.#worker.execute({ ...call, endpoint: name, kind, timeoutMs, stream }, listener);
   }
 
-  /** Releases the slot; a second call does nothing. */
   release(): void {
     if (this.#held) {
       this.#held = false;

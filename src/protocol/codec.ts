@@ -66,6 +66,7 @@ export function decodeNodeMessage(header: unknown, attachments: Attachments): No
   switch (message.type) {
     case "load":
       return { ...message, code: textOf(message.code, attachments) };
+    case "batch":
     case "calls":
       for (const call of message.calls) {
         (call as { arguments: PackedPayload }).arguments = payloadOf(call.arguments, attachments);
@@ -79,6 +80,7 @@ export function decodeNodeMessage(header: unknown, attachments: Attachments): No
 /** True for messages that are short texts and numbers only, as nearly all are. */
 function isShort(message: NodeMessage | WorkerMessage): boolean {
   switch (message.type) {
+    case "batch":
     case "calls":
       return message.calls.every((call) => isShortText(call.arguments));
     case "results":
@@ -107,6 +109,7 @@ function headerOf(message: NodeMessage | WorkerMessage, attachments: OutgoingAtt
       return typeof message.code === "string"
         ? { ...message, code: shown(message.code, attachments) }
         : message;
+    case "batch":
     case "calls":
       return { ...message, calls: message.calls.map((call) => callHeader(call, attachments)) };
     case "results":

@@ -40,6 +40,20 @@ export interface StreamManifest {
   readonly pieces: "json" | "text" | "bytes";
 }
 
+/** How calls of an endpoint are put together, for a function that takes several at once. */
+export interface BatchManifest {
+  /** The most calls of a batch. */
+  readonly maxSize: number;
+  /** The longest time that the oldest call waits for others while a worker is free. */
+  readonly maxWaitMs: number;
+  /** Limit of the arguments of a batch together; a larger call goes alone. */
+  readonly maxBytes: number;
+  /** JSON Pointer into the arguments: only calls with the same value there go together. */
+  readonly keyPointer?: string;
+  /** When the function fails for the whole: `split` runs each call once alone, `fail` fails all. */
+  readonly onError: "split" | "fail";
+}
+
 export interface EndpointManifest {
   readonly name: string;
   readonly kind: "api" | "task";
@@ -58,6 +72,8 @@ export interface EndpointManifest {
   readonly outputFile?: FileSpec;
   /** Present when the result is streamed. */
   readonly stream?: StreamManifest;
+  /** Present when the function takes several calls at once; each still has its own end. */
+  readonly batch?: BatchManifest;
   /** The time after which an execution is aborted. */
   readonly timeoutMs: number;
   /** The number of calls of this endpoint that one worker runs at a time. */

@@ -154,6 +154,7 @@ export interface CallFailure {
     | "CALL_FAILED"
     | "OUTPUT_INVALID"
     | "RESULT_TOO_LARGE"
+    | "BATCH_FAILED"
     | "ENDPOINT_NOT_FOUND";
   readonly message: string;
   /** The invalid arguments; `path` is dotted, and empty for the whole. */
@@ -247,6 +248,8 @@ export type NodeMessage =
   /** The endpoints whose string results are sent to callers as text instead of JSON. */
   | { readonly type: "text_results"; readonly endpoints: readonly string[] }
   | { readonly type: "calls"; readonly calls: readonly Call[] }
+  /** Calls of one endpoint that its function takes together; each ends by a result of its own. */
+  | { readonly type: "batch"; readonly endpoint: string; readonly calls: readonly Call[] }
   | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
   /** This many more chunks of the call may be sent. */
   | { readonly type: "more"; readonly id: number; readonly count: number }

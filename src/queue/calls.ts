@@ -15,6 +15,7 @@ import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
+import { CallBatches } from "./batches/calls.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import { callEnd } from "./traced.ts";
 
@@ -34,6 +35,8 @@ export interface CallsOptions {
   readonly tracing?: DeploymentTracing | undefined;
   /** A call has begun to wait for a slot. */
   onWaiting?(): void;
+  /** So many calls go to a worker together, of which the oldest has waited so long. */
+  onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
 
 /** A call that has a slot. */
@@ -62,10 +65,15 @@ interface Waiting {
 export class Calls {
   readonly #options: CallsOptions;
   readonly #waiting = new Set<Waiting>();
+  readonly #batches: CallBatches;
   #closed = false;
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    this.#batches = new CallBatches({
+      reserve: (endpoint) => options.pool.reserve(endpoint),
+      onFormed: (...formed) => options.onBatch?.(...formed),
+    });
   }
 
   /**
@@ -109,10 +117,12 @@ export class Calls {
 
   /** A slot became free or a worker ready: hands slots to the waiting calls, in order. */
   slotFree(): void {
+    this.#batches.slotFree();
     for (const waiting of this.#waiting) {
-      const slot = this.#options.pool.reserve(waiting.endpoint);
+      const slot = waiting.endpoint.batch
+        ? undefined
+        : this.#options.pool.reserve(waiting.endpoint);
       if (slot) {
-        this.#waiting.delete(waiting);
         waiting.give(slot);
       }
     }
@@ -154,19 +164,19 @@ export class Calls {
   ): BegunCall | Promise<BegunCall> {
     const { pool, tracing, newId } = this.#options;
     const begun = (slot: Slot) => ({ endpoint, payload, signal, taskId: newId(), origin, slot });
-    const free = pool.reserve(endpoint);
+    const free = endpoint.batch ? undefined : pool.reserve(endpoint);
     if (free) {
       return begun(free);
     }
     const fromMs = Date.now();
-    return this.#wait(endpoint, signal).then((slot) => {
+    return this.#wait(endpoint, payload, signal).then((slot) => {
       const call = begun(slot);
       tracing?.waited({ ...tracedFacts(call), fromMs, toMs: Date.now() });
       return call;
     });
   }
 
-  #wait(endpoint: EndpointManifest, signal: AbortSignal): Promise<Slot> {
+  #wait(endpoint: EndpointManifest, payload: Payload, signal: AbortSignal): Promise<Slot> {
     if (this.#closed) {
       throw shuttingDown();
     }
@@ -183,6 +193,7 @@ export class Calls {
     return new Promise((resolve, reject) => {
       const leave = (err: Error): void => {
         this.#waiting.delete(waiting);
+        this.#batches.remove(waiting);
         clearTimeout(timer);
         reject(err);
       };
@@ -197,6 +208,7 @@ export class Calls {
       const waiting: Waiting = {
         endpoint,
         give: (slot) => {
+          this.#waiting.delete(waiting);
           clearTimeout(timer);
           signal.removeEventListener("abort", gone);
           resolve(slot);
@@ -212,7 +224,9 @@ export class Calls {
       }
       this.#waiting.add(waiting);
       signal.addEventListener("abort", gone, { once: true });
-      onWaiting?.();
+      if (endpoint.batch === undefined || this.#batches.add(waiting, payload, endpoint.batch)) {
+        onWaiting?.();
+      }
     });
   }
 

@@ -20,6 +20,7 @@ import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts"
 import type { ClaimedTask, NewTask, Storage, SubmitOutcome } from "../storage/storage.ts";
 import type { TaskFailure } from "../tasks/task.ts";
 import { type Attempts, attemptOf } from "./attempts.ts";
+import { shareSlots, TaskBatchWait } from "./batches/tasks.ts";
 import { ClaimRecovery } from "./claim-recovery.ts";
 import { DueTasks } from "./due-tasks.ts";
 
@@ -37,6 +38,8 @@ export interface DispatcherOptions {
   onStorage(answers: boolean): void;
   /** Tasks may be waiting that have no free slot. */
   onFull?(): void;
+  /** So many tasks go to a worker together, of which the oldest has waited so long. */
+  onBatch?(endpoint: string, size: number, waitSeconds: number): void;
 }
 
 type Refusal = (claimed: ClaimedTask) => TaskFailure | undefined;
@@ -46,6 +49,8 @@ export class Dispatcher implements AsyncDisposable {
   readonly #backlog = new Set<string>();
   /** Endpoints hinted at since the claim under way was sent. */
   readonly #hinted = new Set<string>();
+  /** Of the endpoints whose tasks run in batches. */
+  readonly #waits = new Map<string, TaskBatchWait>();
   readonly #recovery: ClaimRecovery;
   readonly #due: DueTasks;
   #endpoints = new Map<string, EndpointManifest>();
@@ -71,6 +76,12 @@ export class Dispatcher implements AsyncDisposable {
     this.#refusal = refusal;
     const tasks = manifest.endpoints.filter(({ kind }) => kind === "task");
     this.#endpoints = new Map(tasks.map((endpoint) => [endpoint.name, endpoint]));
+    this.#endWaits();
+    for (const { name, batch } of tasks) {
+      if (batch) {
+        this.#waits.set(name, new TaskBatchWait(batch, () => this.wake()));
+      }
+    }
     for (const endpoint of this.#endpoints.keys()) {
       this.#backlog.add(endpoint);
     }
@@ -85,7 +96,10 @@ export class Dispatcher implements AsyncDisposable {
   submit(task: NewTask, endpoint: EndpointManifest): Promise<SubmitOutcome> {
     const { pool } = this.#options;
     const immediate =
-      !this.#stopped && task.runAtMs <= task.createdAtMs && !this.#backlog.has(endpoint.name);
+      !this.#stopped &&
+      task.runAtMs <= task.createdAtMs &&
+      endpoint.batch === undefined &&
+      !this.#backlog.has(endpoint.name);
     const slot = immediate ? pool.reserve(endpoint) : undefined;
     return this.#store(task, endpoint, slot);
   }
@@ -135,6 +149,7 @@ export class Dispatcher implements AsyncDisposable {
     const endpoints = new Set(ready.map(({ endpoint }) => endpoint));
     for (const endpoint of endpoints) {
       this.#announce?.(endpoint);
+      this.#waits.get(endpoint)?.came(ready.filter((task) => task.endpoint === endpoint).length);
     }
     this.#hint(endpoints);
   }
@@ -146,6 +161,9 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Tasks of any endpoint may be waiting. */
   hintAll(): void {
+    for (const wait of this.#waits.values()) {
+      wait.hurry();
+    }
     this.#hint(this.#endpoints.keys());
   }
 
@@ -161,6 +179,7 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Tasks of this endpoint may be waiting. */
   hint(endpoint: string): void {
+    this.#waits.get(endpoint)?.came(1);
     this.#hint([endpoint]);
   }
 
@@ -193,6 +212,7 @@ export class Dispatcher implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     this.#due[Symbol.dispose]();
+    this.#endWaits();
     await this.#claiming;
     await this.#recovery[Symbol.asyncDispose]();
   }
@@ -212,9 +232,10 @@ export class Dispatcher implements AsyncDisposable {
     // One message from a worker may free many slots in turn: one claim covers all of them.
     await Promise.resolve();
     const slots = this.#reserve();
-    const claims = [...slots.values()].flatMap((free) => countByWorker(free));
+    const claims = [...slots.values()].flatMap((free) => this.#countByWorker(free));
     const { deploymentId, storage, now, onStorage, onFull } = this.#options;
-    if (slots.size < this.#backlog.size) {
+    const gathering = [...this.#backlog].filter((name) => this.#waits.get(name)?.due === false);
+    if (slots.size < this.#backlog.size - gathering.length) {
       onFull?.();
     }
     if (claims.length === 0) {
@@ -223,15 +244,17 @@ export class Dispatcher implements AsyncDisposable {
     this.#hinted.clear();
     const claiming = this.#recovery.callBegins();
     try {
-      for (const claimed of await storage.claimTasks({ deploymentId, nowMs: now(), claims })) {
-        this.#start(claimed, slots.get(claimed.task.endpoint) ?? []);
-      }
+      const claimed = await storage.claimTasks({ deploymentId, nowMs: now(), claims });
+      this.#startAll(claimed, slots);
       onStorage(true);
-      for (const [endpoint, unused] of slots) {
-        if (unused.length === 0) {
+      for (const endpoint of slots.keys()) {
+        const wanted = claims.filter((claim) => claim.endpoint === endpoint);
+        const found = claimed.filter(({ task }) => task.endpoint === endpoint).length;
+        if (found === wanted.reduce((sum, { limit }) => sum + limit, 0)) {
           this.#again = true;
         } else if (!this.#hinted.has(endpoint)) {
           this.#backlog.delete(endpoint);
+          this.#waits.get(endpoint)?.emptied();
         }
       }
     } catch (err) {
@@ -246,15 +269,39 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
-  #start(claimed: ClaimedTask, free: Slot[]): void {
-    const refusal = this.#refusal(claimed);
-    if (refusal) {
-      this.#options.attempts.refuse(claimed, refusal);
-      // Its slot was not used, and more may be waiting.
-      this.#hinted.add(claimed.task.endpoint);
-      this.#again = true;
-      return;
+  #startAll(claimed: readonly ClaimedTask[], slots: ReadonlyMap<string, Slot[]>): void {
+    const batched = new Map<string, ClaimedTask[]>();
+    for (const one of claimed) {
+      const { endpoint } = one.task;
+      if (this.#refused(one)) {
+        continue;
+      }
+      if (this.#waits.has(endpoint)) {
+        const key = `${endpoint} ${one.leaseId}`;
+        batched.set(key, [...(batched.get(key) ?? []), one]);
+      } else {
+        this.#start(one, slots.get(endpoint) ?? []);
+      }
     }
+    for (const tasks of batched.values()) {
+      const free = slots.get(tasks[0]?.task.endpoint ?? "") ?? [];
+      this.#startBatches(tasks, free);
+    }
+  }
+
+  #refused(claimed: ClaimedTask): boolean {
+    const refusal = this.#refusal(claimed);
+    if (refusal === undefined) {
+      return false;
+    }
+    this.#options.attempts.refuse(claimed, refusal);
+    // Its slot was not used, and more may be waiting.
+    this.#hinted.add(claimed.task.endpoint);
+    this.#again = true;
+    return true;
+  }
+
+  #start(claimed: ClaimedTask, free: Slot[]): void {
     const endpoint = this.#endpoints.get(claimed.task.endpoint);
     const index = free.findIndex(({ workerId }) => workerId === claimed.leaseId);
     const [slot] = index < 0 ? [] : free.splice(index, 1);
@@ -266,28 +313,64 @@ export class Dispatcher implements AsyncDisposable {
     }
   }
 
+  /** Starts tasks of one endpoint that were claimed for one worker. */
+  #startBatches(tasks: readonly ClaimedTask[], free: Slot[]): void {
+    const { attempts, now, onBatch } = this.#options;
+    const [first] = tasks;
+    const endpoint = this.#endpoints.get(first?.task.endpoint ?? "");
+    const wait = this.#waits.get(endpoint?.name ?? "");
+    const own = free.filter(({ workerId }) => workerId === first?.leaseId);
+    for (const slot of own) {
+      free.splice(free.indexOf(slot), 1);
+    }
+    const { shared, left } =
+      endpoint && wait ? shareSlots(tasks, own, wait.batch) : { shared: [], left: tasks };
+    free.push(...own);
+    for (const batch of shared) {
+      wait?.formed(batch.length);
+      const oldestMs = Math.min(...batch.map(({ claimed }) => claimed.task.runAtMs));
+      onBatch?.(endpoint?.name ?? "", batch.length, Math.max(0, now() - oldestMs) / 1_000);
+      for (const { claimed, slot } of batch) {
+        attempts.start(claimed, endpoint as EndpointManifest, slot);
+      }
+    }
+    // Their key is another one: they run when a slot is free.
+    for (const claimed of left) {
+      attempts.giveBack(attemptOf(claimed));
+    }
+  }
+
   /** The free slots of the endpoints that may have tasks waiting. */
   #reserve(): Map<string, Slot[]> {
     const slots = new Map<string, Slot[]>();
     for (const name of this.#backlog) {
       const endpoint = this.#endpoints.get(name);
-      const free = endpoint ? this.#options.pool.reserveAll(endpoint, MAX_CLAIMED_TASKS) : [];
+      const wait = this.#waits.get(name);
+      const most = Math.ceil(MAX_CLAIMED_TASKS / (wait?.batch.maxSize ?? 1));
+      const due = endpoint !== undefined && wait?.due !== false;
+      const free = due ? this.#options.pool.reserveAll(endpoint, most) : [];
       if (free.length > 0) {
         slots.set(name, free);
       }
     }
     return slots;
   }
-}
 
-function countByWorker(
-  slots: readonly Slot[],
-): { endpoint: string; leaseId: string; limit: number }[] {
-  const counts = new Map<string, { endpoint: string; leaseId: string; limit: number }>();
-  for (const { workerId, endpoint } of slots) {
-    const count = counts.get(workerId) ?? { endpoint, leaseId: workerId, limit: 0 };
-    count.limit += 1;
-    counts.set(workerId, count);
+  /** How many tasks may be claimed for each worker. */
+  #countByWorker(slots: readonly Slot[]): { endpoint: string; leaseId: string; limit: number }[] {
+    const counts = new Map<string, { endpoint: string; leaseId: string; limit: number }>();
+    for (const { workerId, endpoint } of slots) {
+      const count = counts.get(workerId) ?? { endpoint, leaseId: workerId, limit: 0 };
+      count.limit += this.#waits.get(endpoint)?.batch.maxSize ?? 1;
+      counts.set(workerId, count);
+    }
+    return [...counts.values()];
   }
-  return [...counts.values()];
+
+  #endWaits(): void {
+    for (const wait of this.#waits.values()) {
+      wait[Symbol.dispose]();
+    }
+    this.#waits.clear();
+  }
 }

@@ -13,7 +13,7 @@ from .context import Aborted, Context
 from .executable import IncomingCall, ServiceError
 from .options import Duration, format_duration, milliseconds_of
 
-MAX_BATCH_SIZE = 10_000
+MAX_BATCH_SIZE = 1_000
 MAX_WAIT_MS = 60_000
 MAX_BYTES = 1024**3
 DEFAULT_MAX_BYTES = 64 * 1024**2

@@ -1,0 +1,75 @@
+/** Which of the calls that wait go together: the oldest, and others like it. */
+import type { BatchManifest } from "../../protocol/manifest.ts";
+import { isAtHand, type Payload } from "../../protocol/messages.ts";
+
+/** Arguments that are read for their key; a call with longer ones goes alone. */
+const MAX_KEYED_CHARACTERS = 256 * 1024;
+
+export interface BatchItem {
+  /** The size of the arguments, files included. */
+  readonly bytes: number;
+  /** Calls with the same key go together; undefined goes alone. */
+  readonly key: string | undefined;
+}
+
+/** The size and the key of a call. */
+export function batchItem(payload: Payload, { keyPointer }: BatchManifest): BatchItem {
+  return {
+    bytes: bytesOf(payload),
+    key: keyPointer === undefined ? "" : keyOf(payload, keyPointer),
+  };
+}
+
+/**
+ * The items that go with the first, and whether the batch is full: it has the most calls, or
+ * no room for another one that has come.
+ */
+export function together<Item extends BatchItem>(
+  items: Iterable<Item>,
+  { maxSize, maxBytes }: BatchManifest,
+): { readonly group: readonly Item[]; readonly full: boolean } {
+  const group: Item[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const [first] = group;
+    if (first && (first.key === undefined || item.key !== first.key)) {
+      continue;
+    }
+    if (first && bytes + item.bytes > maxBytes) {
+      return { group, full: true };
+    }
+    group.push(item);
+    bytes += item.bytes;
+    if (group.length === maxSize) {
+      break;
+    }
+  }
+  const [first] = group;
+  return { group, full: group.length === maxSize || first?.key === undefined };
+}
+
+function bytesOf(payload: Payload): number {
+  if (payload.files.length === 0) {
+    return payload.json.length;
+  }
+  const sizes = payload.files.map((file) =>
+    "data" in file ? file.data.byteLength : file.blob.size,
+  );
+  return sizes.reduce((sum, size) => sum + size, payload.json.length);
+}
+
+function keyOf(payload: Payload, pointer: string): string | undefined {
+  if (!isAtHand(payload) && payload.text !== undefined) {
+    return undefined;
+  }
+  if (payload.json.length > MAX_KEYED_CHARACTERS) {
+    return undefined;
+  }
+  let value: unknown = JSON.parse(payload.json);
+  for (const part of pointer.split("/").slice(1)) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    const isObject = typeof value === "object" && value !== null;
+    value = isObject && Object.hasOwn(value as object, name) ? (value as never)[name] : null;
+  }
+  return JSON.stringify(value);
+}

@@ -9,6 +9,11 @@ import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
 /** Values in a manifest: large schemas have thousands, and as many parse within 50 ms. */
 const MAX_MANIFEST_VALUES = 25_000;
 
+/** Path of an endpoint besides its name. */
+const MAX_ROUTE_CHARACTERS = 255;
+/** Segments without the characters that have a meaning in paths of a router. */
+const ROUTE = /^(?:\/[A-Za-z0-9._~-]+)+$/;
+
 /** The manifest that a worker sends in an attachment; undefined for anything else. */
 export function readSentManifest(
   value: unknown,
@@ -44,8 +49,13 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     Array.isArray(manifest.endpoints) &&
     manifest.endpoints.every(isEndpoint) &&
     (manifest.metrics === undefined ||
-      (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined))
+      (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
+    (manifest.compat === undefined || isCompat(manifest.compat))
   );
+}
+
+function isCompat(compat: unknown): boolean {
+  return isFields(compat) && (compat.bentoml === undefined || isFields(compat.bentoml));
 }
 
 function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
@@ -56,6 +66,8 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     (endpoint.batch === undefined || isBatch(endpoint.batch)) &&
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
+    (endpoint.route === undefined || isRoute(endpoint.route)) &&
+    (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&
     [
       endpoint.timeoutMs,
       endpoint.concurrency,
@@ -79,6 +91,19 @@ function isBatch(batch: unknown): boolean {
 
 function isWithin(value: unknown, min: number, max: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+function isRoute(route: unknown): boolean {
+  return typeof route === "string" && route.length <= MAX_ROUTE_CHARACTERS && ROUTE.test(route);
+}
+
+function isArgument(name: unknown, input: unknown): boolean {
+  return (
+    typeof name === "string" &&
+    isFields(input) &&
+    isFields(input.properties) &&
+    Object.hasOwn(input.properties, name)
+  );
 }
 
 /** Bytes are those of a file, and nothing else is. */

@@ -74,6 +74,13 @@ export interface EndpointManifest {
   readonly stream?: StreamManifest;
   /** Present when the function takes several calls at once; each still has its own end. */
   readonly batch?: BatchManifest;
+  /**
+   * The one argument, when a body over HTTP may also be its value: JSON, or the bare text or
+   * file. Default: a body has the arguments by name.
+   */
+  readonly rootArgument?: string;
+  /** A path under which the endpoint is found as well, such as `/v1/predict`. Default: none. */
+  readonly route?: string;
   /** The time after which an execution is aborted. */
   readonly timeoutMs: number;
   /** The number of calls of this endpoint that one worker runs at a time. */
@@ -104,6 +111,11 @@ export interface ServiceManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly EndpointManifest[];
+  /** What clients of other platforms expect. Default: none. */
+  readonly compat?: {
+    /** `/schema.json` as BentoML writes it, for BentoML's own clients. */
+    readonly bentoml?: JsonSchema;
+  };
   /** Undefined when there are none. */
   readonly metrics?: readonly MetricManifest[];
 }

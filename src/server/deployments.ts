@@ -7,8 +7,11 @@ import type { Directory } from "../deployments/directory.ts";
 import { toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { documents, OPENAPI_PATH } from "../service/documents.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import { endpointAt } from "../service/aliases.ts";
+import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
+import { isBentomlClient } from "./dataplane/answer.ts";
 import { dataPlanePlugin } from "./dataplane/plugin.ts";
 import type { StreamedOutput } from "./dataplane/stream.ts";
 import { isForm } from "./http/body.ts";
@@ -108,14 +111,28 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
       ? { endpoint, pieces: stream.pieces, contentType: pieceTypeOf(stream.pieces, manifest) }
       : undefined;
   };
+  const endpointAtPath = (path: string, values: ContextValues): string | undefined => {
+    const manifest = runningManifest(values);
+    return manifest && endpointAt(manifest, path);
+  };
   return (app, { invoke, targetValues }) =>
     dataPlanePlugin(app, {
+      endpointAt: endpointAtPath,
       invoke,
       contextValues: (req) => targetValues(req, EndpointService.method.callEndpoint),
       maxHeldBytes: jsonBodyBytes,
       streamedBy,
       maxBodyBytes,
     });
+}
+
+/** What does not run has no paths of its own, but its results are given all the same. */
+function runningManifest(values: ContextValues): ServiceManifest | undefined {
+  try {
+    return deploymentOf({ values }).manifest;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -135,7 +152,15 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
         }
         const values = await targetValues(req, EndpointService.method.listEndpoints);
         const { facts, deployment } = locatedOf({ values });
-        const text = write(deployment().manifest, facts.authorization);
+        const { manifest } = deployment();
+        const isSchema = path === SCHEMA_PATH;
+        const text =
+          isSchema && isBentomlClient(req.headers["user-agent"])
+            ? writeForBentoml(manifest)
+            : write(manifest, facts.authorization);
+        if (isSchema) {
+          reply.header("vary", "user-agent");
+        }
         return reply.type(JSON_TYPE).header("cache-control", "no-cache").send(text);
       });
     }

@@ -1,12 +1,20 @@
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { openApiDocument } from "./openapi/document.ts";
-import { schemaDocument } from "./schema.ts";
+import { bentomlDocument, schemaDocument } from "./schema.ts";
 
 /** Writes a document about a service as JSON text. `authorization`: callers need a token. */
 type Writer = (manifest: ServiceManifest, authorization: boolean) => string;
 
 /** The path of an OpenAPI document. */
 export const OPENAPI_PATH = "/docs.json";
+
+/** The path of the description that clients read before their first call. */
+export const SCHEMA_PATH = "/schema.json";
+
+/** Writes that description for BentoML's own clients. */
+export const writeForBentoml: (manifest: ServiceManifest) => string = once(
+  (manifest) => bentomlDocument(manifest) ?? schemaDocument(manifest),
+);
 
 /** The writers of the documents about a deployment, by path. Each runs once per revision. */
 export function documents({ version }: { readonly version: string }): {
@@ -15,7 +23,7 @@ export function documents({ version }: { readonly version: string }): {
   const open = once((manifest) => openApiDocument(manifest, { version, authorization: false }));
   const closed = once((manifest) => openApiDocument(manifest, { version, authorization: true }));
   return {
-    "/schema.json": once(schemaDocument),
+    [SCHEMA_PATH]: once(schemaDocument),
     [OPENAPI_PATH]: (manifest, authorization) => (authorization ? closed : open)(manifest),
   };
 }

@@ -55,6 +55,26 @@ export function schemaDocument(manifest: ServiceManifest): SchemaDocument {
 }
 
 /**
+ * The same for BentoML's own clients, where the service comes from there: as BentoML describes it,
+ * with the types that its clients encode by. Endpoints have their own path where the node has
+ * another use for BentoML's.
+ */
+export function bentomlDocument(manifest: ServiceManifest): JsonSchema | undefined {
+  const document = manifest.compat?.bentoml;
+  if (document === undefined || !Array.isArray(document.routes)) {
+    return undefined;
+  }
+  const routes = new Map(manifest.endpoints.map(({ name, route }) => [name, route ?? `/${name}`]));
+  return {
+    ...document,
+    routes: document.routes.map((described: JsonSchema) => ({
+      ...described,
+      route: routes.get(String(described?.name)),
+    })),
+  };
+}
+
+/**
  * True when the result is sent as `text/plain`: its schema accepts strings and
  * nothing else, or it is streamed as a text. Clients decide by `/schema.json` whether to parse an answer,
  * so the server and that document must ask the same function.

@@ -282,6 +282,31 @@ describe("a manifest of an index", () => {
     expect(readManifest(one)).toEqual(valid ? one : undefined);
   });
 
+  test.each([
+    ["a path", { route: "/v1/predict-all" }, true],
+    ["a path that is none", { route: "v1" }, false],
+    ["a path with what routers read", { route: "/v1/:name" }, false],
+    ["a path with an empty segment", { route: "/v1//x" }, false],
+    ["a long path", { route: `/${"x".repeat(300)}` }, false],
+    ["a root argument", { rootArgument: "text" }, true],
+    ["a root argument that is none of its arguments", { rootArgument: "toString" }, false],
+    ["a root argument without a name", { rootArgument: 1 }, false],
+  ])("with %s of an endpoint", (_, given, valid) => {
+    const input = { type: "object", properties: { text: {} } };
+    const one = { ...manifest, endpoints: [{ ...endpoint, input, ...given }] };
+    expect(readManifest(one)).toEqual(valid ? one : undefined);
+  });
+
+  test.each([
+    ["a description for BentoML's clients", { bentoml: { routes: [] } }, true],
+    ["one that is no object", { bentoml: "x" }, false],
+    ["a list of others", [], false],
+  ])("with %s", (_, compat, valid) => {
+    expect(readManifest({ ...manifest, compat })).toEqual(
+      valid ? { ...manifest, compat } : undefined,
+    );
+  });
+
   test("is read within the bounds that one of a worker has", () => {
     expect(readManifest(manifest)).toEqual(manifest);
     expect(readManifest({ name: "x" })).toBeUndefined();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JsonSchema, ServiceManifest } from "../../src/protocol/manifest.ts";
-import { resultIsText, schemaDocument } from "../../src/service/schema.ts";
+import { bentomlDocument, resultIsText, schemaDocument } from "../../src/service/schema.ts";
 import { endpoint, manifestOf, takes } from "./manifests.ts";
 
 const FORBIDDEN = ["$ref", "$defs", "anyOf", "allOf", "oneOf"];
@@ -272,5 +272,25 @@ describe("a result sent as text", () => {
     expect(resultIsText(returns({ type: ["string", "null"] }))).toBe(false);
     expect(resultIsText(returns({}))).toBe(false);
     expect(output({ type: ["string", "null"], title: "Answer" })).toEqual({ title: "Answer" });
+  });
+});
+
+describe("the document for BentoML's own clients", () => {
+  const described = (name: string, route: string) => ({ name, route, input: { type: "tensor" } });
+  const routes = [described("routed", "/v1/x"), described("moved", "/metrics")];
+  const compat = { bentoml: { name: "Example", type: "service", routes, paths: {} } };
+
+  it("is BentoML's, but for paths that the node has another use for", () => {
+    const endpoints = [endpoint({ name: "routed", route: "/v1/x" }), endpoint({ name: "moved" })];
+    expect(bentomlDocument({ ...manifestOf(...endpoints), compat })).toEqual({
+      ...compat.bentoml,
+      routes: [described("routed", "/v1/x"), described("moved", "/moved")],
+    });
+  });
+
+  it("is none of a service that is not BentoML's, or of what a worker made up", () => {
+    const manifest = manifestOf(endpoint({ name: "run" }));
+    expect(bentomlDocument(manifest)).toBeUndefined();
+    expect(bentomlDocument({ ...manifest, compat: { bentoml: { routes: 1 } } })).toBeUndefined();
   });
 });

@@ -256,9 +256,14 @@ const BENTOML_BEFORE_1_4_14: Words = {
 
 const BENTOML_CLIENT = /^BentoML HTTP Client\/(\d+)\.(\d+)\.(\d+)/;
 
+/** True for the `User-Agent` of BentoML's own clients. */
+export function isBentomlClient(userAgent: string | undefined): userAgent is string {
+  return userAgent?.startsWith("BentoML") === true;
+}
+
 /** The words for the client with this `User-Agent`. */
 export function wordsFor(userAgent: string | undefined): Words {
-  if (userAgent === undefined || !userAgent.startsWith("BentoML")) {
+  if (!isBentomlClient(userAgent)) {
     return OWN;
   }
   const [, major, minor, patch] = BENTOML_CLIENT.exec(userAgent) ?? [];

@@ -38,6 +38,7 @@ import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
 import { sendProblem } from "../http/problem.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
+import { mountAliases, named } from "./aliases.ts";
 import {
   sendArgumentFile,
   sendArguments,
@@ -70,6 +71,8 @@ export interface DataPlaneOptions {
   readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
   /** Largest body of a call of this endpoint; `values` are those of `contextValues`. */
   readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
+  /** The endpoint at a path that its service chose, such as `/v1/predict`; undefined for others. */
+  readonly endpointAt: (path: string, values: ContextValues) => string | undefined;
   /** How much of a body with files may be held in memory; the files themselves are not. */
   readonly maxHeldBytes: number;
 }
@@ -91,18 +94,28 @@ export async function dataPlanePlugin(
   app: FastifyInstance,
   options: DataPlaneOptions,
 ): Promise<void> {
-  for (const route of routes(options)) {
-    const { path, methods, query } = route;
-    const answer = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
-      if (!methods.includes(req.method)) {
-        // Throws for an unknown endpoint, which is 404 rather than 405.
-        options.maxBodyBytes(endpointOf(req), req, values);
-        reply.header("allow", methods.join(", "));
-        const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
-        throw problem("METHOD_NOT_ALLOWED", message);
-      }
-      refuseUnknown(req, query);
-      return route.handle(req, reply, origin(req, reply, values));
+  const all = routes(options);
+  const answer = (
+    route: Route,
+    req: FastifyRequest,
+    reply: FastifyReply,
+    values: ContextValues,
+  ) => {
+    const { methods, query } = route;
+    if (!methods.includes(req.method)) {
+      // Throws for an unknown endpoint, which is 404 rather than 405.
+      options.maxBodyBytes(endpointOf(req), req, values);
+      reply.header("allow", methods.join(", "));
+      const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
+      throw problem("METHOD_NOT_ALLOWED", message);
+    }
+    refuseUnknown(req, query);
+    return route.handle(req, reply, origin(req, reply, values));
+  };
+  for (const route of all) {
+    const answerNamed = (req: FastifyRequest, reply: FastifyReply, values: ContextValues) => {
+      const alias = options.endpointAt(`/${endpointOf(req)}`, values);
+      return answer(route, alias === undefined ? req : named(req, alias), reply, values);
     };
     // Returns nothing: a reply is a promise itself, and Fastify would wait twice for a promise of one.
     const handler = (req: FastifyRequest, reply: FastifyReply): void => {
@@ -116,15 +129,21 @@ export async function dataPlanePlugin(
         const values = options.contextValues(req);
         const answered =
           values instanceof Promise
-            ? values.then((known) => answer(req, reply, known))
-            : answer(req, reply, values);
+            ? values.then((known) => answerNamed(req, reply, known))
+            : answerNamed(req, reply, values);
         answered.catch(failed);
       } catch (thrown) {
         failed(thrown);
       }
     };
-    app.route({ url: path, method: app.supportedMethods, exposeHeadRoute: false, handler });
+    const { path: url } = route;
+    app.route({ url, method: app.supportedMethods, exposeHeadRoute: false, handler });
   }
+
+  const { contextValues, endpointAt } = options;
+  const failed = (req: FastifyRequest, reply: FastifyReply, thrown: unknown) =>
+    sendOrCut(req, reply, toProblem(thrown));
+  mountAliases(app, all, { contextValues, endpointAt, answer, failed });
 }
 
 /** Sends an error, or else cuts the request: nobody catches what such a handler throws, which would end the process. */

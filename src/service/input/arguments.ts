@@ -11,8 +11,10 @@ import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
 import { refuseCharset } from "./charset.ts";
 import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
+import { isJsonType, mediaTypeOf } from "./media-type.ts";
 import { readMultipart } from "./multipart.ts";
 import { ObjectReader } from "./object-reader.ts";
+import { bareBody } from "./root.ts";
 import type { ReaderThreads } from "./threads.ts";
 
 const JSON_TYPE = "application/json";
@@ -80,11 +82,15 @@ export class ArgumentsReader {
       return kept(this.#objects.readObject({}), keeper);
     }
     const { contentType, data } = input.value;
+    const bare = bareBody(this.#endpoint, input.value);
+    if (bare !== undefined) {
+      return kept(this.#objects.readBare(bare), keeper);
+    }
     const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
     if (mediaType === "multipart/form-data") {
       return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
     }
-    if (mediaType === JSON_TYPE || mediaType.endsWith("+json")) {
+    if (isJsonType(mediaType)) {
       if (contentType !== JSON_TYPE) {
         refuseCharset(contentType);
       }
@@ -119,11 +125,6 @@ export class ArgumentsReader {
       throw err;
     }
   }
-}
-
-/** The media type of a content type, without parameters. */
-function mediaTypeOf(contentType: string): string {
-  return contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
 /** The payload, once its large files are kept. */

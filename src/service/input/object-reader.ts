@@ -5,18 +5,19 @@
  * (`threads.ts`).
  */
 import { isUtf8 } from "node:buffer";
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { faultOfJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { FileValue, Payload } from "../../protocol/messages.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
 import type { GivenFile } from "./form.ts";
+import { argumentsOf } from "./root.ts";
 import { createSchemaCheck, MAX_DESCRIBED_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
 import { storedViolation } from "./stored.ts";
 
 /** What a reader knows of its endpoint. */
-export type ReadEndpoint = Pick<EndpointManifest, "name" | "input" | "files">;
+export type ReadEndpoint = Pick<EndpointManifest, "name" | "input" | "files" | "rootArgument">;
 
 /** Arguments whose files are in memory. */
 export interface ReadPayload {
@@ -45,6 +46,11 @@ export class ObjectReader {
     return this.#compiled;
   }
 
+  /** Whether a body can be the value of an argument, so that its JSON is not that of the arguments. */
+  get takesRoot(): boolean {
+    return this.#endpoint.rootArgument !== undefined;
+  }
+
   /** Reads JSON. Throws BODY_MALFORMED or ARGUMENTS_INVALID. */
   read(data: Uint8Array): ReadPayload {
     if (!isUtf8(data)) {
@@ -55,7 +61,16 @@ export class ObjectReader {
       throw problem("BODY_MALFORMED", `the body ${fault}`);
     }
     const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
-    return this.readObject(parseObject(text), text);
+    const sent = parse(text);
+    const values = argumentsOf(this.#endpoint, sent);
+    return this.readObject(objectOf(values), values === sent ? text : undefined);
+  }
+
+  /** Reads a body that is the value of one argument. Throws ARGUMENTS_INVALID. */
+  readBare({ name, value }: { readonly name: string; readonly value: string | FileValue }) {
+    return typeof value === "string"
+      ? this.readObject({ [name]: value })
+      : this.assemble<FileValue>({}, new Map([[name, [value]]]));
   }
 
   /** `text` is the object's original JSON, which is reused when it contains no file. */
@@ -130,14 +145,16 @@ export class ObjectReader {
   }
 }
 
-function parseObject(text: string): JsonObject {
-  let value: unknown;
+function parse(text: string): JsonValue {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (err) {
     const detail = err instanceof Error ? err.message : String(err);
     throw problem("BODY_MALFORMED", `the body is not JSON: ${detail}`);
   }
+}
+
+function objectOf(value: JsonValue): JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const kind = Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`;
     throw problem(
@@ -145,5 +162,5 @@ function parseObject(text: string): JsonObject {
       `the body must be a JSON object of arguments by name, such as {"text": "…"}; it is ${kind}`,
     );
   }
-  return value as JsonObject;
+  return value;
 }

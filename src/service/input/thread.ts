@@ -66,8 +66,9 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
       case "rewrite":
         return { rewritten: rewritten(data, job.typeName) };
       default: {
-        const { json, files } = readerOf(job.endpoint).read(data);
-        return { json: files.length === 0 ? undefined : json, files };
+        const reader = readerOf(job.endpoint);
+        const { json, files } = reader.read(data);
+        return { json: files.length === 0 && !reader.takesRoot ? undefined : json, files };
       }
     }
   } catch (err) {

@@ -105,8 +105,8 @@ export class ReaderThreads implements AsyncDisposable {
   #textOf(endpoint: ReadEndpoint): string {
     let text = this.#endpoints.get(endpoint);
     if (text === undefined) {
-      const { name, input, files } = endpoint;
-      text = JSON.stringify({ name, input, files });
+      const { name, input, files, rootArgument } = endpoint;
+      text = JSON.stringify({ name, input, files, rootArgument });
       this.#endpoints.set(endpoint, text);
     }
     return text;

@@ -22,21 +22,27 @@ export function endpointSchemas(endpoint: EndpointManifest): { [component: strin
 
 /** The request body: JSON, and also a form if the endpoint takes files. */
 export function requestBody(endpoint: EndpointManifest): JsonSchema {
-  const { name, input } = endpoint;
+  const { name, input, rootArgument } = endpoint;
   const required = Array.isArray(input.required) && input.required.length > 0;
+  const described = {
+    ...(rootArgument === undefined
+      ? {}
+      : { description: `The body may also be the value of \`${rootArgument}\` alone.` }),
+    required,
+  };
   const example = exampleOf(hasFiles(endpoint) ? withDataUrls(endpoint) : input);
   const json = {
     schema: { $ref: componentReference(`${name}.input`) },
     ...(isAccepted(endpoint, example) ? { example } : {}),
   };
   if (!hasFiles(endpoint)) {
-    return { required, content: { "application/json": json } };
+    return { ...described, content: { "application/json": json } };
   }
   const form = {
     schema: { $ref: componentReference(`${name}.form`) },
     encoding: partEncodings(endpoint),
   };
-  return { required, content: { "multipart/form-data": form, "application/json": json } };
+  return { ...described, content: { "multipart/form-data": form, "application/json": json } };
 }
 
 /** The response with the result of the function. */

@@ -39,6 +39,7 @@ test("cuts off an answer that had begun when its call failed, and goes on servin
     streamedBy: () => {
       throw new Error("not called");
     },
+    endpointAt: () => undefined,
     maxBodyBytes: () => 1_000,
     maxHeldBytes: 1_000,
   });
@@ -61,6 +62,7 @@ test("leaves RPCs that nobody serves to whoever answers what is not found", asyn
     contextValues: neverAsked,
     invoke: { unary: neverAsked, stream: neverAsked },
     streamedBy: neverAsked,
+    endpointAt: () => undefined,
     maxBodyBytes: neverAsked,
     maxHeldBytes: 1_000,
   });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import os
 import re
@@ -28,6 +29,13 @@ MAX_BATCH_WAIT_MS = 10
 """How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
+MAX_DESCRIBED_VALUES = 10_000
+"""Of BentoML's description of the service, which repeats a model wherever it is used."""
+
+TAKEN_SEGMENTS = frozenset(["api", "federate", "healthz", "livez", "metrics", "readyz"])
+"""First segments of paths that the node answers itself."""
+
+_ROUTE = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 _ENDPOINT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 
 
@@ -44,11 +52,20 @@ def service_manifest(service: Any, endpoints: list[Json]) -> dict[str, Json]:
     said = _description(getattr(service, "description", None) or service.inner.__doc__)
     if said:
         manifest["description"] = said
-    try:
-        manifest["compat"] = {"bentoml": service.schema()}
-    except Exception:  # BentoML cannot describe models that contain themselves; the node can.
-        return manifest
+    described = _described(service)
+    if described is not None:
+        manifest["compat"] = {"bentoml": described}
     return manifest
+
+
+def _described(service: Any) -> Json | None:
+    """BentoML's description; None where it is too large, or a model in it contains itself."""
+    try:
+        described = service.schema()
+        text = json.dumps(described, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return described if text.count(",") < MAX_DESCRIBED_VALUES else None
 
 
 class Shape:
@@ -115,10 +132,10 @@ def endpoint_manifest(
     method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool
 ) -> dict[str, Json]:
     """``EndpointManifest`` of the node. ``config`` has the defaults of BentoML."""
-    if not _ENDPOINT_NAME.fullmatch(method.name):
+    if not _ENDPOINT_NAME.fullmatch(method.name) or method.name in TAKEN_SEGMENTS:
         raise ServiceError(
             f"endpoint {method.name}: the name must begin with a letter and have only letters, "
-            "digits and _, at most 63"
+            f"digits and _, at most 63, and be none of {', '.join(sorted(TAKEN_SEGMENTS))}"
         )
     manifest: dict[str, Json] = {
         "name": method.name,
@@ -140,8 +157,9 @@ def endpoint_manifest(
         manifest["stream"] = {"pieces": shape.pieces}
     if shape.root is not None:
         manifest["rootArgument"] = shape.root
-    if method.route != f"/{method.name}":
-        manifest["route"] = method.route
+    route = _route(method)
+    if route is not None:
+        manifest["route"] = route
     if method.batchable:
         manifest["batch"] = {
             "maxSize": method.max_batch_size,
@@ -175,6 +193,14 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
         "concurrency": max(1, min(concurrency, MAX_CONCURRENCY)),
         "queueLimit": min(most or DEFAULT_QUEUE_LIMIT, MAX_QUEUE_LIMIT),
     }
+
+
+def _route(method: Any) -> str | None:
+    """The path besides that by name; None where the node has another use for it."""
+    route: str = method.route.rstrip("/")
+    is_taken = route.split("/")[1:2] in ([each] for each in TAKEN_SEGMENTS)
+    is_own = route == f"/{method.name}"
+    return None if is_own or is_taken or not _ROUTE.fullmatch(route) else route
 
 
 def _workers(config: Mapping[str, Any]) -> int:

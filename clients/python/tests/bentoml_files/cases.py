@@ -26,6 +26,7 @@ class Case:
     route: str = ""
     fails: bool = False
     is_task: bool = False
+    is_stream: bool = False
     broken_in: str = ""
     """A version of BentoML whose own server fails with it."""
     title: str = field(default="")
@@ -62,7 +63,7 @@ EIGHT = [
     Case("array", {"numbers": [1e308, 1, 1, 1], "by": 10}),
     Case("table", {"rows": ROWS}),
     Case("table", {"rows": {"price": [1, 2], "count": [3, 4]}}),
-    Case("tokens", {"prompt": "to be ör not"}),
+    Case("tokens", {"prompt": "to be ör not"}, is_stream=True),
     Case("depends", {"text": "hello world"}),
     Case("count", {"items": [1, 2, 3]}, is_task=True, broken_in="1.4.0"),
     Case("pairs", {"kwargs": {"a": 1, "b": ["ä", None]}}, route="/v1/pairs"),
@@ -74,11 +75,11 @@ EIGHT = [
     Case("maybe", {}),
     Case("raw", {"size": 256}),
     Case("page", {}),
-    Case("objects", {"count": 3}),
+    Case("objects", {"count": 3}, is_stream=True),
     Case("refuse", {"status": 404}, fails=True),
     Case("refuse", {"status": 503}, fails=True),
     Case("answer", {"status": 201}, broken_in="1.4.0"),
-    Case("answer", {"status": 409}, fails=True),
+    Case("answer", {"status": 409}, fails=True, broken_in="1.4.0"),
     Case("double", {"numbers": [1, 2, 3]}),
     Case("double", {"numbers": [1, 2, 3, 4, 5, 6, 7, 8, 9]}),
     Case("double", {"numbers": [13]}, fails=True),

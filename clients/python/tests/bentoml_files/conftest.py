@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+
+from serving import bentoml_serve
 
 FOLDER = Path(__file__).parent
 
@@ -68,6 +71,20 @@ def roots(host: Callable[[Any], Hosted]) -> Hosted:
     from roots import Roots
 
     return host(Roots)
+
+
+@pytest.fixture(scope="session")
+def served_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """``eight.py`` under ``bentoml serve``."""
+    with bentoml_serve("eight:Eight", tmp_path_factory.mktemp("served")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def served_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """``roots.py`` under ``bentoml serve``."""
+    with bentoml_serve("roots:Roots", tmp_path_factory.mktemp("served")) as client:
+        yield client
 
 
 os.environ.setdefault("BENTOML_DO_NOT_TRACK", "True")

@@ -1,4 +1,4 @@
-"""Answers of a real ``bentoml serve``, to compare with."""
+"""Answers of a real ``bentoml serve``, and of ``tessera serve``."""
 
 from __future__ import annotations
 
@@ -18,25 +18,50 @@ from cases import Case
 
 START_SECONDS = 90
 
+UNFINISHED = ("in_progress", "pending", "queued", "running")
+"""Words of BentoML, and of Tessera, for a task that has not ended."""
+
 
 @contextmanager
 def bentoml_serve(target: str, home: Path) -> Iterator[httpx.Client]:
-    """Serves a service of this folder, on loopback; yields a client of it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    """Serves a service of this folder by BentoML, on loopback; yields a client of it."""
+    port = _free_port()
     command = [sys.executable, "-m", "bentoml", "serve", target]
-    options = ["--host", "127.0.0.1", "--port", str(port)]
-    with open(home / "serve.log", "wb") as log:
+    with _served([*command, "--host", "127.0.0.1", "--port", port], port, home) as client:
+        yield client
+
+
+@contextmanager
+def tessera_serve(target: str, home: Path) -> Iterator[httpx.Client]:
+    """The same by the command in ``TESSERA_COMMAND``."""
+    port = _free_port()
+    command = [*os.environ["TESSERA_COMMAND"].split(), "serve", target, "--python", sys.executable]
+    for name in ("PYTHONPATH", "PYTHONPYCACHEPREFIX"):
+        if name in os.environ:
+            command += ["--env", f"{name}={os.environ[name]}"]
+    with _served([*command, "--host", "127.0.0.1", "--port", port], port, home) as client:
+        yield client
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return str(free.getsockname()[1])
+
+
+@contextmanager
+def _served(command: list[str], port: str, home: Path) -> Iterator[httpx.Client]:
+    log = home / "serve.log"
+    with open(log, "wb") as output:
         process = subprocess.Popen(
-            [*command, *options],
+            command,
             cwd=Path(__file__).parent,
             env={**os.environ, "BENTOML_HOME": str(home), "BENTOML_DO_NOT_TRACK": "True"},
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            _wait_until_ready(client, process, home / "serve.log")
+            _wait_until_ready(client, process, log)
             yield client
     finally:
         process.terminate()
@@ -61,7 +86,7 @@ def ask(client: httpx.Client, case: Case) -> httpx.Response:
 def _result(client: httpx.Client, path: str, task: dict[str, str]) -> httpx.Response:
     """Asks again until the task has ended, for which BentoML has no other way."""
     deadline = time.monotonic() + 30
-    while client.get(f"{path}/status", params=task).json()["status"] in ("in_progress", "pending"):
+    while client.get(f"{path}/status", params=task).json()["status"] in UNFINISHED:
         assert time.monotonic() < deadline, "the task did not end"
         time.sleep(0.05)
     return client.get(f"{path}/get", params=task)
@@ -76,4 +101,4 @@ def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], lo
         except httpx.TransportError:
             pass
         time.sleep(0.2)
-    raise AssertionError(f"bentoml serve did not start:\n{log.read_text(errors='replace')}")
+    raise AssertionError(f"it did not start:\n{log.read_text(errors='replace')}")

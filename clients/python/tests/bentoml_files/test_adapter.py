@@ -347,6 +347,53 @@ def test_refuses_a_command() -> None:
         adapt(Commanded)
 
 
+def test_leaves_out_routes_that_the_node_has_another_use_for() -> None:
+    @bentoml.service
+    class Routed:
+        @bentoml.api(route="/api/v1/first")
+        def first(self) -> str:
+            return ""
+
+        @bentoml.api(route="/{anything}")
+        def second(self) -> str:
+            return ""
+
+        @bentoml.api(route="/v1/third/")
+        def third(self) -> str:
+            return ""
+
+    endpoints = adapt(Routed).endpoints
+    routes = {name: each.manifest.get("route") for name, each in endpoints.items()}
+    assert routes == {"first": None, "second": None, "third": "/v1/third"}
+
+
+def test_refuses_names_that_the_node_answers_itself() -> None:
+    @bentoml.service
+    class Named:
+        @bentoml.api
+        def metrics(self) -> str:
+            return ""
+
+    with pytest.raises(ServiceError, match="endpoint metrics: the name must"):
+        adapt(Named)
+
+
+class Tree(BaseModel):
+    children: list[Tree] = []
+
+
+def test_hosts_models_that_contain_themselves(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Forest:
+        @bentoml.api
+        def grow(self, tree: Tree) -> Tree:
+            return Tree(children=[tree])
+
+    hosted = host(Forest)
+    call = incoming(hosted.service, Case("grow", {"tree": {}}), tmp_path)
+    assert hosted.run(execute(hosted.service, call)) == b'{"children":[{"children":[]}]}'
+
+
 def test_says_which_type_is_unknown() -> None:
     class Hidden(BaseModel):
         value: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import bentoml
@@ -12,20 +11,8 @@ import pytest
 from calling import execute, incoming
 from cases import EIGHT, ROOTS, Case
 from conftest import Hosted
-from serving import ask, bentoml_serve
+from serving import ask
 from tessera.sdk.executable import CallError
-
-
-@pytest.fixture(scope="module")
-def served_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with bentoml_serve("eight:Eight", tmp_path_factory.mktemp("served")) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def served_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with bentoml_serve("roots:Roots", tmp_path_factory.mktemp("served")) as client:
-        yield client
 
 
 @pytest.mark.parametrize("case", EIGHT, ids=str)

@@ -1,0 +1,53 @@
+"""``tessera serve`` answers as ``bentoml serve`` does: over HTTP, byte for byte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import bentoml
+import httpx
+import pytest
+
+from cases import EIGHT, ROOTS, Case
+from conftest import Hosted
+from serving import ask, tessera_serve
+
+pytestmark = pytest.mark.skipif(
+    "TESSERA_COMMAND" not in os.environ, reason="TESSERA_COMMAND names no server"
+)
+
+
+@pytest.fixture(scope="module")
+def hosted_eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with tessera_serve("eight.py:Eight", tmp_path_factory.mktemp("hosted")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def hosted_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with tessera_serve("roots.py", tmp_path_factory.mktemp("hosted")) as client:
+        yield client
+
+
+@pytest.mark.parametrize("case", [each for each in EIGHT if not each.is_stream], ids=str)
+def test_answers_what_bentoml_serve_answers(
+    case: Case, hosted_eight: httpx.Client, served_eight: httpx.Client
+) -> None:
+    compare(case, hosted_eight, served_eight)
+
+
+@pytest.mark.parametrize("case", ROOTS, ids=str)
+def test_takes_a_value_as_the_body_like_bentoml_serve(
+    case: Case, roots: Hosted, hosted_roots: httpx.Client, served_roots: httpx.Client
+) -> None:
+    compare(case, hosted_roots, served_roots)
+
+
+def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:
+    if case.broken_in == bentoml.__version__:
+        pytest.skip("BentoML's own server fails with it")
+    expected, answer = ask(theirs, case), ask(ours, case)
+    assert answer.status_code == (expected.status_code if case.fails else 200)
+    if not case.fails:
+        assert answer.content == expected.content

@@ -56,6 +56,7 @@ const ANSWERS = {
     ],
   ],
   table: ["DataFrame", [{ price: 1.5, count: 2, total: 3 }]],
+  tokens: "to be or not ",
   depends: "hallo Welt",
   route: { a: 1 },
   count: { sum: 6, known: true, started: ["async", "sync"] },

@@ -34,6 +34,13 @@ async def opened():
             yield client
 
 
+async def pieces(stream):
+    """All of a stream: where it is cut is up to the network."""
+    if KIND == "sync":
+        return "".join(stream)
+    return "".join([each async for each in stream])
+
+
 async def result(client, task):
     """The result of a task, for whose end these clients have no words."""
     query = {"task_id": task.id, "wait": "30"}
@@ -68,6 +75,7 @@ async def perform(client, folder):
         "path": path.read_text(),
         "array": [type(array).__name__, array.tolist()],
         "table": [type(table).__name__, table.to_dict("records")],
+        "tokens": await pieces(client.tokens(prompt="to be or not")),
         "depends": await done(client.depends(text="hello world")),
         "route": await done(client.pairs(kwargs={"a": 1})),
         "count": await submitted(client, [1, 2, 3]),

@@ -26,7 +26,8 @@ class Case:
     route: str = ""
     fails: bool = False
     is_task: bool = False
-    is_stream: bool = False
+    is_lines: bool = False
+    """The result is a stream of JSON values."""
     broken_in: str = ""
     """A version of BentoML whose own server fails with it."""
     title: str = field(default="")
@@ -63,7 +64,7 @@ EIGHT = [
     Case("array", {"numbers": [1e308, 1, 1, 1], "by": 10}),
     Case("table", {"rows": ROWS}),
     Case("table", {"rows": {"price": [1, 2], "count": [3, 4]}}),
-    Case("tokens", {"prompt": "to be ör not"}, is_stream=True),
+    Case("tokens", {"prompt": "to be ör not"}),
     Case("depends", {"text": "hello world"}),
     Case("count", {"items": [1, 2, 3]}, is_task=True, broken_in="1.4.0"),
     Case("pairs", {"kwargs": {"a": 1, "b": ["ä", None]}}, route="/v1/pairs"),
@@ -75,7 +76,7 @@ EIGHT = [
     Case("maybe", {}),
     Case("raw", {"size": 256}),
     Case("page", {}),
-    Case("objects", {"count": 3}, is_stream=True),
+    Case("objects", {"count": 3}, is_lines=True),
     Case("refuse", {"status": 404}, fails=True),
     Case("refuse", {"status": 503}, fails=True),
     Case("answer", {"status": 201}, broken_in="1.4.0"),

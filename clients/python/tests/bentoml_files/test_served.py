@@ -30,7 +30,7 @@ def hosted_roots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
         yield client
 
 
-@pytest.mark.parametrize("case", [each for each in EIGHT if not each.is_stream], ids=str)
+@pytest.mark.parametrize("case", EIGHT, ids=str)
 def test_answers_what_bentoml_serve_answers(
     case: Case, hosted_eight: httpx.Client, served_eight: httpx.Client
 ) -> None:
@@ -49,5 +49,8 @@ def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:
         pytest.skip("BentoML's own server fails with it")
     expected, answer = ask(theirs, case), ask(ours, case)
     assert answer.status_code == (expected.status_code if case.fails else 200)
-    if not case.fails:
+    if case.is_lines:
+        # BentoML sends nothing between the values, by which nobody can tell them apart.
+        assert answer.text.splitlines() == expected.text.replace("}{", "}\n{").splitlines()
+    elif not case.fails:
         assert answer.content == expected.content

@@ -60,6 +60,7 @@ describe("the dashboard", () => {
         digits.requestFinished("classify", { protocol: "http", code: "ok", seconds: 0.02 });
         digits.taskSubmitted("train");
         digits.taskStarted("train", 0.2);
+        digits.batchFormed("train", 8, 0.02);
         digits.taskFinished("train", "success", 4);
         digits.queueObserved("train", { queued: 4, running: 2, oldestSeconds: 3 });
         digits.workersObserved({

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { createEndpoint, factsOf, fetchSchema } from "../client/index.ts";
 import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./call-arguments.ts";
 import type { CloudActions } from "./command.ts";
-import { OUTPUT_FILE, type ResultFlags, writeResult } from "./result.ts";
+import { OUTPUT_FILE, type ResultFlags, writePieces, writeResult } from "./result.ts";
 import { type DeploymentTarget, type TargetFlags, targetCommand } from "./target.ts";
 import { waitFor } from "./waiting.ts";
 
@@ -13,7 +13,8 @@ interface CallFlags extends TargetFlags, ResultFlags {}
 
 export function endpointCallCommand(actions: CloudActions): Command {
   return targetCommand<CallFlags>("call", actions, {
-    description: "Call an endpoint and write what it returns; a task is queued and waited for.",
+    description:
+      "Call an endpoint and write what it returns, a streamed result as it comes; a task is queued and waited for.",
     arguments: [ENDPOINT, ARGUMENTS],
     options: [OUTPUT_FILE],
     formats: false,
@@ -26,17 +27,34 @@ export function endpointCallCommand(actions: CloudActions): Command {
     note: ARGUMENTS_NOTE,
     run: async (target, flags, [name = "", ...given]) => {
       const args = await readArguments(given, target.terminal.streams.stdin);
-      await writeResult(target, await call(target, name, args), flags);
+      const { connection, signal } = target;
+      const { routes } = await fetchSchema(connection, { signal });
+      const route = routes.find((each) => each.name === name);
+      const endpoint = createEndpoint(connection, name, route && factsOf(route));
+      // The bytes of a file come as they are made in any case.
+      if (route?.output.is_stream && !route.is_task && route.output.type !== "file") {
+        const isText = route.output.type === "string";
+        await writePieces(target, endpoint.stream(args, { signal }), { ...flags, isText });
+      } else {
+        const isTask = route?.is_task === true;
+        await writeResult(target, await call(target, endpoint, { args, isTask }), flags);
+      }
     },
   });
 }
 
-async function call(target: DeploymentTarget, name: string, args: Record<string, unknown>) {
-  const { connection, signal } = target;
-  const { routes } = await fetchSchema(connection, { signal });
-  const route = routes.find((each) => each.name === name);
-  const endpoint = createEndpoint(connection, name, route && factsOf(route));
-  if (!route?.is_task) {
+interface Calling {
+  readonly args: Record<string, unknown>;
+  readonly isTask: boolean;
+}
+
+async function call(
+  target: DeploymentTarget,
+  endpoint: ReturnType<typeof createEndpoint>,
+  { args, isTask }: Calling,
+) {
+  const { signal } = target;
+  if (!isTask) {
     return endpoint.open(args, { signal });
   }
   const task = await endpoint.submit(args, { signal });

@@ -58,11 +58,46 @@ export async function writeResult(
   terminal.answer(onTerminal ? forPeople(text, result.type) : text);
 }
 
+/** Writes the pieces of a streamed result as they come: texts as they are, other values in a line each. */
+export async function writePieces(
+  { terminal, signal }: Pick<DeploymentTarget, "terminal" | "signal">,
+  pieces: AsyncIterable<unknown>,
+  { outputFile, isText }: ResultFlags & { readonly isText: boolean },
+): Promise<void> {
+  const { stdout } = terminal.streams;
+  const onTerminal = outputFile === undefined && "isTTY" in stdout && stdout.isTTY === true;
+  const source = Readable.from(textsOf(pieces, { isText, onTerminal }), { highWaterMark: 1 });
+  if (outputFile === undefined) {
+    await pipeline(source, stdout, { end: false, signal });
+    return;
+  }
+  await writeFile(source, outputFile, signal);
+  terminal.say(`Wrote ${outputFile}`);
+}
+
+async function* textsOf(
+  pieces: AsyncIterable<unknown>,
+  { isText, onTerminal }: { readonly isText: boolean; readonly onTerminal: boolean },
+) {
+  let isLine = true;
+  for await (const piece of pieces) {
+    const text = isText ? String(piece) : `${JSON.stringify(piece)}\n`;
+    yield onTerminal ? printable(text) : text;
+    isLine = text.endsWith("\n");
+  }
+  if (onTerminal && !isLine) {
+    yield "\n";
+  }
+}
+
 /** Formats text for people: indented JSON, without control characters. */
 function forPeople(text: string, type: string): string {
-  const shown = type.startsWith("application/json")
-    ? JSON.stringify(JSON.parse(text), null, 2)
-    : text;
+  return printable(
+    type.startsWith("application/json") ? JSON.stringify(JSON.parse(text), null, 2) : text,
+  );
+}
+
+function printable(shown: string): string {
   return stripVTControlCharacters(shown).replace(/(?![\n\t])[\p{Cc}\p{Bidi_Control}]/gu, " ");
 }
 

@@ -67,6 +67,11 @@ const MAX_RETRIES = 100;
  */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/**
+ * Silence after which a client takes its event stream for broken and connects again: three
+ * intervals of the server's heartbeat, 15 s each.
+ */
+export const STREAM_HEARTBEAT_TIMEOUT_MS = 45_000;
 export class Connection {
   readonly url: string;
   readonly #options: ClientOptions;

@@ -7,6 +7,7 @@ export {
   type ApiEndpoint,
   createEndpoint,
   type EndpointFacts,
+  type StreamingEndpoint,
   type SubmitOptions,
   type TaskEndpoint,
 } from "./endpoint.ts";

@@ -1,8 +1,9 @@
 /** One endpoint of a deployment: calls it, or submits tasks to it. */
 import { bodyOf } from "./arguments.ts";
-import type { CallOptions, Connection } from "./connection.ts";
+import type { CallOptions, Connection, Sending } from "./connection.ts";
 import { millisecondsOf, type TimeSpan } from "./duration.ts";
 import { newKey } from "./idempotency-key.ts";
+import { readPieces } from "./pieces.ts";
 import { RemoteTask } from "./remote-task.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 
@@ -31,6 +32,17 @@ type Parameters<Arguments, Options> =
   Partial<Arguments> extends Arguments
     ? [args?: Arguments, options?: Options]
     : [args: Arguments, options?: Options];
+
+/** An endpoint that gives its result in pieces. Called as any other, it gives the whole. */
+export interface StreamingEndpoint<Arguments, Piece> {
+  /**
+   * Calls the endpoint and yields the pieces of its result as its function makes them, no
+   * faster than they are read: strings of a text, `Uint8Array` of a file, or JSON values.
+   * `timeout` is the time to the first piece. Rejects with a `DeploymentError`, also after
+   * some pieces. Leaving the iteration ends the call.
+   */
+  stream(...given: Parameters<Arguments, CallOptions>): AsyncGenerator<Piece, void, undefined>;
+}
 
 /** An endpoint that responds in the call itself. */
 export interface ApiEndpoint<Arguments, Result> {
@@ -63,7 +75,10 @@ export interface TaskEndpoint<Arguments, Result> extends ApiEndpoint<Arguments, 
 /** Facts about an endpoint that a generated client has at run time. */
 export interface EndpointFacts {
   readonly kind: "api" | "task";
+  /** Of the whole; pieces have the same form. */
   readonly result: ResultForm;
+  /** True for an endpoint that gives its result in pieces. */
+  readonly streams?: boolean;
 }
 
 /** Creates an endpoint with any name. Without facts, the responses tell what it returns. */
@@ -71,7 +86,8 @@ export function createEndpoint(
   connection: Connection,
   name: string,
   facts?: EndpointFacts,
-): TaskEndpoint<Readonly<Record<string, unknown>>, unknown> {
+): TaskEndpoint<Readonly<Record<string, unknown>>, unknown> &
+  StreamingEndpoint<Readonly<Record<string, unknown>>, unknown> {
   const path = `/${encodeURIComponent(name)}`;
   const place = { connection, endpoint: name, path, form: facts?.result };
   const read = (response: Response) => readResult(response, facts?.result);
@@ -97,33 +113,48 @@ export function createEndpoint(
     return new RemoteTask(place, String(json.task_id), { known: true });
   };
 
-  const send = <T>(
-    args: unknown,
-    options: CallOptions,
-    take: (response: Response) => Promise<T> | T,
-  ): Promise<T> => {
+  const sendingOf = (args: unknown, options: CallOptions, accept?: string): Sending => {
     const { contentType, make } = bodyOf(args);
-    const headers = { ...(contentType !== undefined && { "content-type": contentType }) };
-    return connection.send(
-      path,
-      { ...options, method: "POST", body: make, headers, repeatable: false },
-      take,
-    );
+    const headers = {
+      ...(contentType !== undefined && { "content-type": contentType }),
+      ...(accept !== undefined && { accept }),
+    };
+    return { ...options, method: "POST", body: make, headers, repeatable: false };
   };
+
+  const stream = (args?: unknown, options: CallOptions = {}) =>
+    readPieces(connection, path, sendingOf(args, options));
 
   const call = async (args?: unknown, options: CallOptions = {}) => {
     if (facts?.kind !== "task") {
-      return send(args, options, read);
+      // As pieces, so that a failure in the middle is told; a file comes with its type.
+      return facts?.streams && facts.result !== "file"
+        ? wholeOf(stream(args, options), facts.result)
+        : connection.send(path, sendingOf(args, options, WHOLE_FIRST), read);
     }
     const task = await submit(args, options);
     return task.wait({ timeout: connection.timeoutMs, ...options });
   };
 
   return Object.assign(call, {
-    open: async (args?: unknown, options: CallOptions = {}) => send(args, options, openResult),
+    open: async (args?: unknown, options: CallOptions = {}) =>
+      connection.send(path, sendingOf(args, options), openResult),
+    stream,
     submit,
     task: (id: string) => new RemoteTask(place, id, { known: false }),
   });
+}
+
+/** What a call accepts that does not know whether its endpoint streams: the whole, if it may choose. */
+const WHOLE_FIRST = "application/json, */*;q=0.9";
+
+/** The whole of a streamed result, which is a text or a list of values. */
+async function wholeOf(pieces: AsyncIterable<unknown>, form: ResultForm): Promise<unknown> {
+  const all: unknown[] = [];
+  for await (const piece of pieces) {
+    all.push(piece);
+  }
+  return form === "text" ? all.join("") : all;
 }
 
 function scheduleQuery({ priority, delay, runAt, startWithin, startBy }: SubmitOptions): string {

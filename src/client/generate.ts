@@ -35,7 +35,9 @@ export function createClient(
 
 function member(route: SchemaRoute): string {
   const { name, description, input, output, is_task: isTask } = route;
-  const result = output.type === "file" ? "File" : typeOf(output, "  ");
+  const whole = output.type === "file" ? "File" : typeOf(output, "  ");
+  const piece = output.type === "file" ? "Uint8Array" : whole;
+  const result = output.is_stream ? `AsyncIterable<${piece}>` : whole;
   return `${doc(description, "  ")}  readonly ${key(name)}: EndpointTypes<
     "${isTask ? "task" : "api"}",
     ${typeOf(input, "    ")},

@@ -111,6 +111,13 @@ function retryOptions({ status, headers }: Response) {
   return { status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
+/** The error in the data of an event `error`. */
+export function errorOfEvent(data: string): Error {
+  const json = parseObject(data) ?? {};
+  const status = json.code === "unavailable" ? 503 : json.code === "resource_exhausted" ? 429 : 500;
+  return fromWire(json, { status }) ?? new ForeignAnswerError(String(json.message));
+}
+
 /** Converts an error from the wire; undefined when it is not a Tessera error. */
 export function fromWire(
   { code, message, details }: WireError,

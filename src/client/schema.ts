@@ -22,7 +22,8 @@ export interface SchemaRoute {
   readonly is_task: boolean;
   readonly description?: string;
   readonly input: FlatSchema;
-  readonly output: FlatSchema;
+  /** Of a result that is streamed, one piece of it. */
+  readonly output: FlatSchema & { readonly is_stream?: boolean };
 }
 
 /** `/schema.json` */
@@ -52,5 +53,6 @@ export function factsOf({ is_task: isTask, output }: SchemaRoute): EndpointFacts
   return {
     kind: isTask ? "task" : "api",
     result: forms[String(output.type)] ?? "json",
+    ...(output.is_stream && { streams: true }),
   };
 }

@@ -5,7 +5,7 @@
  * run time; the service is only imported as a type.
  */
 import type { FileLike } from "./arguments.ts";
-import type { ApiEndpoint, TaskEndpoint } from "./endpoint.ts";
+import type { ApiEndpoint, StreamingEndpoint, TaskEndpoint } from "./endpoint.ts";
 
 /** The types of an endpoint in a generated description. */
 export interface EndpointTypes<Kind extends "api" | "task", Arguments, Result> {
@@ -51,7 +51,7 @@ type FromMembers<Members> = {
       : never]: Members[Name] extends Described
     ? FromCall<Members[Name]>
     : Members[Name] extends (...args: infer Parameters) => infer Returned
-      ? TaskEndpoint<MethodArguments<Parameters>, Received<Awaited<Returned>>>
+      ? Called<"task", MethodArguments<Parameters>, Awaited<Returned>>
       : never;
 };
 
@@ -68,10 +68,28 @@ type FromCall<Call> = Call extends {
   readonly arguments: infer Arguments;
   readonly result: infer Result;
 }
-  ? Kind extends "task"
-    ? TaskEndpoint<Sent<Arguments>, Received<Result>>
-    : ApiEndpoint<Sent<Arguments>, Received<Result>>
+  ? Called<Kind, Sent<Arguments>, Result>
   : never;
+
+/** An endpoint of this kind; one that returns nobody knows what may stream. */
+type Called<Kind, Arguments, Result> = unknown extends Result
+  ? Whole<Kind, Arguments, unknown> & StreamingEndpoint<Arguments, unknown>
+  : Result extends AsyncIterable<infer Piece>
+    ? Whole<Kind, Arguments, Joined<Piece>> & StreamingEndpoint<Arguments, ReceivedPiece<Piece>>
+    : Whole<Kind, Arguments, Received<Result>>;
+
+type Whole<Kind, Arguments, Result> = Kind extends "task"
+  ? TaskEndpoint<Arguments, Result>
+  : ApiEndpoint<Arguments, Result>;
+
+/** The whole of a streamed result: a text, a file, or a list. */
+type Joined<Piece> = [Piece] extends [string]
+  ? string
+  : [Piece] extends [Blob | Uint8Array]
+    ? File
+    : Received<Piece>[];
+
+type ReceivedPiece<Piece> = [Piece] extends [Blob | Uint8Array] ? Uint8Array : Received<Piece>;
 
 type MethodArguments<Parameters extends readonly unknown[]> = Parameters extends readonly []
   ? Readonly<Record<string, never>>

@@ -4,19 +4,14 @@
  * repeated. Each received event resets the count of attempts.
  */
 
-import type { CallOptions, Connection } from "./connection.ts";
+import { type CallOptions, type Connection, STREAM_HEARTBEAT_TIMEOUT_MS } from "./connection.ts";
 import { connectionLost } from "./connection-failure.ts";
 import { DeploymentError, ForeignAnswerError } from "./errors.ts";
 import { readEvents, type ServerSentEvent } from "./event-stream.ts";
-import { foreignAnswer, fromWire, parseObject } from "./refusal.ts";
+import { errorOfEvent, foreignAnswer, parseObject } from "./refusal.ts";
 import { mayRepeat, pause, pauseBefore } from "./retry.ts";
 import { readEvent, type TaskLogEvent } from "./state.ts";
 
-/**
- * Silence after which a client takes its event stream for broken and connects again: three
- * intervals of the server's heartbeat, 15 s each.
- */
-const STREAM_HEARTBEAT_TIMEOUT_MS = 45_000;
 /** Broken event streams in a row after which the client gives up. */
 const MAX_BROKEN_STREAMS = 8;
 
@@ -81,9 +76,8 @@ function parse({ event, data }: ServerSentEvent): TaskLogEvent | undefined {
   if (json === undefined) {
     throw new ForeignAnswerError("an event came that is not JSON: does a proxy in between answer?");
   }
-  if (event !== "error") {
-    return readEvent(json);
+  if (event === "error") {
+    throw errorOfEvent(data);
   }
-  const status = json.code === "unavailable" ? 503 : json.code === "resource_exhausted" ? 429 : 500;
-  throw fromWire(json, { status }) ?? new ForeignAnswerError(String(json.message));
+  return readEvent(json);
 }

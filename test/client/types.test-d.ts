@@ -2,7 +2,7 @@
  * The client of a service has its types. Nothing here runs: the type checker
  * must accept what stands plainly, and refuse what is marked.
  */
-import { api, file, type Input, service, task } from "tessera-platform";
+import { api, file, type Input, service, stream, task } from "tessera-platform";
 import {
   createClient,
   type EndpointTypes,
@@ -30,6 +30,15 @@ const written = service({
       at: new Date(),
     })),
     anything: task({}, () => ({ a: 1 })),
+    tokens: api({ input: article, output: stream(z.string()) }, async function* ({ text }) {
+      yield text;
+    }),
+    moments: api({ output: stream(z.object({ at: z.date() })) }, async function* () {
+      yield { at: new Date() };
+    }),
+    sound: api({ output: stream(file()) }, async function* () {
+      yield new Uint8Array(1);
+    }),
   },
 });
 
@@ -51,6 +60,22 @@ export async function called(): Promise<void> {
 
   const unknown = await (await client.anything.submit()).get();
   holds<Equal<typeof unknown, unknown>>();
+
+  const tokens = client.tokens.stream({ text: "a" }, { timeout: "5s" });
+  holds<Equal<typeof tokens, AsyncGenerator<string, void, undefined>>>();
+  const text2 = await client.tokens({ text: "a" });
+  holds<Equal<typeof text2, string>>();
+  const moments = await client.moments();
+  holds<Equal<typeof moments, { at: string }[]>>();
+  for await (const bytes of client.sound.stream()) {
+    holds<Equal<typeof bytes, Uint8Array>>();
+  }
+  const sound = await client.sound();
+  holds<Equal<typeof sound, File>>();
+  // @ts-expect-error: it returns the whole
+  client.summarize.stream({ text: "a" });
+  // @ts-expect-error: an argument is missing
+  client.tokens.stream({});
 
   // @ts-expect-error: an argument is missing
   await client.summarize({});

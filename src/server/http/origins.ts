@@ -33,7 +33,7 @@ const RESPONSE_HEADERS = [
   ...["Location", "Retry-After", "Idempotent-Replayed", "Preference-Applied", "Tessera-Task-Id"],
   ...["X-Request-Id", "WWW-Authenticate", "Allow", "Content-Disposition", "Content-Length"],
   ...["Content-Range", "Accept-Ranges", "ETag", "Grpc-Status", "Grpc-Message"],
-  "Grpc-Status-Details-Bin",
+  ...["Grpc-Status-Details-Bin", "Tessera-Pieces"],
 ].join(", ");
 
 const METHODS = "GET, HEAD, POST, PUT";

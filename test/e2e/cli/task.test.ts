@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ServedClients, serveClients } from "../client/served.ts";
 import { artifact, World } from "../hosting/world.ts";
+import { type Served, serve } from "../serve/served.ts";
 import { Person, type RunOptions } from "./person.ts";
 
 const TOKEN = "a-token-for-clients";
@@ -98,6 +99,37 @@ describe("a call", () => {
     const { stdout, stderr } = await run(["call", "climb", "steps=3"], { answers: [] });
     expect(stdout).toBe("3\n");
     expect(stderr).toContain(`${"█".repeat(24)} 100 %  3 steps`);
+  });
+});
+
+describe("a call that streams", () => {
+  let streaming: Served;
+  beforeAll(async () => {
+    streaming = await serve("streaming");
+  });
+  afterAll(() => streaming.stop());
+  const stream = (args: readonly string[], options: RunOptions = {}) =>
+    ada.run(["call", ...args, "--url", streaming.origin], options);
+
+  it("writes texts as they come, other values in a line each, and bytes as they are", async () => {
+    const list = 'list=["a","b\\n","c"]';
+    expect(await stream(["texts", list])).toEqual({ code: 0, stdout: "ab\nc", stderr: "" });
+    expect(await stream(["values", list])).toMatchObject({ stdout: '"a"\n"b\\n"\n"c"\n' });
+    expect(await stream(["audio", 'list=["a","b"]'])).toMatchObject({ code: 0, stdout: "ab" });
+    const path = join(folder, "texts.txt");
+    await stream(["texts", list, "--output-file", path]);
+    expect(readFileSync(path, "utf8")).toBe("ab\nc");
+  });
+
+  it("ends what it wrote on a terminal with a line", async () => {
+    const given = 'list=["a","\\u001b[31mb"]';
+    expect(await stream(["texts", given], { answers: [] })).toMatchObject({ stdout: "ab\n" });
+  });
+
+  it("that fails in the middle has written what came before", async () => {
+    const failed = await stream(["breaks", "pieces=2"]);
+    expect(failed).toMatchObject({ code: 1, stdout: "piece;piece;" });
+    expect(failed.stderr).toContain("that is all");
   });
 });
 

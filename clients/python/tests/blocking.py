@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 from typing import Any
 
@@ -33,5 +34,17 @@ class Blocking:
         self.close()
 
     def _wrapped(self, value: Any) -> Any:
+        if isinstance(value, AsyncGenerator):
+            return self._iterated(value)
         ours = isinstance(value, (AsyncHTTPClient, AsyncEndpoint, AsyncTask))
         return Blocking(value, self._portal) if ours or hasattr(value, "__func__") else value
+
+    def _iterated(self, values: AsyncGenerator[Any, None]) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    yield self._portal.call(values.__anext__)
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._portal.call(values.aclose)

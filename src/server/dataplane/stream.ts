@@ -39,6 +39,8 @@ type Pieces = StreamedOutput["pieces"];
 
 /** A form of a streamed result. */
 interface PieceFormat extends StreamFraming {
+  /** True for the bytes of a file, which browsers keep rather than show. */
+  readonly isFile?: boolean;
   /** What is sent of a piece, which is JSON, text or bytes as the endpoint declares. */
   item(data: Uint8Array, sequence: bigint, pieces: Pieces): string | Uint8Array;
 }
@@ -77,9 +79,10 @@ function jsonOf(data: Uint8Array, pieces: Pieces): string {
   }
 }
 
-function plain(contentType: string): PieceFormat {
+function plain(contentType: string, isFile: boolean): PieceFormat {
   return {
     contentType,
+    isFile,
     item: (data) => data,
     end: () => "",
     error: () => undefined,
@@ -100,7 +103,7 @@ function offers({ pieces, contentType }: StreamedOutput): ReadonlyMap<string, Fo
   ];
   const events: [string, Form] = ["text/event-stream", EVENTS];
   const whole: [string, Form] = ["application/json", WHOLE];
-  const own: [string, Form] = [contentType, plain(contentType)];
+  const own: [string, Form] = [contentType, plain(contentType, pieces === "bytes")];
   switch (pieces) {
     case "bytes":
       return new Map([own, events, ...lines]);
@@ -159,6 +162,9 @@ export async function sendPieces(
     .header("x-accel-buffering", "no")
     // Browsers must not guess the type of a result, nor run it as a page of this origin.
     .header("x-content-type-options", "nosniff")
-    .header("content-security-policy", "sandbox")
-    .send(Readable.from(sent, { highWaterMark: 1 }));
+    .header("content-security-policy", "sandbox");
+  if (form.isFile) {
+    reply.header("content-disposition", "attachment");
+  }
+  reply.send(Readable.from(sent, { highWaterMark: 1 }));
 }

@@ -121,11 +121,6 @@ describe("a call that streams", () => {
     expect(readFileSync(path, "utf8")).toBe("ab\nc");
   });
 
-  it("ends what it wrote on a terminal with a line", async () => {
-    const given = 'list=["a","\\u001b[31mb"]';
-    expect(await stream(["texts", given], { answers: [] })).toMatchObject({ stdout: "ab\n" });
-  });
-
   it("that fails in the middle has written what came before", async () => {
     const failed = await stream(["breaks", "pieces=2"]);
     expect(failed).toMatchObject({ code: 1, stdout: "piece;piece;" });

@@ -60,7 +60,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
   }, 300_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it.each(["cases", "files", "failures", "connections", "loops", "service"])(
+  it.each(["cases", "files", "failures", "connections", "loops", "service", "streams"])(
     "passes its suite: %s",
     async (name) => {
       const env = { TESSERA_COMMAND };

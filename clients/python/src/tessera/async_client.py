@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 import anyio
@@ -115,6 +116,8 @@ class AsyncHTTPClient:
             content=None if request.body is None else _Chunks(request),
         )
         response = await self._http.send(built, stream=True)
+        if request.streams and response.status_code == 200:
+            return Answer(response.status_code, response.headers, opened=response)
         try:
             with Receiver(request, response) as receiver:
                 async for chunk in response.aiter_bytes(CHUNK_BYTES):
@@ -156,6 +159,24 @@ class AsyncEndpoint:
         """Calls the endpoint and returns its result. A task is submitted and waited for."""
         client = self._client
         return await client._run(calls.call(client._session, self.name, Given(args, named)))
+
+    async def stream(self, *args: Any, **named: Any) -> AsyncIterator[Any]:
+        """Calls an endpoint that streams, and yields the pieces of its result as it makes them:
+        texts, bytes or JSON values. Errors may come after some pieces. The function makes no
+        more than is read; closing the generator ends the call, which leaving the loop does when
+        the generator is collected: use `contextlib.aclosing` to end it at once."""
+        client = self._client
+        steps = calls.stream(client._session, self.name, Given(args, named))
+        pieces = await client._run(steps)
+        async with aclosing(pieces.response):
+            try:
+                async for chunk in pieces.response.aiter_bytes():
+                    for piece in pieces.feed(chunk):
+                        yield piece
+            except httpx.RequestError as err:
+                raise pieces.broken(err) from err
+            if not pieces.ended:
+                raise pieces.broken()
 
     async def submit(self, *args: Any, **named: Any) -> AsyncTask:
         """Submits a task. Repeated when the connection breaks, and stored at most once."""

@@ -9,11 +9,15 @@ from typing import Any
 
 from . import errors
 from .errors import Facts, TesseraError
+from .pieces import Pieces
 from .repeat import exchange
 from .schema import Endpoint
 from .session import Session, find, load_schema, path, read_result
 from .tasks import TaskRef, new_task, wait
 from .wire import Answer, Request, Steps
+
+_WHOLE = "application/json, */*;q=0.9"
+"""What a call takes that wants the whole of a streamed result: JSON, or else the file."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,35 @@ def call(session: Session, name: str, given: Given) -> Steps[Any]:
     request = Request(
         "POST",
         path(name),
+        headers={"accept": _WHOLE} if endpoint.streams else {},
         body=endpoint.body(given.args, given.named),
         to_file=endpoint.returns_file,
         what=f"call {name}",
     )
     answer = yield from _checked(session, endpoint, request)
     return read_result(answer, request)
+
+
+def stream(session: Session, name: str, given: Given) -> Steps[Pieces]:
+    """Calls an endpoint that streams; its pieces come with the body of the open answer."""
+    endpoint = yield from find(session, name)
+    if not endpoint.streams:
+        # It may stream since.
+        yield from load_schema(session)
+        endpoint = yield from find(session, name)
+    if not endpoint.streams or endpoint.is_task:
+        text = f"{name} is no api that streams: call it without stream"
+        raise errors.BadArguments(text, Facts(code="invalid_argument", reason="REQUEST_INVALID"))
+    request = Request(
+        "POST",
+        path(name),
+        headers={"accept": "text/event-stream"},
+        body=endpoint.body(given.args, given.named),
+        streams=True,
+        what=f"stream {name}",
+    )
+    answer = yield from _checked(session, endpoint, request)
+    return Pieces(answer, request)
 
 
 def submit(session: Session, name: str, given: Given, options: Options) -> Steps[TaskRef]:

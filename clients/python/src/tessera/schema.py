@@ -22,6 +22,11 @@ class Endpoint:
     output: Mapping[str, Any]
 
     @property
+    def streams(self) -> bool:
+        """Whether the result comes in pieces, of which `output` describes one."""
+        return bool(self.output.get("is_stream"))
+
+    @property
     def returns_file(self) -> bool:
         return self.output.get("type") == "file"
 

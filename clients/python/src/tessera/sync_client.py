@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, TypeVar
 
 import httpx
@@ -113,6 +114,8 @@ class SyncHTTPClient:
             content=None if request.body is None else _Chunks(request),
         )
         response = self._http.send(built, stream=True)
+        if request.streams and response.status_code == 200:
+            return Answer(response.status_code, response.headers, opened=response)
         try:
             with Receiver(request, response) as receiver:
                 for chunk in response.iter_bytes(CHUNK_BYTES):
@@ -143,6 +146,22 @@ class SyncEndpoint:
         """Calls the endpoint and returns its result. A task is submitted and waited for."""
         client = self._client
         return client._run(calls.call(client._session, self.name, Given(args, named)))
+
+    def stream(self, *args: Any, **named: Any) -> Iterator[Any]:
+        """Calls an endpoint that streams, and yields the pieces of its result as it makes them:
+        texts, bytes or JSON values. Errors may come after some pieces. The function makes no
+        more than is read; closing the generator, or leaving the loop, ends the call."""
+        client = self._client
+        steps = calls.stream(client._session, self.name, Given(args, named))
+        pieces = client._run(steps)
+        with closing(pieces.response):
+            try:
+                for chunk in pieces.response.iter_bytes():
+                    yield from pieces.feed(chunk)
+            except httpx.RequestError as err:
+                raise pieces.broken(err) from err
+            if not pieces.ended:
+                raise pieces.broken()
 
     def submit(self, *args: Any, **named: Any) -> SyncTask:
         """Submits a task. Repeated when the connection breaks, and stored at most once."""

@@ -49,6 +49,8 @@ class Request:
     """How long the server may hold the answer back, because it was asked to."""
     to_file: bool = False
     """Whether a good answer is a file, which goes to disk as it comes."""
+    streams: bool = False
+    """Whether a good answer is left open, for its pieces to be read as they come."""
     harmless: bool = False
     """Whether it may arrive twice: it changes nothing, or the server knows it again."""
     what: str = ""
@@ -61,6 +63,8 @@ class Answer:
     headers: httpx.Headers
     content: bytes = b""
     file: ResultFile | None = None
+    opened: httpx.Response | None = None
+    """Of a request that streams: the response, whose body nobody has read."""
 
 
 @dataclass(frozen=True)

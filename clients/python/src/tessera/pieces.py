@@ -1,0 +1,79 @@
+"""Reads the pieces of a streamed result from Server-Sent Events, without I/O.
+
+Events tell a stream that is over from one that broke. See
+https://html.spec.whatwg.org/multipage/server-sent-events.html.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from .errors import ConnectionBroken, NotATesseraServer, TesseraError
+from .refusal import not_tessera, refusal
+from .wire import Answer, Request
+
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+"""Of an event, far above any of Tessera's."""
+
+_STATUS = {"unavailable": 503, "resource_exhausted": 429}
+
+
+class Pieces:
+    """The pieces of one open answer, whose response the caller reads and closes."""
+
+    def __init__(self, answer: Answer, request: Request) -> None:
+        """Raises `NotATesseraServer` for an answer that is no stream of pieces."""
+        form = answer.headers.get("tessera-pieces")
+        if answer.opened is None or form is None:
+            raise not_tessera(answer, request)
+        self.response = answer.opened
+        self._answer = answer
+        self._request = request
+        self._is_bytes = form == "bytes"
+        self._rest = b""
+        self.ended = False
+        """Whether the event that ends the stream has come."""
+
+    def feed(self, chunk: bytes) -> Iterator[Any]:
+        """Yields the pieces that this chunk completes; raises the error that ends the stream."""
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise NotATesseraServer(f"{self._request.what}: an event has no end")
+        for block in blocks:
+            yield from self._read(block)
+
+    def broken(self, cause: httpx.RequestError | None = None) -> TesseraError:
+        """The error for a stream that ended without its last event."""
+        detail = "it ended too early" if cause is None else str(cause) or type(cause).__name__
+        what = self._request.what
+        return ConnectionBroken(
+            f"{what}: the connection broke in the middle of the stream ({detail}): "
+            "the pieces so far are not the whole",
+            sent=True,
+        )
+
+    def _read(self, block: bytes) -> Iterator[Any]:
+        event, data = "message", []
+        for line in block.decode().split("\n"):
+            field, _, value = line.partition(": ")
+            if field == "event":
+                event = value
+            elif field == "data":
+                data.append(value)
+        text = "\n".join(data)
+        if event == "end":
+            self.ended = True
+        elif event == "error":
+            raise self._refusal(text)
+        elif data:
+            value = json.loads(text)
+            yield base64.b64decode(value) if self._is_bytes else value
+
+    def _refusal(self, text: str) -> TesseraError:
+        status = _STATUS.get(json.loads(text).get("code", ""), 500)
+        return refusal(Answer(status, self._answer.headers, text.encode()), self._request)

@@ -114,6 +114,8 @@ ${reasonRows()}
 
 On the deployment's own host (\`http://summarizer.acme.apps.localhost:3000\`), on the platform's with the header \`Tessera-Deployment: acme/summarizer\`, or on any host under \`tessera serve\`. An \`api\` endpoint has one path, such as \`summarize\` here; a \`task\` endpoint has those of \`summarize_batch\`.
 
+The pieces of a streamed result of a task (its function is a generator) are kept as long as the task. \`GET /{endpoint}/stream?task_id=…\` gives them, live and afterwards, to any number of readers: \`text/event-stream\`, \`application/x-ndjson\`, or the text or file itself, by \`Accept\`. The id of an event is the attempt and number of its piece (\`1-42\`); \`Last-Event-ID\` goes on after it, on any node and after restarts. An event \`restart\` with the new \`attempt\` says that the task began anew (after a failure, or the death of a worker) and that the pieces before are void; in the other forms the stream ends with \`TASK_RESTARTED\`. It ends with \`end\`, or with the error of the task; without either, the connection broke. A reader that leaves ends nothing, and \`/get\` answers the whole.
+
 ${calls}
 
 ### Types of a deployment

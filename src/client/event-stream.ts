@@ -5,6 +5,8 @@
  */
 
 export interface ServerSentEvent {
+  /** Undefined for an event without one. */
+  readonly id: string | undefined;
   readonly event: string;
   readonly data: string;
 }
@@ -51,6 +53,7 @@ export async function* readEvents(
 }
 
 function parseBlock(block: string): ServerSentEvent | undefined {
+  let id: string | undefined;
   let event = "message";
   const data: string[] = [];
   for (const line of block.split(/\r?\n/)) {
@@ -59,9 +62,11 @@ function parseBlock(block: string): ServerSentEvent | undefined {
       event = value;
     } else if (field === "data") {
       data.push(value);
+    } else if (field === "id") {
+      id = value;
     }
   }
-  return data.length === 0 ? undefined : { event, data: data.join("\n") };
+  return data.length === 0 ? undefined : { id, event, data: data.join("\n") };
 }
 
 function within<T>(promise: Promise<T>, maxMs: number): Promise<T> {

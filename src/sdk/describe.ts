@@ -69,9 +69,6 @@ async function describeEndpoint(
   try {
     const described = await describeArguments(definition.options.input);
     const result = await describeResult(definition.options.output, generates);
-    if (result.stream !== undefined && definition.kind === "task") {
-      throw new Error("a task cannot stream its result: return the whole, or make it an api");
-    }
     const manifest: EndpointManifest = {
       name,
       kind: definition.kind,

@@ -104,11 +104,15 @@ function dataPlane({ fileBodyBytes, jsonBodyBytes }: ServingOptions): ServerPlug
     }
     return isForm(req) ? fileBodyBytes : Math.min(fileBodyBytes, MAX_TEXT_BODY_BYTES);
   };
-  const streamedBy = (name: string, values: ContextValues): StreamedOutput | undefined => {
-    const manifest = manifestOf(name, values);
-    const { name: endpoint, kind, stream } = manifest;
-    return stream && kind === "api"
-      ? { endpoint, pieces: stream.pieces, contentType: pieceTypeOf(stream.pieces, manifest) }
+  const streamedBy = (endpoint: string, values: ContextValues): StreamedOutput | undefined => {
+    const manifest = deploymentOf({ values }).find(endpoint);
+    return manifest?.stream
+      ? {
+          endpoint,
+          kind: manifest.kind,
+          pieces: manifest.stream.pieces,
+          contentType: pieceTypeOf(manifest.stream.pieces, manifest),
+        }
       : undefined;
   };
   const endpointAtPath = (path: string, values: ContextValues): string | undefined => {

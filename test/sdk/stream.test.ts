@@ -58,6 +58,10 @@ describe("an endpoint streams", () => {
     expect(await described(Derived)).toMatchObject({ stream: { pieces: "text" } });
   });
 
+  test("as an api or as a task", async () => {
+    expect(await one(task({}, nothing))).toMatchObject({ stream: { pieces: "json" } });
+  });
+
   test("not when it is any other function", async () => {
     expect(await one(api({}, () => 1))).not.toHaveProperty("stream");
   });
@@ -73,12 +77,6 @@ describe("an endpoint is refused", () => {
   test("when a stream has no schema of its pieces", async () => {
     await expect(one(api({ output: stream("text" as never) }, nothing))).rejects.toThrow(
       'endpoint "go": the output of a piece must be a Standard Schema or file()',
-    );
-  });
-
-  test("when a task streams", async () => {
-    await expect(one(task({}, nothing))).rejects.toThrow(
-      'endpoint "go": a task cannot stream its result: return the whole, or make it an api',
     );
   });
 });

@@ -1,13 +1,16 @@
 /**
  * The event log of a task as Server-Sent Events
- * (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each
- * event carries its sequence number as id, so that a reader that lost its
- * connection can resume after the last event (`Last-Event-ID`).
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html), with the
+ * pieces of a streamed result among them. Each event carries its sequence
+ * number as id, and once there was a piece, the attempt and number of the last
+ * one (`7-1-42`), so that a reader that lost its connection can resume after
+ * the last event (`Last-Event-ID`).
  */
 import { Readable } from "node:stream";
-import type { JsonObject, JsonValue, Message } from "@bufbuild/protobuf";
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyReply } from "fastify";
-import type { TaskEvent } from "../../../gen/tessera/v1/task_pb.js";
+import type { TaskEvent, TaskPiece } from "../../../gen/tessera/v1/task_pb.js";
 import {
   frames,
   openStream,
@@ -17,13 +20,14 @@ import {
 import type { StreamAnswer } from "../http/invoke.ts";
 import { errorJson, reportProblem } from "../http/problem.ts";
 import { failureJson, time, type wordsFor } from "./answer.ts";
+import { type EventPosition, idOf } from "./event-id.ts";
 
 const EVENTS: StreamFormat = {
   contentType: "text/event-stream; charset=utf-8",
   item: (json) => {
-    const event = json as { readonly sequence: number };
-    const kind = ["state", "progress", "log"].find((each) => each in event) ?? "message";
-    return `id: ${event.sequence}\nevent: ${kind}\ndata: ${JSON.stringify(json)}\n\n`;
+    const [id, event] = json as [id: string, event: JsonObject];
+    const kind = ["state", "progress", "log", "piece"].find((each) => each in event) ?? "message";
+    return `id: ${id}\nevent: ${kind}\ndata: ${JSON.stringify(event)}\n\n`;
   },
   end: () => "event: end\ndata: {}\n\n",
   error: (found) => `event: error\ndata: ${JSON.stringify(errorJson(found))}\n\n`,
@@ -34,14 +38,19 @@ const EVENTS: StreamFormat = {
 export async function sendEvents(
   reply: FastifyReply,
   answers: StreamAnswer,
-  words: ReturnType<typeof wordsFor>,
+  { words, after }: { readonly words: ReturnType<typeof wordsFor>; readonly after: EventPosition },
 ): Promise<void> {
+  let position = after;
   // Every task has a first event, which comes at once unless the task does not exist.
   const opened = await openStream(answers);
   const text = frames(opened, {
     format: EVENTS,
     keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
-    item: (message) => EVENTS.item(eventJson(message, words)),
+    item: (message) => {
+      const event = message as TaskEvent;
+      position = positionAfter(event, position);
+      return EVENTS.item([idOf(position), eventJson(event, words)]);
+    },
     flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),
   });
@@ -52,11 +61,19 @@ export async function sendEvents(
     .send(Readable.from(text));
 }
 
-function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonValue {
-  const { sequence, time: at, attempt, event } = message as TaskEvent;
+function positionAfter({ sequence, event }: TaskEvent, before: EventPosition): EventPosition {
+  return event.case === "piece"
+    ? { ...before, afterAttempt: event.value.attempt, afterPiece: event.value.sequence }
+    : { ...before, afterSequence: sequence };
+}
+
+function eventJson(
+  { sequence, time: at, attempt, event }: TaskEvent,
+  words: ReturnType<typeof wordsFor>,
+): JsonObject {
   const common = {
     sequence: Number(sequence),
-    time: time(at),
+    ...(at && { time: time(at) }),
     attempt,
   };
   switch (event.case) {
@@ -79,7 +96,20 @@ function eventJson(message: Message, words: ReturnType<typeof wordsFor>): JsonVa
       const numbered = line > 0 && { line };
       return { ...common, log: { level, message: text, ...(fields && { fields }), ...numbered } };
     }
+    case "piece": {
+      const number = Number(event.value.sequence);
+      return { ...common, piece: { number, ...pieceJson(event.value) } } as JsonObject;
+    }
     default:
       return common;
   }
+}
+
+/** A JSON value or a text as `value`, bytes in base64 as `data`. */
+function pieceJson({ piece }: TaskPiece): object {
+  if (piece.case !== "body") {
+    return { value: piece.value ? toJson(ValueSchema, piece.value) : null };
+  }
+  const { contentType, data } = piece.value;
+  return { content_type: contentType, data: Buffer.from(data).toString("base64") };
 }

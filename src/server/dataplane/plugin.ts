@@ -22,6 +22,7 @@ import {
   type GetTaskResultRequest,
   ResultFormat,
   RetryTaskRequestSchema,
+  StreamTaskRequestSchema,
   type SubmitTaskRequest,
   type SubmitTaskResponse,
   type Task,
@@ -49,11 +50,11 @@ import {
   wordsFor,
 } from "./answer.ts";
 import { bodiesOf, readInput } from "./call-body.ts";
+import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
 import {
   controlRequest,
   idempotencyKey,
-  lastEventId,
   preferredWait,
   queryFile,
   queryTaskId,
@@ -62,12 +63,13 @@ import {
   refuseUnknown,
 } from "./request.ts";
 import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
+import { chooseTaskForm, sendTaskPieces } from "./task-stream.ts";
 
 export interface DataPlaneOptions {
   readonly invoke: Invoke;
   /** Refuses a request before its body is read, or returns its context for the interceptors. */
   readonly contextValues: (req: FastifyRequest) => ContextValues | Promise<ContextValues>;
-  /** What an endpoint streams; undefined if it does not. Errors: ENDPOINT_NOT_FOUND. */
+  /** What an endpoint streams; undefined if it does not, or does not exist. */
   readonly streamedBy: (endpoint: string, values: ContextValues) => StreamedOutput | undefined;
   /** Largest body of a call of this endpoint; `values` are those of `contextValues`. */
   readonly maxBodyBytes: (endpoint: string, req: FastifyRequest, values: ContextValues) => number;
@@ -170,7 +172,7 @@ function origin(req: FastifyRequest, reply: FastifyReply, contextValues: Context
 }
 
 function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOptions): Route[] {
-  const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask } =
+  const { submitTask, getTask, getTaskResult, cancelTask, retryTask, watchTask, streamTask } =
     TaskService.method;
   const { getTaskArguments, getTaskArgumentFile } = TaskService.method;
 
@@ -184,7 +186,8 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
       query: [],
       async handle(req, reply, from) {
         const { contextValues } = from;
-        const streamed = streamedBy(endpointOf(req), contextValues);
+        const output = streamedBy(endpointOf(req), contextValues);
+        const streamed = output?.kind === "api" ? output : undefined;
         const form = streamed && chooseForm(req.headers.accept, streamed);
         const bodies = bodiesOf(contextValues);
         if (streamed && form && form !== WHOLE) {
@@ -314,12 +317,27 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
       methods: ["GET"],
       query: ["task_id", "last_event_id"],
       async handle(req, reply, from) {
-        const message = create(WatchTaskRequestSchema, {
-          endpoint: endpointOf(req),
+        const after = lastEventId(req);
+        const asked = { endpoint: endpointOf(req), taskId: queryTaskId(req), ...after };
+        const message = create(WatchTaskRequestSchema, asked);
+        const events = invoke.stream(watchTask, message, from);
+        return sendEvents(reply, events, { words: wordsOf(req), after });
+      },
+    },
+    {
+      path: "/:endpoint/stream",
+      methods: ["GET"],
+      query: ["task_id", "last_event_id"],
+      async handle(req, reply, from) {
+        const endpoint = endpointOf(req);
+        const form = chooseTaskForm(req.headers.accept, streamedBy(endpoint, from.contextValues));
+        const message = create(StreamTaskRequestSchema, {
+          endpoint,
           taskId: queryTaskId(req),
-          afterSequence: lastEventId(req),
+          resultFormat: ResultFormat.BODY,
+          ...lastPieceId(req),
         });
-        return sendEvents(reply, invoke.stream(watchTask, message, from), wordsOf(req));
+        return sendTaskPieces(reply, invoke.stream(streamTask, message, from), form);
       },
     },
   ];

@@ -146,15 +146,6 @@ async function controlBody(
   return body;
 }
 
-/** The last event that a reader of the event log has seen. */
-export function lastEventId(req: FastifyRequest): bigint {
-  const text = String(req.headers["last-event-id"] ?? queryParameter(req, "last_event_id") ?? "0");
-  if (!/^\d{1,15}$/.test(text)) {
-    throw invalid("Last-Event-ID", "must be the number of an event");
-  }
-  return BigInt(text);
-}
-
 /** A REQUEST_INVALID error about one field. */
 export function invalid(field: string, description: string): Error {
   return problem("REQUEST_INVALID", `${field} ${description}`, {

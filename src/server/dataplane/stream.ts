@@ -30,19 +30,22 @@ import type { StreamedBodies } from "../http/streamed-bodies.ts";
 /** What an endpoint streams. */
 export interface StreamedOutput {
   readonly endpoint: string;
+  readonly kind: "api" | "task";
   readonly pieces: "json" | "text" | "bytes";
   /** The media type of a piece; of bytes, that of the file they make. */
   readonly contentType: string;
 }
 
-type Pieces = StreamedOutput["pieces"];
+export type Pieces = StreamedOutput["pieces"];
 
 /** A form of a streamed result. */
-interface PieceFormat extends StreamFraming {
+export interface PieceFormat extends StreamFraming {
   /** True for the bytes of a file, which browsers keep rather than show. */
   readonly isFile?: boolean;
   /** What is sent of a piece, which is JSON, text or bytes as the endpoint declares. */
-  item(data: Uint8Array, sequence: bigint, pieces: Pieces): string | Uint8Array;
+  item(data: Uint8Array, id: string, pieces: Pieces): string | Uint8Array;
+  /** What is sent when all pieces before are void; absent where nothing can say so. */
+  restart?(attempt: number): string;
 }
 
 /** Between the tokens of a JSON text, which may come from any program: it has none within strings. */
@@ -50,10 +53,11 @@ const LINE_BREAKS = /\r\n|\r|\n/g;
 
 const EVENTS: PieceFormat = {
   contentType: "text/event-stream; charset=utf-8",
-  item: (data, sequence, pieces) => {
+  item: (data, id, pieces) => {
     const lines = jsonOf(data, pieces).replaceAll(LINE_BREAKS, "\ndata: ");
-    return `id: ${sequence}\ndata: ${lines}\n\n`;
+    return `id: ${id}\ndata: ${lines}\n\n`;
   },
+  restart: (attempt) => `id: ${attempt}-0\nevent: restart\ndata: {"attempt":${attempt}}\n\n`,
   end: () => "event: end\ndata: {}\n\n",
   error: (found) => `event: error\ndata: ${JSON.stringify(errorJson(found))}\n\n`,
   keepAlive: ": keep-alive\n\n",
@@ -96,21 +100,22 @@ export const WHOLE = "whole";
 type Form = PieceFormat | typeof WHOLE;
 
 /** The types that an endpoint's result is offered in, the preferred one first. */
-function offers({ pieces, contentType }: StreamedOutput): ReadonlyMap<string, Form> {
+function offers({ kind, pieces, contentType }: StreamedOutput): ReadonlyMap<string, Form> {
   const lines: readonly [string, Form][] = [
     ["application/x-ndjson", LINES],
     ["application/jsonl", { ...LINES, contentType: "application/jsonl; charset=utf-8" }],
   ];
   const events: [string, Form] = ["text/event-stream", EVENTS];
-  const whole: [string, Form] = ["application/json", WHOLE];
+  // The whole result of a task has a path of its own.
+  const whole: [string, Form][] = kind === "api" ? [["application/json", WHOLE]] : [];
   const own: [string, Form] = [contentType, plain(contentType, pieces === "bytes")];
   switch (pieces) {
     case "bytes":
       return new Map([own, events, ...lines]);
     case "text":
-      return new Map([own, events, ...lines, whole]);
+      return new Map([own, events, ...lines, ...whole]);
     case "json":
-      return new Map([...lines, events, whole]);
+      return new Map([...lines, events, ...whole]);
   }
 }
 
@@ -138,20 +143,39 @@ export function sendWhole(
 }
 
 /** Sends the pieces as they come. Rejects with what ended the stream before the first of them. */
-export async function sendPieces(
+export function sendPieces(
   reply: FastifyReply,
   answers: StreamAnswer,
   { form, pieces }: { readonly form: PieceFormat; readonly pieces: Pieces },
 ): Promise<void> {
-  const opened = await openStream(answers);
+  const item = (message: Message) => {
+    const { sequence, piece } = message as StreamEndpointResponse;
+    const data = piece.case === "body" ? piece.value.data : NO_BYTES;
+    return form.item(data, String(sequence), pieces);
+  };
+  return sendFrames(reply, answers, { form, pieces, item });
+}
+
+export interface FramesSending {
+  readonly form: PieceFormat;
+  item(message: Message): string | Uint8Array;
+  readonly pieces: Pieces;
+  /** How long the headers wait for the first message; absent: until it comes. */
+  readonly maxWaitMs?: number;
+}
+
+/** Sends what `item` makes of the messages. Rejects with what comes before the first of them. */
+export async function sendFrames(
+  reply: FastifyReply,
+  answers: StreamAnswer,
+  { form, pieces, item, maxWaitMs }: FramesSending,
+): Promise<void> {
+  const opened = await openStream(answers, maxWaitMs);
   const sent = frames(opened, {
     format: form,
     keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
-    item: (message: Message) => {
-      const { sequence, piece } = message as StreamEndpointResponse;
-      const data = piece.case === "body" ? piece.value.data : NO_BYTES;
-      return form.item(data, sequence, pieces);
-    },
+    item,
+    flush: () => reply.raw.flushHeaders(),
     onError: (found) => reportProblem(reply, found),
   });
   reply

@@ -215,13 +215,14 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
   "tessera.TaskEvent": {
     type: "object",
     description: "The data of one event; the name of the event says which member is there.",
-    required: ["sequence", "time", "attempt"],
+    required: ["sequence", "attempt"],
     properties: {
       sequence: {
         type: ["integer", "string"],
-        description: "Its number in the log, also the event's id.",
+        description:
+          "Its number in the log, with which the event's id begins. That of a piece is the number of the event before it.",
       },
-      time: time("When it happened."),
+      time: time("When it happened; absent for a piece."),
       attempt: { type: "integer", minimum: 0 },
       state: {
         type: "object",
@@ -242,6 +243,18 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
           level: { type: "string", enum: ["debug", "info", "warn", "error"] },
           message: { type: "string" },
           fields: { type: "object" },
+        },
+      },
+      piece: {
+        type: "object",
+        description:
+          "The function gave a piece of its result: `value` is a JSON value or a text, `data` are bytes in base64. Those of a later attempt replace all before.",
+        required: ["number"],
+        properties: {
+          number: { type: "integer", minimum: 1, description: "Its number in its attempt." },
+          value: {},
+          content_type: { type: "string" },
+          data: { type: "string", contentEncoding: "base64" },
         },
       },
     },

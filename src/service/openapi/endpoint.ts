@@ -73,8 +73,12 @@ export function resultResponse(endpoint: EndpointManifest): JsonSchema {
   };
 }
 
-/** The response of an api that streams, in all of its forms; the first one is the default. */
+/**
+ * The response with a streamed result in all of its forms; the first one is the default. Only an
+ * api gives the whole here: that of a task has a path of its own.
+ */
 export function streamedResponse(endpoint: EndpointManifest): JsonSchema {
+  const isApi = endpoint.kind === "api";
   const { content: whole } = resultResponse(endpoint);
   const piece = endpoint.outputFile ? "the bytes in base64" : `${endpoint.name}.output`;
   const text = (description: string) => ({ schema: { type: "string", description } });
@@ -90,8 +94,12 @@ export function streamedResponse(endpoint: EndpointManifest): JsonSchema {
     "text/event-stream": events,
   };
   const forms: Readonly<Record<StreamManifest["pieces"], object>> = {
-    json: { ...framed, ...(whole as object) },
-    text: { ...(whole as object), ...framed, "application/json": { schema: { type: "string" } } },
+    json: { ...framed, ...(isApi && (whole as object)) },
+    text: {
+      ...(whole as object),
+      ...framed,
+      ...(isApi && { "application/json": { schema: { type: "string" } } }),
+    },
     bytes: { ...(whole as object), ...framed },
   };
   return {

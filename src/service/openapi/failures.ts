@@ -60,10 +60,11 @@ const FAILURES: { readonly [status: string]: Failure } = {
     message: "the result is streamed as application/x-ndjson or text/event-stream",
   },
   409: {
-    description: "The task has started or ended already, or the idempotency key was used before.",
+    description:
+      "The task has started or ended already, or began anew, or the idempotency key was used before.",
     code: "aborted",
     reason: "TASK_ALREADY_STARTED",
-    reasons: ["TASK_ALREADY_STARTED", "TASK_FINISHED", "IDEMPOTENCY_KEY_REUSED"],
+    reasons: ["TASK_ALREADY_STARTED", "TASK_FINISHED", "TASK_RESTARTED", "IDEMPOTENCY_KEY_REUSED"],
     message: "the task is running; cancel it with abort=true",
   },
   413: {

@@ -9,7 +9,9 @@ const wait = {
 };
 
 /** The number of an event. */
-const EVENT_ID = { type: "string", pattern: "^[0-9]{1,15}$" };
+const EVENT_ID = { type: "string", pattern: "^[0-9]{1,15}(-[0-9]{1,9}-[0-9]{1,15})?$" };
+
+const PIECE_ID = { type: "string", pattern: "^[0-9]{1,9}-[0-9]{1,15}$" };
 
 const DEFINITIONS = {
   taskId: {
@@ -110,6 +112,18 @@ const DEFINITIONS = {
     in: "query",
     description: "The same, for readers that cannot set the header, which goes before it.",
     schema: EVENT_ID,
+  },
+  lastPieceId: {
+    name: "Last-Event-ID",
+    in: "header",
+    description: "Send only the pieces after this one: `1-42` is piece 42 of attempt 1.",
+    schema: PIECE_ID,
+  },
+  lastPieceIdInQuery: {
+    name: "last_event_id",
+    in: "query",
+    description: "The same, for readers that cannot set the header, which goes before it.",
+    schema: PIECE_ID,
   },
 } as const satisfies { readonly [name: string]: JsonSchema };
 

@@ -55,6 +55,12 @@ const RETRY: readonly Reason[] = [
   ...(["BODY_MALFORMED", "TASK_NOT_FINISHED", "IDEMPOTENCY_KEY_REUSED"] as const),
 ];
 
+const STREAM: readonly Reason[] = [
+  ...TASK,
+  ...(["TASK_RESTARTED", "TASK_CANCELLED", "TASK_FAILED"] as const),
+  ...(["TOO_MANY_WAITING", "NOT_ACCEPTABLE"] as const),
+];
+
 /** All paths of an endpoint. `authorization`: calls need a token. */
 export function endpointPaths(endpoint: EndpointManifest, authorization: boolean) {
   const { name, kind, description, stream } = endpoint;
@@ -123,7 +129,7 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
   });
   const events = operation("events", "Follow a task", {
     description:
-      "Server-Sent Events named `state`, `progress` and `log`, until the task has ended.",
+      "Server-Sent Events named `state`, `progress`, `log` and `piece`, until the task has ended.",
     parameters: parameters("taskId", "lastEventId", "lastEventIdInQuery"),
     responses: { 200: eventStream(), ...failures([...TASK, "TOO_MANY_WAITING"], authorization) },
   });
@@ -135,6 +141,9 @@ function taskPaths(endpoint: EndpointManifest, authorization: boolean) {
     [`/${name}/cancel`]: bothMethods("post", cancelOperation(operation, authorization)),
     [`/${name}/retry`]: bothMethods("put", retryOperation(operation, authorization)),
     [`/${name}/events`]: { get: events },
+    ...(endpoint.stream && {
+      [`/${name}/stream`]: { get: streamOperation(operation, endpoint, authorization) },
+    }),
   };
 }
 
@@ -149,6 +158,19 @@ function cancelOperation(operation: Operation, authorization: boolean): JsonSche
       200: json("The task is cancelled.", "tessera.CancelledTask"),
       ...failures(CANCEL, authorization),
     },
+  });
+}
+
+function streamOperation(
+  operation: Operation,
+  endpoint: EndpointManifest,
+  authorization: boolean,
+): JsonSchema {
+  return operation("stream", "Stream the result of a task", {
+    description:
+      "The pieces that the task has given, then new ones as they come, until it has ended. Events go on after the piece that `Last-Event-ID` names; an event `restart` says that the task began anew and the pieces before are void.",
+    parameters: parameters("taskId", "lastPieceId", "lastPieceIdInQuery"),
+    responses: { 200: streamedResponse(endpoint), ...failures(STREAM, authorization) },
   });
 }
 
@@ -226,7 +248,7 @@ function eventStream(): JsonSchema {
       ],
     },
   };
-  const event = { type: "string", enum: ["state", "progress", "log", "end", "error"] };
+  const event = { type: "string", enum: ["state", "progress", "log", "piece", "end", "error"] };
   const properties = { id: { type: "string" }, event, data };
   const example = {
     id: "2",

@@ -46,6 +46,7 @@ const SERVICE = manifestOf(
   }),
   endpoint({ name: "tell", output: text, stream: { pieces: "text" } }),
   endpoint({ name: "rows", output: { type: "integer" }, stream: { pieces: "json" } }),
+  endpoint({ name: "later", kind: "task", output: text, stream: { pieces: "text" } }),
   endpoint({
     name: "speak",
     stream: { pieces: "bytes" },
@@ -85,7 +86,16 @@ describe("the document at /docs.json", () => {
         "/batch/cancel",
       ],
       ...["/batch/retry", "/batch/events"],
-      ...["/classify", "/tell", "/rows", "/speak"],
+      ...[
+        "/classify",
+        "/tell",
+        "/rows",
+        "/later",
+        ...["submit", "status", "get", "arguments", "cancel", "retry", "events", "stream"].map(
+          (verb) => `/later/${verb}`,
+        ),
+        "/speak",
+      ],
       ...["/livez", "/readyz", "/schema.json", "/docs.json"],
     ]);
     expect(Object.keys(at(document, "paths", "/batch/cancel") as object)).toEqual(["post", "put"]);
@@ -203,6 +213,16 @@ describe("an endpoint that streams", () => {
     expect(at(call("tell"), "responses", "406")).toBeDefined();
     expect(at(call("summarize"), "responses", "406")).toBeUndefined();
     expect(call("tell").summary).toBe("Call tell and stream its result");
+  });
+
+  it("has a path for the pieces of its tasks, and gives the whole by its result", () => {
+    const stream = at(document, "paths", "/later/stream", "get") as JsonSchema;
+    const framed = ["application/x-ndjson", "application/jsonl", "text/event-stream"];
+    const content = at(stream, "responses", "200", "content") as JsonSchema;
+    expect(Object.keys(content)).toEqual(["text/plain", ...framed]);
+    expect(at(stream, "responses", "409")).toBeDefined();
+    expect(types("later")).toEqual(["text/plain"]);
+    expect(at(document, "paths", "/batch/stream")).toBeUndefined();
   });
 
   it("has a list of its values as the whole", () => {

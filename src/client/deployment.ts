@@ -38,5 +38,6 @@ export {
   type TaskStatusValue,
 } from "./state.ts";
 export type { TaskInput, TaskInputFile } from "./task-input.ts";
+export type { TaskStreamOptions } from "./task-pieces.ts";
 export type { AnyService, DeploymentClient, EndpointTypes } from "./typing.ts";
 export type { WatchOptions } from "./watch.ts";

@@ -33,7 +33,7 @@ type Parameters<Arguments, Options> =
     ? [args?: Arguments, options?: Options]
     : [args: Arguments, options?: Options];
 
-/** An endpoint that gives its result in pieces. Called as any other, it gives the whole. */
+/** An api that gives its result in pieces. Called as any other, it gives the whole. */
 export interface StreamingEndpoint<Arguments, Piece> {
   /**
    * Calls the endpoint and yields the pieces of its result as its function makes them, no
@@ -59,17 +59,18 @@ export interface ApiEndpoint<Arguments, Result> {
  * An endpoint whose calls are queued as tasks. A direct call runs as a task and
  * waits for its result.
  */
-export interface TaskEndpoint<Arguments, Result> extends ApiEndpoint<Arguments, Result> {
+export interface TaskEndpoint<Arguments, Result, Piece = unknown>
+  extends ApiEndpoint<Arguments, Result> {
   /**
    * Queues a task. Retried when the connection breaks; the idempotency key
    * makes sure that it is queued once. Rejects with a `DeploymentError`.
    */
-  submit(...given: Parameters<Arguments, SubmitOptions>): Promise<RemoteTask<Result>>;
+  submit(...given: Parameters<Arguments, SubmitOptions>): Promise<RemoteTask<Result, Piece>>;
   /**
    * Returns a handle on a task that was submitted earlier, here or by another
    * program. Sends no request.
    */
-  task(id: string): RemoteTask<Result>;
+  task(id: string): RemoteTask<Result, Piece>;
 }
 
 /** Facts about an endpoint that a generated client has at run time. */

@@ -174,6 +174,11 @@ export class TaskFinishedError extends ConflictError {
   override readonly name = "TaskFinishedError";
 }
 
+/** The task began anew: the pieces of its result that were read are void. */
+export class TaskRestartedError extends ConflictError {
+  override readonly name = "TaskRestartedError";
+}
+
 /** An internal error of the server. */
 export class ServerError extends DeploymentError {
   override readonly name = "ServerError";

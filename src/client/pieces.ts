@@ -47,13 +47,21 @@ export async function* readPieces(
 function openPieces(response: Response) {
   const { body, headers } = response;
   const type = headers.get("content-type") ?? "";
-  const pieces = headers.get("tessera-pieces");
-  if (body === null || pieces === null || !type.startsWith("text/event-stream")) {
+  const decode = pieceDecoder(headers);
+  if (body === null || decode === undefined || !type.startsWith("text/event-stream")) {
     void body?.cancel();
     throw foreignAnswer(response);
   }
-  const decode: Decode = pieces === "bytes" ? bytesOf : (data) => JSON.parse(data) as unknown;
   return { body, decode };
+}
+
+/** How the data of the pieces in a response are read; undefined for a response without pieces. */
+export function pieceDecoder(headers: Headers): Decode | undefined {
+  const pieces = headers.get("tessera-pieces");
+  if (pieces === null) {
+    return undefined;
+  }
+  return pieces === "bytes" ? bytesOf : (data) => JSON.parse(data) as unknown;
 }
 
 function bytesOf(data: string): Uint8Array<ArrayBuffer> {

@@ -12,6 +12,7 @@ import { newKey } from "./idempotency-key.ts";
 import { type OpenResult, openResult, type ResultForm, readJson, readResult } from "./result.ts";
 import { hasEnded, type Progress, readState, type TaskLogEvent, type TaskState } from "./state.ts";
 import { readArguments, type TaskInput } from "./task-input.ts";
+import { readTaskPieces, type TaskStreamOptions } from "./task-pieces.ts";
 import { type WatchOptions, watchTask } from "./watch.ts";
 
 /** The endpoint that a task belongs to. */
@@ -69,7 +70,7 @@ const RESULT_POLL_MARGIN_MS = 60_000;
 /** Makes the next request of a wait; throws when there is no time left. */
 type NextPoll = (pollMs: number) => Sending & { readonly wait: number };
 
-export class RemoteTask<Result = unknown> {
+export class RemoteTask<Result = unknown, Piece = unknown> {
   readonly id: string;
   readonly endpoint: string;
   readonly #place: TaskPlace;
@@ -169,11 +170,11 @@ export class RemoteTask<Result = unknown> {
   async retry({
     idempotencyKey = newKey(),
     ...options
-  }: RetryOptions = {}): Promise<RemoteTask<Result>> {
+  }: RetryOptions = {}): Promise<RemoteTask<Result, Piece>> {
     const headers = { "idempotency-key": idempotencyKey };
     const sending = { ...options, method: "PUT", headers, repeatable: true } as const;
     const json = await this.#send("retry", sending, readJson);
-    return new RemoteTask<Result>(this.#place, String(json.task_id), { known: true });
+    return new RemoteTask<Result, Piece>(this.#place, String(json.task_id), { known: true });
   }
 
   /**
@@ -183,6 +184,26 @@ export class RemoteTask<Result = unknown> {
   async *watch(options: WatchOptions = {}): AsyncGenerator<TaskLogEvent, void, undefined> {
     try {
       yield* watchTask(this.#place.connection, this.#path("events"), options);
+    } catch (err) {
+      throw this.#explained(err);
+    }
+  }
+
+  /**
+   * Yields the pieces of a streamed result: those that the task has given, then new ones as
+   * they come, until it has ended. Each reader gets all of them; leaving the iteration ends
+   * nothing. Rejects with a `TaskFailedError` or `TaskCancelledError` after the pieces that
+   * there were, and with an `InvalidArgumentsError` if the endpoint does not stream.
+   */
+  async *stream(options: TaskStreamOptions = {}): AsyncGenerator<Piece, void, undefined> {
+    try {
+      for await (const piece of readTaskPieces(
+        this.#place.connection,
+        this.#path("stream"),
+        options,
+      )) {
+        yield piece as Piece;
+      }
     } catch (err) {
       throw this.#explained(err);
     }

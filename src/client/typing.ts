@@ -75,8 +75,13 @@ type FromCall<Call> = Call extends {
 type Called<Kind, Arguments, Result> = unknown extends Result
   ? Whole<Kind, Arguments, unknown> & StreamingEndpoint<Arguments, unknown>
   : Result extends AsyncIterable<infer Piece>
-    ? Whole<Kind, Arguments, Joined<Piece>> & StreamingEndpoint<Arguments, ReceivedPiece<Piece>>
+    ? Streaming<Kind, Arguments, Piece>
     : Whole<Kind, Arguments, Received<Result>>;
+
+/** One that streams; the pieces of a task are those of its handle. */
+type Streaming<Kind, Arguments, Piece> = Kind extends "task"
+  ? TaskEndpoint<Arguments, Joined<Piece>, ReceivedPiece<Piece>>
+  : ApiEndpoint<Arguments, Joined<Piece>> & StreamingEndpoint<Arguments, ReceivedPiece<Piece>>;
 
 type Whole<Kind, Arguments, Result> = Kind extends "task"
   ? TaskEndpoint<Arguments, Result>

@@ -33,6 +33,9 @@ const written = service({
     tokens: api({ input: article, output: stream(z.string()) }, async function* ({ text }) {
       yield text;
     }),
+    tokens_later: task({ input: article, output: stream(z.string()) }, async function* ({ text }) {
+      yield text;
+    }),
     moments: api({ output: stream(z.object({ at: z.date() })) }, async function* () {
       yield { at: new Date() };
     }),
@@ -72,6 +75,11 @@ export async function called(): Promise<void> {
   }
   const sound = await client.sound();
   holds<Equal<typeof sound, File>>();
+  const later = await client.tokens_later.submit({ text: "a" });
+  holds<Equal<typeof later, RemoteTask<string, string>>>();
+  for await (const token of later.stream({ onRestart: () => {} })) {
+    holds<Equal<typeof token, string>>();
+  }
   // @ts-expect-error: it returns the whole
   client.summarize.stream({ text: "a" });
   // @ts-expect-error: an argument is missing

@@ -13,7 +13,7 @@ import { mayRepeat, pause, pauseBefore } from "./retry.ts";
 /** Broken event streams in a row after which the client gives up. */
 const MAX_BROKEN_STREAMS = 8;
 
-export interface FollowOptions {
+export interface FollowingOptions {
   /** The id of the last event that is known; undefined: begin at the beginning. */
   readonly after: string | undefined;
   readonly signal: AbortSignal | undefined;
@@ -28,7 +28,7 @@ export interface FollowedEvent extends ServerSentEvent {
 export async function* followEvents(
   connection: Connection,
   path: string,
-  { after, signal }: FollowOptions,
+  { after, signal }: FollowingOptions,
 ): AsyncGenerator<FollowedEvent, void, undefined> {
   let last = after;
   for (let broken = 0; ; broken += 1) {

@@ -65,6 +65,21 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
   readonly tracestate: string | undefined;
 }
 
+/**
+ * The second parameter of an endpoint with `batch`. Progress, log lines and metrics of one of
+ * its calls are those of `item(index)`, where the index is that of its arguments.
+ */
+export interface BatchContext<Declared extends MetricDeclarations = NoMetrics> {
+  /** Aborts when nobody waits for any of the results any more. */
+  readonly signal: AbortSignal;
+  /** The number of calls. */
+  readonly size: number;
+  /** The context of one of the calls. Throws a `RangeError` for an index that there is not. */
+  item(index: number): TaskContext<Declared>;
+  /** The service's own metrics, counted for this endpoint. */
+  readonly metrics: MetricsOf<Declared>;
+}
+
 /** The parameter of `setup()` in a service class. */
 export interface SetupContext<Declared extends MetricDeclarations = NoMetrics> {
   /** As in a call, but counted for no endpoint. */

@@ -2,6 +2,7 @@
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { type Arguments, describeArguments } from "./arguments.ts";
+import { resolveBatch } from "./batch.ts";
 import type { SetupContext } from "./context.ts";
 import type { EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
@@ -69,6 +70,10 @@ async function describeEndpoint(
   try {
     const described = await describeArguments(definition.options.input);
     const result = await describeResult(definition.options.output, generates);
+    const { batch } = definition.options;
+    if (batch && result.stream !== undefined) {
+      throw new Error("a function with batch returns a list: it cannot stream");
+    }
     const manifest: EndpointManifest = {
       name,
       kind: definition.kind,
@@ -77,6 +82,7 @@ async function describeEndpoint(
       output: result.jsonSchema,
       ...(result.file !== undefined && { outputFile: result.file }),
       ...(result.stream !== undefined && { stream: result.stream }),
+      ...(batch && { batch: resolveBatch(batch, endpointPlace(`service "${serviceName}"`, name)) }),
       ...options,
     };
     return { manifest, arguments: described, result, run };

@@ -3,7 +3,8 @@
  * the function form; without one they are decorators for methods of a service
  * class.
  */
-import type { TaskContext } from "./context.ts";
+import type { BatchOptions } from "./batch.ts";
+import type { BatchContext, TaskContext } from "./context.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
 import type { EndpointKind, RunOptions } from "./options.ts";
@@ -30,6 +31,11 @@ export interface EndpointOptions<
   readonly output?: Out;
 }
 
+/** How calls of an endpoint are put together; its function then takes several at once. */
+export interface Batched {
+  readonly batch: BatchOptions;
+}
+
 /** Options of a decorated method. */
 export interface MethodOptions<
   In extends InputSchema = InputSchema,
@@ -46,10 +52,19 @@ export type EndpointFunction<
   Declared extends MetricDeclarations = NoMetrics,
 > = (args: Arguments, ctx: TaskContext<Declared>) => Returned | Promise<Returned>;
 
+/**
+ * The function of an endpoint with `batch`: takes the arguments of several calls, and returns
+ * a result for each, in their order. An `Error` in the list fails its own call only.
+ */
+export type BatchFunction<Arguments, Returned, Declared extends MetricDeclarations = NoMetrics> = (
+  items: readonly Arguments[],
+  ctx: BatchContext<Declared>,
+) => readonly (Returned | Error)[] | Promise<readonly (Returned | Error)[]>;
+
 /** The definition that `api` or `task` makes; `service` and the worker read it. */
 export interface EndpointDefinition {
   readonly kind: EndpointKind;
-  readonly options: MethodOptions;
+  readonly options: MethodOptions & Partial<Batched>;
   /** Undefined for a method, which is called on the service's instance. */
   readonly run?: EndpointFunction<never, unknown>;
 }
@@ -102,10 +117,34 @@ export type EndpointDecorator<Arguments, Returned> = <
   context: ClassMethodDecoratorContext<This, Method>,
 ) => void;
 
+/** As `EndpointDecorator`, for methods that take several calls at once. */
+export type BatchDecorator<Arguments, Returned> = <
+  This,
+  Method extends (
+    this: This,
+    items: readonly Arguments[],
+    ctx: BatchContext<never>,
+  ) => readonly (Returned | Error)[] | Promise<readonly (Returned | Error)[]>,
+>(
+  method: Method,
+  context: ClassMethodDecoratorContext<This, Method>,
+) => void;
+
 /**
  * Defines an endpoint that answers in the call. Throws a `ServiceDefinitionError`
  * for wrong parameters.
  */
+export function api<
+  In extends InputSchema = NoArguments,
+  Out extends OutputSchema = undefined,
+  Declared extends MetricDeclarations = NoMetrics,
+>(
+  options: EndpointOptions<In, Out> & Batched,
+  run: BatchFunction<Input<In>, Output<Out>, Declared>,
+): Endpoint<Input<In>, Output<Out>, CallTypes<"api", Given<In>, Answered<Out>>, Declared>;
+export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: MethodOptions<In, Out> & Batched,
+): BatchDecorator<Input<In>, Output<Out>>;
 export function api<
   In extends InputSchema = NoArguments,
   Out extends OutputSchema = undefined,
@@ -117,7 +156,7 @@ export function api<
 export function api<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;
-export function api(options: MethodOptions, run?: EndpointFunction<never, unknown>): unknown {
+export function api(options: MethodOptions, run?: (...given: never[]) => unknown): unknown {
   return define("api", options, run);
 }
 
@@ -130,20 +169,31 @@ export function task<
   Out extends OutputSchema = undefined,
   Declared extends MetricDeclarations = NoMetrics,
 >(
+  options: EndpointOptions<In, Out> & Batched,
+  run: BatchFunction<Input<In>, Output<Out>, Declared>,
+): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>, Declared>;
+export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
+  options: MethodOptions<In, Out> & Batched,
+): BatchDecorator<Input<In>, Output<Out>>;
+export function task<
+  In extends InputSchema = NoArguments,
+  Out extends OutputSchema = undefined,
+  Declared extends MetricDeclarations = NoMetrics,
+>(
   options: EndpointOptions<In, Out>,
   run: EndpointFunction<Input<In>, Output<Out>, Declared>,
 ): Endpoint<Input<In>, Output<Out>, CallTypes<"task", Given<In>, Answered<Out>>, Declared>;
 export function task<In extends InputSchema = NoArguments, Out extends OutputSchema = undefined>(
   options: MethodOptions<In, Out>,
 ): EndpointDecorator<Input<In>, Output<Out>>;
-export function task(options: MethodOptions, run?: EndpointFunction<never, unknown>): unknown {
+export function task(options: MethodOptions, run?: (...given: never[]) => unknown): unknown {
   return define("task", options, run);
 }
 
 function define(
   kind: EndpointKind,
   options: MethodOptions,
-  run: EndpointFunction<never, unknown> | undefined,
+  run: ((...given: never[]) => unknown) | undefined,
 ): unknown {
   if (typeof options !== "object" || options === null) {
     throw new ServiceDefinitionError(`${kind}()`, "the first parameter must be an options object");

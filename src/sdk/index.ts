@@ -8,10 +8,14 @@ export {
   filePath,
 } from "../protocol/file-place.ts";
 export type { JsonSchema } from "../protocol/manifest.ts";
-export type { LogFields, SetupContext, TaskContext, TaskLog } from "./context.ts";
+export type { BatchOptions } from "./batch.ts";
+export type { BatchContext, LogFields, SetupContext, TaskContext, TaskLog } from "./context.ts";
 export {
   type ArgumentsOf,
   api,
+  type BatchDecorator,
+  type Batched,
+  type BatchFunction,
   type CallTypes,
   type Endpoint,
   type EndpointDecorator,

@@ -4,48 +4,27 @@
  */
 
 import { SlotMap } from "../collections/slots.ts";
-import {
-  type AbortReason,
-  type Call,
-  type CallFailure,
-  type Chunk,
-  MAX_INLINE_RESULT_CHARACTERS,
-  packPayload,
-  type SentPayload,
-} from "../protocol/messages.ts";
+import { type AbortReason, type Call, type Chunk, packPayload } from "../protocol/messages.ts";
 import type { Executable, ReadyService } from "../sdk/describe.ts";
+import { Batch, type BatchedCall } from "./batch.ts";
 import { CallContext, type CallOutlets } from "./call-context.ts";
 import { CallFiles } from "./call-files.ts";
 import type { Channel } from "./channel.ts";
 import type { Meters } from "./custom-metrics.ts";
-import {
-  argumentsInvalid,
-  callFailed,
-  outputInvalid,
-  outputRefused,
-  resultTooLarge,
-} from "./failure.ts";
 import { LogBudget } from "./log-budget.ts";
 import type { Outbox } from "./outbox.ts";
-import {
-  type ResultOptions,
-  readArguments,
-  TooLargeError,
-  UnserialisableError,
-  writeFile,
-  writeJson,
-  writeText,
-} from "./payload.ts";
-import { Credit, type PieceOptions, PieceRefused, streamPieces } from "./stream.ts";
+import type { ResultOptions } from "./payload.ts";
+import { type CallOutcome, type EndingCall, failureOf, readChecked, writeResult } from "./run.ts";
+import { Credit, type PieceOptions, streamPieces } from "./stream.ts";
 
 /** A call under way. */
 interface Running {
   readonly ctx: CallContext;
   /** Present when its result is streamed. */
   readonly credit?: Credit;
+  /** Present when its function takes several calls at once. */
+  readonly batched?: { readonly batch: Batch; readonly call: BatchedCall };
 }
-
-type Outcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
 
 export interface ExecutorOptions {
   readonly channel: Channel;
@@ -81,21 +60,30 @@ export class Executor {
   }
 
   start(call: Call): void {
-    const executable = this.#service.endpoints.get(call.endpoint);
-    if (executable === undefined) {
-      const message = `service ${this.#service.manifest.name} has no endpoint ${call.endpoint}`;
-      const failure = { code: "not_found", reason: "ENDPOINT_NOT_FOUND", message } as const;
-      this.#outbox.add({ id: call.id, failure });
-      return;
+    const executable = this.#executable(call);
+    if (executable?.manifest.batch) {
+      this.#startBatch(executable, [call]);
+    } else if (executable) {
+      const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
+      const running = executable.result.stream ? { ctx, credit: new Credit(ctx.signal) } : { ctx };
+      this.#running.set(call.id, running);
+      void this.#execute(executable, call, running);
     }
-    const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
-    const running = executable.result.stream ? { ctx, credit: new Credit(ctx.signal) } : { ctx };
-    this.#running.set(call.id, running);
-    void this.#execute(executable, call, running);
+  }
+
+  /** Starts calls of one endpoint that its function takes together. */
+  startBatch(calls: readonly Call[]): void {
+    const found = calls.map((call) => this.#executable(call));
+    const [executable] = found;
+    if (executable) {
+      this.#startBatch(executable, calls);
+    }
   }
 
   abort(id: number, reason: AbortReason): void {
-    this.#running.get(id)?.ctx.abort(reason);
+    const running = this.#running.get(id);
+    running?.ctx.abort(reason);
+    running?.batched?.batch.aborted(running.batched.call, reason);
   }
 
   /** The node takes more chunks of a call. */
@@ -112,22 +100,60 @@ export class Executor {
     }
   }
 
+  #executable(call: Call): Executable | undefined {
+    const executable = this.#service.endpoints.get(call.endpoint);
+    if (executable === undefined) {
+      const message = `service ${this.#service.manifest.name} has no endpoint ${call.endpoint}`;
+      const failure = { code: "not_found", reason: "ENDPOINT_NOT_FOUND", message } as const;
+      this.#outbox.add({ id: call.id, failure });
+    }
+    return executable;
+  }
+
+  #startBatch(executable: Executable, calls: readonly Call[]): void {
+    const batched = calls.map((call): BatchedCall => {
+      const ctx = new CallContext(this.#outlets, call, executable.manifest.kind);
+      const options = this.#resultOptions(call);
+      return { call, ctx, options, end: (outcome) => this.#end({ call, ctx, options }, outcome) };
+    });
+    const batch = new Batch(executable, batched);
+    for (const one of batched) {
+      this.#running.set(one.call.id, { ctx: one.ctx, batched: { batch, call: one } });
+    }
+    void batch.run();
+  }
+
   async #execute(executable: Executable, call: Call, running: Running): Promise<void> {
     const { ctx } = running;
-    let outcome: Outcome;
-    const { maxFileBytes, maxResultBytes, scratchFolder } = this.#options;
-    const callFiles = new CallFiles(scratchFolder, call.id);
-    const asText = this.#textEndpoints.has(call.endpoint);
+    let outcome: CallOutcome;
+    const options = this.#resultOptions(call);
     try {
-      const options = { callFiles, maxFileBytes, maxResultBytes, asText };
       const stream = running.credit && this.#streaming(executable, call, running.credit);
-      outcome = await run(executable, call, { ctx, options, stream });
+      outcome = await run(executable, { call, ctx, options }, stream);
     } catch (err) {
       outcome = { failure: failureOf(err, call, ctx) };
     }
-    callFiles.clear();
+    this.#end({ call, ctx, options }, outcome);
+  }
+
+  #resultOptions(call: Call): ResultOptions {
+    const { maxFileBytes, maxResultBytes, scratchFolder } = this.#options;
+    const callFiles = new CallFiles(scratchFolder, call.id);
+    return {
+      callFiles,
+      maxFileBytes,
+      maxResultBytes,
+      asText: this.#textEndpoints.has(call.endpoint),
+    };
+  }
+
+  /** Sends the end of a call; only the first one counts. */
+  #end({ call, ctx, options }: EndingCall, outcome: CallOutcome): void {
+    if (this.#running.take(call.id) === undefined) {
+      return;
+    }
+    options.callFiles.clear();
     ctx.end();
-    this.#running.take(call.id);
     this.#outbox.add(
       "failure" in outcome
         ? { id: call.id, failure: outcome.failure }
@@ -144,81 +170,23 @@ export class Executor {
   }
 }
 
-function failureOf(err: unknown, { endpoint }: Call, ctx: CallContext): CallFailure {
-  if (err instanceof PieceRefused) {
-    return err.failure;
-  }
-  return err instanceof TooLargeError
-    ? resultTooLarge(endpoint, err.maxBytes)
-    : callFailed(err, ctx.abortReason);
-}
-
-/** How to run a call. */
-interface Run {
-  readonly ctx: CallContext;
-  readonly options: ResultOptions;
-  readonly stream: PieceOptions | undefined;
-}
-
 async function run(
   executable: Executable,
-  call: Call,
-  { ctx, options, stream }: Run,
-): Promise<Outcome> {
-  let given = readArguments(call.arguments, executable.arguments.files, options.callFiles);
-  if (given instanceof Promise) {
-    given = await given;
-  }
-  let checked = executable.arguments.validate(given);
+  ending: EndingCall,
+  stream: PieceOptions | undefined,
+): Promise<CallOutcome> {
+  const { call, ctx, options } = ending;
+  let checked = readChecked(executable, call, options.callFiles);
   if (checked instanceof Promise) {
     checked = await checked;
   }
-  if (checked.issues !== undefined) {
-    return { failure: argumentsInvalid(call.endpoint, checked.issues) };
+  if ("failure" in checked) {
+    return checked;
   }
   const returned = await executable.run(checked.value, ctx);
   if (stream !== undefined) {
     const chunks = await streamPieces(returned, stream);
     return { result: { json: String(chunks), files: [] } };
   }
-  return finish(executable, returned, { endpoint: call.endpoint, options });
-}
-
-async function finish(
-  { result }: Executable,
-  returned: unknown,
-  { endpoint, options }: { readonly endpoint: string; readonly options: ResultOptions },
-): Promise<Outcome> {
-  let value = returned;
-  if (result.schema !== undefined) {
-    let checked = result.schema["~standard"].validate(returned);
-    if (checked instanceof Promise) {
-      checked = await checked;
-    }
-    if (checked.issues !== undefined) {
-      return { failure: outputRefused(endpoint, checked.issues) };
-    }
-    value = checked.value;
-  }
-  try {
-    if (result.file !== undefined) {
-      return { result: await writeFile(value, result.file, options) };
-    }
-    const written = writeJson(value);
-    const { length } = written.json;
-    if (length > options.maxResultBytes) {
-      throw new TooLargeError(options.maxResultBytes);
-    }
-    return {
-      result:
-        length > MAX_INLINE_RESULT_CHARACTERS
-          ? await writeText(value, written.json, options)
-          : written,
-    };
-  } catch (err) {
-    if (err instanceof UnserialisableError) {
-      return { failure: outputInvalid(`the result of ${endpoint} cannot be sent: ${err.message}`) };
-    }
-    throw err;
-  }
+  return writeResult(executable, returned, ending);
 }

@@ -56,6 +56,12 @@ export function pieceTooLarge(endpoint: string, limit: string): CallFailure {
   return { code: "internal", reason: "RESULT_TOO_LARGE", message };
 }
 
+/** The failure of each call of a batch that failed as a whole. */
+export function batchFailed(failure: CallFailure, endpoint: string, size: number): CallFailure {
+  const message = `the function of ${endpoint} failed for a batch of ${size}: ${failure.message}`;
+  return { ...failure, reason: "BATCH_FAILED", message: clip(message) };
+}
+
 /** The failure of a call whose function or schema threw. */
 export function callFailed(thrown: unknown, aborted: AbortReason | undefined): CallFailure {
   const code = errorCodeOf(thrown) ?? abortCode(thrown, aborted) ?? "internal";

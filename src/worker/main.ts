@@ -52,6 +52,9 @@ function receive(message: NodeMessage): void {
         executor?.start(call);
       }
       break;
+    case "batch":
+      executor?.startBatch(message.calls);
+      break;
     case "text_results":
       executor?.setTextEndpoints(message.endpoints);
       break;

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { once } from "../../src/files/keeper.ts";
+import { BatchPost } from "../../src/pool/batch-post.ts";
 import type { ExecutionEnd, ExecutionListener } from "../../src/pool/execution.ts";
 import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
 import type { WorkerOptions } from "../../src/pool/options.ts";
@@ -15,6 +16,7 @@ import {
   type StoredFile,
 } from "../../src/protocol/messages.ts";
 import { BAD_FRAMES, frame } from "../fixtures/frames.ts";
+import { batchContract } from "./batch-contract.ts";
 import { files } from "./local-workers.ts";
 import { streamContract } from "./stream-contract.ts";
 
@@ -69,8 +71,12 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
       values: object = {},
       {
         sent = [],
+        batch,
         ...listener
-      }: Partial<ExecutionListener> & { readonly sent?: (FileValue | StoredFile)[] } = {},
+      }: Partial<ExecutionListener> & {
+        readonly sent?: (FileValue | StoredFile)[];
+        readonly batch?: BatchPost;
+      } = {},
     ) {
       const ends: ExecutionEnd[] = [];
       const ended = Promise.withResolvers<ExecutionEnd>();
@@ -84,6 +90,7 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
           timeoutMs: found?.timeoutMs ?? 0,
           arguments: { json: JSON.stringify(values), files: sent },
           stream: found?.stream,
+          ...(batch && { batch }),
         },
         {
           ...listener,
@@ -95,6 +102,11 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
       );
       return { execution, ends, ended: ended.promise };
     }
+
+    batchContract((endpoint, values, listener) => {
+      const batch = new BatchPost(values.length);
+      return values.map((each) => begin(endpoint, each, { ...listener, batch }));
+    });
 
     const result = (value: unknown) => ({
       kind: "result",

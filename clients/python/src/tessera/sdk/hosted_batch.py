@@ -125,9 +125,8 @@ class HostedBatch:
                 self._take((yield self._called_with(whole, calls, values)), whole, ends)
             except Exception as error:
                 if self._splits and len(whole) > 1 and not isinstance(error, _WrongLength):
-                    split = [[index] for index in whole]
-                else:
-                    ends.update(dict.fromkeys(whole, self._failed(error, len(whole))))
+                    split = [[index] for index in whole if calls[index].aborted is None]
+                ends.update(dict.fromkeys(whole, self._failed(error, len(whole))))
         for alone in split:
             try:
                 self._take((yield self._called_with(alone, calls, values)), alone, ends)

@@ -14,6 +14,7 @@ import { NodeBudget } from "../pool/budget.ts";
 import { launchIn } from "../pool/launch/sandboxed.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { StartGate } from "../pool/start-gate.ts";
+import { HeldPieces } from "../queue/held-pieces.ts";
 import { localUrl } from "../server/bind.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { BlobStore } from "../storage/blobs.ts";
@@ -111,6 +112,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         maxWaiting,
         files: keepers,
         readers: node.readers,
+        heldPieces: new HeldPieces(),
         allowNativeCode: config.allowsNativeCode,
         launch: launchIn(sandbox),
         sandbox: sandbox.level,

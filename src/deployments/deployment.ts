@@ -117,6 +117,7 @@ export class Deployment implements AsyncDisposable {
       log,
       newId,
       tracing,
+      heldPieces: options.heldPieces,
       onWaiting: () => this.#opened?.scaling?.wake(),
       onBatch: (...formed) => this.#metrics?.batchFormed(...formed),
       ...(options.scale && { firstWorkerMs: readyTimeoutMs }),

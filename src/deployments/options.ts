@@ -2,6 +2,7 @@
 import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/budget.ts";
 import type { StartGate } from "../pool/start-gate.ts";
+import type { HeldPieces } from "../queue/held-pieces.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
 import type { Notifier } from "../storage/notifier.ts";
@@ -44,6 +45,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
   readonly tracing?: Tracing | undefined;
   /** Where the node reads large bodies. Default: on the serving thread. */
   readonly readers?: ReaderThreads | undefined;
+  /** The node's budget of streamed pieces that wait for their readers. Default: one of its own. */
+  readonly heldPieces?: HeldPieces | undefined;
   /** `ready` or `status` may have changed. */
   onReadiness(): void;
 }

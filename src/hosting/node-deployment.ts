@@ -40,6 +40,7 @@ export interface NodeDeploymentOptions {
     | "maxFileBytes"
     | "files"
     | "readers"
+    | "heldPieces"
     | "allowNativeCode"
     | "launch"
     | "sandbox"

@@ -16,6 +16,7 @@ import type { Payload } from "../protocol/messages.ts";
 import { loggedTrace, type Origin } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { CallBatches } from "./batches/calls.ts";
+import { HeldPieces } from "./held-pieces.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import { callEnd } from "./traced.ts";
 
@@ -33,6 +34,8 @@ export interface CallsOptions {
   readonly firstWorkerMs?: number;
   /** Default: nothing is traced. */
   readonly tracing?: DeploymentTracing | undefined;
+  /** The node's budget of pieces that wait for their readers. Default: one of its own. */
+  readonly heldPieces?: HeldPieces | undefined;
   /** A call has begun to wait for a slot. */
   onWaiting?(): void;
   /** So many calls go to a worker together, of which the oldest has waited so long. */
@@ -66,6 +69,7 @@ export class Calls {
   readonly #options: CallsOptions;
   readonly #waiting = new Set<Waiting>();
   readonly #batches: CallBatches;
+  readonly #held: HeldPieces;
   #closed = false;
 
   constructor(options: CallsOptions) {
@@ -74,6 +78,7 @@ export class Calls {
       reserve: (endpoint) => options.pool.reserve(endpoint),
       onFormed: (...formed) => options.onBatch?.(...formed),
     });
+    this.#held = options.heldPieces ?? new HeldPieces();
   }
 
   /**
@@ -99,7 +104,7 @@ export class Calls {
     from: CalledFrom,
   ): AsyncGenerator<Piece, void, undefined> {
     const call = await this.#begin(endpoint, payload, from);
-    const pieces = new PieceQueue();
+    const pieces = new PieceQueue(this.#held);
     void this.#execute(call, pieces).then((end) => pieces.end(end));
     try {
       for (;;) {

@@ -5,20 +5,36 @@
  */
 import type { Execution, ExecutionEnd } from "../pool/execution.ts";
 import type { Piece } from "../pool/received-chunks.ts";
+import type { HeldPieces } from "./held-pieces.ts";
 
 export class PieceQueue {
-  readonly #pieces: Piece[] = [];
+  readonly #held: HeldPieces;
+  #pieces: Piece[] = [];
   #execution: Execution | undefined;
   #end: ExecutionEnd | undefined;
   #wake: (() => void) | undefined;
+
+  constructor(held: HeldPieces) {
+    this.#held = held;
+  }
 
   begin(execution: Execution): void {
     this.#execution = execution;
   }
 
+  /** Adds a piece. Ends the stream instead if the node holds too many already. */
   push(piece: Piece): void {
-    this.#pieces.push(piece);
-    this.#wake?.();
+    if (this.#end !== undefined) {
+      return;
+    }
+    const busy = this.#held.take(piece.length);
+    if (busy === undefined) {
+      this.#pieces.push(piece);
+      this.#wake?.();
+    } else {
+      this.end({ kind: "unavailable", problem: busy });
+      this.#execution?.abort("cancelled");
+    }
   }
 
   /** How the call ended; only the first end counts. */
@@ -27,9 +43,14 @@ export class PieceQueue {
     this.#wake?.();
   }
 
-  /** The reader leaves: a call that has not ended is aborted. */
+  /** The reader leaves: what is left is dropped, and a call that has not ended is aborted. */
   leave(): void {
+    for (const piece of this.#pieces) {
+      this.#held.give(piece.length);
+    }
+    this.#pieces = [];
     if (this.#end === undefined) {
+      this.#end = { kind: "aborted", reason: "caller_gone" };
       this.#execution?.abort("caller_gone");
     }
   }
@@ -39,6 +60,7 @@ export class PieceQueue {
     for (;;) {
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
+        this.#held.give(piece.length);
         this.#execution?.more(1);
         return { piece };
       }

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { HeldPieces } from "../../src/queue/held-pieces.ts";
+import { PieceQueue } from "../../src/queue/piece-queue.ts";
+
+const end = { kind: "result", result: { json: "2", files: [] } } as const;
+
+describe("the pieces of a call", () => {
+  test("come in their order, then the end, whether the reader or the worker is first", async () => {
+    const queue = new PieceQueue(new HeldPieces());
+    const first = queue.next();
+    queue.push("a");
+    queue.push("b");
+    queue.end(end);
+    expect([await first, await queue.next(), await queue.next(), await queue.next()]).toEqual([
+      ...[{ piece: "a" }, { piece: "b" }, { end }, { end }],
+    ]);
+  });
+
+  test("are held within a budget, beyond which the call that makes more ends", async () => {
+    const held = new HeldPieces(10);
+    const slow = new PieceQueue(held);
+    const other = new PieceQueue(held);
+    slow.push("x".repeat(6));
+    other.push("y".repeat(5));
+    expect(await other.next()).toMatchObject({
+      end: { kind: "unavailable", problem: { reason: "SERVER_BUSY" } },
+    });
+    expect(await slow.next()).toEqual({ piece: "xxxxxx" });
+    expect(held.take(10)).toBeUndefined();
+  });
+
+  test("are given back when the reader leaves", () => {
+    const held = new HeldPieces(10);
+    const queue = new PieceQueue(held);
+    queue.push("x".repeat(10));
+    expect(held.take(1)).toMatchObject({ reason: "SERVER_BUSY" });
+    queue.leave();
+    queue.push("late");
+    expect(held.take(10)).toBeUndefined();
+  });
+});

@@ -374,7 +374,7 @@ export const comments = {
   "tessera.v1.ErrorReason.ERROR_REASON_NO_WORKER": "No worker is ready to take the call.",
   "tessera.v1.ErrorReason.ERROR_REASON_INTERNAL": "A defect of the server; its log has the details under the request's id.",
   "tessera.v1.ErrorReason.ERROR_REASON_CALLER_GONE": "The caller cancelled the call or went away; nobody reads this answer.",
-  "tessera.v1.ErrorReason.ERROR_REASON_SERVER_BUSY": "The server holds as many bytes of requests as it may; retry the call later.",
+  "tessera.v1.ErrorReason.ERROR_REASON_SERVER_BUSY": "The server holds as many bytes of requests, or of pieces that callers have not read, as it may; retry the call later.",
   "tessera.v1.ErrorReason.ERROR_REASON_ORGANIZATION_NOT_FOUND": "No organization of this name that the caller belongs to.",
   "tessera.v1.ErrorReason.ERROR_REASON_ORGANIZATION_EXISTS": "An organization of this name exists.",
   "tessera.v1.ErrorReason.ERROR_REASON_MEMBER_NOT_FOUND": "No such member.",

@@ -30,7 +30,8 @@ export interface TaskContext<Declared extends MetricDeclarations = NoMetrics> {
    * `api` has gone or the server stops. Pass it on to `fetch` and the like. A
    * function that ignores it is killed with its worker after a grace period. A
    * result returned after the abort is discarded, because it may be incomplete;
-   * only when the server stops is it still kept.
+   * only when the server stops is it still kept. A function that streams is
+   * left: its iterator returns, and `finally` runs.
    */
   readonly signal: AbortSignal;
   /**

@@ -244,7 +244,8 @@ export enum ErrorReason {
   CALLER_GONE = 31,
 
   /**
-   * The server holds as many bytes of requests as it may; retry the call later.
+   * The server holds as many bytes of requests, or of pieces that callers have
+   * not read, as it may; retry the call later.
    *
    * @generated from enum value: ERROR_REASON_SERVER_BUSY = 32;
    */

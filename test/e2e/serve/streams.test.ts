@@ -181,6 +181,29 @@ describe("a failure", () => {
   });
 });
 
+describe("a call that streams", () => {
+  test("is counted once, by its end, and with the time to it", async () => {
+    await served.post("/slow", {});
+    const counted = (name: string) =>
+      new RegExp(`^${name}\\{(?=[^}]*endpoint="slow")(?=[^}]*protocol="http")[^}]*\\} (.*)$`, "m");
+    const { text } = await served.get("/metrics");
+    const requests = counted("tessera_requests_total").exec(text);
+    expect(requests?.[0]).toContain('code="deadline_exceeded"');
+    const seconds = Number(counted("tessera_request_duration_seconds_sum").exec(text)?.[1]);
+    expect(seconds / Number(requests?.[1])).toBeGreaterThan(0.29);
+  });
+
+  test("needs the token that any call needs", async () => {
+    await using closed = await serve("streaming", { token: "a-token-of-streams" });
+    expect(refusal(await closed.post("/texts", { list: [] }, SSE))).toMatchObject({
+      status: 401,
+      reason: "TOKEN_INVALID",
+    });
+    const headers = { authorization: "Bearer a-token-of-streams" };
+    expect((await closed.post("/texts", { list: ["a"] }, headers)).text).toBe("a");
+  });
+});
+
 describe("a stream", () => {
   test("gives each piece when it is made", async () => {
     const { read } = await open("/gated", { gate: gate.url });

@@ -367,6 +367,62 @@ def test_leaves_out_routes_that_the_node_has_another_use_for() -> None:
     assert routes == {"first": None, "second": None, "third": "/v1/third"}
 
 
+def test_puts_the_prefix_of_a_service_before_its_paths() -> None:
+    class Prefixed:
+        @bentoml.api
+        def call(self) -> str:
+            return ""
+
+    try:
+        service = bentoml.service(path_prefix="/v1")(Prefixed)
+    except TypeError:
+        pytest.skip("this version has no prefixes")
+    if not hasattr(service, "path_prefix"):
+        pytest.skip("this version has no prefixes")
+    assert adapt(service).endpoints["call"].manifest["route"] == "/v1/call"
+
+
+def test_runs_hooks_in_their_order(host: Host, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    @bentoml.service
+    class Hooked:
+        @bentoml.on_deployment
+        def prepare() -> None:  # type: ignore[misc]
+            seen.append("deployment")
+
+        def __init__(self) -> None:
+            seen.append("constructed")
+
+        @bentoml.on_startup
+        def start(self) -> None:
+            seen.append("startup")
+
+        @bentoml.on_shutdown
+        async def stop(self) -> None:
+            seen.append("shutdown")
+
+    adapted = adapt(Hooked)
+    asyncio.run(adapted.setup())
+    asyncio.run(adapted.teardown())
+    assert seen == ["deployment", "constructed", "startup", "shutdown"]
+
+
+def test_says_why_a_name_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As it is when a file is imported.
+    monkeypatch.setattr(bentoml.server_context, "worker_index", None)
+
+    @bentoml.service
+    class Importing:
+        def __init__(self) -> None:
+            with bentoml.importing():
+                import a_package_that_nobody_has
+            self.model = a_package_that_nobody_has.load()
+
+    with pytest.raises(ServiceError, match=r"Importing: .*is a package missing"):
+        asyncio.run(adapt(Importing).setup())
+
+
 def test_refuses_names_that_the_node_answers_itself() -> None:
     @bentoml.service
     class Named:

@@ -81,7 +81,9 @@ class BentoService:
         if service.name not in instances:
             for dependency in internals.local_dependencies(service):
                 internals.resolve(dependency, await self._start(dependency.on, instances))
-            instances[service.name] = service()
+            # Once per process: the node starts each by itself.
+            await _run_hooks(service, service.inner, "deployment")
+            instances[service.name] = _construct(service)
             self._started.append((service, instances[service.name]))
             await _run_hooks(service, instances[service.name], "startup")
         return instances[service.name]
@@ -98,9 +100,17 @@ class BentoService:
             self._loop.call_soon_threadsafe(begin)
 
 
-async def _run_hooks(service: Any, instance: Any, kind: str) -> None:
+def _construct(service: Any) -> Any:
+    try:
+        return service()
+    except NameError as error:
+        hint = "is a package missing that it imports within bentoml.importing()?"
+        raise ServiceError(f"{service.name}: {error}: {hint}") from error
+
+
+async def _run_hooks(service: Any, owner: Any, kind: str) -> None:
     for name in internals.hooks(service, kind):
-        done = getattr(instance, name)()
+        done = getattr(owner, name)()
         if inspect.isawaitable(done):
             await done
 

@@ -22,6 +22,7 @@ from threading import Semaphore
 from typing import Any
 
 from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult
+from . import internals
 from .arguments import Arguments, ArgumentsReader
 from .batches import Batch, Rows
 from .failures import raised, status_failure
@@ -53,7 +54,7 @@ class BentoEndpoint:
         self._attribute = attribute
         self._turns = turns
         self._later = later
-        self._route: str = method.route
+        self._route = internals.route_of(service, method)
         self._is_task: bool = method.is_task
         self._name: str = method.name
         self._context_name: str | None = method.ctx_param
@@ -66,7 +67,11 @@ class BentoEndpoint:
         self._rows = Rows(method) if method.batchable else None
         self._is_json = shape.pieces == "json"
         self.manifest: Mapping[str, Json] = endpoint_manifest(
-            method, shape, config, asynchronous=self.asynchronous
+            method,
+            shape,
+            config,
+            asynchronous=self.asynchronous,
+            route=self._route,
         )
         self._call: Any = None
         self.execute: Callable[[IncomingCall], Any] = self._kind_of_execution()

@@ -10,10 +10,11 @@ tests run on the first and the last, and by hand on those between.
 | ``Service``: ``mount_apps middlewares``; ``__bentoml_gradio_apps__`` | what is refused | all |
 | ``Service.cmd``, ``__command__`` | what is refused | absent at first |
 | ``APIMethod``: all its fields | endpoints | all |
+| ``Service.path_prefix`` | paths | newest |
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
 | ``IORootModel``, ``multipart_fields``, ``mime_type()`` | arguments and results | all |
 | ``ServiceContext.in_request``, ``request.state`` | ``bentoml.Context`` | all |
-| ``__bentoml_startup_hook__``, ``__bentoml_shutdown_hook__`` | hooks | all |
+| ``__bentoml_startup_hook__``, those of ``shutdown`` and ``deployment`` | hooks | all |
 | ``Dependency``: ``on url deployment _resolved``; ``cleanup`` | ``bentoml.depends`` | all |
 | ``set_current_service``, ``server_context`` | what running code asks | all |
 | ``AutoContainer`` | batches | all |
@@ -87,6 +88,13 @@ def unsupported_parts(service: Any) -> list[str]:
     return [name for name, present in parts.items() if present]
 
 
+def route_of(service: Any, method: Any) -> str:
+    """The path of a method, with the prefix that newer services may have for all of them."""
+    prefix = (getattr(service, "path_prefix", None) or "").strip("/")
+    route: str = method.route.strip("/")
+    return "/" + "/".join(each for each in (prefix, route) if each)
+
+
 def takes_root(spec: Any) -> bool:
     """True for the input of a function whose one parameter stands before ``/``."""
     return bool(getattr(spec, "__root_input__", False))
@@ -112,7 +120,7 @@ def request_scope(service: Any, request: Any) -> Iterator[Any]:
 
 
 def hooks(service: Any, kind: str) -> list[str]:
-    """The methods with ``@bentoml.on_startup`` or ``@bentoml.on_shutdown``; ``kind`` says which."""
+    """The methods that are hooks for ``startup``, ``shutdown`` or ``deployment``."""
     mark = f"__bentoml_{kind}_hook__"
     return [
         name

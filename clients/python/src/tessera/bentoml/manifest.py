@@ -129,7 +129,7 @@ class Shape:
 
 
 def endpoint_manifest(
-    method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool
+    method: Any, shape: Shape, config: Mapping[str, Any], *, asynchronous: bool, route: str
 ) -> dict[str, Json]:
     """``EndpointManifest`` of the node. ``config`` has the defaults of BentoML."""
     if not _ENDPOINT_NAME.fullmatch(method.name) or method.name in TAKEN_SEGMENTS:
@@ -157,8 +157,7 @@ def endpoint_manifest(
         manifest["stream"] = {"pieces": shape.pieces}
     if shape.root is not None:
         manifest["rootArgument"] = shape.root
-    route = _route(method)
-    if route is not None:
+    if _is_alias(route, method.name):
         manifest["route"] = route
     if method.batchable:
         manifest["batch"] = {
@@ -195,12 +194,10 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
     }
 
 
-def _route(method: Any) -> str | None:
-    """The path besides that by name; None where the node has another use for it."""
-    route: str = method.route.rstrip("/")
-    is_taken = route.split("/")[1:2] in ([each] for each in TAKEN_SEGMENTS)
-    is_own = route == f"/{method.name}"
-    return None if is_own or is_taken or not _ROUTE.fullmatch(route) else route
+def _is_alias(route: str, name: str) -> bool:
+    """True for a path besides that by name, which the node has no other use for."""
+    first = route.split("/")[1]
+    return route != f"/{name}" and first not in TAKEN_SEGMENTS and bool(_ROUTE.fullmatch(route))
 
 
 def _workers(config: Mapping[str, Any]) -> int:

@@ -98,6 +98,7 @@ def test_gives_routes_streams_and_batches_to_the_node(eight: Hosted) -> None:
     assert manifest_of(eight, "tokens")["stream"] == {"pieces": "text"}
     assert manifest_of(eight, "objects")["stream"] == {"pieces": "json"}
     assert manifest_of(eight, "double")["batch"]["maxSize"] == 4
+    assert manifest_of(eight, "sums")["concurrency"] == 1
     assert manifest_of(eight, "count")["kind"] == "task"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import bentoml
 import httpx
@@ -42,6 +43,18 @@ def test_takes_a_value_as_the_body_like_bentoml_serve(
     case: Case, roots: Hosted, hosted_roots: httpx.Client, served_roots: httpx.Client
 ) -> None:
     compare(case, hosted_roots, served_roots)
+
+
+def test_answers_each_call_of_a_batch(hosted_eight: httpx.Client) -> None:
+    def double(number: int) -> httpx.Response:
+        return hosted_eight.post("/double", json={"numbers": [number]})
+
+    with ThreadPoolExecutor(20) as callers:
+        answers = list(callers.map(double, range(20)))
+    assert [each.status_code for each in answers] == [200] * 13 + [500] + [200] * 6
+    assert [each.json() for each in answers if each.is_success] == [
+        [2 * number] for number in range(20) if number != 13
+    ]
 
 
 def compare(case: Case, ours: httpx.Client, theirs: httpx.Client) -> None:

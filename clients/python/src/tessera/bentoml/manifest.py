@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, get_origin
 
+from ..sdk.batches import DEFAULT_MAX_BYTES, MAX_BATCH_SIZE
 from ..sdk.executable import Json, ServiceError
 from . import internals
 from .schemas import Schema, describe_file, file_of, translate_input, translate_output
@@ -25,9 +26,8 @@ DEFAULT_QUEUE_LIMIT = 10_000
 MAX_QUEUE_LIMIT = 10_000_000
 MAX_DESCRIPTION_CHARACTERS = 10_000
 
-MAX_BATCH_WAIT_MS = 10
+BATCH_WAIT_MS = 10
 """How long BentoML's dispatcher waits for company when it begins; ``max_latency_ms`` bounds it."""
-MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 MAX_DESCRIBED_VALUES = 10_000
 """Of BentoML's description of the service, which repeats a model wherever it is used."""
@@ -161,9 +161,10 @@ def endpoint_manifest(
         manifest["route"] = route
     if method.batchable:
         manifest["batch"] = {
-            "maxSize": method.max_batch_size,
-            "maxWaitMs": min(MAX_BATCH_WAIT_MS, method.max_latency_ms),
-            "maxBytes": MAX_BATCH_BYTES,
+            # Each call has a row at least.
+            "maxSize": min(method.max_batch_size, MAX_BATCH_SIZE),
+            "maxWaitMs": min(BATCH_WAIT_MS, method.max_latency_ms),
+            "maxBytes": DEFAULT_MAX_BYTES,
             "onError": "split",
         }
     return manifest
@@ -181,7 +182,10 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
         # BentoML bounds the time until an answer begins, and so neither a task nor a stream.
         timeout_ms = DAY_MS
     most = traffic.get("max_concurrency")
-    if not asynchronous:
+    if method.batchable:
+        # One batch at a time, as in BentoML, so that calls meet in the next one.
+        concurrency = 1
+    elif not asynchronous:
         concurrency = threads_of(config)
     elif method.is_task:
         concurrency = traffic.get("concurrency") or 1

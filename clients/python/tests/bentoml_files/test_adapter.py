@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator
 from datetime import date
@@ -463,6 +466,42 @@ def test_says_which_type_is_unknown() -> None:
 
     with pytest.raises(ServiceError, match=r"Unknown\.read: its types: .*Hidden"):
         adapt(Unknown)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("service = bentoml.legacy.Service('old')", "it is a legacy bentoml.Service with runners"),
+        (
+            """
+class Echo(bentoml.legacy.Runnable):
+    SUPPORTED_RESOURCES = ("cpu",)
+    SUPPORTS_CPU_MULTI_THREADING = True
+
+    @bentoml.legacy.Runnable.method(batchable=False)
+    def run(self, text: str) -> str:
+        return text
+
+service = bentoml.runner_service(bentoml.legacy.Runner(Echo, name="echo"))
+""",
+            "it is a legacy runner",
+        ),
+    ],
+)
+def test_refuses_services_of_before_1_2(source: str, why: str, tmp_path: Path) -> None:
+    pytest.importorskip("bentoml.legacy")
+    file = tmp_path / "old.py"
+    file.write_text(f"import bentoml, bentoml.legacy\n{source}\n")
+    # In a process of its own: BentoML's old configuration and the new one exclude each other.
+    program = "import sys; from tessera.sdk.loading import load_service; load_service(sys.argv[1])"
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parents[2] / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert why in done.stderr.splitlines()[-1]
 
 
 def test_says_which_variable_is_missing() -> None:

@@ -58,7 +58,9 @@ def is_service(value: object) -> bool:
 
 def is_legacy_service(value: object) -> bool:
     """True for a ``bentoml.Service`` of before 1.2, which is made of runners."""
-    return type(value).__module__.startswith("bentoml._internal.service")
+    return any(
+        each.__module__.startswith("bentoml._internal.service") for each in type(value).__mro__
+    )
 
 
 def is_legacy_runner(service: Any) -> bool:

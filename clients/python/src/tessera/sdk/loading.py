@@ -130,8 +130,12 @@ def _services_said(module: ModuleType) -> str:
 def _is_service(value: Any) -> bool:
     if definition_of(value) is not None:
         return True
-    kind = type(value)
-    return kind.__name__ == "Service" and kind.__module__.startswith("_bentoml_sdk")
+    # The second is BentoML's of before 1.2, which the adapter refuses with what to do.
+    modules = ("_bentoml_sdk", "bentoml._internal.service")
+    return any(
+        kind.__name__ == "Service" and kind.__module__.startswith(modules)
+        for kind in type(value).__mro__
+    )
 
 
 def _install(missing: str) -> str:

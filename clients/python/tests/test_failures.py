@@ -294,10 +294,11 @@ def test_one_key_stands_for_one_call(client: Any) -> None:
 
 
 def test_every_error_is_of_one_family_and_has_a_text() -> None:
-    kinds = [each for each in vars(tessera).values() if isinstance(each, type)]
+    kinds = [each for each in vars(tessera.errors).values() if isinstance(each, type)]
     errors = [each for each in kinds if issubclass(each, Exception)]
     assert len(errors) > 20
     assert all(issubclass(each, tessera.TesseraError) and each.__doc__ for each in errors)
+    assert all(each.__name__ in tessera.__all__ for each in errors)
 
 
 def test_attributes_of_python_are_no_endpoints(server: Server) -> None:

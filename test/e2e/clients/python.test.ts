@@ -60,7 +60,16 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
   }, 300_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it.each(["cases", "files", "failures", "connections", "loops", "service", "streams"])(
+  it.each([
+    "cases",
+    "files",
+    "failures",
+    "connections",
+    "loops",
+    "service",
+    "streams",
+    "task_streams",
+  ])(
     "passes its suite: %s",
     async (name) => {
       const env = { TESSERA_COMMAND };

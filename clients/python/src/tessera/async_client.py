@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 import anyio
 import httpx
 
-from . import calls, session, tasks
+from . import calls, session, streams, tasks
 from .calls import Given, Options
 from .environment import resolve
 from .repeat import Policy
@@ -19,11 +19,13 @@ from .status import TaskStatus
 from .tasks import TaskRef
 from .transport import CHUNK_BYTES, Receiver, http_options, request_options
 from .version import __version__
-from .wire import Answer, Pause, Report, Request, Send, Steps
+from .wire import Answer, Give, Pause, Read, Report, Request, Restart, Send, Steps
 
 T = TypeVar("T")
 
 OnProgress = Callable[[TaskStatus], Awaitable[object] | object]
+
+OnRestart = Callable[[int], Awaitable[object] | object]
 
 
 class AsyncHTTPClient:
@@ -109,6 +111,45 @@ class AsyncHTTPClient:
                 said = on_progress(step.status)
                 if isinstance(said, Awaitable):
                     await said
+
+    async def _stream(
+        self, steps: Steps[None], on_restart: OnRestart | None
+    ) -> AsyncGenerator[Any, None]:
+        """Performs the steps of a stream; gives its pieces."""
+        opened: httpx.Response | None = None
+        chunks: AsyncIterator[bytes] | None = None
+        outcome: Any = None
+        failure: httpx.RequestError | None = None
+        try:
+            while True:
+                try:
+                    step = steps.throw(failure) if failure else steps.send(outcome)
+                except StopIteration:
+                    return
+                outcome, failure = None, None
+                try:
+                    if isinstance(step, Send):
+                        if opened is not None:
+                            await opened.aclose()
+                        outcome = await self._send(step.request)
+                        opened = outcome.opened
+                        chunks = None if opened is None else opened.aiter_bytes()
+                    elif isinstance(step, Read):
+                        outcome = b"" if chunks is None else await anext(chunks, b"")
+                except httpx.RequestError as err:
+                    failure = err
+                if isinstance(step, Give):
+                    yield step.piece
+                elif isinstance(step, Restart) and on_restart is not None:
+                    said = on_restart(step.attempt)
+                    if isinstance(said, Awaitable):
+                        await said
+                elif isinstance(step, Pause):
+                    await anyio.sleep(step.seconds)
+        finally:
+            if opened is not None:
+                with anyio.CancelScope(shield=True):
+                    await opened.aclose()
 
     async def _send(self, request: Request) -> Answer:
         built = self._http.build_request(
@@ -229,6 +270,20 @@ class AsyncTask:
         reports = on_progress is not None
         steps = tasks.wait(client._session, self._ref, timeout_s=timeout, reports=reports)
         return await client._run(steps, on_progress)
+
+    def stream(self, on_restart: OnRestart | None = None) -> AsyncGenerator[Any, None]:
+        """Yields the pieces of a streamed result: those that the task has given, then new ones
+        as they come, until it has ended. Leaving the iteration ends nothing.
+
+        Resumes by itself when the connection breaks. `on_restart` is called with the attempt
+        when the task begins anew and the pieces so far are void, and may be async; without it,
+        `TaskRestarted` is raised. Raises `TaskFailed` or `TaskCancelled` after the pieces that
+        there were.
+        """
+        client = self._client
+        tells = on_restart is not None
+        steps = streams.stream(client._session, self._ref, tells_restarts=tells)
+        return client._stream(steps, on_restart)
 
     async def cancel(self, abort: bool = False) -> None:
         """Cancels the task if it is queued; with `abort`, also if it is running."""

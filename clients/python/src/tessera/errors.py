@@ -111,6 +111,10 @@ class AlreadyFinished(Conflict):
     """The task has ended and can no longer be cancelled."""
 
 
+class TaskRestarted(Conflict):
+    """The task began anew: the pieces of its result that were read are void."""
+
+
 class TaskCancelled(TesseraError):
     """The task was cancelled and has no result: `retry()` runs it again."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -21,6 +22,13 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Of an event, far above any of Tessera's."""
 
 _STATUS = {"unavailable": 503, "resource_exhausted": 429}
+
+
+@dataclass(frozen=True)
+class Event:
+    name: str
+    id: str | None
+    data: str
 
 
 class Pieces:
@@ -41,11 +49,25 @@ class Pieces:
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
         """Yields the pieces that this chunk completes; raises the error that ends the stream."""
+        return map(self.piece, self.events(chunk))
+
+    def piece(self, event: Event) -> Any:
+        value = json.loads(event.data)
+        return base64.b64decode(value) if self._is_bytes else value
+
+    def events(self, chunk: bytes) -> Iterator[Event]:
+        """The same as events, whose names and ids tell more."""
         *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise NotATesseraServer(f"{self._request.what}: an event has no end")
         for block in blocks:
-            yield from self._read(block)
+            event = _parse(block.decode())
+            if event.name == "end":
+                self.ended = True
+            elif event.name == "error":
+                raise self._refusal(event.data)
+            elif event.data:
+                yield event
 
     def broken(self, cause: httpx.RequestError | None = None) -> TesseraError:
         """The error for a stream that ended without its last event."""
@@ -57,23 +79,19 @@ class Pieces:
             sent=True,
         )
 
-    def _read(self, block: bytes) -> Iterator[Any]:
-        event, data = "message", []
-        for line in block.decode().split("\n"):
-            field, _, value = line.partition(": ")
-            if field == "event":
-                event = value
-            elif field == "data":
-                data.append(value)
-        text = "\n".join(data)
-        if event == "end":
-            self.ended = True
-        elif event == "error":
-            raise self._refusal(text)
-        elif data:
-            value = json.loads(text)
-            yield base64.b64decode(value) if self._is_bytes else value
-
     def _refusal(self, text: str) -> TesseraError:
         status = _STATUS.get(json.loads(text).get("code", ""), 500)
         return refusal(Answer(status, self._answer.headers, text.encode()), self._request)
+
+
+def _parse(block: str) -> Event:
+    name, id_, data = "message", None, []
+    for line in block.split("\n"):
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "id":
+            id_ = value
+        elif field == "data":
+            data.append(value)
+    return Event(name, id_, "\n".join(data))

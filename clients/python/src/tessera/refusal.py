@@ -29,6 +29,7 @@ _BY_REASON: Mapping[str, type[TesseraError]] = {
     "TASK_FAILED": errors.TaskFailed,
     "TASK_ALREADY_STARTED": errors.AlreadyStarted,
     "TASK_FINISHED": errors.AlreadyFinished,
+    "TASK_RESTARTED": errors.TaskRestarted,
     "CALL_FAILED": errors.CallFailed,
     "CALL_TIMEOUT": errors.CallFailed,
     "WORKER_LOST": errors.CallFailed,

@@ -58,14 +58,14 @@ def exchange(request: Request, policy: Policy) -> Steps[Answer]:
         except httpx.RequestError as err:
             if isinstance(err, httpx.LocalProtocolError):
                 raise TesseraError(f"{request.what} cannot be sent: {err}") from err
-            problem: TesseraError = _broken(err, request, policy)
+            problem: TesseraError = broken(err, request, policy)
             cause: Exception | None = err
             again = isinstance(err, _NOT_SENT) or _is_harmless(request)
         else:
             if 200 <= answer.status < 300:
                 return answer
             problem, cause = refusal(answer, request), None
-            again = _may_repeat(problem, request)
+            again = may_repeat(problem, request)
         asked_s = problem.retry_after_s or 0.0
         if not again or tries > policy.retries or asked_s > LONGEST_RETRY_AFTER_S:
             raise problem from cause
@@ -77,7 +77,8 @@ def _is_harmless(request: Request) -> bool:
     return request.harmless and (request.body is None or request.body.repeatable)
 
 
-def _may_repeat(problem: TesseraError, request: Request) -> bool:
+def may_repeat(problem: TesseraError, request: Request) -> bool:
+    """Whether it is safe to repeat a request that was refused, and may help."""
     if not isinstance(problem, _TRANSIENT) or problem.reason in _FOR_PEOPLE:
         return False
     if problem.reason in _NOT_BEGUN:
@@ -85,7 +86,8 @@ def _may_repeat(problem: TesseraError, request: Request) -> bool:
     return _is_harmless(request)
 
 
-def _broken(err: httpx.RequestError, request: Request, policy: Policy) -> TesseraError:
+def broken(err: httpx.RequestError, request: Request, policy: Policy) -> TesseraError:
+    """Returns the exception for a request whose connection broke."""
     url, what = policy.url, request.what
     if isinstance(err, httpx.PoolTimeout):
         text = (

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from . import calls, session, tasks
+from . import calls, session, streams, tasks
 from .calls import Given, Options
 from .environment import resolve
 from .repeat import Policy
@@ -19,11 +19,13 @@ from .status import TaskStatus
 from .tasks import TaskRef
 from .transport import CHUNK_BYTES, Receiver, http_options, request_options
 from .version import __version__
-from .wire import Answer, Pause, Report, Request, Send, Steps
+from .wire import Answer, Give, Pause, Read, Report, Request, Restart, Send, Steps
 
 T = TypeVar("T")
 
 OnProgress = Callable[[TaskStatus], object]
+
+OnRestart = Callable[[int], object]
 
 
 class SyncHTTPClient:
@@ -107,6 +109,40 @@ class SyncHTTPClient:
                 time.sleep(step.seconds)
             elif isinstance(step, Report) and on_progress is not None:
                 on_progress(step.status)
+
+    def _stream(self, steps: Steps[None], on_restart: OnRestart | None) -> Iterator[Any]:
+        """Performs the steps of a stream; gives its pieces."""
+        opened: httpx.Response | None = None
+        chunks: Iterator[bytes] = iter(())
+        outcome: Any = None
+        failure: httpx.RequestError | None = None
+        try:
+            while True:
+                try:
+                    step = steps.throw(failure) if failure else steps.send(outcome)
+                except StopIteration:
+                    return
+                outcome, failure = None, None
+                try:
+                    if isinstance(step, Send):
+                        if opened is not None:
+                            opened.close()
+                        outcome = self._send(step.request)
+                        opened = outcome.opened
+                        chunks = iter(()) if opened is None else opened.iter_bytes()
+                    elif isinstance(step, Read):
+                        outcome = next(chunks, b"")
+                except httpx.RequestError as err:
+                    failure = err
+                if isinstance(step, Give):
+                    yield step.piece
+                elif isinstance(step, Restart) and on_restart is not None:
+                    on_restart(step.attempt)
+                elif isinstance(step, Pause):
+                    time.sleep(step.seconds)
+        finally:
+            if opened is not None:
+                opened.close()
 
     def _send(self, request: Request) -> Answer:
         built = self._http.build_request(
@@ -212,6 +248,19 @@ class SyncTask:
         reports = on_progress is not None
         steps = tasks.wait(client._session, self._ref, timeout_s=timeout, reports=reports)
         return client._run(steps, on_progress)
+
+    def stream(self, on_restart: OnRestart | None = None) -> Iterator[Any]:
+        """Yields the pieces of a streamed result: those that the task has given, then new ones
+        as they come, until it has ended. Leaving the iteration ends nothing.
+
+        Resumes by itself when the connection breaks. `on_restart` is called with the attempt
+        when the task begins anew and the pieces so far are void; without it, `TaskRestarted` is
+        raised. Raises `TaskFailed` or `TaskCancelled` after the pieces that there were.
+        """
+        client = self._client
+        tells = on_restart is not None
+        steps = streams.stream(client._session, self._ref, tells_restarts=tells)
+        return client._stream(steps, on_restart)
 
     def cancel(self, abort: bool = False) -> None:
         """Cancels the task if it is queued; with `abort`, also if it is running."""

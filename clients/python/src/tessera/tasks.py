@@ -34,7 +34,7 @@ def get_status(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Task
     try:
         answer = yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
-        raise _perhaps_expired(task, err) from None
+        raise perhaps_expired(task, err) from None
     status = TaskStatus.parse(read_task(answer, request))
     task.expires_at = status.expires_at
     return status
@@ -47,7 +47,7 @@ def get(session: Session, task: TaskRef, wait_s: float = 0) -> Steps[Any]:
     try:
         answer = yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
-        raise _perhaps_expired(task, err) from None
+        raise perhaps_expired(task, err) from None
     return read_result(answer, request)
 
 
@@ -93,7 +93,7 @@ def cancel(session: Session, task: TaskRef, *, abort: bool) -> Steps[None]:
         if err.metadata.get("status") != "cancelled":
             raise
     except errors.TaskNotFound as err:
-        raise _perhaps_expired(task, err) from None
+        raise perhaps_expired(task, err) from None
 
 
 def retry(session: Session, task: TaskRef, key: str | None) -> Steps[TaskRef]:
@@ -108,7 +108,7 @@ def retry(session: Session, task: TaskRef, key: str | None) -> Steps[TaskRef]:
     try:
         answer = yield from exchange(request, session.policy)
     except errors.TaskNotFound as err:
-        raise _perhaps_expired(task, err) from None
+        raise perhaps_expired(task, err) from None
     return new_task(task.endpoint, answer, request)
 
 
@@ -131,7 +131,7 @@ def _question(task: TaskRef, about: str, wait_s: float) -> Request:
     )
 
 
-def _perhaps_expired(task: TaskRef, err: errors.TaskNotFound) -> errors.TaskNotFound:
+def perhaps_expired(task: TaskRef, err: errors.TaskNotFound) -> errors.TaskNotFound:
     """Tells an expired task from one that never existed."""
     if task.expires_at is None:
         return errors.TaskNotFound(f"{err.message}; check the id and the endpoint", err.facts)

@@ -75,6 +75,26 @@ class Send:
 
 
 @dataclass(frozen=True)
+class Read:
+    """Outcome: the next bytes of the answer that was opened last, none at its end, or an error as
+    for `Send`."""
+
+
+@dataclass(frozen=True)
+class Give:
+    """Gives the caller a piece of a streamed result."""
+
+    piece: Any
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Tells the caller that the pieces so far are void."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
 class Pause:
     seconds: float
 
@@ -86,6 +106,6 @@ class Report:
     status: TaskStatus
 
 
-Step: TypeAlias = Send | Pause | Report
+Step: TypeAlias = Send | Read | Give | Restart | Pause | Report
 
 Steps: TypeAlias = Generator[Step, Any, T]

@@ -10,6 +10,7 @@
  * An error before the first piece is an ordinary answer. What the socket does not take stops
  * the function: nothing is read ahead.
  */
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { Readable } from "node:stream";
 import type { Message } from "@bufbuild/protobuf";
 import type { FastifyReply } from "fastify";
@@ -176,7 +177,12 @@ export async function sendFrames(
     keepAliveMs: STREAM_HEARTBEAT_INTERVAL_MS,
     item,
     flush: () => reply.raw.flushHeaders(),
-    onError: (found) => reportProblem(reply, found),
+    onError: (found) => {
+      reportProblem(reply, found);
+      if (form.error(found) === undefined) {
+        breakOff(reply);
+      }
+    },
   });
   reply
     .header("content-type", form.contentType)
@@ -191,4 +197,13 @@ export async function sendFrames(
     reply.header("content-disposition", "attachment");
   }
   reply.send(Readable.from(sent, { highWaterMark: 1 }));
+}
+
+/**
+ * Resets the stream of an answer over HTTP/2, which would end as if it were complete: what ends
+ * a connection over HTTP/1.1 closes it there without an error.
+ */
+function breakOff({ raw }: FastifyReply): void {
+  const { stream } = raw as { readonly stream?: ServerHttp2Stream };
+  stream?.close(constants.NGHTTP2_INTERNAL_ERROR);
 }

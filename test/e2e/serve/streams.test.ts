@@ -1,3 +1,5 @@
+import { type ClientHttp2Session, connect, constants } from "node:http2";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Gate } from "./gate.ts";
 import { refusal } from "./refusal.ts";
@@ -290,5 +292,36 @@ describe("a stream", () => {
     process.kill((await gate.arrival()).pid, "SIGKILL");
     expect(await read()).toMatch(/^event: error\ndata: \{"code":"internal".*"WORKER_LOST"/);
     expect((await served.post("/texts", { list: ["again"] })).text).toBe("again");
+  });
+});
+
+describe("over HTTP/2", () => {
+  /** A call and what is heard of it. */
+  function call(session: ClientHttp2Session, path: string, values: object, headers = {}) {
+    const stream = session.request({
+      ...{ ":method": "POST", ":path": path, "content-type": "application/json" },
+      ...headers,
+    });
+    stream.end(JSON.stringify(values));
+    return stream;
+  }
+
+  test("a stream of one connection stops no other of it, and a caller that resets it aborts it", async () => {
+    const session = connect(served.origin);
+    const slow = call(session, "/fill", { name: "slow over http2", characters: 100_000 });
+    const asked = async () => (await filledBy("slow over http2"))?.asked ?? 0;
+    await expect.poll(asked).toBeGreaterThan(0);
+    const texts = call(session, "/texts", { list: ["others", "go on"] });
+    expect(await text(texts)).toBe("othersgo on");
+    slow.close(constants.NGHTTP2_CANCEL);
+    await expect.poll(() => filledBy("slow over http2")).toMatchObject({ left: true });
+    session.close();
+  });
+
+  test("a failure in the middle of a text resets the stream", async () => {
+    const session = connect(served.origin);
+    const broken = call(session, "/breaks", { pieces: 3 });
+    await expect(text(broken)).rejects.toThrow(/NGHTTP2_INTERNAL_ERROR/);
+    session.close();
   });
 });

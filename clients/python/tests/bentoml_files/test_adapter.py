@@ -22,6 +22,7 @@ from calling import body, execute, incoming
 from cases import Case
 from conftest import Hosted
 from tessera.bentoml.adapter import adapt
+from tessera.bentoml.turns import Turns
 from tessera.sdk.executable import CallError, ServiceError
 
 Host = Callable[[Any], Hosted]
@@ -177,6 +178,12 @@ def test_keeps_files_of_a_call_in_its_own_folder(eight: Hosted, tmp_path: Path) 
     assert names == ["0-a b.txt", "out.txt"]
 
 
+def test_shortens_long_names_of_files(eight: Hosted, tmp_path: Path) -> None:
+    case = Case("path", {}, (("document", ("ä" * 300 + ".txt", b"x", "text/plain")),))
+    call = incoming(eight.service, case, tmp_path, on_disk=True)
+    assert eight.run(execute(eight.service, call)) == b"X"
+
+
 def run_batch(
     hosted: Hosted, name: str, all_arguments: list[dict[str, Any]], folder: Path
 ) -> list[Any]:
@@ -254,6 +261,22 @@ def test_gives_synchronous_methods_turns(host: Host, tmp_path: Path) -> None:
 
     hosted.run(many())
     assert max(most) == 1
+
+
+def test_takes_a_turn_back_from_a_thread_that_ended_with_it() -> None:
+    turns = Turns(1)
+
+    def end_with_a_turn() -> None:
+        turn = turns.taken()
+        turn.__enter__()
+        kept.append(turn)
+
+    kept: list[Any] = []
+    thread = threading.Thread(target=end_with_a_turn)
+    thread.start()
+    thread.join()
+    with turns.taken():
+        assert kept
 
 
 def test_ends_a_generator_whose_stream_is_closed(host: Host, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import os
 from collections.abc import Coroutine, Mapping
-from threading import Semaphore
 from typing import Any
 
 from pydantic.errors import PydanticUserError
@@ -19,6 +18,7 @@ from ..sdk.executable import Executable, HostedService, Json, ServiceError
 from . import internals
 from .endpoint import BentoEndpoint
 from .manifest import service_manifest, threads_of
+from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
 
@@ -37,7 +37,7 @@ class BentoService:
     def __init__(self, service: Any) -> None:
         self._service = service
         config = internals.configured(service)
-        self._turns = Semaphore(threads_of(config))
+        self._turns = Turns(threads_of(config))
         self._methods = [self._method(name, config) for name in service.apis]
         self.endpoints: Mapping[str, Executable] = {
             str(each.manifest["name"]): each for each in self._methods

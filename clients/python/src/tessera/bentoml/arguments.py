@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -22,7 +23,7 @@ from .requests import files_folder
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 """By position, and by name."""
 
-MAX_NAME_CHARACTERS = 100
+MAX_NAME_BYTES = 200
 
 
 class ArgumentsReader:
@@ -119,10 +120,14 @@ def _bytes_of(file: IncomingFile) -> bytes:
 
 def _path_of(call: IncomingCall, file: IncomingFile, index: int) -> Path:
     """The file under a name that ends with its own; what is on disk already is not copied."""
-    name = re.sub(r"[^\w.\- ]", "_", os.path.basename(file.filename or ""))[-MAX_NAME_CHARACTERS:]
-    path = Path(files_folder(call), f"{index}-{name}" if name else f"{index}")
+    name = re.sub(r"[^\w.\- ]", "_", os.path.basename(file.filename or ""))
+    ending = name.encode()[-MAX_NAME_BYTES:].decode(errors="ignore")
+    path = Path(files_folder(call), f"{index}-{ending}" if ending else f"{index}")
     if file.path is None:
         path.write_bytes(file.data or b"")
-    else:
+        return path
+    try:
         os.link(file.path, path)
+    except OSError:  # On another file system, or a file of somebody else.
+        shutil.copyfile(file.path, path)
     return path

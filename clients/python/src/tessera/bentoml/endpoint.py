@@ -18,7 +18,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing, contextmanager
-from threading import Semaphore
 from typing import Any
 
 from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult
@@ -29,9 +28,7 @@ from .failures import raised, status_failure
 from .manifest import Shape, endpoint_manifest
 from .requests import CallRequest, call_scope
 from .results import ResultWriter
-
-TURN_SECONDS = 0.05
-"""How long a thread waits for its turn before it looks whether its call was aborted."""
+from .turns import Turns
 
 _END = object()
 
@@ -45,7 +42,7 @@ class BentoEndpoint:
         attribute: str,
         *,
         config: Mapping[str, Any],
-        turns: Semaphore,
+        turns: Turns,
         later: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         method = service.apis[attribute]
@@ -92,7 +89,7 @@ class BentoEndpoint:
         return self._run_async if self.asynchronous else self._run
 
     def _run(self, call: IncomingCall) -> Result:
-        with _told(), self._turn(), self._scope(call) as context:
+        with _told(), self._turns.taken(), self._scope(call) as context:
             args, named = self._read(call, context)
             return self._write(self._call(*args, **named), context)
 
@@ -107,7 +104,7 @@ class BentoEndpoint:
     def _pieces(self, call: IncomingCall) -> Iterator[str | bytes]:
         write = self._writer.piece_writer()
         with _told(), self._scope(call) as context:
-            with self._turn():
+            with self._turns.taken():
                 args, named = self._read(call, context)
                 pieces = self._call(*args, **named)
             with closing(pieces):
@@ -119,7 +116,7 @@ class BentoEndpoint:
             self._finish(context)
 
     def _next(self, pieces: Iterator[Any]) -> Any:
-        with self._turn():
+        with self._turns.taken():
             return next(pieces, _END)
 
     async def _open_async(self, call: IncomingCall) -> Result:
@@ -143,7 +140,7 @@ class BentoEndpoint:
         return _only(await self._batch_async([call]))
 
     def _batch(self, calls: Sequence[IncomingCall]) -> list[Result | Exception]:
-        with self._turn(), self._scope(calls[0]) as context:
+        with self._turns.taken(), self._scope(calls[0]) as context:
             batch = self._gather(calls, context)
             for value, named in batch.parts():
                 with batch.failures(), _told():
@@ -187,16 +184,6 @@ class BentoEndpoint:
     def _scope(self, call: IncomingCall) -> Any:
         task_id = call.task_id if self._is_task else None
         return call_scope(self._service, CallRequest(call, self._route, task_id))
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        # An abort is raised between two attempts: none reaches a thread that waits.
-        while not self._turns.acquire(timeout=TURN_SECONDS):
-            pass
-        try:
-            yield
-        finally:
-            self._turns.release()
 
 
 @contextmanager

@@ -97,6 +97,11 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     });
   });
 
+  it("hears what a call says after its end as the output of its worker", async () => {
+    expect(await (await post("leave", {})).text()).toBe("ended");
+    await program.says("stderr", /"from":"service","msg":"said after the end"/);
+  });
+
   it("ends a task whose time is up, whose function hears it", async () => {
     expect(await result("slow", {})).toMatchObject({ code: "deadline_exceeded" });
     await program.says("stderr", /left in time/);

@@ -10,6 +10,7 @@ import contextvars
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -209,10 +210,11 @@ class Executor:
         self._streams.pop(call_id, None)
         call = run.calls[call_id]
         self._outputs.end_call(call)
+        call.ended = True
         call.outlet.close()
-        for path in call.temporary:
-            path.unlink(missing_ok=True)
-        self._outbox.add("results", self._entry(call_id, call, end))
+        entry = self._entry(call_id, call, end)
+        _clear(call)
+        self._outbox.add("results", entry)
         if not self._running and self._idle is not None:
             self._loop.call_soon_threadsafe(self._idle)
 
@@ -244,6 +246,15 @@ def _failed(call_id: int, failure: dict[str, Any]) -> Entry:
         return {"id": call_id, "failure": attachments.add(json.dumps(failure))}
 
     return entry
+
+
+def _clear(call: IncomingCall) -> None:
+    """Removes what was written for the call; its folder stays for a result on disk."""
+    for path in call.temporary:
+        path.unlink(missing_ok=True)
+    if call.temporary:
+        with suppress(OSError):
+            call.folder.rmdir()
 
 
 def _is_large(end: End) -> bool:

@@ -35,7 +35,7 @@ class CallOutput(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         call = current_call.get()
-        if call is None or os.getpid() != self._host:
+        if call is None or call.ended or os.getpid() != self._host:
             return self._stream.write(text)
         if _in_logging.get():
             return len(text)
@@ -104,7 +104,7 @@ def _attribute_records() -> None:
 
     def attributed(logger: logging.Logger, record: logging.LogRecord) -> None:
         call = current_call.get()
-        if call is None:
+        if call is None or call.ended:
             call_handlers(logger, record)
             return
         call.outlet.log(_level_of(record.levelno), _message_of(record), _fields_of(record))

@@ -65,6 +65,8 @@ def _write_file(call_id: int, call: IncomingCall, result: FileResult, max_bytes:
         facts["filename"] = result.filename
     if size <= MAX_INLINE_FILE_BYTES:
         data = content.read_bytes() if isinstance(content, Path) else content
+        if result.owned and isinstance(content, Path):
+            content.unlink(missing_ok=True)
         return _entry(
             call_id,
             lambda attachments: {"json": "0", "files": [{**facts, "data": attachments.add(data)}]},

@@ -59,6 +59,8 @@ class IncomingCall:
     """``traceparent``, then a space and ``tracestate`` if there is one."""
     temporary: list[Path] = field(default_factory=list)
     """Files that were written for the call; the host removes them at its end."""
+    ended: bool = False
+    """True once its end was told: what runs on behind it belongs to no call any more."""
     aborted: str | None = None
     """Why the call was aborted: timeout, cancelled, shutdown or caller_gone. Set by the host."""
 

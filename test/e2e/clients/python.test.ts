@@ -23,6 +23,9 @@ const PACKAGES = [
   "hatchling>=1.26",
   "httpx>=0.27,<1",
   "mypy>=1.15",
+  "numpy",
+  "pandas",
+  "pillow",
   "pydantic>=2",
   "pytest>=8",
   "ruff~=0.17.5",
@@ -66,7 +69,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "loops",
-    "service",
+    "service", "types",
     "streams",
     "task_streams",
   ])(

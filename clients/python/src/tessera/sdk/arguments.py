@@ -13,7 +13,7 @@ from typing_extensions import NotRequired, TypedDict
 from .adapters import adapter_of, schema_of, told, violations_of
 from .executable import CallError, IncomingCall, ServiceError
 from .files import contains_file, file_argument
-from .special import as_files
+from .special import described
 
 
 class Arguments:
@@ -117,7 +117,7 @@ def arguments_of(
 ) -> Arguments:
     """The arguments of a function, from the hint and the default of each parameter."""
     fields = {
-        name: _field(as_files(hint), default, f"{place}, parameter {name}")
+        name: _field(described(hint), default, f"{place}, parameter {name}")
         for name, (hint, default) in parameters.items()
     }
     adapter = adapter_of(

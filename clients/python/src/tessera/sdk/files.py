@@ -186,7 +186,7 @@ def _argument(call: IncomingCall, index: int) -> File:
     )
 
 
-class _FileAs:
+class FileAs:
     """Annotates a type that a file argument is converted to."""
 
     def __init__(self, convert: Any) -> None:
@@ -198,17 +198,24 @@ class _FileAs:
         return file_schema(self._convert)
 
 
-BytesFile = Annotated[bytes, _FileAs(lambda file: file.read())]
-PathFile = Annotated[Path, _FileAs(lambda file: file.path)]
+BytesFile = Annotated[bytes, FileAs(lambda file: file.read())]
+PathFile = Annotated[Path, FileAs(lambda file: file.path)]
 
 
-def file_of(value: Any) -> File | None:
-    """What a function returned, as a file; None for what is none."""
+def file_of(value: Any, declared: str | None) -> File | None:
+    """What a function returned, as a file; None for what is none.
+
+    ``declared`` is the media type that the endpoint has for its result.
+    """
     if isinstance(value, File):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return File(bytes(value))
-    return File.from_path(value) if isinstance(value, Path) else None
+    if isinstance(value, Path):
+        return File.from_path(value)
+    from .media import write_media
+
+    return write_media(value, declared)
 
 
 def file_argument(schema: dict[str, Any], *, required: bool) -> tuple[Any, dict[str, Any]] | None:

@@ -11,8 +11,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from .adapters import adapter_of, schema_of, told, violations_of
 from .executable import CallError, FileResult, JsonResult, ServiceError
-from .files import contains_file, file_of, output_file
-from .special import as_files, is_file
+from .files import File, contains_file, file_of, output_file
+from .special import described, is_file
 
 
 class Returned:
@@ -21,7 +21,7 @@ class Returned:
     def __init__(self, hint: Any, *, endpoint: str, place: str) -> None:
         self._endpoint = endpoint
         at = f"{place}, its result"
-        result = as_files(hint)
+        result = described(hint)
         self._adapter = None if result is Any else adapter_of(result, at)
         # A file has one schema, in and out.
         mode = "validation" if is_file(result) else "serialization"
@@ -42,10 +42,7 @@ class Returned:
     def write_piece(self, value: Any) -> str | bytes:
         """A piece of a result as it is sent: text and bytes as they are, others as JSON."""
         if self.output_file is not None:
-            file = file_of(value)
-            if file is None:
-                raise self._not_a_file(value)
-            return file.read()
+            return self._file_of(value).read()
         if self.is_text:
             if not isinstance(value, str):
                 kind = type(value).__name__
@@ -72,10 +69,18 @@ class Returned:
         return json.decode()
 
     def _write_file(self, value: Any, spec: Mapping[str, Any]) -> FileResult:
-        file = file_of(value)
+        return self._file_of(value).result(spec.get("contentType"))
+
+    def _file_of(self, value: Any) -> File:
+        spec = self.output_file or {}
+        try:
+            file = file_of(value, spec.get("contentType"))
+        except (ValueError, OSError, KeyError) as error:
+            said = f"the result of {self._endpoint} cannot be written as a file: {error}"
+            raise output_invalid(said) from error
         if file is None:
             raise self._not_a_file(value)
-        return file.result(spec.get("contentType"))
+        return file
 
     def _not_a_file(self, value: Any) -> CallError:
         return output_invalid(

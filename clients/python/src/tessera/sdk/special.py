@@ -1,4 +1,9 @@
-"""Types that are files, by their annotation: ``bytes`` and ``pathlib.Path``."""
+"""Types with a meaning of their own, by their annotation: files, pictures, arrays and tables.
+
+``bytes``, ``pathlib.Path`` and ``PIL.Image.Image`` are files. ``numpy.ndarray`` and
+``pandas.DataFrame`` are JSON, or files where ``FileType`` says of which type. Their packages are
+imported by the service, and by nobody who does not name them.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +11,64 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from .files import BytesFile, File, PathFile
+from .data import ArrayJson, TableJson
+from .files import BytesFile, File, FileAs, FileType, PathFile
+from .media import read_array, read_picture, read_table
 
-_FILES: dict[Any, Any] = {bytes: BytesFile, Path: PathFile}
 
-
-def as_files(hint: Any) -> Any:
-    """The hint, in which types that are files are described as such."""
-    if hint in _FILES:
-        return _FILES[hint]
+def described(hint: Any) -> Any:
+    """The hint, in which such types say how they are read and written."""
     origin = get_origin(hint)
     if origin is Annotated:
         base, *about = get_args(hint)
-        return Annotated.__class_getitem__((as_files(base), *about))
+        is_typed = any(isinstance(each, FileType) for each in about)
+        inner = _special(base, as_file=is_typed)
+        return annotated(described(base) if inner is None else inner, *about)
+    special = _special(hint, as_file=False)
+    if special is not None:
+        return special
     if origin is list:
-        return GenericAlias(list, tuple(map(as_files, get_args(hint))))
+        return GenericAlias(list, tuple(map(described, get_args(hint))))
     if origin in (Union, UnionType):
-        return Union[tuple(map(as_files, get_args(hint)))]  # noqa: UP007
+        return Union[tuple(map(described, get_args(hint)))]  # noqa: UP007
     return hint
 
 
 def is_file(hint: Any) -> bool:
-    """True for the hint of a result that is a file."""
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return is_file(get_args(hint)[0]) or hint in _FILES.values()
-    return isinstance(hint, type) and issubclass(hint, (File, bytes, Path))
+    """True for the described hint of a result that is a file."""
+    if get_origin(hint) is Annotated:
+        base, *about = get_args(hint)
+        return is_file(base) or any(isinstance(each, FileAs) for each in about)
+    return isinstance(hint, type) and issubclass(hint, File)
+
+
+def _special(hint: Any, *, as_file: bool) -> Any:
+    if hint is bytes:
+        return BytesFile
+    if hint is Path:
+        return PathFile
+    kind = _name_of(get_origin(hint) or hint)
+    if kind == "PIL.Image":
+        # A picture without a media type of its own is sent as PNG.
+        about = (FileAs(read_picture), *(() if as_file else (FileType("image/*"),)))
+        return annotated(hint, *about)
+    if kind == "numpy.ndarray":
+        reader = FileAs(read_array(hint)) if as_file else ArrayJson(hint)
+        return annotated(get_origin(hint) or hint, reader)
+    if kind == "pandas.DataFrame":
+        return annotated(hint, FileAs(read_table) if as_file else TableJson())
+    return None
+
+
+def annotated(hint: Any, *about: Any) -> Any:
+    """``Annotated`` with what is known only at run time."""
+    form: Any = Annotated
+    given = (hint, *about)
+    return form[given]
+
+
+def _name_of(hint: Any) -> str | None:
+    """The package and the name of a class."""
+    if not isinstance(hint, type):
+        return None
+    return f"{hint.__module__.partition('.')[0]}.{hint.__name__}"

@@ -1,0 +1,124 @@
+"""Pictures, arrays and tables as arguments and results."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Annotated, Any
+
+import pytest
+
+numpy = pytest.importorskip("numpy")
+pandas = pytest.importorskip("pandas")
+Image = pytest.importorskip("PIL.Image")
+
+from numpy.typing import NDArray  # noqa: E402
+
+from tessera import File, FileType, api, service  # noqa: E402
+from tessera.sdk.executable import CallError  # noqa: E402
+from tessera.sdk.hosted import HostedClass  # noqa: E402
+from tessera.sdk.services import definition_of  # noqa: E402
+from tessera.testing import call_sync  # noqa: E402
+
+NPY = "application/x-npy"
+
+
+@service
+class Types:
+    @api
+    def turn(self, picture: Image.Image) -> Image.Image:
+        return picture.rotate(90, expand=True)
+
+    @api
+    def shrink(
+        self, picture: Annotated[Image.Image, FileType("image/png")]
+    ) -> Annotated[Image.Image, FileType("image/jpeg")]:
+        return picture.convert("RGB").resize((1, 1))
+
+    @api
+    def double(self, array: numpy.ndarray) -> numpy.ndarray:
+        return array * 2
+
+    @api
+    def single(self, array: NDArray[numpy.float32]) -> str:
+        return str(array.dtype)
+
+    @api
+    def halve(
+        self, array: Annotated[numpy.ndarray, FileType(NPY)]
+    ) -> Annotated[numpy.ndarray, FileType(NPY)]:
+        return array / 2
+
+    @api
+    def total(self, table: pandas.DataFrame) -> pandas.DataFrame:
+        return table.sum().to_frame().T
+
+    @api
+    def rows(
+        self, table: Annotated[pandas.DataFrame, FileType("text/csv")]
+    ) -> Annotated[pandas.DataFrame, FileType("text/csv")]:
+        return table.head(1)
+
+
+def manifest(name: str) -> dict[str, Any]:
+    hosted = HostedClass(definition_of(Types))  # type: ignore[arg-type]
+    return dict(hosted.endpoints[name].manifest)
+
+
+def png(width: int, height: int) -> File:
+    buffer = BytesIO()
+    Image.new("RGB", (width, height), "red").save(buffer, format="PNG")
+    return File.from_bytes(buffer.getvalue(), name="p.png")
+
+
+def npy(array: Any) -> File:
+    buffer = BytesIO()
+    numpy.save(buffer, array)
+    return File.from_bytes(buffer.getvalue(), content_type=NPY)
+
+
+def test_pictures_are_files() -> None:
+    assert manifest("turn")["files"]["picture"]["contentType"] == "image/*"
+    turned = call_sync(Types.turn, picture=png(2, 3))
+    assert turned.content_type == "image/png"
+    assert Image.open(turned.open()).size == (3, 2)
+    small = call_sync(Types.shrink, picture=png(2, 3))
+    assert (small.content_type, Image.open(small.open()).size) == ("image/jpeg", (1, 1))
+
+
+def test_what_is_no_picture_is_refused() -> None:
+    with pytest.raises(CallError, match="picture: Value error, must be a picture"):
+        call_sync(Types.turn, picture=b"no picture")
+
+
+def test_arrays_are_nested_lists() -> None:
+    assert manifest("double")["input"]["properties"]["array"] == {"type": "array", "items": {}}
+    assert call_sync(Types.double, array=[[1, 2], [3, 4]]) == [[2, 4], [6, 8]]
+    assert call_sync(Types.single, array=[1, 2]) == "float32"
+    with pytest.raises(CallError, match="array: Value error"):
+        call_sync(Types.double, array=[[1], [2, 3]])
+
+
+def test_numbers_that_json_does_not_have_are_no_result() -> None:
+    with pytest.raises(CallError, match="1 in it is not a finite number"):
+        call_sync(Types.double, array=[1.0, 1e308])
+
+
+def test_arrays_are_files_where_their_type_says_so() -> None:
+    assert manifest("halve")["outputFile"] == {"contentType": NPY}
+    halved = call_sync(Types.halve, array=npy(numpy.array([2.0, 4.0])))
+    assert numpy.load(halved.open()).tolist() == [1.0, 2.0]
+    with pytest.raises(CallError, match=r"must be an \.npy file"):
+        call_sync(Types.halve, array=npy(numpy.array([{}], dtype=object)))
+
+
+def test_tables_are_rows_or_columns() -> None:
+    columns = {"a": [1, 2], "b": [3, 4]}
+    rows = [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+    assert call_sync(Types.total, table=columns) == [{"a": 3, "b": 7}]
+    assert call_sync(Types.total, table=rows) == [{"a": 3, "b": 7}]
+
+
+def test_tables_are_files_where_their_type_says_so() -> None:
+    table = File.from_bytes(b"a,b\n1,2\n3,4\n", name="t.csv")
+    first = call_sync(Types.rows, table=table)
+    assert (first.read(), first.content_type) == (b"a,b\n1,2\n", "text/csv")

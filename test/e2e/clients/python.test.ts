@@ -69,7 +69,8 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "loops",
-    "service", "types",
+    "service",
+    "types",
     "streams",
     "task_streams",
   ])(

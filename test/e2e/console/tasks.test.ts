@@ -113,6 +113,26 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.isSound();
   });
 
+  it("shows the pieces of a streamed result as they come, anew with each attempt, and the whole", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const id = await submit("dictate");
+    await person.go(`${TASKS}/${id}`);
+    const pieces = page.getByRole("region", { name: "Pieces" });
+    await pieces.getByText("take 1, ", { exact: true }).waitFor();
+    await letGo();
+    await pieces.getByText("take 2, ", { exact: true }).waitFor();
+    await page.getByText("1 piece of attempt 2, which began anew").waitFor();
+    await person.isSound();
+    await page.reload();
+    await pieces.getByText("take 2, ", { exact: true }).waitFor();
+    await letGo();
+    const whole = page.getByRole("region", { name: "Content of Result" });
+    await whole.getByText("take 2, the end", { exact: true }).waitFor();
+    expect(await pieces.count()).toBe(0);
+    await person.isSound();
+  });
+
   it("shows pictures, long texts in part, and the markup of others as text", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

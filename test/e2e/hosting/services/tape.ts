@@ -1,4 +1,4 @@
-import { api, file, service, type TaskContext, task } from "tessera-platform";
+import { api, file, service, stream, type TaskContext, task } from "tessera-platform";
 import * as z from "zod";
 
 /** Attempts that wait to be let go. */
@@ -31,6 +31,17 @@ export default service({
           throw new Error(`the tape tore at meter ${ctx.attempt}`);
         }
         return "the tape held";
+      },
+    ),
+    dictate: task(
+      { output: stream(z.string()), retries: { max: 1, backoff: 0 } },
+      async function* (_: object, { attempt }: TaskContext) {
+        yield `take ${attempt}, `;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        if (attempt === 1) {
+          throw new Error("again");
+        }
+        yield "the end";
       },
     ),
     still: task({ output: file({ contentType: "image/png" }) }, async () =>

@@ -13,6 +13,7 @@ import { TaskActions } from "./actions.tsx";
 import { Arguments } from "./arguments.tsx";
 import { Attempts } from "./attempts.tsx";
 import { TaskLog } from "./log.tsx";
+import { Pieces } from "./pieces.tsx";
 import { Result } from "./result.tsx";
 import { reasonOf, TaskStatus } from "./state.tsx";
 import { useTaskEvents } from "./use-task-events.ts";
@@ -58,6 +59,9 @@ function TaskView({ name }: { readonly name: TaskName }) {
       )}
       {task.status === "TASK_STATUS_SUCCESS" && (
         <Result name={name} endpoint={task.endpoint ?? ""} />
+      )}
+      {task.status !== "TASK_STATUS_SUCCESS" && events.pieces.count > 0 && (
+        <Pieces pieces={events.pieces} />
       )}
       <Arguments name={name} endpoint={task.endpoint ?? ""} />
       <Attempts task={task} />

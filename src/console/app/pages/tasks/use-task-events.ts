@@ -1,4 +1,4 @@
-/** Follows the event log of a task: its log lines, its progress, and the changes of its state. */
+/** Follows the events of a task: its log lines, progress, pieces, and the changes of its state. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import type {
@@ -9,6 +9,7 @@ import type {
 import { watch } from "../../api/stream.ts";
 import { fullName, hasEnded, type TaskName, taskOf } from "../../api/tasks.ts";
 import { type StreamState, useStream } from "../../api/use-stream.ts";
+import { NO_PIECES, type TaskPieces, withPieces } from "./task-pieces.ts";
 
 /** Lines of an attempt that the page keeps, as the server does: from its beginning... */
 const MAX_FIRST_LINES = 200;
@@ -21,14 +22,17 @@ export interface TaskEvents {
   readonly lines: readonly TaskEventJson[];
   /** The progress that was reported last. */
   readonly progress: TaskProgressJson | undefined;
+  /** What a task that streams has given. */
+  readonly pieces: TaskPieces;
 }
 
 export function useTaskEvents(name: TaskName): TaskEvents {
   const queryClient = useQueryClient();
   const [lines, setLines] = useState<readonly TaskEventJson[]>([]);
   const [progress, setProgress] = useState<TaskProgressJson>();
+  const [pieces, setPieces] = useState(NO_PIECES);
   const arriving = useRef<TaskEventJson[]>([]);
-  const last = useRef("0");
+  const last = useRef({ afterSequence: "0", afterAttempt: 0, afterPiece: "0" });
   const ended = useRef(false);
 
   const show = (): void => {
@@ -38,6 +42,10 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     if (added.length > 0) {
       setLines((before) => kept([...before, ...added]));
     }
+    const given = events.flatMap(({ piece }) => (piece === undefined ? [] : [piece]));
+    if (given.length > 0) {
+      setPieces((before) => withPieces(before, given));
+    }
     setProgress(
       (before) => events.findLast((one) => one.progress !== undefined)?.progress ?? before,
     );
@@ -46,7 +54,12 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     }
   };
   const onEvent = (event: TaskEventJson): void => {
-    last.current = String(event.sequence);
+    const { piece } = event;
+    last.current = {
+      ...last.current,
+      afterSequence: String(event.sequence),
+      ...(piece && { afterAttempt: piece.attempt ?? 0, afterPiece: String(piece.sequence) }),
+    };
     ended.current ||= event.state !== undefined && hasEnded(event.state);
     // However many come, the page changes once a frame.
     if (arriving.current.push(event) === 1) {
@@ -58,13 +71,13 @@ export function useTaskEvents(name: TaskName): TaskEvents {
     (options) =>
       watch<typeof TaskService.method.watchTask>(
         "/tessera.v1.TaskService/WatchTask",
-        { deployment: fullName(name), taskId: name.taskId, afterSequence: last.current },
+        { deployment: fullName(name), taskId: name.taskId, ...last.current },
         options,
       ),
     onEvent,
     () => ended.current,
   );
-  return { state, lines, progress };
+  return { state, lines, progress, pieces };
 }
 
 /** The beginning and the end of each attempt's lines, however long somebody looks. */

@@ -9,7 +9,7 @@ import type { PieceAppend, PieceData, PieceForm, StoredPiece } from "./pieces.ts
 const MAX_RUN_BYTES = 64 * 1024;
 
 /** Runs that one read takes at most. */
-export const MAX_RUNS_PER_PAGE = 64;
+export const MAX_RUNS_PER_PAGE = 256;
 
 /** The length before each piece. */
 const LENGTH_BYTES = 4;

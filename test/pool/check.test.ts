@@ -248,6 +248,16 @@ describe("a message of a worker", () => {
     expect(read({ ...log, message: "x", fieldsJson })).toBeUndefined();
   });
 
+  test("says which versions of the protocol its host speaks, and nothing longer", () => {
+    const hello = { type: "hello", protocols: [2], language: "python", version: "3.11", sdk: "1" };
+    const host = "the host of python 3.11 (1)";
+    expect(read(hello)).toEqual({ type: "hello", protocols: [2], host });
+    expect(read({ ...hello, protocols: ["2"] })).toBeUndefined();
+    expect(read({ ...hello, protocols: Array(17).fill(2) })).toBeUndefined();
+    expect(read({ ...hello, language: "x".repeat(101) })).toBeUndefined();
+    expect(read({ ...hello, sdk: 1 })).toBeUndefined();
+  });
+
   test("may have a failure in its header", () => {
     const results = [{ id: 1, failure }];
     expect(readFrame(frame({ type: "results", results }))).toEqual({ type: "results", results });

@@ -238,6 +238,15 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
       expect(worker.causeOf(await worker.exited)).toBe("killed");
     });
 
+    test("that speaks no version of the protocol that the node has ends, with what to do", async () => {
+      const hello = { type: "hello", protocols: [1, 9], language: "x", version: "1", sdk: "2" };
+      await endOf(begin("forge", forged(frame(hello))));
+      expect(await worker.exited).toBe(
+        "the host of x 1 (2) speaks version 1, 9 of the host protocol, and this node version 2: " +
+          "install the version that belongs to it",
+      );
+    });
+
     test("that sends two results of one call ends, and the first one stands", async () => {
       const twice = results({ id: 1, result: "1" }, { id: 1, result: "2" });
       expect(await endOf(begin("forge", forged(twice)))).toEqual(result(1));

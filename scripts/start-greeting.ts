@@ -1,4 +1,5 @@
 /** The final output of `npm start`. */
+import { type Outcome, PYTHON_EXAMPLES, type ServedExample } from "./start-python.ts";
 
 export interface StartGreeting {
   /** The platform's address, such as `http://localhost:3000`. */
@@ -10,6 +11,8 @@ export interface StartGreeting {
   /** Undefined if an earlier start has shown it. */
   readonly password: string | undefined;
   readonly token: string;
+  /** The examples in Python; undefined where nobody has asked for them. */
+  readonly python: readonly Outcome<ServedExample>[] | undefined;
 }
 
 const JSON_HEADER = '-H "content-type: application/json"';
@@ -18,7 +21,8 @@ const ARTICLE =
 const PICTURE = "-F image=@examples/digits/images/3-b.png";
 const HEADER = '-H "Authorization: Bearer $TESSERA_TOKEN"';
 
-export function greeting({ url, data, sandbox, email, password, token }: StartGreeting): string {
+export function greeting(greeted: StartGreeting): string {
+  const { url, data, sandbox, email, password, token, python } = greeted;
   const { protocol, port } = new URL(url);
   const app = (name: string): string => `${protocol}//${name}.acme.apps.localhost:${port}`;
   const one = `${JSON_HEADER} -d '${JSON.stringify({ text: ARTICLE, sentences: 1 })}'`;
@@ -50,6 +54,7 @@ export function greeting({ url, data, sandbox, email, password, token }: StartGr
     `  curl ${app("digits")}/classify ${HEADER} ${PICTURE}`,
     `  curl ${url}/classify -H "Tessera-Deployment: acme/digits" ${HEADER} ${PICTURE}`,
     "",
+    ...(python === undefined ? pythonOffer() : python.flatMap(pythonLines)),
     "Deploy a service of your own, in another terminal:",
     "",
     `  npx tessera cloud login --endpoint ${url}`,
@@ -59,4 +64,21 @@ export function greeting({ url, data, sandbox, email, password, token }: StartGr
     "",
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What the examples in Python do and need. */
+function pythonOffer(): string[] {
+  const needs = PYTHON_EXAMPLES.map(({ name, does, versions, packages, megabytes }) => {
+    const { oldest, newest } = versions;
+    return `  ${name.padEnd(9)} ${does}: Python 3.${oldest} to 3.${newest}, ${packages} packages, ${megabytes} MB`;
+  });
+  return ["Two more in Python, with real models: npm start -- --examples all", "", ...needs, ""];
+}
+
+function pythonLines(outcome: Outcome<ServedExample>): string[] {
+  const { name, does, call } = outcome.example;
+  if ("leftOut" in outcome) {
+    return [`${name}, which ${does}, is left out: ${outcome.leftOut}`, ""];
+  }
+  return [`${name}, which ${does}: ${outcome.url}`, "", `  curl ${outcome.url}${call}`, ""];
 }

@@ -1,10 +1,11 @@
 /**
- * `npm start`: runs the platform with the organization acme and both examples
- * deployed. Every step is a command of the command line, which it prints. A second
- * start keeps all data, and deploys an example again only when its artifact has
- * changed.
+ * `npm start`: runs the platform with the organization acme and the examples in
+ * TypeScript deployed. Every step is a command of the command line, which it
+ * prints. A second start keeps all data, and deploys an example again only when
+ * its artifact has changed. With `--examples all`, those in Python are served
+ * beside the platform, as far as the machine can run them.
  *
- *   npm start -- --port 8080 --data ./other-folder
+ *   npm start -- --port 8080 --data ./other-folder --examples all
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,6 +15,12 @@ import { parseArgs } from "node:util";
 import { processStreams } from "../src/cli/terminal.ts";
 import { main } from "../src/main.ts";
 import { greeting } from "./start-greeting.ts";
+import {
+  type Outcome as ExampleOutcome,
+  type ServedExample,
+  serveExample,
+  setUpPython,
+} from "./start-python.ts";
 
 const EMAIL = "you@acme.example";
 const EXAMPLES = [
@@ -25,9 +32,10 @@ const { values } = parseArgs({
   options: {
     port: { type: "string", default: "3000" },
     data: { type: "string", default: "./.tessera" },
+    examples: { type: "string", default: "typescript" },
   },
 });
-const { port, data } = values;
+const { port, data, examples } = values;
 const streams = processStreams();
 
 /** The file with the token of this script; empty from before the setup until the token exists. */
@@ -184,18 +192,58 @@ async function deploy(name: string, flags: readonly string[], env: Record<string
   }
 }
 
+/** The environments of the examples in Python, where they are asked for; a signal ends it and this process. */
+async function environments() {
+  if (examples !== "all") {
+    return undefined;
+  }
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  try {
+    return await setUpPython({ data, signal: stopping.signal });
+  } catch (err) {
+    if (stopping.signal.aborted) {
+      process.stderr.write("\nstopped while the examples were set up; the next start goes on\n");
+      throw new Failed(1);
+    }
+    throw err;
+  } finally {
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  }
+}
+
 async function run(): Promise<number> {
+  if (!["typescript", "all"].includes(examples)) {
+    process.stderr.write(`--examples takes typescript (the default) or all, not ${examples}\n`);
+    throw new Failed(2);
+  }
+  const prepared = await environments();
   const known = readToken();
   const password = known ? undefined : await setUp();
   const { url, ended } = await startPlatform();
+  const beside: ExampleOutcome<ServedExample>[] = [];
+  let stopped = false;
+  void ended.then(() => {
+    stopped = true;
+  });
   try {
     const token = password === undefined ? (known ?? "") : await createToken(url, password);
     const env = { SERVICE_CLOUD_API_KEY: token, SERVICE_CLOUD_API_ENDPOINT: url };
     for (const { name, flags } of EXAMPLES) {
       await deploy(name, flags, env);
     }
+    for (const each of prepared ?? []) {
+      if (!stopped) {
+        beside.push("python" in each ? await serveExample(each, { data, platform: url }) : each);
+      }
+    }
+    if (stopped) {
+      throw new Failed(0);
+    }
     const sandbox = await sandboxOf(url);
-    process.stdout.write(greeting({ url, data, sandbox, email: EMAIL, password, token }));
+    const python = prepared && beside;
+    process.stdout.write(greeting({ url, data, sandbox, email: EMAIL, password, token, python }));
   } catch (err) {
     if (!(err instanceof Failed)) {
       throw err;
@@ -207,7 +255,9 @@ async function run(): Promise<number> {
       `The platform runs on ${url}, but its setup is incomplete.\nIts token is in ${tokenFile}; Ctrl-C stops.\n`,
     );
   }
-  return await ended;
+  const code = await ended;
+  await Promise.all(beside.map((each) => ("stop" in each ? each.stop() : undefined)));
+  return code;
 }
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { Program, run } from "../cli/program.ts";
+import { Program, type ProgramOptions, run } from "../cli/program.ts";
 import { administration, Folder } from "../start/platform.ts";
 
 const ENTRY = "../../../scripts/start.ts";
@@ -19,8 +19,9 @@ beforeEach(() => {
 afterEach(() => folder[Symbol.dispose]());
 
 /** `npm start` with the data of this test. */
-function start(port = "0"): Program {
-  return new Program(["--port", port, "--data", folder.data], { entry: ENTRY });
+function start(port = "0", more: readonly string[] = [], options: ProgramOptions = {}): Program {
+  const args = ["--port", port, "--data", folder.data, ...more];
+  return new Program(args, { entry: ENTRY, ...options });
 }
 
 /** The lines that it offers, run by a shell; each answer on a line of its own. */
@@ -40,6 +41,7 @@ it("sets a platform up with both examples, which the next start finds as they we
   await first.says("stdout", /Ctrl-C stops/);
   const [, password] = /password +(\w{20}) /.exec(first.stdout) ?? [];
   expect(password).toBeDefined();
+  expect(first.stdout).toMatch(/--examples all\n\n {2}ocr .*Python 3\.10 to 3\.12, 15 packages/);
   const [byHost, byHeader, , status, result, ...digits] = await paste(first.stdout);
   expect([byHost, byHeader]).toEqual([SUMMARY, SUMMARY]);
   const { task_id: taskId } = JSON.parse(status ?? "") as { task_id: string };
@@ -92,7 +94,10 @@ it("ends when its port is taken, and makes up for it at the next start", {
   await using refused = start(String((taken.address() as AddressInfo).port));
   expect(await refused.ended).toMatchObject({ code: 1, stdout: "" });
   taken.close();
-  await using next = start();
+  // Without Python, too, of which it says what is left out for that.
+  await using next = start("0", ["--examples", "all"], { env: { PATH: folder.data } });
   await next.says("stdout", /password +\w{20} [\s\S]*Ctrl-C stops/);
+  expect(next.stdout).toMatch(/ocr, .* is left out: there is no python3; it needs Python 3\.10/);
+  expect(next.stdout).toMatch(/filetype, .* is left out: there is no python3/);
   expect(await next.stop()).toMatchObject({ code: 0 });
 });

@@ -31,8 +31,7 @@ class Filetype:
     def setup(self) -> None:
         self.model = Magika()
 
-    # One batch at a time, so that what comes meanwhile gathers into the next one.
-    @api(timeout="30s", concurrency=1, batch=Batch(max_size=32, max_wait="5ms"))
+    @api(timeout="30s", batch=Batch(max_size=32, max_wait="5ms"))
     def identify(
         self, file: list[Annotated[File, FileType(max_bytes=MAX_FILE_BYTES)]]
     ) -> list[Kind | Exception]:

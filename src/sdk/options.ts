@@ -22,8 +22,8 @@ export interface RunOptions {
   /**
    * The number of calls that one worker runs at a time, from 1 to 1,000. Default: 100
    * for an `api`, which mostly waits for I/O; 1 for a `task`, which mostly computes,
-   * so that tasks do not block each other or share memory. To compute faster, add
-   * workers, not concurrency.
+   * so that tasks do not block each other or share memory, and with `batch`, where
+   * it counts batches. To compute faster, add workers, not concurrency.
    */
   readonly concurrency?: number;
   /** The time a task is kept after it has ended, from 1 s to 365 d. Default: 24 h. */
@@ -76,10 +76,11 @@ const MAX_DESCRIPTION_CHARACTERS = 10_000;
 /** Fills in defaults and checks limits. Throws a `ServiceDefinitionError` that names the option. */
 export function resolveOptions(
   kind: EndpointKind,
-  options: RunOptions,
+  options: RunOptions & { readonly batch?: unknown },
   place: string,
 ): ResolvedOptions {
-  const defaults = DEFAULTS[kind];
+  // What comes while a batch runs gathers into the next one; free slots would scatter it.
+  const defaults = { ...DEFAULTS[kind], ...(options.batch !== undefined && { concurrency: 1 }) };
   const { description, retries = { max: 0 } } = options;
   if (typeof retries !== "object" || retries === null) {
     throw new ServiceDefinitionError(place, "retries must be an object: { max, backoff }");

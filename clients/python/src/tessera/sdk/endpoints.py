@@ -43,7 +43,8 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     - ``timeout``: the time limit of one call, from 1 ms to 24 h. Default: 60 s, because callers
       and proxies rarely wait longer.
-    - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100.
+    - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100;
+      with ``batch``, where it counts batches, 1.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """

@@ -40,9 +40,11 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
     def integer(name: str, default: int, least: int, most: int) -> int:
         return _integer(given(name, default), place, name, least, most)
 
+    # What comes while a batch runs gathers into the next one; free slots would scatter it.
+    concurrency = DEFAULT_CONCURRENCY[kind] if options.get("batch") is None else 1
     return {
         "timeoutMs": duration("timeout", DEFAULT_TIMEOUTS_MS[kind], 1, DAY_MS),
-        "concurrency": integer("concurrency", DEFAULT_CONCURRENCY[kind], 1, 1_000),
+        "concurrency": integer("concurrency", concurrency, 1, 1_000),
         "retentionMs": duration("retention", DAY_MS, SECOND_MS, 365 * DAY_MS),
         "retries": {
             "max": integer("retries", 0, 0, 100),

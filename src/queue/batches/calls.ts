@@ -98,17 +98,19 @@ export class CallBatches {
         queue.starved = false;
         return;
       }
+      // Without a slot they wait for one, and whatever has come by then goes at once.
+      const slot = this.#options.reserve(endpoint);
+      queue.starved = slot === undefined;
+      if (slot === undefined) {
+        return;
+      }
       const waitedMs = performance.now() - oldest.cameMs;
-      if (!now && !full && !queue.starved && waitedMs < wait.ms) {
+      if (!now && !full && waitedMs < wait.ms) {
+        slot.release();
         queue.timer ??= setTimeout(() => {
           queue.timer = undefined;
           this.#form(queue, true);
         }, wait.ms - waitedMs);
-        return;
-      }
-      const slot = this.#options.reserve(endpoint);
-      queue.starved = slot === undefined;
-      if (slot === undefined) {
         return;
       }
       wait.formed(group.length);

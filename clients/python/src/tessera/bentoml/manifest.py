@@ -186,7 +186,9 @@ def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> di
         # One batch at a time, as in BentoML, so that calls meet in the next one.
         concurrency = 1
     elif not asynchronous:
-        concurrency = threads_of(config)
+        # One more call of an api is there already when a turn ends, which hides a round trip to
+        # the node. A task that waits for its turn in a worker could run in another one.
+        concurrency = threads_of(config) + (0 if method.is_task or method.is_stream else 1)
     elif method.is_task:
         concurrency = traffic.get("concurrency") or 1
     else:

@@ -61,7 +61,12 @@ export class CallBatches {
 
   /** The call does not wait any more. */
   remove(call: WaitingCall): void {
-    this.#queues.get(call.endpoint.name)?.items.delete(call);
+    const queue = this.#queues.get(call.endpoint.name);
+    queue?.items.delete(call);
+    if (queue?.items.size === 0) {
+      clearTimeout(queue.timer);
+      queue.timer = undefined;
+    }
   }
 
   /** A slot became free, or a worker ready. */

@@ -5,20 +5,29 @@ import { Hosting, RECORD, source } from "./hosting.ts";
 let hosting: Hosting;
 afterEach(() => hosting[Symbol.asyncDispose]());
 
-/** Answers each text with all that it was together with, once `open` was called. */
+/** Answers each text with all that it was together with; "wait" waits for a call of `open`. */
 const GATHER = `
   let gate = Promise.withResolvers();
+  let waiting = Promise.withResolvers();
   const input = { text: z.string(), key: z.string().default("") };
   const gather = async (items) => {
     const texts = items.map(({ text }) => text);
-    if (texts.includes("wait")) await gate.promise;
+    if (texts.includes("wait")) {
+      waiting.resolve();
+      await gate.promise;
+    }
     if (texts.includes("die")) process.exit(3);
     if (texts.includes("poison")) throw new Error("poisoned");
     const all = texts.toSorted().join(" ");
     return texts.map((text) => text === "bad" ? new Error("bad item") : all);
   };`;
 const OPEN = `
-  open: api({}, () => { gate.resolve(); gate = Promise.withResolvers(); }),
+  open: api({}, async () => {
+    await waiting.promise;
+    gate.resolve();
+    gate = Promise.withResolvers();
+    waiting = Promise.withResolvers();
+  }),
   pid: api({}, () => process.pid)`;
 
 async function start(batch: string, options = ""): Promise<void> {
@@ -141,7 +150,7 @@ describe("tasks", () => {
     const first = await submits("wait", "1", "2", "3");
     const next = await submits("a", "b", "c", "d", "e");
     await hosting.call("open");
-    expect((await values(first)).map((value) => String(value).length)).toEqual(Array(4).fill(10));
+    expect(await values(first)).toEqual(Array(4).fill("1 2 3 wait"));
     // Tasks of one millisecond have no order among them.
     const sizes = (await values(next)).map((value) => String(value).split(" ").length);
     expect(sizes.toSorted()).toEqual([1, 4, 4, 4, 4]);

@@ -81,7 +81,9 @@ class Executor:
 
     def start_batch(self, sent: Sequence[dict[str, Any]], frame: Frame) -> None:
         """Begins calls of one endpoint that its function takes together."""
-        executable = [self._executable(one) for one in sent][0]
+        # Each call of an endpoint that is not there gets its end.
+        executables = [self._executable(one) for one in sent]
+        executable = executables[0]
         if executable is not None:
             calls = {one["id"]: self._read(one, executable, frame) for one in sent}
             self._begin(Run(executable, calls, is_batch=True))

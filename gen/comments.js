@@ -412,6 +412,8 @@ export const comments = {
   "tessera.v1.ErrorReason.ERROR_REASON_NOT_ACCEPTABLE": "The result has none of the media types that `Accept` takes.",
   "tessera.v1.ErrorReason.ERROR_REASON_BATCH_FAILED": "The function failed for a batch of calls, as its option on_error says.",
   "tessera.v1.ErrorReason.ERROR_REASON_TASK_RESTARTED": "The task began anew: what was sent of its result is void. Ask for it from its beginning.",
+  "tessera.v1.ErrorReason.ERROR_REASON_ENVIRONMENT_UNAVAILABLE": "The version of Python, or the packages of a service, cannot be had here.",
+  "tessera.v1.ErrorReason.ERROR_REASON_LOCK_INVALID": "The list of a service's packages is invalid, or cannot be resolved.",
   "tessera.v1.FederateRequest": "FederateRequest selects series.",
   "tessera.v1.FederateRequest.match": "Instant vector selectors of PromQL, such as `{__name__=~\"tessera_.*\",deployment=\"digits\"}`. An empty list selects nothing.",
   "tessera.v1.FederationService": "FederationService gives an organization its metrics, for a Prometheus of its own. Prometheus itself uses `GET /federate` with a monitoring token; this is the same for programs.",

@@ -51,6 +51,11 @@ def main() -> NoReturn:
         }
     )
     load = channel.receive_first().header
+    relay = os.environ.pop("TESSERA_EGRESS_SOCKET", None)
+    if relay is not None:
+        from .egress_relay import start_egress_relay
+
+        start_egress_relay(relay)
     service = _load(channel, load)
     try:
         asyncio.run(_serve(channel, outputs, load, service))
@@ -73,9 +78,14 @@ def _load(channel: Channel, load: dict[str, Any]) -> Any:
     """Imports the service, before there is an event loop: what it runs at import may need one."""
     source = load["code"]
     try:
-        from ..sdk.loading import load_service
+        from ..sdk.loading import Installation, load_service
 
-        return load_service(source["module"], source.get("name"))
+        return load_service(
+            source["module"],
+            source.get("name"),
+            folder=source.get("folder"),
+            installation=Installation.LOCKED if load.get("isolated") else Installation.OWN,
+        )
     except SystemExit as error:
         _refuse(
             channel, f"{source['module']}: the process exited with code {error.code} while loading"

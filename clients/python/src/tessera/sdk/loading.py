@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from types import ModuleType
@@ -36,13 +38,47 @@ _DISTRIBUTIONS = {
 """Packages that are installed under another name than they are imported by."""
 
 
-def load_service(module: str, name: str | None = None) -> HostedService:
+class Installation(enum.Enum):
+    """How a service gets its packages, for the advice about one that is missing."""
+
+    OWN = "the author installs them"
+    LOCKED = "the platform installs those that the service names"
+
+
+_SYSTEM_PACKAGES = {
+    "libGL.so.1": "libgl1",
+    "libEGL.so.1": "libegl1",
+    "libX11.so.6": "libx11-6",
+    "libXext.so.6": "libxext6",
+    "libcairo.so.2": "libcairo2",
+    "libcuda.so.1": "nvidia-driver",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libgomp.so.1": "libgomp1",
+    "libgthread-2.0.so.0": "libglib2.0-0",
+    "libmagic.so.1": "libmagic1",
+    "libpango-1.0.so.0": "libpango-1.0-0",
+    "libpq.so.5": "libpq5",
+    "libsndfile.so.1": "libsndfile1",
+    "libxml2.so.2": "libxml2",
+}
+"""System packages that bring the libraries which packages for Python load most often."""
+
+
+def load_service(
+    module: str,
+    name: str | None = None,
+    *,
+    folder: str | None = None,
+    installation: Installation = Installation.OWN,
+) -> HostedService:
     """Loads the service of a file, or of a module by its dotted name.
 
-    ``name`` is the service's name in it; without, it must be the only one. Raises
-    ``ServiceError`` with one message for the author.
+    ``name`` is the service's name in it; without, it must be the only one. A dotted name is
+    imported from ``folder``, by default the working folder. Raises ``ServiceError`` with one
+    message for the author.
     """
-    loaded = _import_module(module)
+    own = os.path.dirname(module) if module.endswith(".py") else folder or os.getcwd()
+    loaded = _import_module(module, own, installation)
     found = _find(loaded, name, module)
     definition = definition_of(found)
     if definition is not None:
@@ -52,9 +88,9 @@ def load_service(module: str, name: str | None = None) -> HostedService:
     return hosted
 
 
-def _import_module(module: str) -> ModuleType:
+def _import_module(module: str, folder: str, installation: Installation) -> ModuleType:
     is_file = module.endswith(".py")
-    sys.path.insert(0, os.path.dirname(module) if is_file else os.getcwd())
+    sys.path.insert(0, folder)
     try:
         return _import_file(module) if is_file else importlib.import_module(module)
     except SyntaxError as error:
@@ -63,14 +99,24 @@ def _import_module(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if missing == module:
-            raise ServiceError(f"there is no module {module} in {os.getcwd()}") from error
-        raise ServiceError(f"{_place_of(error, module)}: {_install(missing)}") from error
+            raise ServiceError(f"there is no module {module} in {folder}") from error
+        advice = _install(missing, installation)
+        raise ServiceError(f"{_place_of(error, module, folder)}: {advice}") from error
     except ServiceError as error:
-        raise ServiceError(f"{_place_of(error, module)}: {error}") from error
+        raise ServiceError(f"{_place_of(error, module, folder)}: {error}") from error
+    except ImportError as error:
+        library = _missing_library(str(error))
+        if library is None:
+            raise _raised(error, module, folder) from error
+        raise ServiceError(f"{_place_of(error, module, folder)}: {library}") from error
     except Exception as error:
-        traceback.print_exception(error)
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ServiceError(f"{_place_of(error, module)}: {said}") from error
+        raise _raised(error, module, folder) from error
+
+
+def _raised(error: Exception, module: str, folder: str) -> ServiceError:
+    traceback.print_exception(error)
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ServiceError(f"{_place_of(error, module, folder)}: {said}")
 
 
 def _import_file(path: str) -> ModuleType:
@@ -138,18 +184,36 @@ def _is_service(value: Any) -> bool:
     )
 
 
-def _install(missing: str) -> str:
+def _install(missing: str, installation: Installation) -> str:
     top = missing.partition(".")[0]
     distribution = _DISTRIBUTIONS.get(missing) or _DISTRIBUTIONS.get(top) or top
+    if installation is Installation.LOCKED:
+        return (
+            f"there is no module {top} in the service's environment: add {distribution} to its "
+            f"requirements.txt, or its file to what is deployed"
+        )
     return (
         f"the package {top} is not installed for {sys.executable}: "
         f"run {sys.executable} -m pip install {distribution}"
     )
 
 
-def _place_of(error: BaseException, module: str) -> str:
+def _missing_library(said: str) -> str | None:
+    """The advice about a shared library of the system that a package loads."""
+    found = re.search(r"(\S+\.so[.\d]*): cannot open shared object file", said)
+    if found is None:
+        return None
+    library = found[1]
+    package = _SYSTEM_PACKAGES.get(library)
+    named = f" (in Debian and Ubuntu the package {package})" if package else ""
+    return (
+        f"the system lacks the library {library}{named}, which a package loads: "
+        f"who runs this machine installs it, or the service uses a package without it"
+    )
+
+
+def _place_of(error: BaseException, module: str, folder: str) -> str:
     """The innermost place in the author's own code."""
-    folder = os.path.dirname(module) if module.endswith(".py") else os.getcwd()
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename.startswith(folder + os.sep) and "site-packages" not in frame.filename:
             return f"{frame.filename}:{frame.lineno}"

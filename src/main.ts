@@ -1,11 +1,11 @@
 /** The entry point of the command line: arguments in, exit code out. */
 import { setTimeout as wait } from "node:timers/promises";
 import { Command, CommanderError } from "commander";
-import type { buildArtifact } from "./artifacts/build.ts";
 import { fileNameOf, writeIndex } from "./artifacts/index-file.ts";
 import { openFile } from "./artifacts/pack.ts";
 import { adminCommand } from "./cli/admin.ts";
 import { buildCommand } from "./cli/build.ts";
+import type { Build } from "./cli/build-options.ts";
 import type { Clock } from "./cli/command.ts";
 import { deployCommand } from "./cli/deploy/deploy.ts";
 import { describeFailure, ExitCode, withoutTokens } from "./cli/failure.ts";
@@ -18,6 +18,7 @@ import {
   CHECK_SETTINGS,
   DATA_SETTINGS,
   readBackupConfig,
+  readBuildEnvironment,
   readCheckConfig,
   readCloudEnvironment,
   readDataConfig,
@@ -71,8 +72,13 @@ export async function main(
     }),
   );
   // Loaded on demand: every other command starts sooner without it.
-  const build = async (...of: Parameters<typeof buildArtifact>) =>
-    (await import("./artifacts/build.ts")).buildArtifact(...of);
+  const build: Build = async (path, options, { python: named, vendor = false }) => {
+    const { buildArtifact } = await import("./artifacts/build.ts");
+    return buildArtifact(path, {
+      ...options,
+      python: { ...readBuildEnvironment(env), named, vendor },
+    });
+  };
   program.addCommand(
     buildCommand({
       build,

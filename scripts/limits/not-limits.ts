@@ -13,7 +13,8 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   "fixed by a format or a protocol": [
     "src/app/operate/backup/format.ts BACKUP_FORMAT",
     "src/app/operate/backup/format.ts TAR_BLOCK_BYTES",
-    "src/artifacts/index-file.ts FORMAT",
+    "src/artifacts/index-file.ts NODE_FORMAT",
+    "src/artifacts/index-file.ts PYTHON_FORMAT",
     "src/artifacts/tar.ts BLOCK",
     "src/metrics/layout.ts AGE_BYTES",
     "src/metrics/layout.ts VALUE_BYTES",

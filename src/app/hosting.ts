@@ -11,7 +11,7 @@ import { LastServed } from "../hosting/last-served.ts";
 import { NodeMembership } from "../hosting/membership.ts";
 import { Routing } from "../hosting/routing.ts";
 import { NodeBudget } from "../pool/budget.ts";
-import { launchIn } from "../pool/launch/sandboxed.ts";
+import { launchersFor } from "../pool/launchers.ts";
 import type { Sandbox } from "../pool/sandbox/sandbox.ts";
 import { StartGate } from "../pool/start-gate.ts";
 import { HeldPieces } from "../queue/held-pieces.ts";
@@ -21,6 +21,7 @@ import type { BlobStore } from "../storage/blobs.ts";
 import { tellOfMissingBlobs } from "./incomplete-data.ts";
 import { type Node, onExit, openFiles, openMaintenance, startCleaners } from "./node.ts";
 import { openNodeFacts, readDisk } from "./node-facts.ts";
+import type { PythonHosting } from "./python.ts";
 
 export interface PlatformHostingOptions {
   readonly config: StartConfig;
@@ -30,6 +31,7 @@ export interface PlatformHostingOptions {
   readonly changes: ChangeFeed;
   readonly port: number;
   readonly sandbox: Sandbox;
+  readonly python: PythonHosting | undefined;
   /** The database answers, or does not. */
   onDatabase(answers: boolean): void;
 }
@@ -43,7 +45,7 @@ export interface PlatformHosting extends AsyncDisposable {
 
 /** Starts to host; what is deployed is known when it returns. Rejects with one message. */
 export async function startHosting(options: PlatformHostingOptions): Promise<PlatformHosting> {
-  const { config, database, node, keys, changes, port, sandbox } = options;
+  const { config, database, node, keys, changes, port, sandbox, python } = options;
   const { storage, notifier, metrics, tracing, log, now, newId } = node;
   const { capabilities, accounts, hosting: records } = storage;
   await using resources = new AsyncDisposableStack();
@@ -94,6 +96,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
       metrics,
       nodes,
       artifacts,
+      environments: python?.environments,
       log,
       served: new LastServed(join(artifacts.folder, "served")),
       common: {
@@ -114,7 +117,7 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
         readers: node.readers,
         heldPieces: new HeldPieces(),
         allowNativeCode: config.allowsNativeCode,
-        launch: launchIn(sandbox),
+        launchOf: launchersFor(sandbox),
         sandbox: sandbox.level,
         ...(sandbox.level === "kernel" && { allowedEgress: config.allowedEgress }),
       },
@@ -125,7 +128,16 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
   await maintenance.start();
   await hosting.start();
   startCleaners(node, blobs, resources);
-  resources.use(startHousekeeping({ hosting: records, blobs, artifacts, now, log }));
+  resources.use(
+    startHousekeeping({
+      hosting: records,
+      blobs,
+      artifacts,
+      environments: python?.environments,
+      now,
+      log,
+    }),
+  );
   const started = resources.move();
   return {
     hosting,

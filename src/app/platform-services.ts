@@ -71,6 +71,8 @@ export interface PlatformServicesSettings {
   readonly allowsNativeCode: boolean;
   /** What holds the workers of deployments. */
   readonly sandbox: SandboxLevel;
+  /** What services in Python run with; undefined where they do not run. */
+  readonly python?: DeploymentServiceOptions["python"];
   readonly ceilings: Ceilings;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators?: OrganizationCreators | undefined;

@@ -33,6 +33,7 @@ import { monitoring, startMonitoring } from "./metrics.ts";
 import { CLOSE_GRACE_MS, type HttpOptions, type Node, openNode, serveHttp } from "./node.ts";
 import { platformServices } from "./platform-services.ts";
 import { startAccountsPruner } from "./pruner.ts";
+import { openPython, type PythonHosting } from "./python.ts";
 import { newSetupCode } from "./setup-link.ts";
 
 /** Sign-ins that may be under way from one address before one has failed. */
@@ -59,6 +60,8 @@ export interface StartedPlatform {
   readonly proxySecret: boolean;
   /** What holds the workers of deployments. */
   readonly sandbox: Sandbox;
+  /** What services in Python run with; undefined where they do not run. */
+  readonly python: PythonHosting | undefined;
   /** For the setup link, while nobody has set the platform up. */
   readonly setupCode: string | undefined;
   /** Drains and ends everything; the same promise every time. */
@@ -100,6 +103,8 @@ export async function startPlatform(
     // Unready at the first call that it does not answer, until the next heartbeat gets through.
     node.refusals.on("unavailable", (found) => health.databaseRefused(found));
     const mailer = await openMailer(secrets.smtp);
+    const { packages } = secrets;
+    const python = await openPython({ config, packages, sandbox }, node, resources);
     const hosted = resources.use(
       await startHosting({
         config,
@@ -109,6 +114,7 @@ export async function startPlatform(
         changes: identity.changes,
         port,
         sandbox,
+        python,
         onDatabase: (answers) => health.databaseAnswers(answers),
       }),
     );
@@ -121,6 +127,7 @@ export async function startPlatform(
         hosted,
         health,
         sandbox,
+        python,
         url,
         resources,
       }),
@@ -147,6 +154,7 @@ export async function startPlatform(
       keys: secrets.keys === undefined ? keysPath(config.dataFolder) : "TESSERA_KEYS",
       proxySecret: secrets.proxySecret !== undefined,
       sandbox,
+      python,
       setupCode,
       stop: ({ delayMs = 0 } = {}) => (stopping ??= stop(delayMs)),
     };
@@ -209,13 +217,14 @@ interface HttpParts {
   readonly hosted: PlatformHosting;
   readonly health: Health;
   readonly sandbox: Sandbox;
+  readonly python: PythonHosting | undefined;
   /** Where browsers reach the platform. */
   readonly url: string;
   readonly resources: AsyncDisposableStack;
 }
 
 function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpParts): HttpOptions {
-  const { node, keys, identity, mailer, hosted, health, sandbox, url, resources } = parts;
+  const { node, keys, identity, mailer, hosted, health, sandbox, python, url, resources } = parts;
   const { accounts, verifier, changes } = identity;
   const { metrics, log, now, newId, unmeasured } = node;
   const { hosting, isAlone } = hosted;
@@ -293,6 +302,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       urlOf,
       allowsNativeCode: config.allowsNativeCode,
       sandbox: sandbox.level,
+      ...(python && { python }),
       ceilings: config.ceilings,
       organizationCreators: config.organizationCreators,
     },

@@ -10,12 +10,16 @@
  * Builds are reproducible: nothing in the artifact depends on the service's path on
  * this machine, on the time of the build or on the user.
  */
-import { createReadStream } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { Readable } from "node:stream";
-import { findService } from "./bundle.ts";
+import {
+  type BuildOptions,
+  type BuildStep,
+  type BuiltArtifact,
+  PROBE_READY_TIMEOUT_MS,
+} from "./build-options.ts";
+import { findService, ServiceFileError } from "./bundle.ts";
 import { type CompiledCode, commonFolder, compileService, MAP_NAME } from "./compile.ts";
 import {
   type FileSource,
@@ -23,6 +27,7 @@ import {
   isNative,
   type Layout,
   layOut,
+  openSource,
   packagesOf,
   placesOf,
   withDescriptions,
@@ -32,37 +37,12 @@ import { type ArtifactIndex, createIndex, digestOf, ENTRY_NAME, writeIndex } fro
 import { type FindPackage, packageFinder } from "./packages.ts";
 import { placePackages } from "./placement.ts";
 import { currentPlatform, platformParts } from "./platform.ts";
-import { type ProbeOptions, probeService } from "./probe.ts";
+import { nodeService, type ProbeOptions, probeService } from "./probe.ts";
+import { buildPythonArtifact } from "./python/build.ts";
+import { pythonTarget } from "./python/target.ts";
 import { type Dependency, traceFiles } from "./trace.ts";
 import { writeFiles } from "./unpack.ts";
 
-export type BuildStep = "compile" | "trace" | "load";
-
-export interface BuildOptions {
-  /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
-  readonly include?: readonly string[];
-  /** Limit of the time to load the service. Default: 60 s. */
-  readonly readyTimeoutMs?: number;
-  /** The environment variables of the test worker. Default: none. */
-  readonly env?: { readonly [name: string]: string };
-  /** Called at the beginning of each step. */
-  readonly onStep?: (step: BuildStep) => void;
-  /** Cancels the build. */
-  readonly signal?: AbortSignal;
-}
-
-export interface BuiltArtifact {
-  readonly index: ArtifactIndex;
-  /** SHA-256 of the index's text, in hex. */
-  readonly digest: string;
-  /** By path in the artifact: the bytes, or the absolute path of the file with them. */
-  readonly files: ReadonlyMap<string, FileSource>;
-  /** Warnings about the source, one line each. */
-  readonly warnings: readonly string[];
-}
-
-/** How long a service may take to load when it is built. */
-const PROBE_READY_TIMEOUT_MS = 60_000;
 /** Warnings that a build shows; it counts the rest. */
 const MAX_SHOWN_WARNINGS = 5;
 
@@ -75,6 +55,13 @@ export async function buildArtifact(
   options: BuildOptions = {},
 ): Promise<BuiltArtifact> {
   const { include = [], signal } = options;
+  const entry = pythonTarget(path);
+  if (entry !== undefined) {
+    if (options.python === undefined) {
+      throw new ServiceFileError(`${path} is in Python, which is not built here`);
+    }
+    return buildPythonArtifact(entry, options.python, options);
+  }
   const onStep = (step: BuildStep): void => {
     signal?.throwIfAborted();
     options.onStep?.(step);
@@ -203,16 +190,13 @@ async function describeArtifact(
   const temporary = await mkdtemp(join(tmpdir(), "tessera-build-"));
   try {
     const folder = join(temporary, "artifact");
-    await writeFiles(files, ({ path }) => open(content.get(path) ?? ""), folder);
-    const scratch = join(temporary, "scratch");
-    const probe = { root, source, env, readyTimeoutMs, native, ...(signal && { signal }) };
-    const service = await probeService(folder, scratch, probe);
-    return createIndex(service, files, native ? currentPlatform() : undefined);
+    await writeFiles(files, ({ path }) => openSource(content.get(path) ?? ""), folder);
+    const scratchFolder = await realpath(await mkdtemp(join(temporary, "scratch-")));
+    const probe = { root, source, env, readyTimeoutMs, ...(signal && { signal }) };
+    const probed = await nodeService(folder, { native, scratchFolder });
+    const service = await probeService(probed, scratchFolder, probe);
+    return createIndex(service, files, native ? { platform: currentPlatform() } : {});
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
-}
-
-function open(source: FileSource): AsyncIterable<Uint8Array> {
-  return typeof source === "string" ? createReadStream(source) : Readable.from([source]);
 }

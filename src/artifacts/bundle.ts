@@ -108,11 +108,6 @@ export async function findService(path: string): Promise<string> {
     const what = found.isDirectory() ? "a folder" : "not a regular file";
     throw new ServiceFileError(`service file ${path} is ${what}; name the file with the service`);
   }
-  if (extname(real) === ".py") {
-    throw new ServiceFileError(
-      `service file ${path} is in Python, which \`tessera serve\` runs and deployments do not take`,
-    );
-  }
   if (!(extname(real) in LOADERS)) {
     throw new ServiceFileError(
       `service file ${path} is not TypeScript or JavaScript (${Object.keys(LOADERS).join(", ")})`,

@@ -3,12 +3,30 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
+import { Readable } from "node:stream";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME, INDEX_NAME, type IndexedFile, MAX_ARTIFACT_FILE_BYTES } from "./index-file.ts";
 import { descriptionsOf, type FindPackage, type InstalledPackage } from "./packages.ts";
 
-/** A file's bytes, or the path of a file with them. */
-export type FileSource = string | Uint8Array;
+/** A file's bytes, the path of a file with them, or a part of such a file. */
+export type FileSource = string | Uint8Array | FilePart;
+
+export interface FilePart {
+  readonly path: string;
+  /** In bytes; `end` is the first one after it. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The bytes of a source. */
+export function openSource(source: FileSource): Readable {
+  if (typeof source === "string") {
+    return createReadStream(source);
+  }
+  return "path" in source
+    ? createReadStream(source.path, { start: source.start, end: source.end - 1 })
+    : Readable.from([source]);
+}
 
 /** Determines the path of each file in the artifact. */
 export interface Layout {
@@ -83,22 +101,24 @@ export async function indexFiles(content: ReadonlyMap<string, FileSource>): Prom
 
 async function factsOf(source: FileSource): Promise<Omit<IndexedFile, "path">> {
   const hash = createHash("sha256");
-  if (typeof source !== "string") {
+  if (source instanceof Uint8Array) {
     const sha256 = hash.update(source).digest("hex");
     return { size: source.length, sha256, executable: false };
   }
-  const { mode, size: announced } = await stat(source);
-  if (announced > MAX_ARTIFACT_FILE_BYTES) {
+  const isPart = typeof source !== "string";
+  const path = isPart ? source.path : source;
+  const { mode, size: announced } = await stat(path);
+  if (!isPart && announced > MAX_ARTIFACT_FILE_BYTES) {
     throw new ArtifactError(
-      `${source} has ${announced} bytes; a file in an artifact may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
+      `${path} has ${announced} bytes; a file in an artifact may have at most ${MAX_ARTIFACT_FILE_BYTES}`,
     );
   }
   let size = 0;
-  for await (const chunk of createReadStream(source)) {
+  for await (const chunk of openSource(source)) {
     hash.update(chunk);
     size += chunk.length;
   }
-  return { size, sha256: hash.digest("hex"), executable: (mode & 0o100) !== 0 };
+  return { size, sha256: hash.digest("hex"), executable: !isPart && (mode & 0o100) !== 0 };
 }
 
 /** True for the name of native code, which runs on one platform only. */

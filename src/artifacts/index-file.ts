@@ -9,17 +9,25 @@
  * written. A text in any other form is refused.
  */
 import { createHash } from "node:crypto";
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { readManifest } from "../pool/check-manifest.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import { version } from "../version.ts";
 import { ArtifactError, quoted } from "./artifact-error.ts";
+import { faultOfIndex } from "./index-schema.ts";
 import { checkPath, checkTogether } from "./paths.ts";
 
 export const INDEX_NAME = "tessera.json";
 export const ENTRY_NAME = "service.js";
 
-const FORMAT = 1;
+/** The packages of a service in Python, as requirements with hashes. */
+export const LOCK_NAME = "tessera.lock";
+/** Where an artifact has the packages themselves, when it brings them. */
+export const WHEELS_FOLDER = "wheels/";
+
+/** Of a service in Node: its code is one module. */
+const NODE_FORMAT = 1;
+/** Of a service in Python: its sources, and what it is run with. */
+const PYTHON_FORMAT = 2;
 
 /**
  * Files in an artifact: a service with its packages has hundreds, and one with more than this
@@ -28,6 +36,8 @@ const FORMAT = 1;
 export const MAX_ARTIFACT_FILES = 20_000;
 /** All files of an artifact together, which a node unpacks and keeps for each revision. */
 export const MAX_ARTIFACT_BYTES = 1024 ** 3;
+/** All packages that an artifact brings: those of one that learns on a GPU have a few gigabytes. */
+export const MAX_WHEELS_BYTES = 8 * 1024 ** 3;
 /**
  * One file of an artifact: it is uploaded as a whole, and again from its start when the
  * connection broke.
@@ -49,70 +59,45 @@ export interface IndexedFile {
   readonly executable: boolean;
 }
 
+/** What a service in Python is run with. */
+export interface PythonFacts {
+  /** The minor version of the interpreter that its packages are locked for, such as `3.11`. */
+  readonly version: string;
+  /** The dotted name of its module, if it is imported by that instead of as a file. */
+  readonly module?: string;
+  /** The name of the service in its module, if that has several. */
+  readonly object?: string;
+}
+
 export interface ArtifactIndex {
-  readonly format: typeof FORMAT;
+  readonly format: typeof NODE_FORMAT | typeof PYTHON_FORMAT;
   /** The major version of the SDK that it was built with, which is required to run it. */
   readonly tessera: string;
   /** The service's name. */
   readonly name: string;
-  /** The file of the service's module. */
-  readonly entry: typeof ENTRY_NAME;
-  /** The platform of its native code, such as `linux-x64-glibc`; undefined when it has none. */
+  /** The path of the service's module: `service.js`, or a file in Python. */
+  readonly entry: string;
+  /** The platform of its native code, or of packages it brings, such as `linux-x64-glibc`. Undefined: any. */
   readonly platform?: string;
+  /** Of a service in Python. */
+  readonly python?: PythonFacts;
   readonly service: ServiceManifest;
   /** Sorted by path. */
   readonly files: readonly IndexedFile[];
-}
-
-const SCHEMA = {
-  type: "object",
-  additionalProperties: false,
-  required: ["format", "tessera", "name", "entry", "service", "files"],
-  properties: {
-    format: { const: FORMAT },
-    tessera: { type: "string", pattern: "^[0-9]{1,9}$" },
-    name: { type: "string" },
-    entry: { const: ENTRY_NAME },
-    platform: { type: "string", pattern: "^[a-z0-9-]{1,64}$" },
-    service: { type: "object" },
-    files: {
-      type: "array",
-      minItems: 1,
-      items: {
-        type: "object",
-        additionalProperties: false,
-        required: ["path", "size", "sha256", "executable"],
-        properties: {
-          path: { type: "string" },
-          size: { type: "integer", minimum: 0 },
-          sha256: { type: "string", pattern: "^[0-9a-f]{64}$" },
-          executable: { type: "boolean" },
-        },
-      },
-    },
-  },
-};
-
-let compiled: ValidateFunction<ArtifactIndex> | undefined;
-
-/** Compiled lazily, because most runs of the program read no index. */
-function schemaCheck(): ValidateFunction<ArtifactIndex> {
-  compiled ??= new Ajv2020({ logger: false }).compile<ArtifactIndex>(SCHEMA);
-  return compiled;
 }
 
 /** Creates and checks the index of a service and its files. Throws an `ArtifactError`. */
 export function createIndex(
   service: ServiceManifest,
   files: readonly IndexedFile[],
-  platform: string | undefined,
+  kind: Partial<Pick<ArtifactIndex, "platform" | "entry" | "python">> = {},
 ): ArtifactIndex {
   const text = canonical({
-    format: FORMAT,
+    format: kind.python !== undefined ? PYTHON_FORMAT : NODE_FORMAT,
     tessera: ownMajor(),
     name: service.name,
     entry: ENTRY_NAME,
-    ...(platform !== undefined && { platform }),
+    ...kind,
     service,
     files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
   });
@@ -139,14 +124,14 @@ export function verifyIndex(text: string): ArtifactIndex {
   if (Buffer.byteLength(text) > MAX_INDEX_BYTES) {
     throw new ArtifactError(`${INDEX_NAME} is larger than ${MAX_INDEX_BYTES} bytes`);
   }
-  const index = parse(text);
-  checkVersions(index);
-  const matches = schemaCheck();
-  if (!matches(index)) {
-    const [fault] = matches.errors ?? [];
-    throw new ArtifactError(`${INDEX_NAME}${fault?.instancePath ?? ""} ${fault?.message}`);
+  const parsed = parse(text);
+  checkVersions(parsed);
+  const fault = faultOfIndex(parsed);
+  if (fault !== undefined) {
+    throw new ArtifactError(`${INDEX_NAME}${fault}`);
   }
-  checkFiles(index.files);
+  const index = parsed as ArtifactIndex;
+  checkFiles(index);
   const { service, name } = index;
   if (!readManifest(service) || service.name !== name) {
     throw new ArtifactError(`${INDEX_NAME}/service does not describe the service ${quoted(name)}`);
@@ -168,9 +153,9 @@ function parse(text: string): unknown {
 /** Runs before the schema check, since this version cannot know the format of other versions. */
 function checkVersions(index: unknown): void {
   const { format, tessera } = (index ?? {}) as { format?: unknown; tessera?: unknown };
-  if (Number.isSafeInteger(format) && format !== FORMAT) {
+  if (Number.isSafeInteger(format) && format !== NODE_FORMAT && format !== PYTHON_FORMAT) {
     throw new ArtifactError(
-      `the artifact has format ${format}, and this version of tessera reads format ${FORMAT}; build it again with tessera ${version}`,
+      `the artifact has format ${format}, and this version of tessera reads formats ${NODE_FORMAT} and ${PYTHON_FORMAT}; build it again with tessera ${version}`,
     );
   }
   if (typeof tessera === "string" && tessera !== ownMajor()) {
@@ -180,7 +165,7 @@ function checkVersions(index: unknown): void {
   }
 }
 
-function checkFiles(files: readonly IndexedFile[]): void {
+function checkFiles({ files, entry, python }: ArtifactIndex): void {
   if (files.length > MAX_ARTIFACT_FILES) {
     throw new ArtifactError(
       `the artifact has ${files.length} files; at most ${MAX_ARTIFACT_FILES} may be`,
@@ -194,23 +179,51 @@ function checkFiles(files: readonly IndexedFile[]): void {
       );
     }
   }
-  const total = files.reduce((sum, { size }) => sum + size, 0);
+  const total = bytesOf(unpackedFiles({ files, ...(python && { python }) }));
   if (total > MAX_ARTIFACT_BYTES) {
     throw new ArtifactError(
       `the artifact has ${total} bytes; all its files together may have at most ${MAX_ARTIFACT_BYTES}`,
     );
   }
+  const packages = bytesOf(files) - total;
+  if (packages > MAX_WHEELS_BYTES) {
+    throw new ArtifactError(
+      `the packages in the artifact have ${packages} bytes; they may have at most ${MAX_WHEELS_BYTES}`,
+    );
+  }
   checkTogether([INDEX_NAME, ...files.map(({ path }) => path)]);
-  if (!files.some(({ path }) => path === ENTRY_NAME)) {
-    throw new ArtifactError(`the artifact lacks ${ENTRY_NAME}, the service's code`);
+  const named = python?.module?.replaceAll(".", "/");
+  if (named !== undefined && ![`${named}.py`, `${named}/__init__.py`].includes(entry)) {
+    throw new ArtifactError(`${INDEX_NAME}/python/module is not the name of ${quoted(entry)}`);
+  }
+  const needed = python === undefined ? [entry] : [entry, LOCK_NAME];
+  for (const name of needed) {
+    if (!files.some(({ path }) => path === name)) {
+      throw new ArtifactError(
+        `the artifact lacks ${quoted(name)}, ${name === entry ? "the service's code" : "the list of its packages"}`,
+      );
+    }
   }
 }
 
-function canonical({ service, files, ...others }: ArtifactIndex): string {
+/** The files that a node unpacks: without the packages, from which it makes an environment. */
+export function unpackedFiles({
+  files,
+  python,
+}: Pick<ArtifactIndex, "files" | "python">): readonly IndexedFile[] {
+  return python === undefined ? files : files.filter(({ path }) => !path.startsWith(WHEELS_FOLDER));
+}
+
+function bytesOf(files: readonly IndexedFile[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+function canonical({ service, files, python, ...others }: ArtifactIndex): string {
   const sorted = (value: object): object =>
     Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   const ordered = files.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => sorted(file));
-  return JSON.stringify(sorted({ ...others, service, files: ordered }));
+  const facts = python && { python: sorted(python) };
+  return JSON.stringify(sorted({ ...others, ...facts, service, files: ordered }));
 }
 
 function ownMajor(): string {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { BuiltArtifact } from "./build.ts";
+import type { BuiltArtifact } from "./build-options.ts";
 import { digestOf, writeIndex } from "./index-file.ts";
 import { unpackArtifact } from "./unpack.ts";
 

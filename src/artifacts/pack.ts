@@ -1,12 +1,13 @@
 /** Packs an artifact into one file: a compressed tar of its index and then its files. */
 import { randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { ArtifactError } from "./artifact-error.ts";
-import type { BuiltArtifact } from "./build.ts";
+import type { BuiltArtifact } from "./build-options.ts";
+import { openSource } from "./content.ts";
 import { INDEX_NAME, type IndexedFile, writeIndex } from "./index-file.ts";
 import { type TarEntry, writeTar } from "./tar.ts";
 import { verified } from "./verified.ts";
@@ -41,10 +42,7 @@ export function openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable
   if (source === undefined) {
     throw new ArtifactError(`the artifact has no file ${file.path}`);
   }
-  return verified(
-    typeof source === "string" ? createReadStream(source) : Readable.from([source]),
-    file,
-  );
+  return verified(openSource(source), file);
 }
 
 async function* entriesOf(built: BuiltArtifact): AsyncGenerator<TarEntry, void, undefined> {

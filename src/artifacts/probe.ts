@@ -3,12 +3,13 @@
  * the artifact. That proves that nothing is missing for loading the service, and
  * gives the service's manifest.
  */
-import { mkdir, readFile, realpath } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { workerRights } from "../deployments/permissions.ts";
+import type { Launch, WorkerRights } from "../pool/launch/launch.ts";
 import { ServiceProcess } from "../pool/process.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
-import type { WorkerMessage } from "../protocol/messages.ts";
+import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME } from "./index-file.ts";
 
@@ -23,8 +24,6 @@ const MAX_PROBE_MESSAGE_BYTES = 16 * 1024 ** 2;
 export interface ProbeOptions {
   /** Limit of the time to load the service. */
   readonly readyTimeoutMs: number;
-  /** True when the artifact has native code, which the worker may load. */
-  readonly native: boolean;
   /** The environment variables of the worker. */
   readonly env: { readonly [name: string]: string };
   /** The folder that the artifact's root was built from, for messages. */
@@ -34,26 +33,54 @@ export interface ProbeOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The manifest of the service in a folder. Rejects with an `ArtifactError` when it does not load. */
-export async function probeService(
+/** What is probed: a service as a worker loads it. */
+export interface ProbedService {
+  /** The path of its module in the folder of the artifact. */
+  readonly servicePath: string;
+  readonly code: string | ServiceEntry;
+  /** The real path of the artifact's folder. */
+  readonly folder: string;
+  readonly rights: WorkerRights;
+  /** How its worker starts. Default: in Node alone. */
+  readonly launch?: Launch;
+}
+
+/** The service in Node that is in a folder. */
+export async function nodeService(
   folder: string,
+  { native, scratchFolder }: { readonly native: boolean; readonly scratchFolder: string },
+): Promise<ProbedService> {
+  const real = await realpath(folder);
+  const servicePath = join(real, ENTRY_NAME);
+  const access = { read: [], addons: native, threads: false, env: {} };
+  return {
+    servicePath,
+    code: await readFile(servicePath, "utf8"),
+    folder: real,
+    rights: workerRights({ servicePath, selfContained: true, scratchFolder }, access),
+  };
+}
+
+/** The manifest of a service. Rejects with an `ArtifactError` when it does not load. */
+export async function probeService(
+  { servicePath, code, folder, rights, launch }: ProbedService,
   scratchFolder: string,
   options: ProbeOptions,
 ): Promise<ServiceManifest> {
-  const { readyTimeoutMs, native, env, signal } = options;
-  await mkdir(scratchFolder);
-  const real = await realpath(folder);
-  const servicePath = join(real, ENTRY_NAME);
-  const code = await readFile(servicePath, "utf8");
-  const access = { read: [], addons: native, threads: false, env };
+  const { readyTimeoutMs, env, signal } = options;
   const lines: string[] = [];
   const answer = Promise.withResolvers<WorkerMessage>();
   const worker = new ServiceProcess({
-    rights: workerRights({ servicePath, selfContained: true, scratchFolder }, access),
+    rights,
+    ...(launch && { launch }),
     scratchFolder,
     env,
     maxMessageBytes: MAX_PROBE_MESSAGE_BYTES,
-    onMessage: answer.resolve,
+    onMessage: (message) => {
+      if (message.type === "ready" || message.type === "refused") {
+        answer.resolve(message);
+      }
+    },
     onFault: answer.reject,
     onOutput: (line) => {
       lines.push(line);
@@ -77,7 +104,8 @@ export async function probeService(
       maxResultBytes: MAX_PROBE_MESSAGE_BYTES,
       maxFileBytes: MAX_PROBE_MESSAGE_BYTES,
     };
-    worker.send({ type: "load", servicePath, code, ...limits, scratchFolder });
+    const isolated = typeof code === "object";
+    worker.send({ type: "load", servicePath, code, ...limits, scratchFolder, isolated });
     const message = await Promise.race([answer.promise, ended]);
     signal?.throwIfAborted();
     if (message.type === "ready") {
@@ -86,7 +114,7 @@ export async function probeService(
     // Its last lines may still be on their way.
     await ended;
     const fault = message.type === "refused" ? message.message : "it does not keep to the protocol";
-    throw new ArtifactError(explain(fault, lines, { ...options, folder: real }));
+    throw new ArtifactError(explain(fault, lines, { ...options, folder }));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
@@ -122,7 +150,7 @@ function explain(
 
 /** The path in the artifact of a file that was not found. */
 function missingFile(fault: string, folder: string): string | undefined {
-  if (!/ENOENT|Cannot find/i.test(fault)) {
+  if (!/ENOENT|Cannot find|No such file/i.test(fault)) {
     return undefined;
   }
   for (const [, quoted, bare] of fault.matchAll(/'([^'\n]+)'|cannot find (\S+);/g)) {

@@ -13,6 +13,7 @@ import {
   digestOf,
   INDEX_NAME,
   type IndexedFile,
+  unpackedFiles,
   verifyIndex,
 } from "./index-file.ts";
 import { readArtifact } from "./read.ts";
@@ -43,32 +44,43 @@ export async function unpackArtifact(
       `the artifact is another one: its digest is ${reader.digest}, expected was ${digest}`,
     );
   }
-  return await assemble(reader.text, folder, reader);
+  return await assemble(reader.text, folder, {
+    open: (file) => reader.open(file),
+    end: () => reader.end(),
+    select: ({ files }) => files,
+  });
 }
 
 /**
  * Like `unpackArtifact`, for an artifact whose files come one by one, such as from a
- * content-addressed store.
+ * content-addressed store. Packages that it brings are left out: an environment is made
+ * of them.
  */
 export async function assembleArtifact(
   indexText: string,
   open: OpenFile,
   folder: string,
 ): Promise<ArtifactIndex> {
-  return await assemble(indexText, folder, { open, end: async () => {} });
+  return await assemble(indexText, folder, {
+    open,
+    end: async () => {},
+    select: unpackedFiles,
+  });
 }
 
 interface Source {
   readonly open: OpenFile;
   /** Called after the last file. */
   end(): Promise<void>;
+  /** The files to write. */
+  select(index: ArtifactIndex): readonly IndexedFile[];
 }
 
 async function assemble(indexText: string, folder: string, source: Source): Promise<ArtifactIndex> {
   const index = verifyIndex(indexText);
   const unfinished = `${folder}.${randomUUID()}.partial`;
   try {
-    await writeFiles(index.files, (file) => verified(source.open(file), file), unfinished);
+    await writeFiles(source.select(index), (file) => verified(source.open(file), file), unfinished);
     await source.end();
     await writeFile(join(unfinished, INDEX_NAME), indexText, { flag: "wx" });
     await rename(unfinished, folder);

@@ -2,7 +2,8 @@
 import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
-import type { BuildOptions, BuildStep, BuiltArtifact } from "../artifacts/build.ts";
+import type { BuildStep, BuiltArtifact } from "../artifacts/build-options.ts";
+import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./build-options.ts";
 import { usageError } from "./failure.ts";
 import { fields, table } from "./output.ts";
 import { inUnits } from "./sizes.ts";
@@ -10,7 +11,7 @@ import type { Streams } from "./terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface BuildActions {
-  readonly build: (path: string, options: BuildOptions) => Promise<BuiltArtifact>;
+  readonly build: Build;
   readonly pack: (
     built: BuiltArtifact,
     path: string,
@@ -21,7 +22,7 @@ export interface BuildActions {
   readonly streams: Streams;
 }
 
-interface BuildFlags {
+interface BuildFlags extends PythonFlags {
   readonly output?: string;
   readonly include?: readonly string[];
   readonly env?: readonly string[];
@@ -39,16 +40,14 @@ Examples:
   $ tessera build service.ts --include 'models/*.onnx'  adds files that only running code can name
   $ tessera build service.ts --json                   for scripts: name, digest, file, sizes, endpoints`;
 
-const STEPS: Readonly<Record<BuildStep, string>> = {
-  compile: "compiling",
-  trace: "looking for the files that it reads",
-  load: "loading it in a worker",
-};
-
 export function buildCommand(actions: BuildActions): Command {
-  return new Command("build")
+  const command = new Command("build");
+  for (const each of PYTHON_OPTIONS) {
+    command.addOption(each);
+  }
+  return command
     .description("Build one self-contained artifact of a service, for deploying it.")
-    .argument("<service>", "TypeScript or JavaScript file that exports a service")
+    .argument("<service>", "file that exports a service: TypeScript, JavaScript or Python")
     .option("-o, --output <path>", "file, or folder, to write to (default: the current folder)")
     .option(
       "--include <glob>",
@@ -84,8 +83,8 @@ async function run(
   };
   const env = environment(flags.env ?? []);
   const include = flags.include ?? [];
-  const onStep = (step: BuildStep): void => say(STEPS[step]);
-  const built = await build(path, { include, env, onStep, signal });
+  const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
+  const built = await build(path, { include, env, onStep, signal }, flags);
   for (const warning of built.warnings) {
     streams.stderr.write(`warning: ${warning}\n`);
   }

@@ -18,6 +18,7 @@ export function platformGreeting(platform: StartedPlatform): string {
     `  keys       ${keys}`,
     `  listens    ${platform.listensOn}`,
     ...sandboxLines(platform.sandbox),
+    pythonLine(platform.python),
     ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,
     `  log level  ${config.logLevel}`,
@@ -39,6 +40,15 @@ function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
     "  sandbox    permission: Node's permission model alone, so deploy only code that you trust",
     ...(shortfall === undefined ? [] : [`             for the kernel's: ${shortfall}`]),
   ];
+}
+
+/** Which services in Python run here. */
+function pythonLine(python: StartedPlatform["python"]): string {
+  if (python === undefined) {
+    return "  python     services in Python are refused: nothing holds them (--python-sandbox none trusts them)";
+  }
+  const named = python.named.map(({ version, path }) => `${version} (${path})`);
+  return `  python     ${named.join(", ") || "the interpreters on the PATH (--python names others)"}`;
 }
 
 /** The line about proxies; empty without proxies. */

@@ -3,6 +3,7 @@
  * default and its reason is in this folder. This is the only reader of
  * `process.env`; secrets are kept apart from what may be printed.
  */
+import { type BuildEnvironment, buildEnvironment } from "./build.ts";
 import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
 import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
 import {
@@ -87,4 +88,9 @@ export function readBackupConfig(
 /** Reads the environment of the commands that speak to a platform. */
 export function readCloudEnvironment(env: NodeJS.ProcessEnv = process.env): CloudEnvironment {
   return cloudEnvironment(env, process.platform);
+}
+
+/** Reads the environment of a build. */
+export function readBuildEnvironment(env: NodeJS.ProcessEnv = process.env): BuildEnvironment {
+  return buildEnvironment(env);
 }

@@ -2,6 +2,8 @@
 import { ORGANIZATION_CREATORS } from "../auth/organization-creators.ts";
 import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
 import { MAIL_SETTINGS } from "./mail.ts";
+import { OIDC_SETTINGS } from "./oidc.ts";
+import { PYTHON_SETTINGS } from "./python.ts";
 import { optional, type Settings, setting } from "./settings.ts";
 import { TRACING_SETTINGS } from "./tracing.ts";
 import * as values from "./values.ts";
@@ -178,6 +180,7 @@ export const START_SETTINGS = {
     reason: "native code bypasses the permissions that keep workers away from the platform's files",
   }),
   sandbox: SANDBOX_SETTING,
+  ...PYTHON_SETTINGS,
   allowEgress: setting({
     flag: "--allow-egress <hosts>",
     variable: "TESSERA_ALLOW_EGRESS",
@@ -351,39 +354,7 @@ export const START_SETTINGS = {
     summary: "labels that /federate adds to series without them, such as region=eu,team=search",
     reason: "none: only useful to tell platforms apart in a Prometheus that collects from several",
   }),
-  oidcIssuer: optional({
-    flag: "--oidc-issuer <url>",
-    variable: "TESSERA_OIDC_ISSUER",
-    shownDefault: "none",
-    parse: values.issuer,
-    summary: "OpenID Connect provider with which people may sign in",
-    reason:
-      "without one, people sign in with a password; the redirect URL to register there is <public URL>/auth/oidc/callback",
-  }),
-  oidcClientId: optional({
-    flag: "--oidc-client-id <id>",
-    variable: "TESSERA_OIDC_CLIENT_ID",
-    shownDefault: "none",
-    parse: values.line,
-    summary: "client id of this platform at the provider",
-    reason: "required with an issuer",
-  }),
-  oidcClientSecret: optional({
-    variable: "TESSERA_OIDC_CLIENT_SECRET",
-    shownDefault: "none",
-    parse: values.secret,
-    isSecret: () => true,
-    summary: "client secret that the provider issued to this platform",
-    reason: "none: a public client, protected by PKCE",
-  }),
-  oidcName: setting({
-    flag: "--oidc-name <name>",
-    variable: "TESSERA_OIDC_NAME",
-    fallback: "single sign-on",
-    parse: values.line,
-    summary: "name of the provider on the sign-in page",
-    reason: "as in “Sign in with Example Corp”",
-  }),
+  ...OIDC_SETTINGS,
   organizationCreators: optional({
     flag: "--organization-creators <who>",
     variable: "TESSERA_ORGANIZATION_CREATORS",

@@ -79,6 +79,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly connections: ConnectionsConfig;
   /** Whether workers may load native code. */
   readonly allowsNativeCode: boolean;
+  /** How services in Python are run. */
+  readonly python: PythonStartConfig;
   /** Host rules: what deployments may reach although it is not public. */
   readonly allowedEgress: readonly string[];
   /** What deployments may ask for at most. */
@@ -96,7 +98,20 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly tracing: TracingConfig | undefined;
 }
 
+export interface PythonStartConfig {
+  /** Such as `3.11=/usr/bin/python3.11`. Empty: those on the path. */
+  readonly interpreters: readonly string[];
+  /** Whether they run in the kernel's sandbox or not at all. */
+  readonly needsSandbox: boolean;
+  /** The program uv; undefined: it is fetched. */
+  readonly uv: string | undefined;
+  /** Disk space of the packages that one organization uses. */
+  readonly maxBytesPerOrganization: number;
+}
+
 export interface StartSecrets extends DataSecrets {
+  /** Where packages come from, possibly with passwords: the variables of pip and uv. */
+  readonly packages: NodeJS.ProcessEnv;
   readonly oidcClientSecret: string | undefined;
   /** The token that `/metrics` asks for; undefined: it answers nobody. */
   readonly metricsToken: string | undefined;
@@ -147,6 +162,12 @@ export function startConfig(
     }),
     blobs: blobsConfig(read.blobs ?? ownBlobs(read.dataFolder, data), data.database, env),
     allowsNativeCode: read.nativeCode === "allow",
+    python: {
+      interpreters: read.pythonInterpreters?.split(",") ?? [],
+      needsSandbox: read.pythonSandbox === "kernel",
+      uv: read.uv,
+      maxBytesPerOrganization: read.maxEnvironmentsPerOrganization,
+    },
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",
     allowedEgress: read.allowEgress,
@@ -165,6 +186,7 @@ export function startConfig(
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
   const secrets = {
     ...data,
+    packages: env,
     oidcClientSecret,
     metricsToken,
     prometheusUrl,

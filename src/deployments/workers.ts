@@ -4,8 +4,7 @@ import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
 import { EgressPolicy } from "../pool/egress/policy.ts";
 import { EgressProxy } from "../pool/egress/proxy.ts";
-import type { Launch } from "../pool/launch/launch.ts";
-import { launchPython } from "../pool/launch/python.ts";
+import { type LaunchOf, launchersFor } from "../pool/launchers.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
@@ -26,8 +25,8 @@ export interface WorkersOptions {
   readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
   /** Additional rights under `tessera serve`. Default: none. */
   readonly workerAccess?: WorkerAccess | undefined;
-  /** How workers are started. Default: in Node alone. */
-  readonly launch?: Launch | undefined;
+  /** How the workers of a service are started. Default: without a sandbox. */
+  readonly launchOf?: LaunchOf | undefined;
   /**
    * Host rules of the operator: what workers in the kernel's sandbox reach although it is not
    * public. Undefined: workers have the network of the machine.
@@ -89,7 +88,7 @@ export class Workers {
   /** The options of a new worker. Creates its scratch folder. */
   #optionsFor(service: ServiceCode, workerId: string): WorkerOptions {
     const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
-    const { workerAccess, log } = this.#options;
+    const { workerAccess, log, launchOf = launchersFor() } = this.#options;
     const { revision } = service;
     const scratchFolder = this.#scratch.create();
     // The rights in `workerAccess` are for the operator's own service, not for deployments.
@@ -101,7 +100,7 @@ export class Workers {
       scratchFolder,
       // Node's SQLite opens files without asking the permission model.
       rights: workerRights({ ...service, scratchFolder, sqlite: revision === undefined }, access),
-      launch: launchOf(service) ?? this.#options.launch,
+      launch: launchOf(service),
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
       maxResultBytes,
@@ -157,9 +156,4 @@ export class Workers {
       log.info({ from: "service" }, line);
     }
   }
-}
-
-/** How a service of another language than the node's is started. */
-function launchOf({ code }: ServiceCode): Launch | undefined {
-  return typeof code === "object" ? launchPython(code) : undefined;
 }

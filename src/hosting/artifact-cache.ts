@@ -12,26 +12,24 @@
  * that sleep cost a start nothing but their index. A sweep removes artifacts without
  * holders, so going back to the previous revision finds its artifact for a while.
  */
-import { realpathSync } from "node:fs";
-import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type ArtifactIndex,
   digestOf,
-  ENTRY_NAME,
   INDEX_NAME,
+  type IndexedFile,
+  unpackedFiles,
   verifyIndex,
 } from "../artifacts/index-file.ts";
-import { assembleArtifact } from "../artifacts/unpack.ts";
+import { assembleArtifact, type OpenFile } from "../artifacts/unpack.ts";
 import { verified } from "../artifacts/verified.ts";
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
-import { takeLock } from "../storage/lock-file.ts";
+import { type OwnFolder, takeFolder } from "../storage/own-folder.ts";
 import { Semaphore } from "../time/semaphore.ts";
-
-/** Nodes on one machine that share a data folder. */
-const MAX_NODES_PER_FOLDER = 32;
 
 /**
  * Artifacts that are read or fetched at a time: a node that starts reads those of all its
@@ -55,6 +53,8 @@ export interface HeldArtifact {
    * they were damaged: by then they are fetched again, and what is started next finds them whole.
    */
   readCode(): Promise<string>;
+  /** The verified content of a file; packages are not unpacked, and come from the blob store. */
+  openFile(file: IndexedFile): AsyncIterable<Uint8Array>;
   /** Releases the artifact; a second call does nothing. */
   release(): void;
 }
@@ -67,6 +67,11 @@ export interface ArtifactCacheOptions {
   readonly log: Log;
 }
 
+interface ArtifactKey {
+  readonly organizationId: string;
+  readonly digest: string;
+}
+
 interface Unpacked {
   readonly index: ArtifactIndex;
   readonly folder: string;
@@ -77,7 +82,7 @@ interface Unpacked {
 export class ArtifactCache implements AsyncDisposable {
   readonly #options: ArtifactCacheOptions;
   #folder = "";
-  #unlock: (() => void) | undefined;
+  #own: OwnFolder | undefined;
   readonly #unpacked = new Map<string, Promise<Unpacked>>();
   /** The number of holders of each artifact. */
   readonly #holders = new Map<string, number>();
@@ -97,19 +102,8 @@ export class ArtifactCache implements AsyncDisposable {
 
   /** Locks a folder for this node, and removes unfinished artifacts from it. */
   async start(): Promise<void> {
-    const { folder } = this.#options;
-    for (let count = 1; count <= MAX_NODES_PER_FOLDER && this.#unlock === undefined; count += 1) {
-      const own = count === 1 ? folder : `${folder}-${count}`;
-      await mkdir(own, { recursive: true, mode: 0o700 });
-      // The permission model of workers compares real paths.
-      this.#folder = realpathSync(own);
-      this.#unlock = takeLock(join(own, "lock"));
-    }
-    if (this.#unlock === undefined) {
-      throw new Error(
-        `${MAX_NODES_PER_FOLDER} nodes use ${folder} already: give this one its own --data`,
-      );
-    }
+    this.#own = await takeFolder(this.#options.folder);
+    this.#folder = this.#own.path;
     for (const name of await readdir(this.#folder)) {
       if (name.endsWith(".partial")) {
         await rm(join(this.#folder, name), { recursive: true, force: true });
@@ -134,9 +128,17 @@ export class ArtifactCache implements AsyncDisposable {
     try {
       await this.#sweeping;
       const { index, folder } = await this.#unpack(organizationId, digest);
-      const servicePath = join(folder, ENTRY_NAME);
+      const servicePath = join(folder, index.entry);
       const readCode = () => this.#readCode(organizationId, digest);
-      return { index, digest, servicePath, readCode, release };
+      const unpacked = new Set(unpackedFiles(index));
+      const openFile = (file: IndexedFile) =>
+        verified(
+          unpacked.has(file)
+            ? createReadStream(join(folder, file.path))
+            : this.#readBlob(file, { organizationId, digest }),
+          file,
+        );
+      return { index, digest, servicePath, readCode, openFile, release };
     } catch (err) {
       release();
       throw err;
@@ -164,7 +166,7 @@ export class ArtifactCache implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sweeping;
     await Promise.allSettled(this.#unpacked.values());
-    this.#unlock?.();
+    this.#own?.[Symbol.dispose]();
   }
 
   #unpack(organizationId: string, digest: string): Promise<Unpacked> {
@@ -194,14 +196,14 @@ export class ArtifactCache implements AsyncDisposable {
       // A sandbox that has started already has the removed folder mounted.
       throw new Error("its unpacked files were damaged, and have been fetched again", { cause });
     }
-    return readFile(join(unpacked.folder, ENTRY_NAME), "utf8");
+    return readFile(join(unpacked.folder, unpacked.index.entry), "utf8");
   }
 
   /** Digests every file. If one is not as the index says, removes the folder and rejects. */
   async #verify({ index, folder }: Unpacked, digest: string): Promise<void> {
     const buffer = this.#buffers.pop() ?? Buffer.allocUnsafeSlow(VERIFIED_CHUNK_BYTES);
     try {
-      for (const file of index.files) {
+      for (const file of unpackedFiles(index)) {
         for await (const _ of verified(chunksOf(join(folder, file.path), buffer), file)) {
           // Read only to verify the digest.
         }
@@ -241,26 +243,34 @@ export class ArtifactCache implements AsyncDisposable {
   }
 
   async #fetch(organizationId: string, digest: string): Promise<Unpacked> {
-    const { hosting, blobs } = this.#options;
+    const { hosting } = this.#options;
     const text = await hosting.getIndex({ organizationId, digest });
     if (text === undefined || digestOf(text) !== digest) {
       throw new Error(`there is no artifact ${digest} any more`);
     }
+    const open = await this.#blobReader({ organizationId, digest });
+    const folder = join(this.#folder, digest);
+    const index = await assembleArtifact(text, open, folder);
+    return { index, folder, verified: Promise.resolve() };
+  }
+
+  async *#readBlob(file: IndexedFile, artifact: ArtifactKey): AsyncGenerator<Uint8Array> {
+    const open = await this.#blobReader(artifact);
+    yield* open(file);
+  }
+
+  /** Returns the reader of the files of an artifact in the blob store. */
+  async #blobReader({ organizationId, digest }: ArtifactKey): Promise<OpenFile> {
+    const { hosting, blobs } = this.#options;
     const files = await hosting.listArtifactFiles({ organizationId, digest });
     const blobIds = new Map(files.map(({ sha256, blobId }) => [sha256, blobId]));
-    const folder = join(this.#folder, digest);
-    const index = await assembleArtifact(
-      text,
-      ({ sha256, size }) => {
-        const blobId = blobIds.get(sha256);
-        if (blobId === undefined) {
-          throw new Error(`the file ${sha256} of artifact ${digest} is not in the blob store`);
-        }
-        return blobs.read(blobId, { start: 0, end: size });
-      },
-      folder,
-    );
-    return { index, folder, verified: Promise.resolve() };
+    return ({ sha256, size }) => {
+      const blobId = blobIds.get(sha256);
+      if (blobId === undefined) {
+        throw new Error(`the file ${sha256} of artifact ${digest} is not in the blob store`);
+      }
+      return blobs.read(blobId, { start: 0, end: size });
+    };
   }
 }
 

@@ -1,8 +1,9 @@
 /**
  * Garbage collection for deployments: deletes rows and tasks of deleted
- * deployments, files of artifacts that no revision uses, and artifacts on this
- * node's disk that it no longer runs. Any node may do the first two for all.
+ * deployments, files of artifacts that no revision uses, and artifacts and Python
+ * environments on this node's disk that it no longer runs. Any node may do the first two for all.
  */
+import type { EnvironmentStore } from "../artifacts/environments/store.ts";
 import type { Log } from "../log/log.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
@@ -18,6 +19,9 @@ const HOUSEKEEPING_INTERVAL_MS = 60_000;
  */
 const ARTIFACT_CACHE_SWEEP_INTERVAL_MS = 10 * 60_000;
 
+/** Python environments that nobody has begun to use for this long are removed, unless they are used. */
+const UNUSED_ENVIRONMENT_TTL_MS = 24 * 60 * 60_000;
+
 /** Rows, or files, of deployments deleted in one go. */
 const MAX_PRUNED_HOSTING_ROWS = 500;
 
@@ -28,18 +32,25 @@ export interface HousekeepingOptions {
   readonly hosting: Pick<HostingStorage, "pruneHosting" | "takeUnusedFiles" | "forgetFiles">;
   readonly blobs: Pick<BlobStore, "delete">;
   readonly artifacts: ArtifactCache;
+  /** Undefined where services in Python do not run. */
+  readonly environments: Pick<EnvironmentStore, "sweep"> | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
 
 /** Starts the periodic jobs; dispose of the result to stop them. */
 export function startHousekeeping(options: HousekeepingOptions): AsyncDisposable {
-  const { artifacts, log } = options;
+  const { artifacts, environments, log } = options;
   const failed = (err: unknown): void =>
     log.error({ err }, "what deployments have left behind could not be removed");
   const timers = [
     new Timer(HOUSEKEEPING_INTERVAL_MS, () => keepHouse(options), failed),
     new Timer(ARTIFACT_CACHE_SWEEP_INTERVAL_MS, () => artifacts.sweep(), failed),
+    new Timer(
+      ARTIFACT_CACHE_SWEEP_INTERVAL_MS,
+      async () => void (await environments?.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS })),
+      failed,
+    ),
   ];
   return {
     async [Symbol.asyncDispose]() {

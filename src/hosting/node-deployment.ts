@@ -1,8 +1,9 @@
 /**
- * Wires one deployment on this node: its reconciler, its log, the artifact and the
- * environment of its workers.
+ * Wires one deployment on this node: its reconciler, its log, the artifact, the variables
+ * and the Python environment of its workers.
  */
 
+import type { Environments } from "../artifacts/environments/environment.ts";
 import { deploymentSecretContext, type KeyRing } from "../auth/keys.ts";
 import { Deployment } from "../deployments/deployment.ts";
 import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environment.ts";
@@ -22,6 +23,8 @@ export interface NodeDeploymentOptions {
   readonly keys: KeyRing;
   readonly nodes: NodeMembership;
   readonly artifacts: ArtifactCache;
+  /** Undefined where services in Python do not run. */
+  readonly environments: Environments | undefined;
   readonly served: LastServed;
   /** Options that all deployments of the node share. */
   readonly common: Pick<
@@ -42,7 +45,7 @@ export interface NodeDeploymentOptions {
     | "readers"
     | "heldPieces"
     | "allowNativeCode"
-    | "launch"
+    | "launchOf"
     | "sandbox"
     | "allowedEgress"
     | "tracing"
@@ -63,7 +66,7 @@ export function openNodeDeployment(
   options: NodeDeploymentOptions,
   onChange: () => void,
 ): NodeDeployment {
-  const { hosting, nodes, artifacts, served, common, metrics } = options;
+  const { hosting, nodes, artifacts, environments, served, common, metrics } = options;
   const { organizationId, deploymentId, organization, name } = record;
   const { nodeId } = nodes;
   const { now } = common;
@@ -103,7 +106,8 @@ export function openNodeDeployment(
         onReadiness: onChange,
       }),
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
-    environment: (record, revision) => environmentOf({ record, revision, lines }, options),
+    variables: (record, revision) => variablesOf({ record, revision, lines }, options),
+    environments,
     servedByOthers: (record) => servedByOthers(record, options),
     served,
     shareOf,
@@ -117,8 +121,8 @@ export function openNodeDeployment(
  * The variables and the secrets that a revision may have; a secret wins over a variable of the
  * same name.
  */
-async function environmentOf(
-  { record, revision, lines }: EnvironmentOptions,
+async function variablesOf(
+  { record, revision, lines }: VariablesOptions,
   { hosting, keys }: NodeDeploymentOptions,
 ): Promise<{ readonly [name: string]: string }> {
   const { organizationId, deploymentId, settings } = record;
@@ -141,17 +145,17 @@ async function environmentOf(
       );
     }
   });
-  const environment = { ...settings.env, ...Object.fromEntries(opened) };
-  const bytes = environmentBytes(environment);
+  const variables = { ...settings.env, ...Object.fromEntries(opened) };
+  const bytes = environmentBytes(variables);
   if (bytes > MAX_ENVIRONMENT_BYTES) {
     throw new Error(
       `its variables and secrets take ${bytes} bytes, and ${MAX_ENVIRONMENT_BYTES} is the limit: remove some`,
     );
   }
-  return environment;
+  return variables;
 }
 
-interface EnvironmentOptions {
+interface VariablesOptions {
   readonly record: DesiredDeployment;
   readonly revision: number;
   readonly lines: DeploymentLog;

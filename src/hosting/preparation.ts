@@ -1,11 +1,15 @@
-/** Preparation of a revision: its artifact on disk and its environment, before workers start. */
-
+/**
+ * Preparation of a revision before workers start: its artifact on disk, its variables, and for
+ * Python the environment with its packages.
+ */
+import { type Environments, PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { ServedRevision } from "./last-served.ts";
+import { holdEnvironment, pythonCode } from "./python-code.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -18,10 +22,12 @@ const RETIREMENT_MARGIN_MS = 60_000;
 export interface PreparationOptions {
   readonly hold: (organizationId: string, digest: string) => Promise<HeldArtifact>;
   /** The environment variables of the revision's workers, with the secrets that it may have. */
-  readonly environment: (
+  readonly variables: (
     record: DesiredDeployment,
     revision: number,
   ) => Promise<{ readonly [name: string]: string }>;
+  /** Undefined where services in Python do not run. */
+  readonly environments: Environments | undefined;
 }
 
 export interface Prepared {
@@ -33,19 +39,23 @@ export interface Prepared {
 export async function prepare(
   record: DesiredDeployment,
   { revision, digest }: ServedRevision,
-  { hold, environment }: PreparationOptions,
+  options: PreparationOptions,
 ): Promise<Prepared> {
-  const artifact = await hold(record.organizationId, digest);
+  const { hold, variables } = options;
+  const held = await hold(record.organizationId, digest);
   try {
-    const { index, servicePath, readCode } = artifact;
+    const env = await variables(record, revision);
+    // Last, because it holds more.
+    const { artifact, code } = await withCode(held, record, options);
+    const { index, servicePath } = artifact;
     const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
       servicePath,
-      code: readCode,
+      code,
       selfContained: true,
       revision: {
         number: revision,
-        env: await environment(record, revision),
+        env,
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
         network,
         ...(index.platform !== undefined && { platform: index.platform }),
@@ -53,9 +63,33 @@ export async function prepare(
     };
     return { artifact, service };
   } catch (err) {
-    artifact.release();
+    held.release();
     throw err;
   }
+}
+
+/** The code that workers load; the artifact holds its environment, too. */
+async function withCode(
+  artifact: HeldArtifact,
+  { organizationId }: DesiredDeployment,
+  { environments }: PreparationOptions,
+): Promise<{ readonly artifact: HeldArtifact; readonly code: ServiceCode["code"] }> {
+  const { python } = artifact.index;
+  if (python === undefined) {
+    return { artifact, code: artifact.readCode };
+  }
+  if (environments === undefined) {
+    throw new Error(PYTHON_UNAVAILABLE);
+  }
+  const environment = await holdEnvironment(artifact, python, { environments, organizationId });
+  const release = (): void => {
+    artifact.release();
+    environment.release();
+  };
+  return {
+    artifact: { ...artifact, release },
+    code: pythonCode(artifact, python, environment),
+  };
 }
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */

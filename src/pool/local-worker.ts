@@ -16,7 +16,7 @@ import { resultIsText } from "../service/schema.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
 import { Executions } from "./executions.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
-import type { CountsReceiver, ExecuteOptions, PythonCode, WorkerOptions } from "./options.ts";
+import type { CountsReceiver, ExecuteOptions, ServiceCode, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { Capacity } from "./slot.ts";
 import type { WorkerUsage } from "./usage.ts";
@@ -131,8 +131,7 @@ export class LocalWorker implements Worker {
       this.kill(message);
     }, readyTimeoutMs);
     try {
-      const source = typeof code === "function" ? await code() : code;
-      const sent = typeof source === "string" ? source : entryOf(source);
+      const sent = await codeToSend(code);
       const load = { servicePath, code: sent, scratchFolder, maxResultBytes, maxFileBytes };
       const isolated = this.#options.limits !== undefined;
       this.#process.send({ type: "load", ...load, isolated });
@@ -301,7 +300,16 @@ export class LocalWorker implements Worker {
   }
 }
 
-/** What the host is told of a Python service; how it is started is known to the launch. */
-function entryOf({ module, name }: PythonCode): ServiceEntry {
-  return { module, ...(name !== undefined && { name }) };
+/** The code of a service, or what a host in Python is told; how that starts is known to the launch. */
+async function codeToSend(code: ServiceCode["code"]): Promise<string | ServiceEntry> {
+  if (typeof code !== "object") {
+    return typeof code === "function" ? await code() : code;
+  }
+  await code.verify?.();
+  const { module, name, folder } = code;
+  return {
+    module,
+    ...(name !== undefined && { name }),
+    ...(folder !== undefined && { folder }),
+  };
 }

@@ -40,7 +40,10 @@ export interface ServiceCode {
 }
 
 /** A service in Python, and the interpreter that has its packages. */
-export interface PythonCode extends ServiceEntry, Interpreter {}
+export interface PythonCode extends ServiceEntry, Interpreter {
+  /** Called before a worker loads it. Rejects when its files are damaged. Default: nothing is verified. */
+  verify?(): Promise<void>;
+}
 
 export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"> {
   readonly service: ServiceCode;

@@ -226,6 +226,8 @@ export interface ServiceEntry {
   readonly module: string;
   /** Its name there, for a module with several. */
   readonly name?: string;
+  /** The folder from which a dotted name is imported. Default: the working folder. */
+  readonly folder?: string;
 }
 
 /** From the node to a worker. */

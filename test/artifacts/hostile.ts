@@ -33,7 +33,7 @@ export function indexText(
 ): string {
   const service = { path: "service.js", content: "" };
   const listed = files.some(({ path }) => path === service.path) ? files : [...files, service];
-  const good = writeIndex(createIndex(SERVICE, [fileOf("service.js")], undefined));
+  const good = writeIndex(createIndex(SERVICE, [fileOf("service.js")]));
   const index = JSON.parse(good) as Record<string, unknown>;
   const indexed = listed
     .map(({ path, content }) => fileOf(path, content))

@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createIndex, digestOf, verifyIndex, writeIndex } from "../../src/artifacts/index-file.ts";
+import {
+  createIndex,
+  digestOf,
+  unpackedFiles,
+  verifyIndex,
+  writeIndex,
+} from "../../src/artifacts/index-file.ts";
 import { fileOf, indexText, SERVICE } from "./hostile.ts";
 
 const withFiles = (...paths: string[]) => indexText(paths.map((path) => ({ path })));
@@ -8,8 +14,8 @@ const withFiles = (...paths: string[]) => indexText(paths.map((path) => ({ path 
 describe("an index", () => {
   it("has one text, whatever the order in which its files were found", () => {
     const files = ["service.js", "b", "a/c", "B2", "é"].map((path) => fileOf(path));
-    const text = writeIndex(createIndex(SERVICE, files, undefined));
-    const reversed = writeIndex(createIndex(SERVICE, files.toReversed(), undefined));
+    const text = writeIndex(createIndex(SERVICE, files));
+    const reversed = writeIndex(createIndex(SERVICE, files.toReversed()));
     expect(reversed).toBe(text);
     expect(text).not.toMatch(/\s/);
     expect(writeIndex(verifyIndex(text))).toBe(text);
@@ -71,8 +77,8 @@ describe("an index", () => {
   it.each([
     [
       "another format",
-      { format: 2 },
-      "the artifact has format 2, and this version of tessera reads format 1",
+      { format: 3 },
+      "the artifact has format 3, and this version of tessera reads formats 1 and 2",
     ],
     ["another major version", { tessera: "7" }, 'was built for version "7" of tessera'],
     ["something unknown", { extra: 1 }, "must NOT have additional properties"],
@@ -85,9 +91,41 @@ describe("an index", () => {
     expect(() => verifyIndex(indexText([], (index) => ({ ...index, ...change })))).toThrow(fault);
   });
 
+  describe("of a service in Python", () => {
+    const files = ["service.py", "tessera.lock", "wheels/six-1.17.0-py3-none-any.whl"].map((path) =>
+      fileOf(path),
+    );
+    const python = { version: "3.11", object: "Reader" };
+
+    it("has what it is run with, and nodes unpack all but the packages", () => {
+      const text = writeIndex(createIndex(SERVICE, files, { entry: "service.py", python }));
+      const index = verifyIndex(text);
+      expect(index).toMatchObject({ format: 2, entry: "service.py", python });
+      expect(unpackedFiles(index).map(({ path }) => path)).toEqual(["service.py", "tessera.lock"]);
+      expect(writeIndex(index)).toBe(text);
+    });
+
+    it.each([
+      ["a version of Python that is none", { python: { version: "3.11; rm" } }, "/python/version"],
+      ["a name that is none", { python: { ...python, object: "a b" } }, "/python/object"],
+      ["something unknown", { python: { ...python, flags: [] } }, "/python must NOT have"],
+      ["a module elsewhere", { python: { ...python, module: "os.path" } }, "is not the name of"],
+      ["an entry that is not there", { entry: "other.py" }, 'lacks "other.py"'],
+      ["an entry in another language", { entry: "service.js" }, "/entry must match"],
+    ])("is refused with %s", (_what, change, fault) => {
+      const index = createIndex(SERVICE, files, { entry: "service.py", python });
+      expect(() => verifyIndex(writeIndex({ ...index, ...change }))).toThrow(fault);
+    });
+
+    it("is refused without the list of its packages", () => {
+      const make = () => createIndex(SERVICE, files.slice(0, 1), { entry: "service.py", python });
+      expect(make).toThrow('lacks "tessera.lock", the list of its packages');
+    });
+  });
+
   it("is refused without the service's code", () => {
     const text = indexText([], (index) => ({ ...index, files: [fileOf("a")] }));
-    expect(() => verifyIndex(text)).toThrow("lacks service.js");
+    expect(() => verifyIndex(text)).toThrow('lacks "service.js"');
   });
 
   it.each([

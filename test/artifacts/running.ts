@@ -2,7 +2,8 @@
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BuildOptions, buildArtifact } from "../../src/artifacts/build.ts";
+import { buildArtifact } from "../../src/artifacts/build.ts";
+import type { BuildOptions } from "../../src/artifacts/build-options.ts";
 import { packArtifact } from "../../src/artifacts/pack.ts";
 import { unpackArtifact } from "../../src/artifacts/unpack.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";

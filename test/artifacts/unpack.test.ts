@@ -52,7 +52,7 @@ describe("an artifact", () => {
       ...fileOf(path, bytes),
       executable: path === "block",
     }));
-    const index = createIndex(SERVICE, files, undefined);
+    const index = createIndex(SERVICE, files);
     const digest = digestOf(writeIndex(index));
     const packed = join(folder, "packed");
     await packArtifact({ index, digest, files: contents, warnings: [] }, packed);

@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { BuiltArtifact } from "../../src/artifacts/build.ts";
+import type { BuiltArtifact } from "../../src/artifacts/build-options.ts";
 import { writeIndex } from "../../src/artifacts/index-file.ts";
 import { openFile } from "../../src/artifacts/pack.ts";
 import { ArtifactCache } from "../../src/hosting/artifact-cache.ts";

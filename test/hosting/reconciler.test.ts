@@ -27,7 +27,8 @@ it("goes on with what it brings when it is told the same again, also while it is
       held.push(digest);
       return gate.promise;
     },
-    environment: async () => ({}),
+    variables: async () => ({}),
+    environments: undefined,
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),

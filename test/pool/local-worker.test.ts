@@ -1,5 +1,5 @@
-import { launchNode } from "../../src/pool/launch/node.ts";
-import { launchIn } from "../../src/pool/launch/sandboxed.ts";
+import { launchNode, nodeProgram } from "../../src/pool/launch/node.ts";
+import { launchSandboxed } from "../../src/pool/launch/sandboxed.ts";
 import { startLocal } from "./local-workers.ts";
 import { kernelSandbox, skipped } from "./sandbox/available.ts";
 import { workerContract } from "./worker-contract.ts";
@@ -7,6 +7,6 @@ import { workerContract } from "./worker-contract.ts";
 workerContract("a worker in Node", startLocal(launchNode(undefined)));
 workerContract(
   "a worker in the sandbox",
-  startLocal((options) => launchIn(kernelSandbox())(options)),
+  startLocal((options) => launchSandboxed(kernelSandbox(), nodeProgram)(options)),
   skipped,
 );

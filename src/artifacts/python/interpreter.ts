@@ -56,7 +56,11 @@ export async function findInterpreter(folder: string, options: PythonOptions): P
   return interpreter;
 }
 
-function nearestInterpreter(folder: string, { activeEnvironment: active }: PythonOptions): string {
+/** The interpreter of the active environment, of `.venv` in the folder, or `python3`. */
+export function nearestInterpreter(
+  folder: string,
+  { activeEnvironment: active }: Pick<PythonOptions, "activeEnvironment">,
+): string {
   const environments = [...(active ? [active] : []), join(folder, ".venv")];
   const found = environments
     .map((path) => join(path, "bin", "python"))

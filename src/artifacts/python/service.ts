@@ -36,10 +36,12 @@ export async function openPythonService(
   const interpreter = await findInterpreter(folder, python);
   const module = isFile ? servicePath : entry.module;
   const code = { ...entry, module, interpreter, env: python.env };
-  return { code, servicePath, watchFiles: await sourcesIn(folder), warnings: [] };
+  const watchFiles = await sourcesIn(folder, MAX_WATCHED_FILES);
+  return { code, servicePath, watchFiles, warnings: [] };
 }
 
-async function findFile(path: string): Promise<string> {
+/** The real path of a file. Rejects with a `ServiceFileError` for what is none. */
+export async function findFile(path: string): Promise<string> {
   try {
     const real = await realpath(path);
     if ((await stat(real)).isFile()) {
@@ -57,7 +59,8 @@ async function findFile(path: string): Promise<string> {
   throw new ServiceFileError(`service file ${path} is not a regular file`);
 }
 
-async function sourcesIn(folder: string): Promise<string[]> {
+/** The sources in a folder and below, without those of environments; at most so many. */
+export async function sourcesIn(folder: string, limit: number): Promise<string[]> {
   const found: string[] = [];
   const folders = [resolve(folder)];
   for (const current of folders) {
@@ -73,9 +76,9 @@ async function sourcesIn(folder: string): Promise<string[]> {
         found.push(join(current, entry.name));
       }
     }
-    if (found.length > MAX_WATCHED_FILES || folders.length > MAX_WATCHED_FILES) {
+    if (found.length > limit || folders.length > limit) {
       break;
     }
   }
-  return found.slice(0, MAX_WATCHED_FILES);
+  return found.slice(0, limit);
 }

@@ -4,6 +4,7 @@
  * the revision with one call; until that call nothing has changed.
  */
 import type { Command } from "commander";
+import { PYTHON_OPTIONS } from "../build-options.ts";
 import { callCommand, option, repeatable } from "../command.ts";
 import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";
@@ -24,6 +25,7 @@ export function deployCommand(actions: DeployActions): Command {
       repeatable("--secret <NAME>", "a secret for the workers: asked for, or NAME=@file"),
       repeatable("--remove-secret <NAME>", "forget a secret"),
       repeatable("--include <glob>", "add files or folders, from the service's folder"),
+      ...PYTHON_OPTIONS,
       option("-f, --file <path>", "file of settings (default: tessera.yaml of the folder)"),
       option("--no-wait", "do not wait until it is ready"),
     ],
@@ -31,6 +33,7 @@ export function deployCommand(actions: DeployActions): Command {
       "tessera deploy service.ts --name summarizer",
       "tessera deploy service.ts --authorization --workers 1..4 --memory 1Gi",
       "tessera deploy service.ts --env MODEL=small --secret API_KEY=@key.txt",
+      "tessera deploy service.py --memory 2Gi",
       "tessera deploy .                      what ./tessera.yaml says",
     ],
     run: async (call, flags, [path]) => {

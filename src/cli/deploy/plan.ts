@@ -1,6 +1,7 @@
 /** The plan of a deploy, merged from flags and `tessera.yaml`. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import type { PythonFlags } from "../build-options.ts";
 import {
   type GivenSettings,
   NAME_PATTERN,
@@ -11,7 +12,7 @@ import { usageError } from "../failure.ts";
 import { type SecretSource, secretSources } from "./secrets.ts";
 import { FILE_NAME, readTesseraFile, type TesseraFile } from "./tessera-yaml.ts";
 
-export interface DeployFlags extends SettingsFlags {
+export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly name?: string;
   readonly file?: string;
   readonly include?: readonly string[];
@@ -29,6 +30,8 @@ export interface DeployPlan {
   readonly authorization: boolean | undefined;
   readonly settings: GivenSettings;
   readonly include: readonly string[];
+  /** How a service in Python is built. */
+  readonly python: PythonFlags;
   /** Secrets that are set by this deploy. */
   readonly secrets: readonly SecretSource[];
   /** Secrets that the service needs, set now or earlier. */
@@ -69,6 +72,7 @@ export async function deployPlan(
     authorization: flags.authorization ?? file.authorization,
     settings,
     include,
+    python: flags,
     secrets: secretSources(flags.secret ?? []),
     neededSecrets: file.secrets,
     removedSecrets,

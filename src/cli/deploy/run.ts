@@ -1,6 +1,6 @@
 /** The steps of `tessera deploy`: build, upload, create the revision, wait for the roll-out. */
 import { create, type MessageShape } from "@bufbuild/protobuf";
-import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build.ts";
+import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
 import type { IndexedFile } from "../../artifacts/index-file.ts";
 import type { LoadedArtifact } from "../../artifacts/load.ts";
 import {
@@ -10,6 +10,7 @@ import {
   DeploymentStatus,
   errorFacts,
 } from "../../client/index.ts";
+import { BUILD_STEPS, type Build } from "../build-options.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
@@ -24,7 +25,7 @@ import { readSecrets } from "./secrets.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface DeployActions extends CloudActions {
-  build(path: string, options: BuildOptions): Promise<BuiltArtifact>;
+  readonly build: Build;
   /** Loads an artifact from its file. */
   load(path: string): Promise<LoadedArtifact>;
   openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array>;
@@ -32,12 +33,6 @@ export interface DeployActions extends CloudActions {
   writeIndex(index: BuiltArtifact["index"]): string;
   readonly exampleOf: ExampleOf;
 }
-
-const STEPS: Readonly<Record<BuildStep, string>> = {
-  compile: "compiling",
-  trace: "looking for the files that it reads",
-  load: "loading it in a worker",
-};
 
 export class Deploying {
   readonly #call: CommandRun;
@@ -86,7 +81,7 @@ export class Deploying {
     readonly signal: AbortSignal;
     readonly resources: AsyncDisposableStack;
   }): Promise<BuiltArtifact> {
-    const { source, include, settings, unread } = this.#plan;
+    const { source, include, settings, unread, python } = this.#plan;
     const { given, signal, resources } = options;
     if (unread !== undefined) {
       this.#call.done(`${unread} is not read: deploy its folder, or add --file`);
@@ -95,13 +90,14 @@ export class Deploying {
       this.#progress.step("reading the artifact");
       return resources.use(await this.#actions.load(source.path));
     }
-    const built = await this.#actions.build(source.path, {
+    const building = {
       include,
       // The environment of the workers, as far as it is known here.
       env: { ...settings.env, ...given },
-      onStep: (step) => this.#progress.step(`${STEPS[step]} …`),
+      onStep: (step: BuildStep) => this.#progress.step(`${BUILD_STEPS[step]} …`),
       signal,
-    });
+    };
+    const built = await this.#actions.build(source.path, building, python);
     this.#progress.end();
     for (const warning of built.warnings) {
       this.#call.terminal.say(`warning: ${warning}`);

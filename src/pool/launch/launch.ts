@@ -48,3 +48,14 @@ export interface ProcessEnd {
 }
 
 export type Launch = (options: LaunchOptions) => LaunchedProcess;
+
+/** What runs in the process of a worker, in whatever boundary it is started. */
+export interface WorkerProgram {
+  readonly command: readonly [program: string, ...args: string[]];
+  /** The whole environment. */
+  readonly env: { readonly [name: string]: string };
+  /** Files and folders that the program itself reads, by absolute paths. */
+  readonly files: readonly string[];
+}
+
+export type ProgramOf = (options: LaunchOptions) => WorkerProgram;

@@ -1,23 +1,29 @@
 /** Starts workers in Node, under its permission model. */
-import { spawn } from "node:child_process";
+import { realpathSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { heapFlags } from "../limits.ts";
-import type { Launch, LaunchOptions, WorkerRights } from "./launch.ts";
+import { launchAlone } from "./alone.ts";
+import type { Launch, LaunchOptions, WorkerProgram, WorkerRights } from "./launch.ts";
 
 const WORKER_PROGRAM = fileURLToPath(
   new URL(`../../worker/main${extname(import.meta.url)}`, import.meta.url),
 );
 
-/** The command line of a worker. */
-export function nodeCommand({ rights, limits }: LaunchOptions): [string, ...string[]] {
-  return [
-    process.execPath,
+/** A worker in Node, under its permission model. */
+export function nodeProgram(options: LaunchOptions): WorkerProgram {
+  const { rights, limits } = options;
+  const command = [
     ...permissionFlags(rights),
     ...(limits ? heapFlags(limits) : []),
     "--disable-warning=ExperimentalWarning",
     WORKER_PROGRAM,
   ];
+  return {
+    command: [process.execPath, ...command],
+    env: workerEnvironment(options),
+    files: [realpathSync(process.execPath)],
+  };
 }
 
 /** The variables of every worker, and its own. */
@@ -27,30 +33,9 @@ export function workerEnvironment({ env, scratchFolder }: LaunchOptions): {
   return { ...env, TMPDIR: scratchFolder, LANG: "C.UTF-8" };
 }
 
-/**
- * Starts workers without a sandbox. With the path of `setpriv`, the kernel ends them when
- * the thread that started them ends; otherwise a worker that blocks its event loop may
- * outlive its node.
- */
+/** Starts workers in Node without a sandbox; see `launchAlone`. */
 export function launchNode(setpriv: string | undefined): Launch {
-  return (options) => {
-    const { limits, scratchFolder } = options;
-    const command = nodeCommand(options);
-    const [program, ...args] =
-      setpriv === undefined ? command : [setpriv, "--pdeathsig", "KILL", ...command];
-    const child = spawn(program, args, {
-      env: workerEnvironment(options),
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
-      // In its own process group, a worker that signals its whole group reaches only itself.
-      ...(limits && { cwd: scratchFolder, detached: true }),
-    });
-    return {
-      child,
-      pid: () => child.pid,
-      kill: () => void child.kill("SIGKILL"),
-      endOf: (code, signal) => ({ code, signal }),
-    };
-  };
+  return launchAlone(nodeProgram, setpriv);
 }
 
 /** The flags of Node's permission model. */

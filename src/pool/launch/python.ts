@@ -1,41 +1,63 @@
-/**
- * Starts workers in Python. Python has no permission model: a worker may do what its user
- * may, so that only the operator's own service runs like this.
- */
-import { spawn } from "node:child_process";
+/** Starts workers in Python, which has no permission model: the kernel's sandbox alone holds it. */
 import { fileURLToPath } from "node:url";
-import type { Launch } from "./launch.ts";
+import { launchAlone } from "./alone.ts";
+import type { Launch, LaunchOptions, WorkerProgram } from "./launch.ts";
 import { workerEnvironment } from "./node.ts";
 
 /** The folder with the package `tessera`, and no other: its host has the version of the node. */
-export const PYTHON_PACKAGES = fileURLToPath(
-  new URL("../../../clients/python/src", import.meta.url),
-);
+const PYTHON_PACKAGES = fileURLToPath(new URL("../../../clients/python/src", import.meta.url));
 
 /** Runs the host. The first entry of the path would otherwise be the working folder. */
 const HOST_PROGRAM =
   "import sys; sys.path[0] = sys.argv.pop(); from tessera.host.main import main; main()";
+
+/** Settings of the system that HTTP clients in Python read: certificates, and nothing secret. */
+const SYSTEM_FILES = [
+  "/etc/ssl",
+  "/etc/pki/tls",
+  "/etc/pki/ca-trust",
+  "/usr/share/ca-certificates",
+];
 
 export interface Interpreter {
   /** Its path, or its name on the `PATH` of `env`. */
   readonly interpreter: string;
   /** The variables that workers have besides those of every worker. */
   readonly env: { readonly [name: string]: string };
+  /** Its files and those of its packages, by absolute paths, for a sandbox. Default: none. */
+  readonly files?: readonly string[];
 }
 
-/** Starts workers by an interpreter. The kernel ends them with their node, as they ask it to. */
-export function launchPython({ interpreter, env }: Interpreter): Launch {
-  return (options) => {
-    const child = spawn(interpreter, ["-c", HOST_PROGRAM, PYTHON_PACKAGES], {
-      // Text is UTF-8, whatever the locale of the node.
-      env: { PYTHONUTF8: "1", ...env, ...workerEnvironment(options) },
-      stdio: ["ignore", "pipe", "pipe", "pipe"],
-    });
-    return {
-      child,
-      pid: () => child.pid,
-      kill: () => void child.kill("SIGKILL"),
-      endOf: (code, signal) => ({ code, signal }),
-    };
+/** A worker in Python, run by an interpreter. */
+export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
+  return (options: LaunchOptions): WorkerProgram => ({
+    command: [interpreter, "-c", HOST_PROGRAM, PYTHON_PACKAGES],
+    // Text is UTF-8, whatever the locale of the node.
+    env: {
+      PYTHONUTF8: "1",
+      ...(env.HOME === undefined && homeIn(options.scratchFolder)),
+      ...env,
+      ...workerEnvironment(options),
+    },
+    files: [PYTHON_PACKAGES, ...files, ...SYSTEM_FILES],
+  });
+}
+
+/**
+ * Starts workers by an interpreter, with all that their user may do. The kernel ends them with
+ * their node, as they ask it to.
+ */
+export function launchPython(interpreter: Interpreter): Launch {
+  return launchAlone(pythonProgram(interpreter), undefined);
+}
+
+/** For a worker without the home of a user: what packages keep there goes into its own folder. */
+function homeIn(folder: string): { readonly [name: string]: string } {
+  return {
+    HOME: folder,
+    XDG_CACHE_HOME: `${folder}/.cache`,
+    BENTOML_HOME: `${folder}/bentoml`,
+    PYTHONNOUSERSITE: "1",
+    PYTHONDONTWRITEBYTECODE: "1",
   };
 }

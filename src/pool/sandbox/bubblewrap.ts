@@ -1,10 +1,10 @@
 /**
  * The command line of bubblewrap (`bwrap`) around a worker. Inside, the worker has
  * namespaces of its own (user, processes, IPC, host name, mounts, network), no
- * capability, and a file system that holds the interpreter with its libraries and
+ * capability, and a file system that holds the machine's libraries and
  * what it was given, all read-only but for its scratch folder.
  */
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** Who a worker is inside: the user and the group `nobody`. */
@@ -42,7 +42,7 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
     // Under /proc/sys, a node that runs as root could otherwise change the machine's kernel.
     ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"],
-    ...interpreterFiles().flatMap((path) => ["--ro-bind", path, path]),
+    ...systemLibraries().flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
     ...read.flatMap((path) => ["--ro-bind-try", path, path]),
     ...mounted.flatMap(({ path, inside }) => ["--ro-bind", path, inside]),
@@ -56,13 +56,12 @@ export function bubblewrapArguments(contents: SandboxContents): string[] {
 let found: readonly string[] | undefined;
 
 /**
- * The program that runs this node, the folders of its shared libraries, which native
- * code in an artifact needs, too, and its dynamic loader.
+ * The folders of the machine's shared libraries, which native code of services needs, too,
+ * and its dynamic loader.
  */
-export function interpreterFiles(): readonly string[] {
+export function systemLibraries(): readonly string[] {
   found ??= [
     ...new Set([
-      realpathSync(process.execPath),
       ...mappedLibraries().map((path) => dirname(path)),
       ...LOADERS.filter((path) => existsSync(path)),
     ]),

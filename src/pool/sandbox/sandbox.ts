@@ -9,7 +9,15 @@
  * filter of a container engine, or a sysctl may forbid an installed bubblewrap.
  */
 import { execFile } from "node:child_process";
-import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -88,9 +96,9 @@ async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | un
     const { child } = spawnSandboxed({
       bubblewrap,
       filter,
-      read: [],
+      read: [realpathSync(process.execPath)],
       writable,
-      program: process.execPath,
+      program: realpathSync(process.execPath),
       args: ["--version"],
       env: {},
     });

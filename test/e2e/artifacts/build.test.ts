@@ -2,7 +2,8 @@ import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type BuiltArtifact, buildArtifact } from "../../../src/artifacts/build.ts";
+import { buildArtifact } from "../../../src/artifacts/build.ts";
+import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { Project, serviceSource } from "../../artifacts/project.ts";
 import { callBuilt, resultValue } from "../../artifacts/running.ts";
 

@@ -4,9 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Launch } from "../../../src/pool/launch/launch.ts";
-import { launchNode } from "../../../src/pool/launch/node.ts";
-import { launchIn } from "../../../src/pool/launch/sandboxed.ts";
+import { type LaunchOf, launchersFor } from "../../../src/pool/launchers.ts";
 import { cpuTimeMs } from "../../../src/pool/usage.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { kernelSandbox, skipped } from "../../pool/sandbox/available.ts";
@@ -35,9 +33,9 @@ afterAll(async () => {
 });
 
 /** The levels of the sandbox; at each, the permission model stands inside. */
-const LEVELS: [string, Launch][] = [
-  ["permission", launchNode(undefined)],
-  ...(skipped ? [] : [["kernel", launchIn(kernelSandbox())] satisfies [string, Launch]]),
+const LEVELS: [string, LaunchOf][] = [
+  ["permission", launchersFor()],
+  ...(skipped ? [] : [["kernel", launchersFor(kernelSandbox())] satisfies [string, LaunchOf]]),
 ];
 
 /** The process id of a worker as this process sees it. */
@@ -58,8 +56,8 @@ function commandLineOf(pid: string): string {
   }
 }
 
-async function hostile(launch: Launch, settings: RevisionSettings = {}): Promise<Hosting> {
-  const hosting = await Hosting.start({ launch });
+async function hostile(launchOf: LaunchOf, settings: RevisionSettings = {}): Promise<Hosting> {
+  const hosting = await Hosting.start({ launchOf });
   const revision = await hosting.revision("", settings);
   await hosting.hosted.deploy({ ...revision, code });
   return hosting;

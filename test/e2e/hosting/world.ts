@@ -6,7 +6,8 @@ import { text as readText } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type BuiltArtifact, buildArtifact } from "../../../src/artifacts/build.ts";
+import { buildArtifact } from "../../../src/artifacts/build.ts";
+import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { type IndexedFile, writeIndex } from "../../../src/artifacts/index-file.ts";
 import { openFile } from "../../../src/artifacts/pack.ts";
 import {

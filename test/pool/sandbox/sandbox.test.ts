@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -29,6 +30,7 @@ import {
 import { kernelSandbox, skipped } from "./available.ts";
 
 const FIXTURES = fileURLToPath(new URL("../../fixtures/sandbox/", import.meta.url));
+const NODE = realpathSync(process.execPath);
 const PATH = process.env.PATH ?? "";
 const SECRET = "a secret of the node";
 const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97];
@@ -50,9 +52,10 @@ interface Program {
   readonly read: readonly string[];
 }
 
-function start({ program = process.execPath, args, read }: Program): SandboxedProcess {
+function start({ program = NODE, args, read }: Program): SandboxedProcess {
   const env = { TMPDIR: scratch };
-  return spawnSandboxed({ ...kernelSandbox(), read, writable: scratch, program, args, env });
+  const files = [...read, NODE];
+  return spawnSandboxed({ ...kernelSandbox(), read: files, writable: scratch, program, args, env });
 }
 
 async function outputOf(program: Program): Promise<string> {

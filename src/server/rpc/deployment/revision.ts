@@ -7,7 +7,13 @@ import type {
   DeploymentService,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { ArtifactError } from "../../../artifacts/artifact-error.ts";
-import { type ArtifactIndex, digestOf, verifyIndex } from "../../../artifacts/index-file.ts";
+import { PYTHON_UNAVAILABLE } from "../../../artifacts/environments/environment.ts";
+import {
+  type ArtifactIndex,
+  digestOf,
+  type PythonFacts,
+  verifyIndex,
+} from "../../../artifacts/index-file.ts";
 import { mayUseSecrets, openableBy } from "../../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../../auth/keys.ts";
 import { faultOfName } from "../../../auth/names.ts";
@@ -60,6 +66,10 @@ export interface RevisionOptions extends Sources {
   readonly ceilings: Ceilings;
   /** What holds the workers of this node. Default: the permission model. */
   readonly sandbox?: SandboxLevel | undefined;
+  /** Tells the interpreters of this node; undefined where services in Python do not run. */
+  readonly python?:
+    | { interpreters(): Promise<readonly { readonly version: string }[]> }
+    | undefined;
 }
 
 type Handlers = Pick<
@@ -151,7 +161,7 @@ async function createRevision(
   refuse(faultsOfEnvironment("secrets", secrets));
   const requested = settingsOf(req.settings);
   checkNetwork(requested, sandbox);
-  const artifact = readArtifact(req.index, options);
+  const artifact = await readArtifact(req.index, options);
   const found = await accounts.findDeployment({ organizationId, name });
   const settings = settingsWithin(requested, found, ceilings);
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
@@ -212,10 +222,11 @@ async function createRevision(
 }
 
 /** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
-function readArtifact(
+async function readArtifact(
   bytes: Uint8Array,
-  { platform, allowsNativeCode }: Pick<RevisionOptions, "platform" | "allowsNativeCode">,
-): NewArtifact {
+  options: Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python">,
+): Promise<NewArtifact> {
+  const { platform, allowsNativeCode } = options;
   let text: string;
   let index: ArtifactIndex;
   try {
@@ -232,7 +243,9 @@ function readArtifact(
       `the artifact has native code for ${index.platform}, and the platform runs on ${platform}: build it on a machine of that kind`,
     );
   }
-  if (index.platform !== undefined && !allowsNativeCode) {
+  if (index.python !== undefined) {
+    await checkPython(index.python, options);
+  } else if (index.platform !== undefined && !allowsNativeCode) {
     throw problem(
       "ARTIFACT_INVALID",
       "the artifact has native code, which this platform does not run: ask its operator (tessera start --native-code allow), or do without",
@@ -244,4 +257,21 @@ function readArtifact(
     endpoints: index.service.endpoints.map(({ name, kind }) => ({ name, kind })),
     files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
   };
+}
+
+/** Throws if this node does not run services in Python, or in another version. */
+async function checkPython(
+  { version }: PythonFacts,
+  { python }: Pick<RevisionOptions, "python">,
+): Promise<void> {
+  if (python === undefined) {
+    throw problem("SANDBOX_UNAVAILABLE", PYTHON_UNAVAILABLE);
+  }
+  const versions = (await python.interpreters()).map((each) => each.version);
+  if (!versions.includes(version)) {
+    throw problem(
+      "ENVIRONMENT_UNAVAILABLE",
+      `the service is for Python ${version}, and the platform has ${versions.join(", ") || "no Python"}: deploy it for one of these (tessera deploy --python PATH), or ask the operator to install it`,
+    );
+  }
 }

@@ -1,0 +1,50 @@
+/** What a build is asked for, and what it gives, whatever the language of the service. */
+import type { FileSource } from "./content.ts";
+import type { ArtifactIndex } from "./index-file.ts";
+
+export type BuildStep = "compile" | "trace" | "lock" | "install" | "load";
+
+export interface BuildOptions {
+  /** Files that tracing does not find, as glob patterns from the service's folder. Default: none. */
+  readonly include?: readonly string[];
+  /** Limit of the time to load the service. Default: 60 s. */
+  readonly readyTimeoutMs?: number;
+  /** The environment variables of the test worker. Default: none. */
+  readonly env?: { readonly [name: string]: string };
+  /** Called at the beginning of each step. */
+  readonly onStep?: (step: BuildStep) => void;
+  /** Cancels the build. */
+  readonly signal?: AbortSignal;
+  /** How services in Python are built. */
+  readonly python?: PythonBuildOptions;
+}
+
+export interface BuiltArtifact {
+  readonly index: ArtifactIndex;
+  /** SHA-256 of the index's text, in hex. */
+  readonly digest: string;
+  /** By path in the artifact: the bytes, or the absolute path of the file with them. */
+  readonly files: ReadonlyMap<string, FileSource>;
+  /** Warnings about the source, one line each. */
+  readonly warnings: readonly string[];
+}
+
+export interface PythonBuildOptions {
+  /** The interpreter whose version the service is for. Default: that of its environment, or `python3`. */
+  readonly named: string | undefined;
+  /** The folder of the virtual environment that is active in the shell. */
+  readonly activeEnvironment: string | undefined;
+  /** The packages become a part of the artifact. */
+  readonly vendor: boolean;
+  /** The program uv. Default: it is fetched. */
+  readonly uv: string | undefined;
+  /** Where environments and downloads are kept for the next build. */
+  readonly cacheFolder: string;
+  /** Folders of programs, as `PATH` has them. */
+  readonly searchPath: string;
+  /** Where packages come from; see `runUv`. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** How long a service may take to load when it is built. */
+export const PROBE_READY_TIMEOUT_MS = 60_000;

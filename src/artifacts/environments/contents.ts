@@ -1,0 +1,61 @@
+/**
+ * The list of all files of an environment with their digests, `contents.json`: it is written
+ * when the environment is complete, and an environment of an earlier life is compared with it.
+ */
+import { createHash, hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { lstat, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const LIST_NAME = "contents.json";
+/** Bytes that are read at a time. */
+const READ_CHUNK_BYTES = 256 * 1024;
+
+export interface Contents {
+  /** Of all files. */
+  readonly bytes: number;
+  /** The digest of each file, by its path in the environment. */
+  readonly sha256: { readonly [path: string]: string };
+}
+
+/** Lists what is in a folder, and writes the list there. */
+export async function writeContents(folder: string): Promise<Contents> {
+  let bytes = 0;
+  const sha256: Record<string, string> = {};
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile()) {
+      bytes += (await lstat(path)).size;
+      sha256[path.slice(folder.length + 1)] = await digestOf(path);
+    }
+  }
+  const contents = { bytes, sha256 };
+  await writeFile(join(folder, LIST_NAME), JSON.stringify(contents));
+  return contents;
+}
+
+/** The list of a complete environment. Rejects when it is not there. */
+export async function readContents(folder: string): Promise<Contents> {
+  return JSON.parse(await readFile(join(folder, LIST_NAME), "utf8")) as Contents;
+}
+
+/** Rejects when a file is not as the list says. */
+export async function verifyContents(folder: string, { sha256 }: Contents): Promise<void> {
+  for (const [path, expected] of Object.entries(sha256)) {
+    if ((await digestOf(join(folder, path))) !== expected) {
+      throw new Error(`${path} is damaged`);
+    }
+  }
+}
+
+async function digestOf(path: string): Promise<string> {
+  const { size } = await lstat(path);
+  if (size <= READ_CHUNK_BYTES) {
+    return hash("sha256", await readFile(path), "hex");
+  }
+  const digest = createHash("sha256");
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_CHUNK_BYTES })) {
+    digest.update(chunk);
+  }
+  return digest.digest("hex");
+}

@@ -1,0 +1,110 @@
+/** Makes an environment in a folder: an interpreter with the packages of a lock, compiled. */
+import { createWriteStream } from "node:fs";
+import { mkdir, rm, statfs, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { EnvironmentError, type Wheel } from "./environment.ts";
+import type { PythonInterpreter } from "./interpreters.ts";
+import { runUv, type UvRun } from "./run-uv.ts";
+
+/** How often the disk is looked at while packages are installed. */
+const DISK_CHECK_INTERVAL_MS = 500;
+/** What an installation leaves free on the disk: databases and logs are often on it, too. */
+const MIN_FREE_DISK_BYTES = 512 * 1024 ** 2;
+
+/** A wheel's file name (PEP 427), which is a name and no path. */
+const WHEEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._+!-]{0,250}\.whl$/;
+
+export interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
+  readonly folder: string;
+  readonly interpreter: PythonInterpreter;
+  /** The text of the lock, as `writeLock` writes it. */
+  readonly lock: string;
+  /** Nothing else is asked for packages. Default: the index. */
+  readonly wheels?: readonly Wheel[] | undefined;
+  /** Disk space that it may take. */
+  readonly maxBytes: number;
+}
+
+/** Rejects with an `EnvironmentError`; what is in the folder is then of no use. */
+export async function installPackages(options: InstallOptions): Promise<void> {
+  const { folder, interpreter, lock, wheels, ...run } = options;
+  // `--relocatable`: it is renamed when it is complete.
+  const venv = ["venv", "--relocatable", "--no-project", "--no-config", "--quiet"];
+  await runUv({ ...run, args: [...venv, "--python", interpreter.path, folder] });
+  const requirements = join(folder, "tessera.lock");
+  await writeFile(requirements, lock);
+  const brought = join(folder, "wheels");
+  if (wheels !== undefined) {
+    await writeWheels(wheels, brought);
+  }
+  await withinDisk(options, (signal) =>
+    runUv({
+      ...run,
+      signal,
+      args: [
+        ...["pip", "sync", "--python", join(folder, "bin", "python"), "--require-hashes"],
+        ...["--only-binary", ":all:", "--link-mode", "hardlink", "--compile-bytecode"],
+        ...["--no-config", "--quiet"],
+        ...(wheels === undefined ? [] : ["--no-index", "--find-links", brought]),
+        requirements,
+      ],
+    }),
+  );
+  await rm(brought, { recursive: true, force: true });
+}
+
+async function writeWheels(wheels: readonly Wheel[], folder: string): Promise<void> {
+  await mkdir(folder);
+  for (const { name, open } of wheels) {
+    if (!WHEEL_NAME.test(name)) {
+      throw new EnvironmentError("LOCK_INVALID", `${JSON.stringify(name)} is no name of a wheel`);
+    }
+    await pipeline(open(), createWriteStream(join(folder, name), { flags: "wx" }));
+  }
+}
+
+/** Breaks an installation off that takes more of the disk than it may, or nearly all of it. */
+async function withinDisk(
+  { folder, maxBytes, signal }: InstallOptions,
+  install: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const before = await freeBytes(folder);
+  const full = new AbortController();
+  const check = async (): Promise<void> => {
+    const free = await freeBytes(folder);
+    if (before - free > maxBytes) {
+      full.abort(overQuota(maxBytes));
+    } else if (free < MIN_FREE_DISK_BYTES) {
+      full.abort(
+        new EnvironmentError(
+          "ENVIRONMENT_UNAVAILABLE",
+          "the disk is nearly full: no packages are installed",
+        ),
+      );
+    }
+  };
+  await check();
+  const timer = setInterval(() => void check().catch(() => {}), DISK_CHECK_INTERVAL_MS);
+  try {
+    await install(signal === undefined ? full.signal : AbortSignal.any([signal, full.signal]));
+    await check();
+    full.signal.throwIfAborted();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** The error of packages that take more than they may. */
+export function overQuota(maxBytes: number): EnvironmentError {
+  const limit = Math.round(maxBytes / 1024 ** 2);
+  return new EnvironmentError(
+    "ENVIRONMENT_UNAVAILABLE",
+    `its packages take more than the ${limit} MiB of disk that its organization has left for them: depend on fewer, or ask the operator for more (tessera start --max-environments-per-organization)`,
+  );
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dirname(folder));
+  return bavail * bsize;
+}

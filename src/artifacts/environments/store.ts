@@ -1,0 +1,317 @@
+/**
+ * The environments on this machine. Each is a folder named by what it is made of, and is
+ * shared by all services with the same lock and interpreter. It is made once under another
+ * name and renamed, so that it is there complete or not at all.
+ *
+ *   <folder>/<digest>/           complete
+ *   <folder>/<digest>.*.partial  being made, or left unfinished
+ *   <folder>/cache/              the cache of uv, whose files the environments link to
+ *
+ * A folder from before this process started is trusted only after its files were compared
+ * with its list of contents, before the first worker that uses it.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import type { Log } from "../../log/log.ts";
+import { Semaphore } from "../../time/semaphore.ts";
+import { type Contents, readContents, verifyContents, writeContents } from "./contents.ts";
+import {
+  EnvironmentError,
+  type EnvironmentProgress,
+  type EnvironmentSpec,
+  type Environments,
+  type HeldEnvironment,
+} from "./environment.ts";
+import { installPackages, overQuota } from "./install.ts";
+import type { PythonInterpreter } from "./interpreters.ts";
+import { readLock, writeLock } from "./requirements.ts";
+
+/** Environments that are made at a time: each downloads, unpacks and compiles in parallel. */
+const MAX_PARALLEL_INSTALLS = 2;
+
+const DIGEST = /^[0-9a-f]{64}$/;
+
+export interface EnvironmentStoreOptions {
+  /** Created if missing; its real path. Other processes may use it, but not sweep it. */
+  readonly folder: string;
+  /** Finds the interpreters of this machine. */
+  readonly interpreters: () => Promise<readonly PythonInterpreter[]>;
+  /** Finds uv when it is first needed. */
+  readonly uv: (interpreter: PythonInterpreter, signal?: AbortSignal) => Promise<string>;
+  /** Where packages come from; see `runUv`. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Disk space of the environments that one organization uses. */
+  readonly maxBytesPerOrganization: number;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly now: () => number;
+}
+
+interface Made {
+  readonly folder: string;
+  readonly contents: Contents;
+  /** Resolves when its files are verified; undefined until somebody asks. */
+  verified: Promise<void> | undefined;
+}
+
+interface Making {
+  readonly made: Promise<Made>;
+  /** Those who wait for it; it is broken off when none does any more. */
+  waiting: number;
+  readonly abort: AbortController;
+}
+
+export class EnvironmentStore implements Environments {
+  readonly #options: EnvironmentStoreOptions;
+  readonly #known = new Map<string, Making>();
+  /** The organizations of those who hold an environment. */
+  readonly #holders = new Map<string, string[]>();
+  readonly #installs = new Semaphore(MAX_PARALLEL_INSTALLS);
+  #sweeping: Promise<unknown> = Promise.resolve();
+
+  constructor(options: EnvironmentStoreOptions) {
+    this.#options = options;
+  }
+
+  /** Removes what was left unfinished. */
+  async start(): Promise<void> {
+    const { folder } = this.#options;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(folder)) {
+      if (name.endsWith(".partial")) {
+        await rm(join(folder, name), { recursive: true, force: true });
+      }
+    }
+  }
+
+  async hold(
+    spec: EnvironmentSpec,
+    { signal, onProgress }: EnvironmentProgress = {},
+  ): Promise<HeldEnvironment> {
+    signal?.throwIfAborted();
+    const interpreter = await this.#interpreterFor(spec.python);
+    const lock = writeLock(readLock(spec.lock));
+    const digest = createHash("sha256")
+      .update(JSON.stringify([lock, interpreter.version, interpreter.path]))
+      .digest("hex");
+    const { organizationId = "" } = spec;
+    const organizations = this.#holders.get(digest) ?? [];
+    this.#holders.set(digest, [...organizations, organizationId]);
+    let isHeld = true;
+    const release = (): void => {
+      if (isHeld) {
+        isHeld = false;
+        const others = this.#holders.get(digest) ?? [];
+        this.#holders.set(digest, others.toSpliced(others.indexOf(organizationId), 1));
+      }
+    };
+    try {
+      await this.#sweeping;
+      const made = (): Promise<Made> =>
+        this.#open(digest, { ...spec, lock, interpreter, onProgress, organizationId }, signal);
+      const { folder } = await made();
+      return {
+        python: join(folder, "bin", "python"),
+        files: [folder, ...interpreter.files],
+        verify: () => this.#verify(digest, made),
+        release,
+      };
+    } catch (err) {
+      release();
+      throw err;
+    }
+  }
+
+  /** Removes the environments that nobody has held for a while; resolves with their number. */
+  async sweep({ unusedForMs }: { readonly unusedForMs: number }): Promise<number> {
+    await this.#sweeping;
+    const removing = this.#sweep(unusedForMs);
+    // A `hold` of one of them waits for the sweep, and then makes it again.
+    this.#sweeping = removing.catch(() => undefined);
+    return removing;
+  }
+
+  async #sweep(unusedForMs: number): Promise<number> {
+    const { folder, now } = this.#options;
+    let removed = 0;
+    for (const name of await readdir(folder).catch(() => [])) {
+      const path = join(folder, name);
+      if (!DIGEST.test(name) || this.#holders.get(name)?.length) {
+        continue;
+      }
+      const { mtimeMs } = await stat(path);
+      if (now() - mtimeMs >= unusedForMs) {
+        this.#known.delete(name);
+        this.#holders.delete(name);
+        await rm(path, { recursive: true, force: true });
+        removed += 1;
+      }
+    }
+    return removed;
+  }
+
+  async #interpreterFor(version: string): Promise<PythonInterpreter> {
+    const interpreters = await this.#options.interpreters();
+    const found = interpreters.find((each) => each.version === version);
+    if (found === undefined) {
+      const there = interpreters.map((each) => `${each.version} (${each.path})`).join(", ");
+      throw new EnvironmentError(
+        "ENVIRONMENT_UNAVAILABLE",
+        `it needs Python ${version}, and this machine has ${there || "no Python"}: deploy it for one of these (--python), or ask the operator to install it and to name it (tessera start --python ${version}=/usr/bin/python${version})`,
+      );
+    }
+    return found;
+  }
+
+  async #open(digest: string, options: MakeOptions, signal?: AbortSignal): Promise<Made> {
+    let making = this.#known.get(digest);
+    if (making === undefined) {
+      const abort = new AbortController();
+      const made = this.#installs.run(
+        async () => (await this.#find(digest)) ?? (await this.#make(digest, options, abort.signal)),
+      );
+      making = { made, waiting: 0, abort };
+      this.#known.set(digest, making);
+      made.catch(() => this.#forget(digest, made));
+    }
+    const { made, abort } = making;
+    making.waiting += 1;
+    try {
+      return await untilAborted(made, signal);
+    } catch (err) {
+      if (making.waiting === 1) {
+        // Nobody waits for it any more; who comes next begins anew.
+        abort.abort(err);
+        this.#forget(digest, made);
+      }
+      throw err;
+    } finally {
+      making.waiting -= 1;
+    }
+  }
+
+  #forget(digest: string, made: Promise<Made>): void {
+    if (this.#known.get(digest)?.made === made) {
+      this.#known.delete(digest);
+    }
+  }
+
+  /** An environment from before this process started, or of another process. */
+  async #find(digest: string): Promise<Made | undefined> {
+    const folder = join(this.#options.folder, digest);
+    try {
+      const contents = await readContents(folder);
+      const time = this.#options.now() / 1000;
+      await utimes(folder, time, time);
+      return { folder, contents, verified: undefined };
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== "ENOENT") {
+        this.#options.log.warn({ err, digest }, "an environment is damaged: it is made again");
+      }
+      await rm(folder, { recursive: true, force: true });
+      return undefined;
+    }
+  }
+
+  async #make(digest: string, options: MakeOptions, signal: AbortSignal): Promise<Made> {
+    const { folder: home, uv: findUv, env, log, now } = this.#options;
+    const { interpreter, lock, wheels, onProgress, organizationId } = options;
+    const beganMs = now();
+    const folder = join(home, digest);
+    const unfinished = `${folder}.${randomUUID()}.partial`;
+    try {
+      const maxBytes = await this.#room(organizationId);
+      onProgress?.(`installing packages for Python ${interpreter.version}`);
+      const cacheFolder = join(home, "cache");
+      const uv = await findUv(interpreter, signal);
+      await installPackages({
+        ...{
+          folder: unfinished,
+          interpreter,
+          lock,
+          wheels,
+          maxBytes,
+          uv,
+          cacheFolder,
+          env,
+          signal,
+        },
+      });
+      const contents = await writeContents(unfinished);
+      if (contents.bytes > maxBytes) {
+        throw overQuota(maxBytes);
+      }
+      await rename(unfinished, folder).catch(async (err) => {
+        // Another process may have been faster.
+        await readContents(folder).catch(() => {
+          throw err;
+        });
+      });
+      log.info(
+        { digest, bytes: contents.bytes, ms: now() - beganMs },
+        "an environment for Python was made",
+      );
+      return { folder, contents, verified: Promise.resolve() };
+    } finally {
+      await rm(unfinished, { recursive: true, force: true });
+    }
+  }
+
+  /** The disk space that an organization has left for environments. */
+  async #room(organizationId: string): Promise<number> {
+    const { maxBytesPerOrganization, folder } = this.#options;
+    let used = 0;
+    for (const [digest, organizations] of this.#holders) {
+      if (organizations.includes(organizationId)) {
+        const contents = await readContents(join(folder, digest)).catch(() => undefined);
+        used += contents?.bytes ?? 0;
+      }
+    }
+    return Math.max(0, maxBytesPerOrganization - used);
+  }
+
+  async #verify(digest: string, made: () => Promise<Made>): Promise<void> {
+    const found = await made();
+    found.verified ??= this.#installs.run(() => this.#compare(digest, found));
+    try {
+      await found.verified;
+    } catch (cause) {
+      await made();
+      // A sandbox that has started already has the removed folder mounted.
+      throw new Error("its environment was damaged, and has been made again", { cause });
+    }
+  }
+
+  /** Compares every file with the list. If one is another, removes the environment and rejects. */
+  async #compare(digest: string, { folder, contents }: Made): Promise<void> {
+    try {
+      await verifyContents(folder, contents);
+    } catch (err) {
+      this.#options.log.warn({ err, digest }, "an environment is damaged: it is made again");
+      this.#known.delete(digest);
+      await rm(folder, { recursive: true, force: true });
+      throw err;
+    }
+  }
+}
+
+interface MakeOptions extends EnvironmentSpec, Pick<EnvironmentProgress, "onProgress"> {
+  readonly interpreter: PythonInterpreter;
+  readonly organizationId: string;
+}
+
+/** Rejects when the signal aborts; the work itself goes on. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) {
+    return work;
+  }
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,82 @@
+/** The shape of an index by JSON Schema; what its parts mean is checked by `index-file.ts`. */
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+
+const FILES = {
+  type: "array",
+  minItems: 1,
+  items: {
+    type: "object",
+    additionalProperties: false,
+    required: ["path", "size", "sha256", "executable"],
+    properties: {
+      path: { type: "string" },
+      size: { type: "integer", minimum: 0 },
+      sha256: { type: "string", pattern: "^[0-9a-f]{64}$" },
+      executable: { type: "boolean" },
+    },
+  },
+};
+
+const COMMON = {
+  tessera: { type: "string", pattern: "^[0-9]{1,9}$" },
+  name: { type: "string" },
+  service: { type: "object" },
+  files: FILES,
+};
+
+const PLATFORM = { type: "string", pattern: "^[a-z0-9-]{1,64}$" };
+const IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*";
+
+const PYTHON = {
+  type: "object",
+  additionalProperties: false,
+  required: ["version"],
+  properties: {
+    version: { type: "string", pattern: "^3\\.[0-9]{1,3}$" },
+    module: { type: "string", maxLength: 256, pattern: `^${IDENTIFIER}(\\.${IDENTIFIER})*$` },
+    object: { type: "string", maxLength: 256, pattern: `^${IDENTIFIER}$` },
+  },
+};
+
+const NODE_INDEX = {
+  type: "object",
+  additionalProperties: false,
+  required: ["format", "tessera", "name", "entry", "service", "files"],
+  properties: {
+    ...COMMON,
+    format: { const: 1 },
+    entry: { const: "service.js" },
+    platform: PLATFORM,
+  },
+};
+
+const PYTHON_INDEX = {
+  type: "object",
+  additionalProperties: false,
+  required: ["format", "tessera", "name", "entry", "python", "service", "files"],
+  properties: {
+    ...COMMON,
+    format: { const: 2 },
+    entry: { type: "string", pattern: "\\.py$" },
+    platform: PLATFORM,
+    python: PYTHON,
+  },
+};
+
+let compiled: { readonly node: ValidateFunction; readonly python: ValidateFunction } | undefined;
+
+/** What is wrong with a parsed index, from the place of the fault; undefined for a valid shape. */
+export function faultOfIndex(index: unknown): string | undefined {
+  // Compiled lazily, because most runs of the program read no index.
+  if (compiled === undefined) {
+    const ajv = new Ajv2020({ logger: false });
+    compiled = { node: ajv.compile(NODE_INDEX), python: ajv.compile(PYTHON_INDEX) };
+  }
+  const isPython = (index as { format?: unknown } | null)?.format === 2;
+  const matches = isPython ? compiled.python : compiled.node;
+  if (matches(index)) {
+    return undefined;
+  }
+  const [fault] = matches.errors ?? [];
+  return `${fault?.instancePath ?? ""} ${fault?.message}`;
+}

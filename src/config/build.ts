@@ -1,0 +1,29 @@
+/** The environment of `tessera build` and `tessera deploy`, for services in Python. */
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+
+export interface BuildEnvironment {
+  /** `VIRTUAL_ENV`: the virtual environment that is active in the shell. */
+  readonly activeEnvironment: string | undefined;
+  /** `TESSERA_UV`: the program uv; undefined: it is fetched. */
+  readonly uv: string | undefined;
+  /** Kept for the next build: `$XDG_CACHE_HOME/tessera` or `~/.cache/tessera`. */
+  readonly cacheFolder: string;
+  /** `PATH`. */
+  readonly searchPath: string;
+  /** Where packages come from: the variables of pip and uv. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+export function buildEnvironment(env: NodeJS.ProcessEnv): BuildEnvironment {
+  const named = env.XDG_CACHE_HOME ?? "";
+  // The specification says to ignore relative paths.
+  const cacheHome = isAbsolute(named) ? named : join(env.HOME || homedir(), ".cache");
+  return Object.freeze({
+    activeEnvironment: env.VIRTUAL_ENV || undefined,
+    uv: env.TESSERA_UV || undefined,
+    cacheFolder: join(cacheHome, "tessera"),
+    searchPath: env.PATH ?? "",
+    env,
+  });
+}

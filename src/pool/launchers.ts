@@ -1,0 +1,22 @@
+/** Chooses how the workers of a service start: by its language, and by the sandbox of the node. */
+
+import { launchAlone } from "./launch/alone.ts";
+import type { Launch } from "./launch/launch.ts";
+import { nodeProgram } from "./launch/node.ts";
+import { pythonProgram } from "./launch/python.ts";
+import { launchSandboxed } from "./launch/sandboxed.ts";
+import type { ServiceCode } from "./options.ts";
+import type { Sandbox } from "./sandbox/sandbox.ts";
+
+export type LaunchOf = (service: Pick<ServiceCode, "code">) => Launch;
+
+/** Without a sandbox, the workers run as what they are: an operator's own service. */
+export function launchersFor(sandbox?: Sandbox): LaunchOf {
+  return ({ code }) => {
+    const program = typeof code === "object" ? pythonProgram(code) : nodeProgram;
+    if (sandbox?.level === "kernel") {
+      return launchSandboxed(sandbox, program);
+    }
+    return launchAlone(program, typeof code === "object" ? undefined : sandbox?.setpriv);
+  };
+}

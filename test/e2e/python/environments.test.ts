@@ -1,0 +1,317 @@
+import { execFile, execFileSync } from "node:child_process";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { EnvironmentSpec } from "../../../src/artifacts/environments/environment.ts";
+import { lockPackages } from "../../../src/artifacts/environments/lock.ts";
+import {
+  EnvironmentStore,
+  type EnvironmentStoreOptions,
+} from "../../../src/artifacts/environments/store.ts";
+import { leftOut } from "../../needed.ts";
+import { pythonMissing } from "../clients/python-environment.ts";
+import { lockLine, type MadePackage, PackageIndex } from "./package-index.ts";
+import { type Tools, tools } from "./uv.ts";
+
+const skipped = leftOut(pythonMissing);
+const NOWHERE = "http://somebody:secret@127.0.0.1:9/simple";
+
+let found: Tools;
+let index: PackageIndex;
+let one: MadePackage;
+let folder: string;
+beforeAll(async () => {
+  if (!skipped) {
+    found = await tools();
+    index = await PackageIndex.start();
+    one = index.add("one", "1.0", { code: "VALUE = 41\n" });
+  }
+}, 300_000);
+afterAll(() => index?.[Symbol.asyncDispose]());
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-environments-")));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe.skipIf(skipped)(`environments${skipped}`, () => {
+  let made: number;
+  const open = async (options: Partial<EnvironmentStoreOptions> = {}) => {
+    const store = new EnvironmentStore({
+      folder,
+      interpreters: async () => [found.interpreter],
+      uv: async () => found.uv,
+      env: { UV_DEFAULT_INDEX: index.url, UV_HTTP_RETRIES: "0" },
+      maxBytesPerOrganization: 1024 ** 3,
+      log: { info: () => (made += 1), warn() {} },
+      now: Date.now,
+      ...options,
+    });
+    await store.start();
+    return store;
+  };
+  const spec = (lock = lockLine(one)): EnvironmentSpec => ({
+    lock,
+    python: found.interpreter.version,
+    organizationId: "acme",
+  });
+  const value = (python: string): string =>
+    execFileSync(python, ["-c", "import one; print(one.VALUE)"], { encoding: "utf8" }).trim();
+  const folders = (): string[] => readdirSync(folder).filter((name) => /^[0-9a-f]{64}/.test(name));
+  beforeEach(() => {
+    made = 0;
+  });
+
+  it("are made once for all who ask for the same at once, with compiled packages", async () => {
+    const store = await open();
+    const all = await Promise.all(Array.from({ length: 50 }, () => store.hold(spec())));
+    expect(new Set(all.map(({ python }) => python)).size).toBe(1);
+    expect(made).toBe(1);
+    const [{ python = "", files = [] } = {}] = all;
+    expect(value(python)).toBe("41");
+    const [own = ""] = files;
+    const packages = join(own, "lib", `python${found.interpreter.version}`, "site-packages");
+    expect(readdirSync(join(packages, "one/__pycache__"))).toHaveLength(1);
+  });
+
+  it("stay while somebody holds them, and are swept when nobody has for a while", async () => {
+    let nowMs = Date.now();
+    const store = await open({ now: () => nowMs });
+    const first = await store.hold(spec());
+    const second = await store.hold(spec());
+    first.release();
+    first.release();
+    nowMs += 10_000;
+    expect(await store.sweep({ unusedForMs: 5_000 })).toBe(0);
+    second.release();
+    expect(await store.sweep({ unusedForMs: 60_000 })).toBe(0);
+    expect(await store.sweep({ unusedForMs: 5_000 })).toBe(1);
+    expect(folders()).toEqual([]);
+    expect(value((await store.hold(spec())).python)).toBe("41");
+  });
+
+  it("of an earlier life are used when they are whole, and made again when they are not", async () => {
+    const held = await (await open()).hold(spec());
+    const [path = ""] = held.files;
+    const again = await (await open()).hold(spec());
+    await again.verify();
+    expect(made).toBe(1);
+    const module = join(path, "lib", `python${found.interpreter.version}`, "site-packages/one");
+    // A new file, because the old one is shared with the cache.
+    rmSync(join(module, "__init__.py"));
+    writeFileSync(join(module, "__init__.py"), "VALUE = 'evil'\n");
+    const damaged = await (await open()).hold(spec());
+    await expect(damaged.verify()).rejects.toThrow("damaged, and has been made again");
+    expect(made).toBe(2);
+    await damaged.verify();
+    expect(value(damaged.python)).toBe("41");
+  });
+
+  it("that were left unfinished are removed at the next start", async () => {
+    await mkdir(join(folder, `${"a".repeat(64)}.x.partial`));
+    await open();
+    expect(folders()).toEqual([]);
+  });
+
+  it("are made of the packages that an artifact brings, without any index", async () => {
+    const store = await open({ env: { UV_DEFAULT_INDEX: NOWHERE, UV_HTTP_RETRIES: "0" } });
+    const wheels = [{ name: one.file, open: () => Readable.from([one.bytes]) }];
+    const held = await store.hold({ ...spec(), wheels });
+    expect(value(held.python)).toBe("41");
+    await expect(
+      store.hold({
+        ...spec(),
+        python: found.interpreter.version,
+        lock: `two==1 --hash=sha256:${one.sha256}`,
+        wheels,
+      }),
+    ).rejects.toThrow("two");
+  });
+
+  it("are given up when nobody waits any more, and made for who comes next", async () => {
+    const store = await open();
+    const other = index.add("slow", "1.0");
+    const gate = Promise.withResolvers<void>();
+    index.held = gate.promise;
+    const abort = new AbortController();
+    const gone = store.hold(spec(lockLine(other)), { signal: abort.signal });
+    abort.abort(new Error("somebody left"));
+    await expect(gone).rejects.toThrow("somebody left");
+    gate.resolve();
+    index.held = Promise.resolve();
+    await store.hold(spec(lockLine(other)));
+    expect(made).toBe(1);
+  });
+
+  const refused = (lock: () => string, options?: () => Partial<EnvironmentStoreOptions>) =>
+    open(options?.()).then(async (store) => {
+      const err = await store.hold(spec(lock())).then(
+        () => undefined,
+        (err: unknown) => err,
+      );
+      expect(folders()).toEqual([]);
+      return err as Error & { readonly reason: string };
+    });
+
+  it("are refused with a package of another digest", async () => {
+    const err = await refused(() => `one==1.0 --hash=sha256:${"0".repeat(64)}\n`);
+    expect(err.reason).toBe("LOCK_INVALID");
+    expect(err.message).toMatch(
+      /another one than its lock names[\s\S]*Hash mismatch for `one==1.0`/,
+    );
+  });
+
+  it("are refused with a package for other platforms", async () => {
+    const err = await refused(() =>
+      lockLine(index.add("foreign", "1.0", { tag: "py3-none-win_amd64" })),
+    );
+    expect(err.reason).toBe("ENVIRONMENT_UNAVAILABLE");
+    expect(err.message).toMatch(/no wheel for this platform[\s\S]*foreign[\s\S]*win_amd64/);
+  });
+
+  it("are refused with a package that has to be built, none of whose code runs", async () => {
+    const mark = join(folder, "ran");
+    const source = index.addSource("built", "1.0", `open(${JSON.stringify(mark)}, "w")\n`);
+    const err = await refused(() => lockLine(source));
+    expect(err.reason).toBe("ENVIRONMENT_UNAVAILABLE");
+    expect(err.message).toMatch(/not built from source[\s\S]*built/);
+    expect(readdirSync(folder)).not.toContain("ran");
+  });
+
+  it("are refused when no index is reached, without its password", async () => {
+    const err = await refused(
+      () => lockLine(one),
+      () => ({ env: { UV_DEFAULT_INDEX: NOWHERE, UV_HTTP_RETRIES: "0" } }),
+    );
+    expect(err.reason).toBe("ENVIRONMENT_UNAVAILABLE");
+    expect(err.message).toContain("the package index cannot be reached");
+    expect(err.message).not.toContain("secret");
+  });
+
+  it("are refused when they take more disk than their organization has left", async () => {
+    const big = index.add("big", "1.0", { files: { "big/data.txt": "x".repeat(5_000_000) } });
+    const err = await refused(
+      () => lockLine(big),
+      () => ({ maxBytesPerOrganization: 4 * 1024 ** 2 }),
+    );
+    expect(err.reason).toBe("ENVIRONMENT_UNAVAILABLE");
+    expect(err.message).toContain("more than the 4 MiB of disk");
+  });
+
+  it("are refused for a version of Python that is not there, with those that are", async () => {
+    const store = await open();
+    await expect(store.hold({ ...spec(), python: "3.99" })).rejects.toThrow(
+      `it needs Python 3.99, and this machine has ${found.interpreter.version}`,
+    );
+  });
+});
+
+describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
+  const write = (files: Readonly<Record<string, string>>): void => {
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join(folder, name), text);
+    }
+  };
+  const lock = () =>
+    lockPackages({
+      folder,
+      interpreter: found.interpreter,
+      uv: found.uv,
+      cacheFolder: join(folder, "cache"),
+      env: { UV_DEFAULT_INDEX: index.url, UV_HTTP_RETRIES: "0" },
+    });
+  let pydantic: MadePackage;
+  beforeAll(() => {
+    if (!skipped) {
+      pydantic = index.add("pydantic", "2.5.0", { requires: ["core"] });
+      index.add("core", "1.0");
+      index.add("one", "2.0");
+      index.add("wants", "1.0", { requires: ["unwanted", "one<2"] });
+      index.add("unwanted", "1.0");
+    }
+  });
+  const names = (text: string): string[] =>
+    [...text.matchAll(/^[\w-]+==[\w.]+/gm)].map(([it]) => it);
+
+  it("has what every service needs when no file names more", async () => {
+    const { text, source } = await lock();
+    expect(source).toBe("no file");
+    expect(names(text)).toEqual(["core==1.0", "pydantic==2.5.0"]);
+    expect(text).toContain(`pydantic==2.5.0 --hash=sha256:${pydantic.sha256}`);
+    expect((await lock()).text).toBe(text);
+  });
+
+  it("is resolved from requirements, without the package of the platform itself", async () => {
+    write({ "requirements.txt": "one\ntessera-platform>=0.1  # the node brings it\n" });
+    expect(names((await lock()).text)).toEqual(["core==1.0", "one==2.0", "pydantic==2.5.0"]);
+  });
+
+  it("is resolved from a project, with its overrides, rather than from requirements", async () => {
+    write({
+      "requirements.txt": "one\n",
+      "pyproject.toml":
+        '[project]\nname = "it"\nversion = "1"\ndependencies = ["wants"]\n[tool.uv]\nexclude-dependencies = ["unwanted"]\n',
+    });
+    const { text, source } = await lock();
+    expect(source).toBe("pyproject.toml");
+    expect(names(text)).toEqual(["core==1.0", "one==1.0", "pydantic==2.5.0", "wants==1.0"]);
+  });
+
+  it("is the requirements themselves when they have hashes", async () => {
+    const hashed = `${lockLine(one)}${lockLine(pydantic)}`;
+    write({
+      "requirements.txt": hashed,
+      "pyproject.toml": '[project]\nname = "it"\nversion = "1"\n',
+    });
+    expect((await lock()).text).toBe(hashed);
+    write({ "requirements.txt": lockLine(one) });
+    await expect(lock()).rejects.toThrow("requirements.txt lacks pydantic");
+  });
+
+  it("is resolved from BentoML's file", async () => {
+    write({ "bentofile.yaml": "service: 'service:It'\npython:\n  packages:\n    - one<2\n" });
+    expect(names((await lock()).text)).toEqual(["core==1.0", "one==1.0", "pydantic==2.5.0"]);
+    write({ "bentofile.yaml": "python:\n  packages: one\n" });
+    await expect(lock()).rejects.toThrow("python.packages in bentofile.yaml is no list");
+  });
+
+  it("is the releases of uv.lock", async () => {
+    write({
+      "pyproject.toml":
+        '[project]\nname = "it"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["one<2", "pydantic"]\n',
+    });
+    await promisify(execFile)(
+      found.uv,
+      ["lock", "--quiet", "--no-config", "--python", found.interpreter.path],
+      {
+        cwd: folder,
+        env: {
+          UV_DEFAULT_INDEX: index.url,
+          UV_CACHE_DIR: join(folder, "cache"),
+          PATH: process.env.PATH,
+        },
+      },
+    );
+    expect(readFileSync(join(folder, "uv.lock"), "utf8")).toContain("one");
+    const { text, source } = await lock();
+    expect(source).toBe("uv.lock");
+    expect(names(text)).toEqual(["core==1.0", "one==1.0", "pydantic==2.5.0"]);
+  });
+
+  it("says which requirements contradict each other", async () => {
+    write({ "requirements.txt": "wants\none>=2\n" });
+    await expect(lock()).rejects.toThrow(/cannot be resolved:[\s\S]*one/);
+    write({ "requirements.txt": "missing-package\n" });
+    await expect(lock()).rejects.toThrow(/missing-package/);
+  });
+});

@@ -1,0 +1,26 @@
+/** What the tests of environments are made with: uv from the registry, fetched once into the checkout. */
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import {
+  findInterpreters,
+  type PythonInterpreter,
+} from "../../../src/artifacts/environments/interpreters.ts";
+import { findUv } from "../../../src/artifacts/environments/uv.ts";
+import { currentPlatform } from "../../../src/artifacts/platform.ts";
+import { ROOT } from "../clients/python-environment.ts";
+
+export interface Tools {
+  readonly interpreter: PythonInterpreter;
+  /** The path of uv. */
+  readonly uv: string;
+}
+
+export async function tools(): Promise<Tools> {
+  const [interpreter] = await findInterpreters([], process.env.PATH ?? "");
+  if (interpreter === undefined) {
+    throw new Error("there is no Python");
+  }
+  const folder = join(realpathSync(join(ROOT, "node_modules")), ".cache/python");
+  const platform = currentPlatform();
+  return { interpreter, uv: await findUv({ folder, platform, interpreter, env: process.env }) };
+}

@@ -49,7 +49,7 @@ export async function buildPythonArtifact(
   const { root, entry } = sources;
   const { interpreter, run, environments, folder } = await openToolchain(root, python, signal);
   const { version } = interpreter;
-  const lock = await lockPackages({ ...run, folder: root, interpreter });
+  const lock = await lockPackages({ ...run, folder: root, entry, interpreter });
   const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock.text)] as const]);
   const own = await indexFiles(content);
   onStep?.("install");

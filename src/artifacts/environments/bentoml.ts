@@ -1,0 +1,122 @@
+/**
+ * What a service of BentoML says of its packages: in the `Image` of its module, or in
+ * `bentofile.yaml`. The module is parsed and not run, because running it needs the packages.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { parse } from "yaml";
+import { EnvironmentError } from "./environment.ts";
+import type { PythonInterpreter } from "./interpreters.ts";
+import type { Needs } from "./lock.ts";
+
+/** Parsing a module takes milliseconds; a cold start of an interpreter a few seconds. */
+const PARSE_TIMEOUT_MS = 30_000;
+/** A module's list of packages. */
+const MAX_PARSED_BYTES = 1024 ** 2;
+
+/** BentoML adds itself to what its services need. */
+const BENTOML = "bentoml";
+
+/**
+ * Prints what the calls of an image's methods name, as JSON; nothing for a module without such
+ * calls. Arguments are literals, or constants of the module.
+ */
+const READ_IMAGE = `
+import ast, json, sys
+path = sys.argv[1]
+with open(path, "rb") as opened:
+    tree = ast.parse(opened.read(), path)
+constants = {
+    target.id: each.value
+    for each in tree.body if isinstance(each, ast.Assign)
+    for target in each.targets if isinstance(target, ast.Name)
+}
+METHODS = {"python_packages": "packages", "requirements_file": "files", "pyproject_toml": "files"}
+needs, unclear = {"packages": [], "files": []}, []
+
+def imports(node):
+    if isinstance(node, ast.Import):
+        return any(name.name.split(".")[0] == "bentoml" for name in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "bentoml"
+
+def texts(node):
+    if isinstance(node, ast.Name):
+        node = constants.get(node.id, node)
+    if isinstance(node, ast.Starred):
+        return texts(node.value)
+    value = ast.literal_eval(node)
+    value = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(each, str) for each in value):
+        raise ValueError
+    return value
+
+found = False
+if any(imports(node) for node in ast.walk(tree)):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method in METHODS:
+                found = True
+                arguments = [*node.args, *(each.value for each in node.keywords)]
+                try:
+                    named = [text for each in arguments for text in texts(each)]
+                except (ValueError, TypeError, SyntaxError):
+                    unclear.append("line %d: %s" % (node.lineno, method))
+                    continue
+                if method == "pyproject_toml" and not named:
+                    named = ["pyproject.toml"]
+                needs[METHODS[method]] += named
+if found:
+    print(json.dumps({**needs, "unclear": unclear}))
+`;
+
+/** What the images of a module name; undefined without any. Rejects with an `EnvironmentError`. */
+export async function imageNeeds(
+  module: string,
+  { path }: Pick<PythonInterpreter, "path">,
+): Promise<Needs | undefined> {
+  let printed: string;
+  try {
+    const options = { timeout: PARSE_TIMEOUT_MS, maxBuffer: MAX_PARSED_BYTES, env: {} };
+    const read = await promisify(execFile)(path, ["-I", "-c", READ_IMAGE, module], options);
+    printed = read.stdout;
+  } catch {
+    // A syntax error: loading the service says where.
+    return undefined;
+  }
+  if (printed === "") {
+    return undefined;
+  }
+  const { packages, files, unclear } = JSON.parse(printed) as Needs & { unclear: string[] };
+  if (unclear.length > 0) {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      `${module}, ${unclear[0]} takes more than texts and constants of the module, which are read without running it: name the packages in requirements.txt`,
+    );
+  }
+  return { packages: [BENTOML, ...packages], files };
+}
+
+/** What `bentofile.yaml` names. Throws an `EnvironmentError`. */
+export function readBentofile(text: string): Needs {
+  const { packages = [], requirements_txt: named } = pythonPart(text);
+  if (!Array.isArray(packages) || !packages.every((each) => typeof each === "string")) {
+    throw new EnvironmentError(
+      "LOCK_INVALID",
+      "python.packages in bentofile.yaml is no list of requirements, such as - numpy>=2",
+    );
+  }
+  const files = typeof named === "string" ? [named] : [];
+  return { packages: [BENTOML, ...packages], files };
+}
+
+function pythonPart(text: string): {
+  readonly packages?: unknown;
+  readonly requirements_txt?: unknown;
+} {
+  try {
+    return (parse(text) as { python?: object } | null)?.python ?? {};
+  } catch (err) {
+    throw new EnvironmentError("LOCK_INVALID", `bentofile.yaml is no YAML: ${err}`);
+  }
+}

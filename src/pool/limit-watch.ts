@@ -1,12 +1,12 @@
 /**
- * Enforces the memory, processor and disk limits of one worker from outside. A
+ * Enforces the memory, thread, processor and disk limits of one worker from outside. A
  * worker that works is looked at ten times a second. One that has used no processor
  * time, and so can have taken neither memory nor disk, costs one read of a file
  * every two seconds.
  */
 import { writeFileSync } from "node:fs";
 import { mebibytes, type WorkerLimits } from "./limits.ts";
-import { cpuTimeMs, residentBytes, storedBytes } from "./usage.ts";
+import { cpuTimeMs, residenceOf, storedBytes } from "./usage.ts";
 
 /** Interval at which the processor time and the memory of a working worker are read. */
 const WORKING_INTERVAL_MS = 100;
@@ -16,6 +16,11 @@ const IDLE_INTERVAL_MS = 2_000;
 const MAX_IDLE_LOOKS = 10;
 /** Interval at which the disk space of a working worker is measured. */
 const DISK_INTERVAL_MS = 1_000;
+/**
+ * Threads of a worker. A function in Python that is not async has one for each call, and numeric
+ * libraries have a few for each processor; a machine runs out of them at some ten thousand.
+ */
+const MAX_WORKER_THREADS = 4_000;
 /** Unused processor time that a worker may save up, per processor. */
 const CPU_BURST_MS = 500;
 /** Most that a worker can be overdrawn, per processor: many threads do not stop it for minutes. */
@@ -93,7 +98,7 @@ export class LimitWatch implements Disposable {
     this.#holdProcessor(pid, cpuMs);
     // The look that finds it idle is the last to read the rest: nothing changes afterwards.
     if (worked || this.#idleLooks === MAX_IDLE_LOOKS) {
-      this.#holdMemory(pid);
+      this.#holdResidence(pid);
       void this.#holdDisk(pid);
     }
   }
@@ -117,11 +122,13 @@ export class LimitWatch implements Disposable {
     }
   }
 
-  #holdMemory(pid: number): void {
+  #holdResidence(pid: number): void {
     const { limits, kill } = this.#watched;
-    const usedBytes = residentBytes(pid);
-    if (usedBytes !== undefined && usedBytes > limits.memoryBytes) {
-      kill(`out of memory: it used ${mebibytes(usedBytes)} of ${mebibytes(limits.memoryBytes)}`);
+    const { bytes = 0, threads = 0 } = residenceOf(pid) ?? {};
+    if (bytes > limits.memoryBytes) {
+      kill(`out of memory: it used ${mebibytes(bytes)} of ${mebibytes(limits.memoryBytes)}`);
+    } else if (threads > MAX_WORKER_THREADS) {
+      kill(`out of threads: it started ${threads}, and at most ${MAX_WORKER_THREADS} may be`);
     }
   }
 

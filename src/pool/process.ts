@@ -12,7 +12,7 @@ import { LimitWatch } from "./limit-watch.ts";
 import { heapExhausted, type WorkerLimits } from "./limits.ts";
 import { forEachLine } from "./lines.ts";
 import { LogRateLimit } from "./log-rate-limit.ts";
-import { cpuTimeMs, residentBytes, type WorkerUsage } from "./usage.ts";
+import { cpuTimeMs, residenceOf, type WorkerUsage } from "./usage.ts";
 
 /**
  * How long the rest of an ended worker's output is awaited: it is there at once, or held open
@@ -101,7 +101,7 @@ export class ServiceProcess {
     const pid = hasEnded ? undefined : this.#launched.pid();
     const cpuMs = pid === undefined ? undefined : cpuTimeMs(pid);
     this.#cpuMs = Math.max(this.#cpuMs, cpuMs ?? 0, this.#watch?.lastCpuMs ?? 0);
-    const memoryBytes = pid === undefined ? undefined : residentBytes(pid);
+    const memoryBytes = pid === undefined ? undefined : residenceOf(pid)?.bytes;
     return { cpuMs: this.#cpuMs, memoryBytes: memoryBytes ?? 0 };
   }
 

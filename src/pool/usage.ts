@@ -41,12 +41,20 @@ function statusFields(pid: number): string[] | undefined {
   return text?.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Memory of the process, in RAM and in swap. */
-export function residentBytes(pid: number): number | undefined {
+export interface Residence {
+  /** Memory in RAM and in swap. */
+  readonly bytes: number;
+  readonly threads: number;
+}
+
+/** What the process has of memory and of threads. */
+export function residenceOf(pid: number): Residence | undefined {
   const text = read(`/proc/${pid}/status`);
-  const kilobytes = (name: string): number =>
-    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text ?? "")?.[1] ?? 0);
-  return text === undefined ? undefined : (kilobytes("VmRSS") + kilobytes("VmSwap")) * 1024;
+  const number = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text ?? "")?.[1] ?? 0);
+  return text === undefined
+    ? undefined
+    : { bytes: (number("VmRSS") + number("VmSwap")) * 1024, threads: number("Threads") };
 }
 
 /** The size of its scratch folder, with the files that are open but deleted. */

@@ -5,7 +5,7 @@
 import { Agent } from "node:http";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { residentBytes } from "../../../src/pool/usage.ts";
+import { residenceOf } from "../../../src/pool/usage.ts";
 import { Program } from "../cli/program.ts";
 import { type Answer, artifact, type CallOptions, call, until, World } from "./world.ts";
 
@@ -80,7 +80,7 @@ class KeptAlive extends Agent implements Disposable {
 async function watchMemory(pid: number, signal: AbortSignal): Promise<number> {
   let largestBytes = 0;
   while (!signal.aborted) {
-    largestBytes = Math.max(largestBytes, residentBytes(pid) ?? 0);
+    largestBytes = Math.max(largestBytes, residenceOf(pid)?.bytes ?? 0);
     await pause();
   }
   return largestBytes;

@@ -104,7 +104,7 @@ def _import_module(module: str, folder: str, installation: Installation) -> Modu
         raise ServiceError(f"{_place_of(error, module, folder)}: {advice}") from error
     except ServiceError as error:
         raise ServiceError(f"{_place_of(error, module, folder)}: {error}") from error
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         library = _missing_library(str(error))
         if library is None:
             raise _raised(error, module, folder) from error

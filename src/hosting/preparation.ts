@@ -58,7 +58,9 @@ export async function prepare(
         env,
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
         network,
-        ...(index.platform !== undefined && { platform: index.platform }),
+        // Code in Python is held by the sandbox alone, whatever it is made of.
+        ...(index.platform !== undefined &&
+          index.python === undefined && { platform: index.platform }),
       },
     };
     return { artifact, service };

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { runUv, type UvRun } from "./run-uv.ts";
-import { packageIndex } from "./uv.ts";
+import { otherIndexes, packageIndex } from "./uv.ts";
 
 /** The downloader: uv itself has no command for it. */
 const PIP = "pip==26.1.2";
@@ -25,10 +25,15 @@ export async function downloadWheels(options: DownloadOptions): Promise<readonly
   await writeFile(requirements, lock);
   await runUv({
     ...run,
+    // Not as arguments, which other users of the machine see: addresses may have passwords.
+    variables: {
+      PIP_INDEX_URL: packageIndex(run.env),
+      PIP_EXTRA_INDEX_URL: otherIndexes(run.env).join(" "),
+    },
     args: [
       ...["tool", "run", "--no-config", "--quiet", "--python", interpreter.path, "--from", PIP],
       ...["pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"],
-      ...["--require-hashes", "--only-binary", ":all:", "--index-url", packageIndex(run.env)],
+      ...["--require-hashes", "--only-binary", ":all:"],
       ...["--dest", wheels, "--requirement", requirements],
     ],
   });

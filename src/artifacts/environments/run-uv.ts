@@ -22,11 +22,14 @@ export interface UvRun {
   readonly cwd?: string;
   /** Of this, it gets what `PASSED` names. */
   readonly env: NodeJS.ProcessEnv;
+  /** Variables besides these. */
+  readonly variables?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Its output. Rejects with an `EnvironmentError` that explains a failure. */
-export async function runUv({ uv, args, cacheFolder, cwd, env, signal }: UvRun): Promise<string> {
+export async function runUv(options: UvRun): Promise<string> {
+  const { uv, args, cacheFolder, cwd, env, variables, signal } = options;
   signal?.throwIfAborted();
   const child = spawn(uv, args, {
     ...(cwd !== undefined && { cwd }),
@@ -35,6 +38,7 @@ export async function runUv({ uv, args, cacheFolder, cwd, env, signal }: UvRun):
       UV_CACHE_DIR: cacheFolder,
       UV_NO_PROGRESS: "1",
       UV_PYTHON_DOWNLOADS: "never",
+      ...variables,
     },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: RUN_TIMEOUT_MS,

@@ -67,6 +67,15 @@ export function packageIndex(env: NodeJS.ProcessEnv): string {
   return (UV_DEFAULT_INDEX || UV_INDEX_URL || PIP_INDEX_URL || PUBLIC_INDEX).replace(/\/+$/, "");
 }
 
+/** The indexes that are asked besides it. */
+export function otherIndexes(env: NodeJS.ProcessEnv): readonly string[] {
+  const { UV_INDEX = "", UV_EXTRA_INDEX_URL = "", PIP_EXTRA_INDEX_URL = "" } = env;
+  // An index of uv may have a name: `internal=https://…`.
+  const named = UV_INDEX.replaceAll(/(^|\s)[\w-]+=(?=\w+:)/g, "$1");
+  const all = `${named} ${UV_EXTRA_INDEX_URL} ${PIP_EXTRA_INDEX_URL}`;
+  return all.split(/\s+/).filter((address) => address !== "");
+}
+
 async function fetchWheel({ platform, env, signal }: UvOptions): Promise<Buffer> {
   const wheel = UV_WHEELS[platform];
   if (wheel === undefined) {

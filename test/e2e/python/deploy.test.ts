@@ -1,0 +1,246 @@
+/** Services in Python as deployments: built with their lock, and run by a node in the sandbox. */
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildArtifact } from "../../../src/artifacts/build.ts";
+import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
+import { indexFiles } from "../../../src/artifacts/content.ts";
+import { createIndex, digestOf, LOCK_NAME, writeIndex } from "../../../src/artifacts/index-file.ts";
+import { leftOut } from "../../needed.ts";
+import { skipped as noSandbox } from "../../pool/sandbox/available.ts";
+import { pythonMissing, ROOT } from "../clients/python-environment.ts";
+import { World } from "../hosting/world.ts";
+import type { PlatformOptions } from "../start/platform.ts";
+import { lockLine, PackageIndex } from "./package-index.ts";
+import { type Tools, tools } from "./uv.ts";
+
+const skipped = noSandbox || leftOut(pythonMissing);
+const NOWHERE = "http://127.0.0.1:9/simple";
+const MEBIBYTE = 1024 ** 2;
+
+const SERVICE = `
+import one
+from tessera import api, service
+
+@service
+class Reader:
+    @api
+    def value(self) -> int:
+        return one.VALUE
+`;
+
+describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
+  let found: Tools;
+  let index: PackageIndex;
+  let env: Record<string, string>;
+  let folder: string;
+  let world: World;
+  let artifact: BuiltArtifact;
+
+  /** Builds the service of these files. */
+  const build = (
+    files: Readonly<Record<string, string>>,
+    { vendor = false, object = "", include = [] as string[] } = {},
+  ) => {
+    const home = mkdtempSync(join(folder, "service-"));
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(home, name)), { recursive: true });
+      writeFileSync(join(home, name), text);
+    }
+    return buildArtifact(`${join(home, "service.py")}${object}`, {
+      include,
+      python: {
+        named: found.interpreter.path,
+        activeEnvironment: undefined,
+        vendor,
+        uv: found.uv,
+        // Kept for the next run.
+        cacheFolder: join(ROOT, "node_modules/.cache/builds"),
+        searchPath: process.env.PATH ?? "",
+        env,
+      },
+    });
+  };
+  const python = (maxBytesPerOrganization: number) => {
+    const { version, path } = found.interpreter;
+    const interpreters = [`${version}=${path}`];
+    return { interpreters, needsSandbox: true, uv: found.uv, maxBytesPerOrganization };
+  };
+  const start = (options: PlatformOptions = {}) =>
+    World.start({ env, config: { python: python(64 * MEBIBYTE), ...options.config }, ...options });
+  const environments = ({ folder }: World): string[] =>
+    readdirSync(join(folder.data, "environments")).filter((name) => /^[0-9a-f]{64}/.test(name));
+
+  beforeAll(async () => {
+    if (skipped) {
+      return;
+    }
+    found = await tools();
+    folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-deploy-")));
+    index = await PackageIndex.start();
+    index.add("one", "1.0", { code: "VALUE = 41\n" });
+    env = {
+      ...Object.fromEntries(
+        Object.entries(process.env).flatMap(([name, value = ""]) =>
+          /^(?:UV|PIP|SSL)_|^(?:HOME|PATH)$|_PROXY$/i.test(name) ? [[name, value]] : [],
+        ),
+      ),
+      UV_INDEX: index.url,
+      UV_HTTP_RETRIES: "0",
+    };
+    artifact = await build({ "service.py": SERVICE, "requirements.txt": "one\n" });
+    world = await start();
+  }, 300_000);
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]();
+    await index?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("is deployed in several deployments at once, which share one environment with their next revisions", async () => {
+    expect(artifact.index).toMatchObject({
+      format: 2,
+      entry: "service.py",
+      python: { version: found.interpreter.version },
+    });
+    expect(artifact.index.platform).toBeUndefined();
+    await Promise.all(["a", "b", "c"].map((name) => world.deployed(name, artifact)));
+    for (const name of ["a", "b", "c"]) {
+      expect(await world.call(name, "/value", { body: {} })).toMatchObject({ json: 41 });
+    }
+    const changed = SERVICE.replace("one.VALUE", "one.VALUE + 1");
+    await world.deployed("a", await build({ "service.py": changed, "requirements.txt": "one\n" }));
+    await expect.poll(async () => (await world.call("a", "/value", { body: {} })).json).toBe(42);
+    expect(environments(world)).toHaveLength(1);
+  });
+
+  /** The artifact with another lock, as somebody could send it who builds it by himself. */
+  const locked = async (lock: string, version = found.interpreter.version) => {
+    const files = new Map([...artifact.files, [LOCK_NAME, Buffer.from(lock)] as const]);
+    const of = createIndex(artifact.index.service, await indexFiles(files), {
+      entry: "service.py",
+      python: { version },
+    });
+    return { ...artifact, index: of, digest: digestOf(writeIndex(of)), files };
+  };
+
+  it("that brings its packages is deployed where no index is reached", async () => {
+    const vendored = await build(
+      { "service.py": SERVICE, "requirements.txt": "one\n" },
+      { vendor: true },
+    );
+    expect(vendored.index.files.map(({ path }) => path)).toContain(
+      "wheels/one-1.0-py3-none-any.whl",
+    );
+    expect(vendored.index.platform).toBe(`${process.platform}-${process.arch}-glibc`);
+    await using alone = await start({
+      env: { PATH: env.PATH ?? "", UV_DEFAULT_INDEX: NOWHERE, UV_HTTP_RETRIES: "0" },
+    });
+    await alone.deployed("a", vendored);
+    expect(await alone.call("a", "/value", { body: {} })).toMatchObject({ json: 41 });
+    await alone.deploy("b", await locked(lockLine(index.add("two", "1.0"))));
+    const { statusReason } = await alone.until("b", (of) => /index/.test(of.statusReason));
+    expect(statusReason).toContain("the package index cannot be reached");
+  });
+
+  it.each([
+    [
+      "a wheel of another digest",
+      () => `one==1.0 --hash=sha256:${"0".repeat(64)}\n`,
+      /another one than its lock names[\s\S]*one==1.0/,
+    ],
+    [
+      "a lock that fits other platforms only",
+      () => lockLine(index.add("foreign", "1.0", { tag: "py3-none-win_amd64" })),
+      /no wheel for this platform[\s\S]*foreign/,
+    ],
+    [
+      "a package that has to be built",
+      () => lockLine(index.addSource("built", "1.0", `open("${folder}/ran", "w")\n`)),
+      /not built from source[\s\S]*built/,
+    ],
+    [
+      "an index of its own",
+      () => "--index-url https://evil.example/simple\n",
+      /the lock of the service's packages is invalid: "--index-url/,
+    ],
+    [
+      "more packages than its organization has disk for",
+      () =>
+        lockLine(index.add("big", "1.0", { files: { "big/data.txt": "x".repeat(70_000_000) } })),
+      /more than the \d+ MiB of disk that its organization has left/,
+    ],
+  ])("with %s says so, and what was serving goes on", async (what, lock, reason) => {
+    const name = "refused";
+    await world.deploy(name, await locked(lock()));
+    const { statusReason } = await world.until(name, (of) => reason.test(of.statusReason));
+    expect(statusReason, what).toMatch(reason);
+    expect(readdirSync(folder)).not.toContain("ran");
+    expect(await world.call("b", "/value", { body: {} })).toMatchObject({ json: 41 });
+    // It would try again and again.
+    await world.client.deployments.deleteDeployment({ deployment: name });
+  });
+
+  it("for a version of Python that the platform lacks is refused at once, with those that it has", async () => {
+    await expect(world.deploy("d", await locked("", "3.99"))).rejects.toThrow(
+      `is for Python 3.99, and the platform has ${found.interpreter.version}`,
+    );
+  });
+
+  it("cannot set what the loader reads before the sandbox stands", async () => {
+    await expect(
+      world.deploy("d", artifact, { settings: { env: { LD_PRELOAD: "/evil.so" } } }),
+    ).rejects.toThrow("LD_* may not be set");
+  });
+
+  it("is refused where nothing holds it", async () => {
+    await using open = await start({ env: { ...env, TESSERA_SANDBOX: "permission" } });
+    await expect(open.deploy("a", artifact)).rejects.toThrow(
+      "services in Python run in the kernel's sandbox or not at all",
+    );
+  });
+
+  it.each([
+    [
+      "whose package needs a library that the system lacks, by the name of the library",
+      'import ctypes\nctypes.CDLL("libGL.so.1")\nctypes.CDLL("libtessera-none.so.7")\n',
+      /service.py:\d: the system lacks the library lib(GL.so.1 \(in Debian and Ubuntu the package libgl1\)|tessera-none.so.7)/,
+    ],
+    [
+      "whose package is missing from its lock",
+      "import absent\n",
+      /there is no module absent in the service's environment: add absent to its requirements.txt/,
+    ],
+    ["that reads the machine while it loads", 'open("/etc/passwd")\n', /FileNotFoundError/],
+    ["that starts processes", "import os\nos.fork()\n", /PermissionError/],
+  ])("is not built %s", async (_what, code, message) => {
+    await expect(build({ "service.py": code })).rejects.toThrow(message);
+  });
+
+  it("has the files that it includes, and the name of the one of several that is meant", async () => {
+    const code = `
+from pathlib import Path
+from tessera import api, service
+
+@service
+class Words:
+    @api
+    def words(self) -> int:
+        return len(Path(__file__).with_name("models").joinpath("words.txt").read_text())
+
+@service
+class Other:
+    @api
+    def words(self) -> int:
+        return 0
+`;
+    const built = await build(
+      { "service.py": code, "models/words.txt": "moon" },
+      { object: ":Words", include: ["models/*"] },
+    );
+    expect(built.index.python).toMatchObject({ object: "Words" });
+    await world.deployed("words", built);
+    expect(await world.call("words", "/words", { body: {} })).toMatchObject({ json: 4 });
+  });
+});

@@ -103,6 +103,7 @@ export class Workers {
       launch: launchOf(service),
       env: revision?.env ?? workerAccess?.env ?? {},
       limits: revision?.limits,
+      devices: revision?.devices,
       maxResultBytes,
       maxFileBytes,
       keepers: files,

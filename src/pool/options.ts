@@ -27,6 +27,8 @@ export interface ServiceCode {
     /** The environment variables of its workers, with the secrets. */
     readonly env: { readonly [name: string]: string };
     readonly limits: WorkerLimits;
+    /** Device files that its workers may use, such as those of GPUs. Default: none. */
+    readonly devices?: readonly string[];
     /** Where its workers may connect to. */
     readonly network: NetworkSettings;
     /**
@@ -50,6 +52,8 @@ export interface WorkerOptions extends Omit<FileTransferOptions, "scratchFolder"
   /** The resource limits of a worker of a deployment. Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
   readonly rights: WorkerRights;
+  /** Device files that it may use. Default: none. */
+  readonly devices?: readonly string[] | undefined;
   /** How it is started. Default: in Node alone. */
   readonly launch?: Launch | undefined;
   /** The socket of its egress proxy. Default: none. */

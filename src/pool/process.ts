@@ -32,6 +32,8 @@ export interface ServiceProcessOptions {
   readonly env: { readonly [name: string]: string };
   /** Default: no limits. */
   readonly limits?: WorkerLimits | undefined;
+  /** Device files that it may use. Default: none. */
+  readonly devices?: readonly string[] | undefined;
   /** The socket of its egress proxy. Default: none. */
   readonly egressSocket?: string | undefined;
   /** Limit of one message from the worker. */
@@ -59,10 +61,10 @@ export class ServiceProcess {
   #exhausted: string | undefined;
 
   constructor(options: ServiceProcessOptions) {
-    const { rights, scratchFolder, env, limits, egressSocket } = options;
+    const { rights, scratchFolder, env, limits, devices, egressSocket } = options;
     const { launch = launchNode(undefined) } = options;
     this.#options = options;
-    this.#launched = launch({ rights, scratchFolder, env, limits, egressSocket });
+    this.#launched = launch({ rights, scratchFolder, env, limits, devices, egressSocket });
     const { child } = this.#launched;
     if (limits) {
       this.#hold(limits);

@@ -7,7 +7,14 @@ import { promisify } from "node:util";
 import { parse } from "yaml";
 import { EnvironmentError } from "./environment.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
-import type { Needs } from "./lock.ts";
+
+/** What a service asks for. */
+export interface Needs {
+  /** Requirements, such as `numpy>=2`. */
+  readonly packages: readonly string[];
+  /** Files with requirements, from the folder of the service. */
+  readonly files: readonly string[];
+}
 
 /** Parsing a module takes milliseconds; a cold start of an interpreter a few seconds. */
 const PARSE_TIMEOUT_MS = 30_000;

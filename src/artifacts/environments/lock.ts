@@ -14,7 +14,7 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { imageNeeds, readBentofile } from "./bentoml.ts";
+import { imageNeeds, type Needs, readBentofile } from "./bentoml.ts";
 import { EnvironmentError } from "./environment.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { isLocked, readLock, writeLock } from "./requirements.ts";
@@ -34,14 +34,6 @@ export interface LockOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly entry: string;
   /** Its version of Python is locked for. */
   readonly interpreter: Pick<PythonInterpreter, "path" | "version">;
-}
-
-/** What a file asks for. */
-export interface Needs {
-  /** Requirements, such as `numpy>=2`. */
-  readonly packages: readonly string[];
-  /** Files with requirements, from the folder of the service. */
-  readonly files: readonly string[];
 }
 
 /** The host of services needs it; its first version with what the SDK uses. */

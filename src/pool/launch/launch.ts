@@ -24,6 +24,8 @@ export interface LaunchOptions {
   readonly env: { readonly [name: string]: string };
   /** Undefined: it has none. */
   readonly limits: WorkerLimits | undefined;
+  /** Device files that it may use, such as those of GPUs. Default: none. */
+  readonly devices?: readonly string[] | undefined;
   /**
    * The socket of its egress proxy, for a launch that gives it no network of its own.
    * Undefined: it reaches nobody.

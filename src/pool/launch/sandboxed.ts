@@ -13,7 +13,7 @@ export function launchSandboxed(
   programOf: ProgramOf,
 ): Launch {
   return (options) => {
-    const { rights, scratchFolder, egressSocket } = options;
+    const { rights, scratchFolder, egressSocket, devices = [] } = options;
     const {
       command: [program, ...args],
       env,
@@ -24,6 +24,7 @@ export function launchSandboxed(
       filter,
       read: [...files, ...rights.read].filter((path) => existsSync(path)),
       writable: scratchFolder,
+      devices,
       ...(egressSocket !== undefined && {
         mounted: [{ path: egressSocket, inside: EGRESS_SOCKET_INSIDE }],
       }),

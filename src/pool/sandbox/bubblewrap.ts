@@ -24,6 +24,8 @@ export interface SandboxContents {
   readonly read: readonly string[];
   /** The one folder that may be written. */
   readonly writable: string;
+  /** Device files that may be used, by absolute paths below `/dev`. Default: none. */
+  readonly devices?: readonly string[];
   /** Files that have another path inside. */
   readonly mounted?: readonly { readonly path: string; readonly inside: string }[];
   /** The descriptor from which bubblewrap reads the seccomp filter. */
@@ -34,14 +36,16 @@ export interface SandboxContents {
 
 /** The arguments of `bwrap` before the command that it runs. */
 export function bubblewrapArguments(contents: SandboxContents): string[] {
-  const { read, writable, mounted = [], filterDescriptor, infoDescriptor } = contents;
+  const { read, writable, devices = [], mounted = [], filterDescriptor, infoDescriptor } = contents;
   return [
     ...["--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--disable-userns"],
     ...["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-cgroup-try"],
     ...["--unshare-uts", "--hostname", HOST_NAME],
     ...["--cap-drop", "ALL", "--die-with-parent", "--new-session"],
     // Under /proc/sys, a node that runs as root could otherwise change the machine's kernel.
-    ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"],
+    ...["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"],
+    ...devices.flatMap((path) => ["--dev-bind", path, path]),
+    ...["--remount-ro", "/dev"],
     ...systemLibraries().flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind-try", "/etc/localtime", "/etc/localtime"],
     ...read.flatMap((path) => ["--ro-bind-try", path, path]),

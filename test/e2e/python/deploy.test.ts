@@ -68,7 +68,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     return { interpreters, needsSandbox: true, uv: found.uv, maxBytesPerOrganization };
   };
   const start = (options: PlatformOptions = {}) =>
-    World.start({ env, config: { python: python(64 * MEBIBYTE), ...options.config }, ...options });
+    World.start({ env, ...options, config: { python: python(64 * MEBIBYTE), ...options.config } });
   const environments = ({ folder }: World): string[] =>
     readdirSync(join(folder.data, "environments")).filter((name) => /^[0-9a-f]{64}/.test(name));
 
@@ -90,7 +90,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
       UV_HTTP_RETRIES: "0",
     };
     artifact = await build({ "service.py": SERVICE, "requirements.txt": "one\n" });
-    world = await start();
+    world = await start({ config: { allowedEgress: [new URL(index.url).host] } });
   }, 300_000);
   afterAll(async () => {
     await world?.[Symbol.asyncDispose]();
@@ -218,9 +218,12 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     await expect(build({ "service.py": code })).rejects.toThrow(message);
   });
 
-  it("has the files that it includes, and the name of the one of several that is meant", async () => {
+  it("is one of several in its file, reads what it includes, and reaches what it may", async () => {
     const code = `
+import os
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 from tessera import api, service
 
 @service
@@ -228,6 +231,17 @@ class Words:
     @api
     def words(self) -> int:
         return len(Path(__file__).with_name("models").joinpath("words.txt").read_text())
+
+    @api
+    def reach(self, url: str) -> int:
+        try:
+            return urlopen(url, timeout=5).status
+        except HTTPError as error:
+            return error.code
+
+    @api
+    def proxies(self) -> list[str]:
+        return sorted(name for name in os.environ if name.endswith("PROXY"))
 
 @service
 class Other:
@@ -242,5 +256,15 @@ class Other:
     expect(built.index.python).toMatchObject({ object: "Words" });
     await world.deployed("words", built);
     expect(await world.call("words", "/words", { body: {} })).toMatchObject({ json: 4 });
+    const reach = async (host: string): Promise<unknown> => {
+      // As 127.0.0.1 it would be the worker's own loopback, which is not proxied.
+      const url = `http://${host.replace("127.0.0.1", "[::ffff:127.0.0.1]")}/simple/one/`;
+      return (await world.call("words", "/reach", { body: { url } })).json;
+    };
+    expect(await reach(new URL(index.url).host)).toBe(200);
+    expect(await reach(new URL(world.platform.url).host)).toBe(403);
+    // It would keep HTTP clients from working that do not speak SOCKS.
+    const { json } = await world.call("words", "/proxies", { body: {} });
+    expect(json).not.toContain("ALL_PROXY");
   });
 });

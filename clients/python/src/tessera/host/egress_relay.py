@@ -8,6 +8,7 @@ It has threads of its own: the loop of the worker may be busy, and so may its ca
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 
@@ -18,6 +19,12 @@ MAX_RELAYED_BYTES = 64 * 1024
 
 def start_egress_relay(path: str) -> None:
     """Starts the relay, which ends with the process. Raises ``OSError`` if the port is taken."""
+    # HTTP clients such as httpx refuse to work where it names a proxy that speaks SOCKS, unless
+    # a package for that is installed; the one for HTTP is all that they need.
+    for name in ("ALL_PROXY", "all_proxy"):
+        proxy = os.environ.pop(name, None)
+        if proxy is not None:
+            os.environ["SOCKS_PROXY"] = proxy
     server = socket.create_server(("127.0.0.1", EGRESS_RELAY_PORT))
     threading.Thread(target=_accept, args=(server, path), name="egress", daemon=True).start()
 

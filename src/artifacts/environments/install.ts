@@ -26,6 +26,13 @@ export interface InstallOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly maxBytes: number;
 }
 
+/** There is not enough disk for the packages. */
+export class DiskError extends EnvironmentError {
+  constructor(message: string) {
+    super("ENVIRONMENT_UNAVAILABLE", message);
+  }
+}
+
 /** Rejects with an `EnvironmentError`; what is in the folder is then of no use. */
 export async function installPackages(options: InstallOptions): Promise<void> {
   const { folder, interpreter, lock, wheels, ...run } = options;
@@ -76,12 +83,7 @@ async function withinDisk(
     if (before - free > maxBytes) {
       full.abort(overQuota(maxBytes));
     } else if (free < MIN_FREE_DISK_BYTES) {
-      full.abort(
-        new EnvironmentError(
-          "ENVIRONMENT_UNAVAILABLE",
-          "the disk is nearly full: no packages are installed",
-        ),
-      );
+      full.abort(new DiskError("the disk is nearly full: no packages are installed"));
     }
   };
   await check();
@@ -96,10 +98,9 @@ async function withinDisk(
 }
 
 /** The error of packages that take more than they may. */
-export function overQuota(maxBytes: number): EnvironmentError {
+export function overQuota(maxBytes: number): DiskError {
   const limit = Math.round(maxBytes / 1024 ** 2);
-  return new EnvironmentError(
-    "ENVIRONMENT_UNAVAILABLE",
+  return new DiskError(
     `its packages take more than the ${limit} MiB of disk that its organization has left for them: depend on fewer, or ask the operator for more (tessera start --max-environments-per-organization)`,
   );
 }

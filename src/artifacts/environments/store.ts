@@ -23,9 +23,10 @@ import {
   type Environments,
   type HeldEnvironment,
 } from "./environment.ts";
-import { installPackages, overQuota } from "./install.ts";
+import { DiskError, installPackages, overQuota } from "./install.ts";
 import type { PythonInterpreter } from "./interpreters.ts";
 import { readLock, writeLock } from "./requirements.ts";
+import { runUv } from "./run-uv.ts";
 
 /** Environments that are made at a time: each downloads, unpacks and compiles in parallel. */
 const MAX_PARALLEL_INSTALLS = 2;
@@ -101,8 +102,13 @@ export class EnvironmentStore implements Environments {
     const release = (): void => {
       if (isHeld) {
         isHeld = false;
-        const others = this.#holders.get(digest) ?? [];
-        this.#holders.set(digest, others.toSpliced(others.indexOf(organizationId), 1));
+        const all = this.#holders.get(digest) ?? [];
+        const others = all.toSpliced(all.indexOf(organizationId), 1);
+        if (others.length > 0) {
+          this.#holders.set(digest, others);
+        } else {
+          this.#holders.delete(digest);
+        }
       }
     };
     try {
@@ -122,32 +128,66 @@ export class EnvironmentStore implements Environments {
     }
   }
 
-  /** Removes the environments that nobody has held for a while; resolves with their number. */
+  /**
+   * Removes the environments that nobody has held for a while, and those that were not used for
+   * longest while all of them take more disk than one organization may; resolves with their number.
+   */
   async sweep({ unusedForMs }: { readonly unusedForMs: number }): Promise<number> {
     await this.#sweeping;
     const removing = this.#sweep(unusedForMs);
     // A `hold` of one of them waits for the sweep, and then makes it again.
     this.#sweeping = removing.catch(() => undefined);
-    return removing;
+    const removed = await removing;
+    if (removed > 0) {
+      // It still has their files. No `hold` waits for it, as it waits for installations.
+      await this.#cleanCache();
+    }
+    return removed;
   }
 
   async #sweep(unusedForMs: number): Promise<number> {
-    const { folder, now } = this.#options;
-    let removed = 0;
-    for (const name of await readdir(folder).catch(() => [])) {
-      const path = join(folder, name);
-      if (!DIGEST.test(name) || this.#holders.get(name)?.length) {
+    const { folder, now, maxBytesPerOrganization } = this.#options;
+    let [removed, keptBytes] = [0, 0];
+    for (const { name, usedMs, bytes } of await this.#unused()) {
+      keptBytes += bytes;
+      if (this.#holders.get(name)?.length) {
         continue;
       }
-      const { mtimeMs } = await stat(path);
-      if (now() - mtimeMs >= unusedForMs) {
+      if (now() - usedMs >= unusedForMs || keptBytes > maxBytesPerOrganization) {
         this.#known.delete(name);
-        this.#holders.delete(name);
-        await rm(path, { recursive: true, force: true });
+        await rm(join(folder, name), { recursive: true, force: true });
         removed += 1;
       }
     }
     return removed;
+  }
+
+  /** The environments that nobody holds, the last used one first. */
+  async #unused(): Promise<{ name: string; usedMs: number; bytes: number }[]> {
+    const { folder } = this.#options;
+    const unused = [];
+    for (const name of await readdir(folder).catch(() => [])) {
+      if (DIGEST.test(name) && !this.#holders.get(name)?.length) {
+        const path = join(folder, name);
+        const { bytes } = await readContents(path).catch(() => ({ bytes: 0 }));
+        const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
+        unused.push({ name, usedMs: mtimeMs, bytes });
+      }
+    }
+    return unused.toSorted((a, b) => b.usedMs - a.usedMs);
+  }
+
+  /** Removes all that uv keeps for later; environments have links of their own to its files. */
+  async #cleanCache(): Promise<void> {
+    const { folder, uv, env, interpreters, log } = this.#options;
+    const [interpreter] = await interpreters();
+    if (interpreter !== undefined) {
+      const args = ["cache", "clean", "--quiet"];
+      const cacheFolder = join(folder, "cache");
+      await runUv({ uv: await uv(interpreter), args, cacheFolder, env }).catch((err) =>
+        log.warn({ err }, "the cache of packages could not be cleaned"),
+      );
+    }
   }
 
   async #interpreterFor(version: string): Promise<PythonInterpreter> {
@@ -220,6 +260,8 @@ export class EnvironmentStore implements Environments {
     const folder = join(home, digest);
     const unfinished = `${folder}.${randomUUID()}.partial`;
     try {
+      // Otherwise many that are used for a moment could fill the disk until the next sweep.
+      await this.sweep({ unusedForMs: Number.POSITIVE_INFINITY });
       const maxBytes = await this.#room(organizationId);
       onProgress?.(`installing packages for Python ${interpreter.version}`);
       const cacheFolder = join(home, "cache");
@@ -236,6 +278,10 @@ export class EnvironmentStore implements Environments {
           env,
           signal,
         },
+      }).catch(async (err) => {
+        // What it has downloaded is of no use, and may be all of the disk.
+        await (err instanceof DiskError ? this.#cleanCache() : undefined);
+        throw err;
       });
       const contents = await writeContents(unfinished);
       if (contents.bytes > maxBytes) {

@@ -100,6 +100,23 @@ describe.skipIf(skipped)(`environments${skipped}`, () => {
     expect(value((await store.hold(spec())).python)).toBe("41");
   });
 
+  it("that nobody uses take no more disk than one organization may have, nor does the cache", async () => {
+    const big = (name: string) =>
+      lockLine(index.add(name, "1.0", { files: { [`${name}/data.txt`]: "x".repeat(3_000_000) } }));
+    const store = await open({ maxBytesPerOrganization: 8 * 1024 ** 2 });
+    for (const name of ["first", "second", "third"]) {
+      (await store.hold(spec(big(name)))).release();
+    }
+    expect(folders()).toHaveLength(3);
+    const cached = (): number => readdirSync(join(folder, "cache"), { recursive: true }).length;
+    const before = cached();
+    const held = await store.hold(spec());
+    // The one that was used first has gone.
+    expect(folders()).toHaveLength(3);
+    expect(value(held.python)).toBe("41");
+    expect(cached()).toBeLessThan(before);
+  });
+
   it("of an earlier life are used when they are whole, and made again when they are not", async () => {
     const held = await (await open()).hold(spec());
     const [path = ""] = held.files;

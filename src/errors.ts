@@ -84,9 +84,9 @@ export const CATALOGUE = {
   SESSION_NOT_FOUND: Code.NotFound,
   NOT_ACCEPTABLE: Code.InvalidArgument,
   BATCH_FAILED: Code.Internal,
+  TASK_RESTARTED: Code.Aborted,
   ENVIRONMENT_UNAVAILABLE: Code.FailedPrecondition,
   LOCK_INVALID: Code.InvalidArgument,
-  TASK_RESTARTED: Code.Aborted,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

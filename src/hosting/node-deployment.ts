@@ -108,6 +108,8 @@ export function openNodeDeployment(
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),
     environments,
+    onProgress: (text, revision) =>
+      lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),
     servedByOthers: (record) => servedByOthers(record, options),
     served,
     shareOf,

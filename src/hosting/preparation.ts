@@ -2,7 +2,11 @@
  * Preparation of a revision before workers start: its artifact on disk, its variables, and for
  * Python the environment with its packages.
  */
-import { type Environments, PYTHON_UNAVAILABLE } from "../artifacts/environments/environment.ts";
+import {
+  type EnvironmentProgress,
+  type Environments,
+  PYTHON_UNAVAILABLE,
+} from "../artifacts/environments/environment.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
@@ -28,6 +32,8 @@ export interface PreparationOptions {
   ) => Promise<{ readonly [name: string]: string }>;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
+  /** Called with what takes a while, one line each time. */
+  readonly onProgress: (text: string, revision: number) => void;
 }
 
 export interface Prepared {
@@ -39,14 +45,17 @@ export interface Prepared {
 export async function prepare(
   record: DesiredDeployment,
   { revision, digest }: ServedRevision,
-  options: PreparationOptions,
+  options: PreparationOptions & { readonly signal: AbortSignal },
 ): Promise<Prepared> {
-  const { hold, variables } = options;
+  const { hold, variables, onProgress, signal } = options;
   const held = await hold(record.organizationId, digest);
   try {
     const env = await variables(record, revision);
     // Last, because it holds more.
-    const { artifact, code } = await withCode(held, record, options);
+    const { artifact, code } = await withCode(held, record, {
+      ...options,
+      progress: { signal, onProgress: (text) => onProgress(text, revision) },
+    });
     const { index, servicePath } = artifact;
     const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
@@ -74,7 +83,7 @@ export async function prepare(
 async function withCode(
   artifact: HeldArtifact,
   { organizationId }: DesiredDeployment,
-  { environments }: PreparationOptions,
+  { environments, progress }: Pick<PreparationOptions, "environments"> & WithProgress,
 ): Promise<{ readonly artifact: HeldArtifact; readonly code: ServiceCode["code"] }> {
   const { python } = artifact.index;
   if (python === undefined) {
@@ -83,7 +92,8 @@ async function withCode(
   if (environments === undefined) {
     throw new Error(PYTHON_UNAVAILABLE);
   }
-  const environment = await holdEnvironment(artifact, python, { environments, organizationId });
+  const holding = { environments, organizationId, progress };
+  const environment = await holdEnvironment(artifact, python, holding);
   const release = (): void => {
     artifact.release();
     environment.release();
@@ -92,6 +102,10 @@ async function withCode(
     artifact: { ...artifact, release },
     code: pythonCode(artifact, python, environment),
   };
+}
+
+interface WithProgress {
+  readonly progress: EnvironmentProgress;
 }
 
 /** Rejects when the signal aborts, and releases what is prepared after that. */

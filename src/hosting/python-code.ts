@@ -1,6 +1,10 @@
 /** The code of a service in Python: its sources, and the environment with its packages. */
 import { text } from "node:stream/consumers";
-import type { Environments, HeldEnvironment } from "../artifacts/environments/environment.ts";
+import type {
+  EnvironmentProgress,
+  Environments,
+  HeldEnvironment,
+} from "../artifacts/environments/environment.ts";
 import {
   type ArtifactIndex,
   type IndexedFile,
@@ -11,6 +15,12 @@ import { vendoredWheels } from "../artifacts/python/wheels.ts";
 import type { PythonCode } from "../pool/options.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 
+interface HoldingOptions {
+  readonly environments: Environments;
+  readonly organizationId: string;
+  readonly progress: EnvironmentProgress;
+}
+
 /**
  * Holds the environment of an artifact in Python. Rejects with an `EnvironmentError` when it
  * cannot be made here.
@@ -18,15 +28,16 @@ import type { HeldArtifact } from "./artifact-cache.ts";
 export async function holdEnvironment(
   { index, openFile }: Pick<HeldArtifact, "index" | "openFile">,
   python: PythonFacts,
-  { environments, organizationId }: { environments: Environments; organizationId: string },
+  { environments, organizationId, progress }: HoldingOptions,
 ): Promise<HeldEnvironment> {
   const wheels = vendoredWheels(index, openFile);
-  return environments.hold({
+  const spec = {
     lock: await text(openFile(lockOf(index))),
     python: python.version,
     organizationId,
     ...(wheels.length > 0 && { wheels }),
-  });
+  };
+  return environments.hold(spec, progress);
 }
 
 /** What workers run, in an environment that is held. */

@@ -282,7 +282,7 @@ export class Reconciler implements AsyncDisposable {
     { how, signal }: { readonly how: "deploy" | "resume"; readonly signal: AbortSignal },
   ): Promise<void> {
     const { open, shareOf } = this.#options;
-    const preparing = prepare(record, { revision, digest }, this.#options);
+    const preparing = prepare(record, { revision, digest }, { ...this.#options, signal });
     const { artifact, service } = await untilAborted(preparing, signal);
     const code = key === "" ? standIn(service) : service;
     try {

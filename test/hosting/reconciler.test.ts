@@ -29,6 +29,7 @@ it("goes on with what it brings when it is told the same again, also while it is
     },
     variables: async () => ({}),
     environments: undefined,
+    onProgress: () => {},
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),

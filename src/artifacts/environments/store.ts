@@ -113,13 +113,13 @@ export class EnvironmentStore implements Environments {
     };
     try {
       await this.#sweeping;
-      const made = (): Promise<Made> =>
-        this.#open(digest, { ...spec, lock, interpreter, onProgress, organizationId }, signal);
-      const { folder } = await made();
+      const options = { ...spec, lock, interpreter, onProgress, organizationId };
+      const { folder } = await this.#open(digest, options, signal);
       return {
         python: join(folder, "bin", "python"),
         files: [folder, ...interpreter.files],
-        verify: () => this.#verify(digest, made),
+        // Long after it is held, and whatever became of the signal.
+        verify: () => this.#verify(digest, () => this.#open(digest, options)),
         release,
       };
     } catch (err) {

@@ -113,6 +113,17 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     await world.deployed("a", await build({ "service.py": changed, "requirements.txt": "one\n" }));
     await expect.poll(async () => (await world.call("a", "/value", { body: {} })).json).toBe(42);
     expect(environments(world)).toHaveLength(1);
+    const said: string[] = [];
+    for (const deployment of ["a", "b", "c"]) {
+      const search = "installing packages";
+      for await (const { text } of world.client.deployments.watchDeploymentLogs({
+        deployment,
+        search,
+      })) {
+        said.push(text);
+      }
+    }
+    expect(said).toEqual([`installing packages for Python ${found.interpreter.version}`]);
   });
 
   /** The artifact with another lock, as somebody could send it who builds it by himself. */

@@ -25,20 +25,38 @@ interface CheckedCall extends BatchedCall {
   readonly value: unknown;
 }
 
+/** One run of the function: for all calls, or for one alone. */
+interface Execution {
+  readonly calls: readonly CheckedCall[];
+  readonly controller: AbortController;
+}
+
+/** What the function threw, and whether it was aborted. */
+interface Thrown {
+  readonly err: unknown;
+  readonly aborted: boolean;
+}
+
 export class Batch {
   readonly #executable: Executable;
   readonly #calls: readonly BatchedCall[];
-  readonly #controller = new AbortController();
+  /** What the function is running for. */
+  #current: Execution | undefined;
 
   constructor(executable: Executable, calls: readonly BatchedCall[]) {
     this.#executable = executable;
     this.#calls = calls;
   }
 
-  /** A call was aborted. The function hears it when all were, and goes on for the others. */
-  aborted({ ctx, end }: BatchedCall, reason: AbortReason): void {
-    if (this.#calls.every((each) => each.ctx.abortReason !== undefined)) {
-      this.#controller.abort(ctx.signal.reason);
+  /**
+   * A call was aborted. The function hears it when all were that it is running for, and goes on
+   * for the others; a call that it has nothing to do with, or no more, ends at once.
+   */
+  aborted({ call, ctx, end }: BatchedCall, reason: AbortReason): void {
+    const { calls = [], controller } = this.#current ?? {};
+    const isRunning = calls.some((each) => each.call.id === call.id);
+    if (isRunning && calls.every(isAborted)) {
+      controller?.abort(ctx.signal.reason);
     } else {
       end({ failure: callFailed(ctx.signal.reason, reason) });
     }
@@ -49,23 +67,23 @@ export class Batch {
     const checked = (await Promise.all(this.#calls.map((one) => this.#check(one)))).filter(
       (one) => one !== undefined,
     );
-    if (checked.length === 0) {
+    // Also when all were aborted while they were checked, and have ended.
+    if (checked.every(isAborted)) {
       return;
     }
     const thrown = await this.#execute(checked);
     if (thrown === undefined) {
       return;
     }
-    const { aborted } = this.#controller.signal;
-    const splits = this.#executable.manifest.batch?.onError === "split" && !aborted;
+    const splits = this.#executable.manifest.batch?.onError === "split" && !thrown.aborted;
     if (checked.length === 1 || !splits) {
       for (const one of checked) {
         one.end({ failure: this.#failure(thrown.err, one, checked.length) });
       }
       return;
     }
-    for (const one of checked.filter(({ ctx }) => ctx.abortReason === undefined)) {
-      const alone = await this.#execute([one]);
+    for (const one of checked) {
+      const alone = isAborted(one) ? undefined : await this.#execute([one]);
       if (alone !== undefined) {
         one.end({ failure: callFailed(alone.err, one.ctx.abortReason) });
       }
@@ -88,18 +106,20 @@ export class Batch {
   }
 
   /** Calls the function. Returns what it threw, after which no call has ended. */
-  async #execute(calls: readonly CheckedCall[]): Promise<{ readonly err: unknown } | undefined> {
+  async #execute(calls: readonly CheckedCall[]): Promise<Thrown | undefined> {
     const { run, manifest } = this.#executable;
+    const controller = new AbortController();
+    this.#current = { calls, controller };
     let returned: unknown;
     try {
-      const context = contextOf(calls, this.#controller.signal);
+      const context = contextOf(calls, controller.signal);
       returned = await run(
         calls.map(({ value }) => value),
         // The function of an endpoint with batches takes this context.
         context as unknown as TaskContext,
       );
     } catch (err) {
-      return { err };
+      return { err, aborted: controller.signal.aborted };
     }
     if (!Array.isArray(returned) || returned.length !== calls.length) {
       const failure = outputInvalid(wrongLength(manifest.name, returned, calls.length));
@@ -125,6 +145,10 @@ export class Batch {
     const isWhole = this.#executable.manifest.batch?.onError === "fail" && size > 1;
     return isWhole ? batchFailed(failure, this.#executable.manifest.name, size) : failure;
   }
+}
+
+function isAborted({ ctx }: BatchedCall): boolean {
+  return ctx.abortReason !== undefined;
 }
 
 function contextOf(calls: readonly BatchedCall[], signal: AbortSignal): BatchContext {

@@ -17,7 +17,10 @@ export type BeginBatch = (
   listener?: Partial<ExecutionListener>,
 ) => BatchedExecution[];
 
-type Item = "good" | "bad" | "poison" | "invalid" | "cancelled";
+type Item = "good" | "bad" | "poison" | "invalid" | "cancelled" | "slow";
+
+/** What an item sends; any other one its kind. */
+const TEXTS: Partial<Record<Item, string>> = { invalid: "longer than nine", slow: "listen" };
 
 const result = (value: unknown) => ({
   kind: "result",
@@ -93,31 +96,17 @@ export function batchContract(beginBatch: BeginBatch): void {
   });
 
   test("gives each call of any mix exactly one end, and its neighbours their own results", async () => {
-    const item = fc.constantFrom<Item>("good", "bad", "poison", "invalid", "cancelled");
+    const item = fc.constantFrom<Item>("good", "bad", "poison", "invalid", "cancelled", "slow");
     const batches = fc.array(fc.array(item, { minLength: 1, maxLength: 8 }), {
       minLength: 1,
       maxLength: 4,
     });
     await fc.assert(
       fc.asyncProperty(batches, async (mix) => {
-        const begun = mix.map((items) =>
-          beginBatch(
-            "gathered",
-            items.map((kind, index) => ({
-              text: kind === "invalid" ? "longer than nine" : kind === "good" ? `i${index}` : kind,
-            })),
-          ),
-        );
-        for (const [number, items] of mix.entries()) {
-          for (const [index, kind] of items.entries()) {
-            if (kind === "cancelled") {
-              begun[number]?.[index]?.execution.abort("cancelled");
-            }
-          }
-        }
+        const begun = mix.map(beginMixed);
         const ends = await Promise.all(begun.map(endsOf));
         for (const [number, items] of mix.entries()) {
-          expect(ends[number]).toEqual(items.map((kind, index) => expected(kind, index)));
+          expect(ends[number]).toEqual(items.map((_, index) => expected(items, index)));
         }
         expect(begun.flat().every((one) => one.ends.length === 1)).toBe(true);
       }),
@@ -125,12 +114,45 @@ export function batchContract(beginBatch: BeginBatch): void {
     );
   });
 
-  function expected(kind: Item, index: number): unknown {
-    switch (kind) {
-      case "good": {
-        const json = expect.stringMatching(`^"i${index} of [1-8]"$`);
-        return { kind: "result", result: { json, files: [] } };
+  /** Begins a batch; once its function waits for a slow item, its time is up. */
+  function beginMixed(items: readonly Item[]): BatchedExecution[] {
+    const values = items.map((kind, index) => ({
+      text: kind === "good" ? `i${index}` : (TEXTS[kind] ?? kind),
+    }));
+    const calls: BatchedExecution[] = beginBatch("gathered", values, {
+      onLog: ({ message }) => void (message === "waiting" && timeUp(items, calls)),
+    });
+    for (const [index, call] of calls.entries()) {
+      if (items[index] === "cancelled") {
+        call.execution.abort("cancelled");
       }
+    }
+    return calls;
+  }
+
+  async function timeUp(items: readonly Item[], calls: readonly BatchedExecution[]) {
+    // What is known by then was told without waiting for the slow one.
+    await endsOf(calls.filter((_, index) => !isLate(items, index)));
+    for (const { execution, ends } of calls) {
+      if (ends.length === 0) {
+        execution.abort("timeout");
+      }
+    }
+  }
+
+  /** True for an item that is not told its end before the function waits for a slow one. */
+  function isLate(items: readonly Item[], index: number): boolean {
+    const slow = items.indexOf("slow");
+    const isEarly = items[index] === "invalid" || items[index] === "cancelled";
+    // After a poisoned run each item runs alone, in their order.
+    return slow >= 0 && !isEarly && (index >= slow || !items.includes("poison"));
+  }
+
+  function expected(items: readonly Item[], index: number): unknown {
+    if (isLate(items, index)) {
+      return { kind: "aborted", reason: "timeout" };
+    }
+    switch (items[index]) {
       case "bad":
         return failure({ reason: "CALL_FAILED", message: "bad item" });
       case "poison":
@@ -139,6 +161,10 @@ export function batchContract(beginBatch: BeginBatch): void {
         return failure({ reason: "ARGUMENTS_INVALID" });
       case "cancelled":
         return { kind: "aborted", reason: "cancelled" };
+      default: {
+        const json = expect.stringMatching(`^"i${index} of [1-8]"$`);
+        return { kind: "result", result: { json, files: [] } };
+      }
     }
   }
 }

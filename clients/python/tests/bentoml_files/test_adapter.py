@@ -191,9 +191,9 @@ def run_batch(
     endpoint = hosted.service.endpoints[name]
     calls = [incoming(hosted.service, Case(name, each), folder) for each in all_arguments]
     if endpoint.asynchronous:
-        ends = hosted.run(endpoint.execute_batch(calls))
+        ends = hosted.run(endpoint.execute_batch(calls, lambda *_: None))
     else:
-        ends = endpoint.execute_batch(calls)
+        ends = endpoint.execute_batch(calls, lambda *_: None)
     return [each if isinstance(each, Exception) else json.loads(body(each)) for each in ends]
 
 

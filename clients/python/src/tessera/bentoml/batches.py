@@ -58,7 +58,8 @@ class Batch:
     ) -> None:
         self._rows = rows
         self._calls = calls
-        self._failed: dict[int, Exception] = {}
+        self.failed: dict[int, Exception] = {}
+        """By the number of the call: at first those whose arguments are wrong."""
         self._values: dict[int, list[Any]] = {}
         self._named: dict[str, Any] = {}
         items: list[_Item] = []
@@ -68,7 +69,7 @@ class Batch:
                 items += self._items_of(number, value)
                 self._values[number] = []
             except Exception as error:  # Arguments that are wrong fail their own call.
-                self._failed[number] = error
+                self.failed[number] = error
         self._parts = deque(self._grouped(items))
         self._part: list[_Item] = []
         self._places: Any = None
@@ -110,15 +111,15 @@ class Batch:
                 self._parts.extendleft([item] for item in reversed(self._part))
                 return
             for item in self._part:
-                self._failed[item.number] = error
+                self.failed[item.number] = error
 
     def results(self, write: Callable[[Any], Result]) -> list[Result | Exception]:
         """The end of each call, in their order."""
         return [self._end(number, write) for number in range(len(self._calls))]
 
     def _end(self, number: int, write: Callable[[Any], Result]) -> Result | Exception:
-        if number in self._failed:
-            return self._failed[number]
+        if number in self.failed:
+            return self.failed[number]
         values = self._values[number]
         if not values:
             return CallError("the call was aborted", code="canceled")

@@ -20,7 +20,7 @@ from collections.abc import (
 from contextlib import aclosing, closing, contextmanager
 from typing import Any
 
-from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult
+from ..sdk.executable import Ends, IncomingCall, Json, JsonResult, Result, StreamResult, Tell
 from . import internals
 from .arguments import Arguments, ArgumentsReader
 from .batches import Batch, Rows
@@ -77,9 +77,9 @@ class BentoEndpoint:
         """From now on, calls go to this instance."""
         self._call = getattr(instance, self._attribute)
 
-    def execute_batch(self, calls: Sequence[IncomingCall]) -> Ends | Awaitable[Ends]:
+    def execute_batch(self, calls: Sequence[IncomingCall], tell: Tell) -> Ends | Awaitable[Ends]:
         """One call of the method for all, or a few, where there are more rows than it takes."""
-        return self._batch_async(calls) if self.asynchronous else self._batch(calls)
+        return self._batch_async(calls, tell) if self.asynchronous else self._batch(calls, tell)
 
     def _kind_of_execution(self) -> Callable[[IncomingCall], Any]:
         if self._rows is not None:
@@ -134,30 +134,33 @@ class BentoEndpoint:
             self._finish(context)
 
     def _alone(self, call: IncomingCall) -> Result:
-        return _only(self._batch([call]))
+        return _only(self._batch([call], _tell_nobody))
 
     async def _alone_async(self, call: IncomingCall) -> Result:
-        return _only(await self._batch_async([call]))
+        return _only(await self._batch_async([call], _tell_nobody))
 
-    def _batch(self, calls: Sequence[IncomingCall]) -> list[Result | Exception]:
+    def _batch(self, calls: Sequence[IncomingCall], tell: Tell) -> Ends:
         with self._turns.taken(), self._scope(calls[0]) as context:
-            batch = self._gather(calls, context)
+            batch = self._gather(calls, context, tell)
             for value, named in batch.parts():
                 with batch.failures(), _told():
                     batch.take(self._call(value, **named))
             return batch.results(self._writer.write)
 
-    async def _batch_async(self, calls: Sequence[IncomingCall]) -> list[Result | Exception]:
+    async def _batch_async(self, calls: Sequence[IncomingCall], tell: Tell) -> Ends:
         with self._scope(calls[0]) as context:
-            batch = self._gather(calls, context)
+            batch = self._gather(calls, context, tell)
             for value, named in batch.parts():
                 with batch.failures(), _told():
                     batch.take(await self._call(value, **named))
             return batch.results(self._writer.write)
 
-    def _gather(self, calls: Sequence[IncomingCall], context: Any) -> Batch:
+    def _gather(self, calls: Sequence[IncomingCall], context: Any, tell: Tell) -> Batch:
         assert self._rows is not None, "the method takes no batches"
-        return Batch(self._rows, calls, lambda call: self._read(call, context))
+        batch = Batch(self._rows, calls, lambda call: self._read(call, context))
+        for number, refusal in batch.failed.items():
+            tell(number, refusal)
+        return batch
 
     def _read(self, call: IncomingCall, context: Any) -> Arguments:
         args, named = self._reader.read(call)
@@ -198,7 +201,11 @@ def _told() -> Iterator[None]:
         raise failure from error
 
 
-def _only(ends: Sequence[Result | Exception]) -> Result:
+def _tell_nobody(_number: int, _end: Result | Exception) -> None:
+    """For one call, whose end is returned."""
+
+
+def _only(ends: Ends) -> Result:
     (end,) = ends
     if isinstance(end, Exception):
         raise end

@@ -24,6 +24,7 @@ from ..sdk.executable import (
     IncomingCall,
     JsonResult,
     StreamResult,
+    Tell,
 )
 from .call_log import LogBudget
 from .calls import read_call
@@ -89,7 +90,7 @@ class Executor:
             self._begin(Run(executable, calls, is_batch=True))
 
     def abort(self, call_id: int, reason: str) -> None:
-        """Ends a call. A batch goes on until all of its calls are aborted."""
+        """Ends a call. A batch goes on until all of its calls are aborted or have ended."""
         run = self._running.get(call_id)
         if run is None:
             return
@@ -97,7 +98,7 @@ class Executor:
         stream = self._streams.get(call_id)
         if stream is not None:
             stream.close()
-        if all(call.aborted for call in run.calls.values()):
+        if all(call.aborted or call.ended for call in run.calls.values()):
             run.abort(reason)
         else:
             self._end(run, call_id, asyncio.CancelledError("the call was aborted"))
@@ -151,7 +152,8 @@ class Executor:
         executable = run.executable
         try:
             if run.is_batch:
-                ends = await _awaited(executable.execute_batch(list(run.calls.values())))
+                calls = list(run.calls.values())
+                ends = await _awaited(executable.execute_batch(calls, self._teller(run)))
             else:
                 result = await _awaited(executable.execute(run.only))
                 if isinstance(result, StreamResult):
@@ -187,12 +189,25 @@ class Executor:
     def _execute(self, run: Run) -> Sequence[End]:
         executable = run.executable
         if run.is_batch:
-            return cast("Sequence[End]", executable.execute_batch(list(run.calls.values())))
+            calls = list(run.calls.values())
+            return cast("Sequence[End]", executable.execute_batch(calls, self._teller(run)))
         result = executable.execute(run.only)
         if isinstance(result, StreamResult):
             pieces = cast("Iterator[str | bytes]", result.pieces)
             return [self._open_stream(run).send_all_in_thread(pieces)]
         return [result]
+
+    def _teller(self, run: Run) -> Tell:
+        """Ends calls of a batch that goes on for others."""
+        ids = list(run.calls)
+
+        def tell(index: int, end: End) -> None:
+            # What goes to disk waits for the end of all, as it may hold up the event loop.
+            if os.getpid() == self._pid and not _is_large(end):
+                with run.undisturbed():
+                    self._end(run, ids[index], end)
+
+        return tell
 
     def _leave_if_forked(self) -> None:
         """Ends a process that a function forked, and that returned from it as the worker does."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ..sdk.context import Aborted
@@ -110,6 +111,16 @@ class Run:
                 self._thread_id = threading.get_ident()
                 return
         raise Aborted("the call was aborted before it began")
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Within it, nothing is raised in the thread of the function."""
+        if self.task is not None:
+            yield
+            return
+        self.leave_thread()
+        yield
+        self.enter_thread()
 
     def leave_thread(self) -> None:
         """Nothing is raised in the thread any more once this has returned.

@@ -96,6 +96,9 @@ Result = JsonResult | FileResult | StreamResult
 Ends = Sequence[Result | Exception]
 """The ends of the calls of a batch, in their order."""
 
+Tell = Callable[[int, Result | Exception], None]
+"""Tells the end of a call of a batch, by its index, while others go on."""
+
 
 class CallError(Exception):
     """The failure of a call, as its caller sees it.
@@ -135,8 +138,11 @@ class Executable(Protocol):
         """Reads and checks the arguments, runs the function, checks and writes its result."""
 
     @property
-    def execute_batch(self) -> Callable[[Sequence[IncomingCall]], Ends | Awaitable[Ends]]:
-        """The same for several calls at once, if the manifest has ``batch``: one end for each."""
+    def execute_batch(self) -> Callable[[Sequence[IncomingCall], Tell], Ends | Awaitable[Ends]]:
+        """The same for several calls at once, if the manifest has ``batch``: one end for each.
+
+        An end that is known before may be told before, so that nobody waits for another call.
+        """
 
 
 class HostedService(Protocol):

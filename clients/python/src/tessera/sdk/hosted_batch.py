@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 from .adapters import adapter_of
 from .arguments import Arguments, arguments_of
 from .batches import Batch, BatchContext, is_model, item_hint, result_hint
-from .executable import CallError, Ends, IncomingCall, Result, ServiceError
+from .executable import CallError, Ends, IncomingCall, Result, ServiceError, Tell
 from .parameters import parameters_of
 from .returned import Returned
 
@@ -69,7 +69,7 @@ class HostedBatch:
         self.execute: Callable[[IncomingCall], Result | Awaitable[Result]] = (
             self._execute_on_loop if self.asynchronous else self._execute
         )
-        self.execute_batch: Callable[[Sequence[IncomingCall]], Ends | Awaitable[Ends]] = (
+        self.execute_batch: Callable[[Sequence[IncomingCall], Tell], Ends | Awaitable[Ends]] = (
             self._execute_all_on_loop if self.asynchronous else self._execute_all
         )
 
@@ -78,13 +78,13 @@ class HostedBatch:
         self._method = getattr(instance, self._name)
 
     def _execute(self, call: IncomingCall) -> Result:
-        return _only(self._execute_all([call]))
+        return _only(self._execute_all([call], _tell_nobody))
 
     async def _execute_on_loop(self, call: IncomingCall) -> Result:
-        return _only(await self._execute_all_on_loop([call]))
+        return _only(await self._execute_all_on_loop([call], _tell_nobody))
 
-    def _execute_all(self, calls: Sequence[IncomingCall]) -> Ends:
-        steps = self._steps(calls)
+    def _execute_all(self, calls: Sequence[IncomingCall], tell: Tell) -> Ends:
+        steps = self._steps(calls, tell)
         step: Callable[[], dict[str, Any]] = partial(next, steps)
         while True:
             try:
@@ -96,8 +96,8 @@ class HostedBatch:
             except Exception as error:
                 step = partial(steps.throw, error)
 
-    async def _execute_all_on_loop(self, calls: Sequence[IncomingCall]) -> Ends:
-        steps = self._steps(calls)
+    async def _execute_all_on_loop(self, calls: Sequence[IncomingCall], tell: Tell) -> Ends:
+        steps = self._steps(calls, tell)
         step: Callable[[], dict[str, Any]] = partial(next, steps)
         while True:
             try:
@@ -109,7 +109,9 @@ class HostedBatch:
             except Exception as error:
                 step = partial(steps.throw, error)
 
-    def _steps(self, calls: Sequence[IncomingCall]) -> Generator[dict[str, Any], Any, Ends]:
+    def _steps(
+        self, calls: Sequence[IncomingCall], tell: Tell
+    ) -> Generator[dict[str, Any], Any, Ends]:
         """Yields what the function is called with, takes what it returns, and returns the ends."""
         ends: dict[int, Result | Exception] = {}
         values: dict[int, Any] = {}
@@ -118,20 +120,24 @@ class HostedBatch:
                 values[index] = self._arguments.read(call)
             except CallError as refused:
                 ends[index] = refused
+                tell(index, refused)
         whole = list(values)
-        split: list[list[int]] = []
+        split: list[int] = []
         if whole:
             try:
                 self._take((yield self._called_with(whole, calls, values)), whole, ends)
             except Exception as error:
                 if self._splits and len(whole) > 1 and not isinstance(error, _WrongLength):
-                    split = [[index] for index in whole if calls[index].aborted is None]
+                    split = whole
                 ends.update(dict.fromkeys(whole, self._failed(error, len(whole))))
-        for alone in split:
+        for index in split:
+            if calls[index].aborted is not None:
+                continue
             try:
-                self._take((yield self._called_with(alone, calls, values)), alone, ends)
+                self._take((yield self._called_with([index], calls, values)), [index], ends)
             except Exception as error:
-                ends[alone[0]] = error
+                ends[index] = error
+            tell(index, ends[index])
         return [ends[index] for index in range(len(calls))]
 
     def _called_with(
@@ -176,6 +182,10 @@ class _WrongLength(CallError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="OUTPUT_INVALID")
+
+
+def _tell_nobody(_index: int, _end: Result | Exception) -> None:
+    """For one call, whose end is returned."""
 
 
 def _only(ends: Ends) -> Result:

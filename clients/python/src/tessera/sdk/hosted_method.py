@@ -49,7 +49,7 @@ class HostedMethod:
         """From now on, calls go to this instance."""
         self._method = getattr(instance, self._name)
 
-    def execute_batch(self, calls: Any) -> Ends:
+    def execute_batch(self, calls: Any, tell: Any) -> Ends:
         raise NotImplementedError(f"{self._name} takes no batches")
 
     def _execute(self, call: IncomingCall) -> Result:

@@ -9,6 +9,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
 Image = pytest.importorskip("PIL.Image")
 
 from numpy.typing import NDArray  # noqa: E402
@@ -20,6 +21,8 @@ from tessera.sdk.services import definition_of  # noqa: E402
 from tessera.testing import call_sync  # noqa: E402
 
 NPY = "application/x-npy"
+ARROW = "application/vnd.apache.arrow.file"
+PARQUET = "application/vnd.apache.parquet"
 
 
 @service
@@ -57,6 +60,18 @@ class Types:
         self, table: Annotated[pandas.DataFrame, FileType("text/csv")]
     ) -> Annotated[pandas.DataFrame, FileType("text/csv")]:
         return table.head(1)
+
+    @api
+    def arrow(
+        self, table: Annotated[pandas.DataFrame, FileType(ARROW)]
+    ) -> Annotated[pandas.DataFrame, FileType(ARROW)]:
+        return table * 2
+
+    @api
+    def parquet(
+        self, table: Annotated[pandas.DataFrame, FileType(PARQUET)]
+    ) -> Annotated[pandas.DataFrame, FileType(PARQUET)]:
+        return table * 2
 
 
 def manifest(name: str) -> dict[str, Any]:
@@ -122,3 +137,21 @@ def test_tables_are_files_where_their_type_says_so() -> None:
     table = File.from_bytes(b"a,b\n1,2\n3,4\n", name="t.csv")
     first = call_sync(Types.rows, table=table)
     assert (first.read(), first.content_type) == (b"a,b\n1,2\n", "text/csv")
+
+
+@pytest.mark.parametrize(
+    ("method", "content_type", "write", "read"),
+    [
+        (Types.arrow, ARROW, "to_feather", pandas.read_feather),
+        (Types.parquet, PARQUET, "to_parquet", pandas.read_parquet),
+    ],
+)
+def test_tables_are_files_of_columns(method: Any, content_type: str, write: str, read: Any) -> None:
+    buffer = BytesIO()
+    getattr(pandas.DataFrame({"a": [1, 2], "b": [1.5, 2.5]}), write)(buffer)
+    given = File.from_bytes(buffer.getvalue(), content_type=content_type)
+    doubled = call_sync(method, table=given)
+    assert doubled.content_type == content_type
+    assert read(doubled.open()).to_dict("list") == {"a": [2, 4], "b": [3.0, 5.0]}
+    with pytest.raises(CallError, match="table: Value error"):
+        call_sync(method, table=File.from_bytes(b"no table", content_type=content_type))

@@ -24,8 +24,10 @@ const PACKAGES = [
   "httpx>=0.27,<1",
   "mypy>=1.15",
   "numpy",
+  "opentelemetry-api",
   "pandas",
   "pillow",
+  "pyarrow",
   "pydantic>=2",
   "pytest>=8",
   "ruff~=0.17.5",
@@ -71,6 +73,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "loops",
     "service",
     "types",
+    "traces",
     "streams",
     "task_streams",
   ])(

@@ -97,6 +97,12 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     expect(said).toMatch(/^Success: no issues found/);
   }, 120_000);
 
+  it("has types that pyright understands too", async () => {
+    const pyright = join(ROOT, "node_modules/.bin/pyright");
+    const said = await run(pyright, ["--pythonpath", made.python], { cwd: CLIENT });
+    expect(said).toMatch(/^0 errors, 0 warnings/m);
+  }, 120_000);
+
   it("is a package that installs, with its types", async () => {
     const installed = join(folder, "installed");
     const options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", installed];

@@ -29,13 +29,16 @@ class Body(Protocol):
     @property
     def length(self) -> int | None:
         """In bytes; None when unknown before reading."""
+        ...
 
     @property
     def repeatable(self) -> bool:
         """Whether it can be sent again."""
+        ...
 
     def chunks(self) -> Iterator[bytes]:
         """Yields the body from its beginning. Reads files, so it may block."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,9 @@ def code_of(status: int) -> str:
 
 def raised(error: Exception) -> Exception:
     """What an exception of the function becomes; others are CALL_FAILED by themselves."""
+    told: Any = error
     if isinstance(error, BentoMLException):
-        failure = CallError(str(error), code=code_of(int(error.error_code)))
+        failure = CallError(str(error), code=code_of(int(told.error_code)))
     elif isinstance(error, ValidationError):
         # As BentoML answers it, which cannot tell it from wrong arguments.
         failure = CallError(str(error), code="invalid_argument")

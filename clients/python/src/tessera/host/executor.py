@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -144,8 +143,7 @@ class Executor:
         if run.executable.asynchronous:
             run.task = context.run(self._loop.create_task, self._run_on_loop(run))
         else:
-            work = partial(context.run, self._run_in_thread, run)
-            self._threads.run(work, first.endpoint)
+            self._threads.run(lambda: context.run(self._run_in_thread, run), first.endpoint)
 
     async def _run_on_loop(self, run: Run) -> None:
         ends: Sequence[End]

@@ -128,14 +128,17 @@ class Executable(Protocol):
     @property
     def manifest(self) -> Mapping[str, Json]:
         """Its part of the manifest, as ``EndpointManifest`` of the node has it."""
+        ...
 
     @property
     def asynchronous(self) -> bool:
         """``execute`` is awaited on the event loop; otherwise it runs in a thread of its own."""
+        ...
 
     @property
     def execute(self) -> Callable[[IncomingCall], Result | Awaitable[Result]]:
         """Reads and checks the arguments, runs the function, checks and writes its result."""
+        ...
 
     @property
     def execute_batch(self) -> Callable[[Sequence[IncomingCall], Tell], Ends | Awaitable[Ends]]:
@@ -143,6 +146,7 @@ class Executable(Protocol):
 
         An end that is known before may be told before, so that nobody waits for another call.
         """
+        ...
 
 
 class HostedService(Protocol):
@@ -151,16 +155,20 @@ class HostedService(Protocol):
     @property
     def manifest(self) -> Mapping[str, Json]:
         """As ``ServiceManifest`` of the node has it."""
+        ...
 
     @property
     def endpoints(self) -> Mapping[str, Executable]:
         """By name."""
+        ...
 
     async def setup(self) -> None:
         """Prepares the process, before the first call."""
+        ...
 
     async def teardown(self) -> None:
         """Releases what ``setup`` made, after the last call."""
+        ...
 
 
 class ServiceError(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from tessera import (
 )
 from tessera.sdk.executable import CallError, ServiceError
 from tessera.sdk.hosted import HostedClass
+from tessera.sdk.loading import load_service
 from tessera.sdk.services import definition_of
 from tessera.testing import Told, call, call_sync
 
@@ -320,6 +322,35 @@ def test_wrong_options_are_told_with_their_place(make: Any, said: str) -> None:
         cls = service(name="s")(type("S", (), {"method": make()(method)}))
         HostedClass(definition_of(cls))  # type: ignore[arg-type]
     assert str(refused.value).startswith('service "s", endpoint ')
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import cv2.aruco", r"the package cv2 is not .*: run .* install opencv-python-headless"),
+        ("import pydantic.nowhere", r"the package pydantic has no module pydantic\.nowhere"),
+        ("from tessera import api\n\ndef broken(:", r"said\.py:3:12: "),
+        ("x = 1", r"has no service; put @service on a class"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_told_with_its_place(
+    source: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    path = tmp_path / "said.py"
+    path.write_text(source)
+    with pytest.raises(ServiceError, match=said) as refused:
+        load_service(str(path))
+    assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("module", ["nowhere", "nowhere.pages"])
+def test_a_module_that_is_not_there_is_told_with_the_folder(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    with pytest.raises(ServiceError, match=rf"there is no module {module} in /"):
+        load_service(module)
 
 
 class NoSchema:

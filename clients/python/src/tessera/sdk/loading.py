@@ -98,7 +98,7 @@ def _import_module(module: str, folder: str, installation: Installation) -> Modu
         raise ServiceError(f"{place}: {error.msg}") from error
     except ModuleNotFoundError as error:
         missing = error.name or ""
-        if missing == module:
+        if f"{module}.".startswith(f"{missing}."):
             raise ServiceError(f"there is no module {module} in {folder}") from error
         advice = _install(missing, installation)
         raise ServiceError(f"{_place_of(error, module, folder)}: {advice}") from error
@@ -186,6 +186,8 @@ def _is_service(value: Any) -> bool:
 
 def _install(missing: str, installation: Installation) -> str:
     top = missing.partition(".")[0]
+    if top in sys.modules:
+        return f"the package {top} has no module {missing}: check its name, or the version of {top}"
     distribution = _DISTRIBUTIONS.get(missing) or _DISTRIBUTIONS.get(top) or top
     if installation is Installation.LOCKED:
         return (

@@ -6,6 +6,7 @@
  * cannot change, as it can its title.
  */
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -22,9 +23,12 @@ import { startTimeTicks } from "../pool/usage.ts";
 import { takeLock } from "../storage/lock-file.ts";
 
 const NODE_FOLDER = "tessera-node-";
-/** The folder's name until it is locked: then no other node takes it for one of a dead node. */
+/**
+ * The folder's name until it is locked, when no other node takes it for one of a dead node any
+ * more, and while it is being removed, when its lock is gone.
+ */
 const STARTING_FOLDER = "tessera-starting-";
-/** Age from which a folder with that name belongs to a node that ended while it started. */
+/** Age from which a folder with that name belongs to a node that ended while it was so. */
 const STARTING_FOLDER_MAX_AGE_MS = 60_000;
 /** Tries to remove a folder, to which a process that is just ending may still add files. */
 const MAX_REMOVAL_RETRIES = 5;
@@ -93,12 +97,19 @@ export class ScratchFolders {
 
   /** Removes the node's folder. Call it when no worker is left. */
   removeAll(): void {
+    const base = this.#base;
+    if (base === "") {
+      return;
+    }
+    this.#base = "";
+    // A node that sweeps would lock it, and so add a file, while it is being removed.
+    const leaving = join(dirname(base), basename(base).replace(NODE_FOLDER, STARTING_FOLDER));
+    if (existsSync(base)) {
+      renameSync(base, leaving);
+    }
     this.#unlock?.();
     this.#unlock = undefined;
-    if (this.#base !== "") {
-      rmSync(this.#base, { recursive: true, force: true });
-      this.#base = "";
-    }
+    rmSync(leaving, { recursive: true, force: true });
   }
 
   #open(): void {
@@ -128,8 +139,9 @@ function isMine(name: string, folder: string, nowMs: number): boolean {
   if (!isStarting && !name.startsWith(NODE_FOLDER)) {
     return false;
   }
-  const { uid, mtimeMs } = statSync(folder);
-  const isOld = !isStarting || nowMs - mtimeMs > STARTING_FOLDER_MAX_AGE_MS;
+  // Its name is younger than its files may be.
+  const { uid, ctimeMs } = statSync(folder);
+  const isOld = !isStarting || nowMs - ctimeMs > STARTING_FOLDER_MAX_AGE_MS;
   return uid === process.getuid?.() && isOld;
 }
 

@@ -82,6 +82,32 @@ describe("scratch folders", () => {
     expect(existsSync(starting)).toBe(false);
   });
 
+  test("are removed while other nodes start, which sweep what dead ones left", async () => {
+    const url = new URL("../../src/deployments/scratch.ts", import.meta.url).href;
+    const file = join(temporary, "starting.mjs");
+    writeFileSync(
+      file,
+      `import { ScratchFolders } from ${JSON.stringify(url)};
+      process.stdout.write("up");
+      for (;;) new ScratchFolders(Date.now()).removeAll();`,
+    );
+    const args = ["--disable-warning=ExperimentalWarning", file];
+    const others = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(others.stdout, "data");
+    try {
+      for (let round = 0; round < 100; round += 1) {
+        const folders = new ScratchFolders(Date.now());
+        folders.create();
+        folders.removeAll();
+      }
+    } finally {
+      others.kill("SIGKILL");
+      await once(others, "exit");
+    }
+  });
+
   test("are made again when a cleaner of temporary files took the node's own", () => {
     const folders = new ScratchFolders(LATER_MS);
     rmSync(dirname(folders.create()), { recursive: true });

@@ -157,7 +157,8 @@ describe("tasks", () => {
   });
 
   it("wait for others, no longer than they should", async () => {
-    await start("{ maxSize: 8, maxWait: 100 }");
+    // Half of it, after a batch that nobody joined.
+    await start("{ maxSize: 8, maxWait: 1_000 }");
     await values(await submits("warm"));
     const ids = [...(await submits("a")), ...(await submits("b", "c"))];
     expect(new Set(await values(ids))).toEqual(new Set(["a b c"]));

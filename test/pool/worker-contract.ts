@@ -26,6 +26,9 @@ export type StartWorker = (fixture: string, options?: Partial<WorkerOptions>) =>
 const SERVICE = "serve/contract.ts";
 const MEBIBYTE = 1024 ** 2;
 
+/** No worker is too slow for it, on however busy a machine. */
+const PATIENT_GRACE_MS = 20_000;
+
 const results = (...list: object[]) => frame({ type: "results", results: list });
 const forged = (...parts: Buffer[]) => ({ base64: Buffer.concat(parts).toString("base64") });
 const notUnderWay = (id: number) => `it sent a result of call ${id}, which is not under way`;
@@ -49,7 +52,7 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
     const started: Worker[] = [];
 
     async function ready(options?: Partial<WorkerOptions>): Promise<Worker> {
-      worker = await start(SERVICE, options);
+      worker = await start(SERVICE, { graceMs: PATIENT_GRACE_MS, ...options });
       started.push(worker);
       manifest = await worker.load();
       return worker;
@@ -188,6 +191,7 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
     test.each(["linger", "spin"])(
       "is killed a grace period after an abort that %s ignores, and what ran beside it is displaced",
       async (endpoint) => {
+        await ready({ graceMs: 200 });
         const neighbour = begin("linger");
         const aborted = begin(endpoint);
         aborted.execution.abort("timeout");
@@ -199,6 +203,7 @@ export function workerContract(name: string, start: StartWorker, skipped = ""): 
     );
 
     test("that sends half a message and is silent ends with its call's time", async () => {
+      await ready({ graceMs: 200 });
       const neighbour = begin("linger");
       expect(await endOf(begin("half"))).toEqual({ kind: "aborted", reason: "timeout" });
       expect(await endOf(neighbour)).toMatchObject({ kind: "displaced" });

@@ -272,7 +272,12 @@ async function createToken(
     fields: {
       name: "bench",
       description: "",
-      access: { developerOperations: true, protectedEndpoint: false, monitoring: false },
+      access: {
+        developerOperations: true,
+        protectedEndpoint: false,
+        monitoring: false,
+        worker: false,
+      },
       allDeployments: false,
       deployments: [],
       expiresAtMs: Date.now() + 3_600_000,

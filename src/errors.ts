@@ -87,6 +87,12 @@ export const CATALOGUE = {
   TASK_RESTARTED: Code.Aborted,
   ENVIRONMENT_UNAVAILABLE: Code.FailedPrecondition,
   LOCK_INVALID: Code.InvalidArgument,
+  WORKER_INCOMPATIBLE: Code.FailedPrecondition,
+  WORKER_SESSION_EXPIRED: Code.Aborted,
+  WORKER_REPLACED: Code.Aborted,
+  MANIFEST_CONFLICT: Code.FailedPrecondition,
+  NO_MATCHING_WORKER: Code.Unavailable,
+  BLOB_RANGE_INVALID: Code.OutOfRange,
 } as const satisfies Record<string, Code>;
 
 export type Reason = keyof typeof CATALOGUE;

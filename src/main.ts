@@ -131,6 +131,7 @@ export async function main(
       ...cloud,
       build,
       load: async (path) => (await import("./artifacts/load.ts")).loadArtifact(path),
+      loadManifest: async (path) => (await import("./artifacts/load.ts")).loadManifest(path),
       openFile,
       writeIndex,
       exampleOf,

@@ -15,6 +15,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/app/operate/backup/format.ts TAR_BLOCK_BYTES",
     "src/artifacts/index-file.ts NODE_FORMAT",
     "src/artifacts/index-file.ts PYTHON_FORMAT",
+    "src/artifacts/index-file.ts REMOTE_FORMAT",
     "src/artifacts/tar.ts BLOCK",
     "src/metrics/layout.ts AGE_BYTES",
     "src/metrics/layout.ts VALUE_BYTES",

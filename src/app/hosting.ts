@@ -91,12 +91,14 @@ export async function startHosting(options: PlatformHostingOptions): Promise<Pla
     new Hosting({
       routing,
       changes,
+      shared: capabilities.shared,
       hosting: records,
       keys,
       metrics,
       nodes,
       artifacts,
       environments: python?.environments,
+      labels: config.labels,
       log,
       served: new LastServed(join(artifacts.folder, "served")),
       common: {

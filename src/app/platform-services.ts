@@ -9,6 +9,7 @@ import { OperatorService } from "../../gen/tessera/v1/operator_pb.js";
 import { OrganizationService } from "../../gen/tessera/v1/organization_pb.js";
 import { OrganizationTaskService } from "../../gen/tessera/v1/organization_task_pb.js";
 import { TokenService } from "../../gen/tessera/v1/token_pb.js";
+import { WorkerService } from "../../gen/tessera/v1/worker_pb.js";
 import { currentPlatform } from "../artifacts/platform.ts";
 import { FailureLimiter } from "../auth/failures.ts";
 import type { KeyRing } from "../auth/keys.ts";
@@ -33,6 +34,7 @@ import { operatorService } from "../server/rpc/operator.ts";
 import { organizationService } from "../server/rpc/organization/organization.ts";
 import { organizationTaskService } from "../server/rpc/task/organization-task.ts";
 import { tokenService } from "../server/rpc/token/token.ts";
+import { workerService } from "../server/rpc/worker/worker.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
@@ -42,8 +44,10 @@ import type { Storage } from "../storage/storage.ts";
 export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
-  readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase">;
+  readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease">;
   readonly directory: Pick<Directory, "find">;
+  /** The workers of a deployment on this node. Default: it runs none. */
+  readonly workersHere?: DeploymentServiceOptions["workersHere"];
   readonly blobs: BlobStore;
   readonly federation: Federation;
   readonly history: History;
@@ -74,6 +78,8 @@ export interface PlatformServicesSettings {
   /** What services in Python run with; undefined where they do not run. */
   readonly python?: DeploymentServiceOptions["python"];
   readonly ceilings: Ceilings;
+  /** After this silence a worker on another machine is lost. */
+  readonly silenceMs: number;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators?: OrganizationCreators | undefined;
 }
@@ -116,6 +122,7 @@ export function platformServices(
     register(FederationService, federationService(ports.federation)),
     register(MetricsService, metricsService(ports)),
     register(OperatorService, operatorService(ports)),
+    register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,
     }),

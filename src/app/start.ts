@@ -283,6 +283,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       hosting: announceChanges(node.storage.hosting, changes),
       tasks: node.storage,
       directory: hosting,
+      workersHere: (deploymentId) => hosting.workersHere(deploymentId),
       blobs: hosted.blobs,
       federation,
       history,
@@ -304,6 +305,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       sandbox: sandbox.level,
       ...(python && { python }),
       ceilings: config.ceilings,
+      silenceMs: config.silenceMs,
       organizationCreators: config.organizationCreators,
     },
   );

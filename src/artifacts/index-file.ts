@@ -28,6 +28,10 @@ export const WHEELS_FOLDER = "wheels/";
 const NODE_FORMAT = 1;
 /** Of a service in Python: its sources, and what it is run with. */
 const PYTHON_FORMAT = 2;
+/** Of a service whose code is in workers on other machines: its manifest, and no files. */
+const REMOTE_FORMAT = 3;
+
+const FORMATS: readonly number[] = [NODE_FORMAT, PYTHON_FORMAT, REMOTE_FORMAT];
 
 /**
  * Files in an artifact: a service with its packages has hundreds, and one with more than this
@@ -70,12 +74,17 @@ export interface PythonFacts {
 }
 
 export interface ArtifactIndex {
-  readonly format: typeof NODE_FORMAT | typeof PYTHON_FORMAT;
+  readonly format: typeof NODE_FORMAT | typeof PYTHON_FORMAT | typeof REMOTE_FORMAT;
+  /**
+   * `remote`: it has no files, because its workers are on other machines and bring the code.
+   * Undefined: the files are the code.
+   */
+  readonly kind?: "remote";
   /** The major version of the SDK that it was built with, which is required to run it. */
   readonly tessera: string;
   /** The service's name. */
   readonly name: string;
-  /** The path of the service's module: `service.js`, or a file in Python. */
+  /** The path of the service's module: `service.js`, a file in Python, or empty for kind `remote`. */
   readonly entry: string;
   /** The platform of its native code, or of packages it brings, such as `linux-x64-glibc`. Undefined: any. */
   readonly platform?: string;
@@ -102,6 +111,31 @@ export function createIndex(
     files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
   });
   return verifyIndex(text);
+}
+
+/**
+ * Creates the index of a service whose workers bring their own code, from its manifest, which
+ * is not trusted. Throws an `ArtifactError`.
+ */
+export function createRemoteIndex(manifest: unknown): ArtifactIndex {
+  const service = readManifest(manifest);
+  if (service === undefined) {
+    throw new ArtifactError(`${faultOfManifest(manifest)}: see docs/workers.md`);
+  }
+  const index = { tessera: ownMajor(), name: service.name, service, files: [], entry: "" };
+  return verifyIndex(canonical({ ...index, format: REMOTE_FORMAT, kind: "remote" }));
+}
+
+/** Where a manifest is not valid, as closely as it is known. */
+function faultOfManifest(manifest: unknown): string {
+  const { name, endpoints } = (manifest ?? {}) as Partial<Record<keyof ServiceManifest, unknown>>;
+  if (typeof name !== "string" || !Array.isArray(endpoints)) {
+    return "the manifest must have a name and a list of endpoints";
+  }
+  const at = endpoints.findIndex((one) => !readManifest({ name, endpoints: [one] }));
+  return at < 0
+    ? "the manifest is not valid, or too large"
+    : `endpoint ${at + 1} of the manifest (${quoted(String(endpoints[at]?.name))}) is not valid`;
 }
 
 /** The canonical text of an index. */
@@ -153,9 +187,9 @@ function parse(text: string): unknown {
 /** Runs before the schema check, since this version cannot know the format of other versions. */
 function checkVersions(index: unknown): void {
   const { format, tessera } = (index ?? {}) as { format?: unknown; tessera?: unknown };
-  if (Number.isSafeInteger(format) && format !== NODE_FORMAT && format !== PYTHON_FORMAT) {
+  if (Number.isSafeInteger(format) && !FORMATS.includes(Number(format))) {
     throw new ArtifactError(
-      `the artifact has format ${format}, and this version of tessera reads formats ${NODE_FORMAT} and ${PYTHON_FORMAT}; build it again with tessera ${version}`,
+      `the artifact has format ${format}, and this version of tessera reads formats ${FORMATS.join(", ")}; build it again with tessera ${version}`,
     );
   }
   if (typeof tessera === "string" && tessera !== ownMajor()) {
@@ -165,7 +199,10 @@ function checkVersions(index: unknown): void {
   }
 }
 
-function checkFiles({ files, entry, python }: ArtifactIndex): void {
+function checkFiles({ files, entry, python, kind }: ArtifactIndex): void {
+  if (kind === "remote") {
+    return; // Its schema allows no files.
+  }
   if (files.length > MAX_ARTIFACT_FILES) {
     throw new ArtifactError(
       `the artifact has ${files.length} files; at most ${MAX_ARTIFACT_FILES} may be`,

@@ -63,17 +63,40 @@ const PYTHON_INDEX = {
   },
 };
 
-let compiled: { readonly node: ValidateFunction; readonly python: ValidateFunction } | undefined;
+const REMOTE_INDEX = {
+  type: "object",
+  additionalProperties: false,
+  required: ["format", "kind", "tessera", "name", "entry", "service", "files"],
+  properties: {
+    ...COMMON,
+    format: { const: 3 },
+    kind: { const: "remote" },
+    entry: { const: "" },
+    files: { type: "array", maxItems: 0 },
+  },
+};
+
+interface Validators {
+  readonly node: ValidateFunction;
+  readonly python: ValidateFunction;
+  readonly remote: ValidateFunction;
+}
+
+let compiled: Validators | undefined;
 
 /** What is wrong with a parsed index, from the place of the fault; undefined for a valid shape. */
 export function faultOfIndex(index: unknown): string | undefined {
   // Compiled lazily, because most runs of the program read no index.
   if (compiled === undefined) {
     const ajv = new Ajv2020({ logger: false });
-    compiled = { node: ajv.compile(NODE_INDEX), python: ajv.compile(PYTHON_INDEX) };
+    compiled = {
+      node: ajv.compile(NODE_INDEX),
+      python: ajv.compile(PYTHON_INDEX),
+      remote: ajv.compile(REMOTE_INDEX),
+    };
   }
-  const isPython = (index as { format?: unknown } | null)?.format === 2;
-  const matches = isPython ? compiled.python : compiled.node;
+  const { format } = (index ?? {}) as { readonly format?: unknown };
+  const matches = format === 3 ? compiled.remote : format === 2 ? compiled.python : compiled.node;
   if (matches(index)) {
     return undefined;
   }

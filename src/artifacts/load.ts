@@ -1,9 +1,10 @@
-/** Loads a packed artifact into a temporary folder. */
-import { mkdtemp, rm } from "node:fs/promises";
+/** Loads artifacts: packed ones into a temporary folder, and those that are a manifest only. */
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ArtifactError } from "./artifact-error.ts";
 import type { BuiltArtifact } from "./build-options.ts";
-import { digestOf, writeIndex } from "./index-file.ts";
+import { createRemoteIndex, digestOf, MAX_INDEX_BYTES, writeIndex } from "./index-file.ts";
 import { unpackArtifact } from "./unpack.ts";
 
 /** An artifact in a temporary folder, which is removed on disposal. */
@@ -29,5 +30,30 @@ export async function loadArtifact(path: string): Promise<LoadedArtifact> {
   } catch (err) {
     await remove();
     throw err;
+  }
+}
+
+/**
+ * Makes the artifact of a service whose workers bring their own code, from a file with its
+ * manifest as JSON. Rejects with an `ArtifactError` that says what is wrong with it.
+ */
+export async function loadManifest(path: string): Promise<BuiltArtifact> {
+  const index = createRemoteIndex(await readJson(path));
+  return { index, digest: digestOf(writeIndex(index)), files: new Map(), warnings: [] };
+}
+
+async function readJson(path: string): Promise<unknown> {
+  try {
+    if ((await stat(path)).size > MAX_INDEX_BYTES) {
+      throw new ArtifactError(`${path} is larger than ${MAX_INDEX_BYTES} bytes`);
+    }
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    if (cause instanceof ArtifactError) {
+      throw cause;
+    }
+    const { code } = cause as NodeJS.ErrnoException;
+    const fault = code === undefined ? "it is not JSON" : `it cannot be read: ${code}`;
+    throw new ArtifactError(`${path}: ${fault}`, { cause });
   }
 }

@@ -151,21 +151,22 @@ function worthOf(token: TokenPrincipal): TokenWorth {
   return { ...token, deployments: token.deployments.map(({ name }) => name) };
 }
 
-type Excess = "developer operations" | "protected endpoint" | "monitoring" | Respect;
+type Excess = "developer operations" | "protected endpoint" | "monitoring" | "worker" | Respect;
 type Respect = "deployments" | "networks" | "end";
 
 /** Lists the respects in which a token exceeds another. */
 function excessOver(own: TokenWorth, wanted: TokenWorth): Excess[] {
   const names = new Set(own.deployments);
   const opensMore =
-    wanted.access.protectedEndpoint &&
+    (wanted.access.protectedEndpoint || wanted.access.worker) &&
     !own.allDeployments &&
     (wanted.allDeployments || wanted.deployments.some((name) => !names.has(name)));
   const found: readonly (Excess | false)[] = [
     wanted.access.developerOperations && !own.access.developerOperations && "developer operations",
     wanted.access.protectedEndpoint && !own.access.protectedEndpoint && "protected endpoint",
     wanted.access.monitoring && !own.access.monitoring && "monitoring",
-    opensMore && own.access.protectedEndpoint && "deployments",
+    wanted.access.worker && !own.access.worker && "worker",
+    opensMore && (own.access.protectedEndpoint || own.access.worker) && "deployments",
     !keepsNetworks(wanted.allowedNetworks, own.allowedNetworks) && "networks",
     wanted.expiresAtMs > own.expiresAtMs && "end",
   ];
@@ -183,6 +184,7 @@ const SAID: Readonly<Record<Excess, string>> = {
   "developer operations": "developer operations access",
   "protected endpoint": "protected endpoint access",
   monitoring: "monitoring access",
+  worker: "worker access",
   deployments: "other deployments",
   networks: "other networks",
   end: "a later end",

@@ -11,6 +11,7 @@
  *     endpoint       of a member       with protected endpoint, for it    while it is open
  *     monitoring     no                with monitoring                    no
  *     operator       of an operator    no                                 no
+ *     worker         no                with worker; the method checks for which deployment    no
  *
  * A personal token acts as its owner, with the owner's current role. An
  * organization token represents nobody: it is never an admin, even when an
@@ -86,6 +87,14 @@ export function authorize(principal: Principal, access: Access, situation: Situa
     case Access.MONITORING:
       if (known.kind !== "token" || !known.access.monitoring) {
         throw problem("ACCESS_DENIED", "this asks for a token with monitoring access");
+      }
+      return;
+    case Access.WORKER:
+      if (known.kind !== "token" || !known.access.worker) {
+        throw problem(
+          "ACCESS_DENIED",
+          "this asks for a token with worker access (tessera token create <name> --worker --deployment <name>)",
+        );
       }
       return;
     case Access.OPERATOR:
@@ -248,6 +257,17 @@ function authorizeEndpoint(principal: Principal, { deployment, standalone }: Sit
         "this deployment asks for a token with protected endpoint access for it",
       )
     : deploymentUnknown(principal, `${organization}/${name}`);
+}
+
+/** Whether a token may join workers to a deployment. */
+export function joins(
+  { access, allDeployments, deployments }: TokenPrincipal,
+  deploymentId: string,
+): boolean {
+  return (
+    access.worker &&
+    (allDeployments || deployments.some((each) => each.deploymentId === deploymentId))
+  );
 }
 
 function opens(

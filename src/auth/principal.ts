@@ -34,6 +34,7 @@ export interface TokenPrincipal {
     readonly developerOperations: boolean;
     readonly protectedEndpoint: boolean;
     readonly monitoring: boolean;
+    readonly worker: boolean;
   };
   readonly allDeployments: boolean;
   readonly deployments: readonly { readonly deploymentId: string; readonly name: string }[];

@@ -73,18 +73,21 @@ function nameViolations({ name, description }: TokenFields): FieldViolation[] {
 }
 
 function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldViolation[] {
-  const { developerOperations, protectedEndpoint, monitoring } = access;
-  if (!developerOperations && !protectedEndpoint && !monitoring) {
+  const { developerOperations, protectedEndpoint, monitoring, worker } = access;
+  if (!developerOperations && !protectedEndpoint && !monitoring && !worker) {
     return [
       {
         field: "access",
         description:
-          "must be at least one of developer_operations and protected_endpoint, or monitoring alone",
+          "must be at least one of developer_operations and protected_endpoint, or monitoring or worker alone",
       },
     ];
   }
-  if (monitoring && (developerOperations || protectedEndpoint)) {
+  if (monitoring && (developerOperations || protectedEndpoint || worker)) {
     return [{ field: "access", description: "monitoring stands alone: make two tokens" }];
+  }
+  if (worker && (developerOperations || protectedEndpoint)) {
+    return [{ field: "access", description: "worker stands alone: make two tokens" }];
   }
   if (monitoring && kind === "personal") {
     return [{ field: "access", description: "monitoring is for organization tokens" }];
@@ -92,12 +95,17 @@ function accessViolations({ access }: TokenFields, { kind }: TokenRules): FieldV
   return [];
 }
 
+/** Whether a token with this access names deployments. */
+export function isForDeployments(access: TokenFields["access"]): boolean {
+  return access.protectedEndpoint || access.worker;
+}
+
 function deploymentViolations(fields: TokenFields): FieldViolation[] {
   const { access, allDeployments, deployments } = fields;
-  if (!access.protectedEndpoint) {
+  if (!isForDeployments(access)) {
     const field = allDeployments ? "all_deployments" : "deployments";
     return allDeployments || deployments.length > 0
-      ? [{ field, description: "is for tokens with protected_endpoint access" }]
+      ? [{ field, description: "is for tokens with protected_endpoint or worker access" }]
       : [];
   }
   if (allDeployments === deployments.length > 0) {
@@ -106,7 +114,7 @@ function deploymentViolations(fields: TokenFields): FieldViolation[] {
         field: "deployments",
         description: allDeployments
           ? "must be empty where all_deployments is set"
-          : "must name a deployment, or set all_deployments: protected_endpoint access is for deployments",
+          : "must name a deployment, or set all_deployments: protected_endpoint and worker access are for deployments",
       },
     ];
   }

@@ -35,7 +35,7 @@ export interface RolloutWaitOptions {
 
 /**
  * Resolves with the deployment when the revision serves (also when it stays
- * degraded) or the deployment is stopped. Rejects with the reason when the
+ * degraded, or waits for workers that join) or the deployment is stopped. Rejects with the reason when the
  * revision cannot serve.
  */
 export async function waitForRollout(
@@ -94,7 +94,7 @@ async function getDeployment(
 
 async function isDone(
   call: CommandRun,
-  { status, statusReason, targetRevision, revision: serving }: Deployment,
+  { status, statusReason, targetRevision, revision: serving, workers }: Deployment,
   { name, revision, signal }: RolloutWaitOptions,
 ): Promise<boolean> {
   if (targetRevision !== revision) {
@@ -106,6 +106,9 @@ async function isDone(
   switch (status) {
     case DeploymentStatus.READY:
       return serving === revision;
+    case DeploymentStatus.DEGRADED:
+      // Its workers join from other machines, which nobody can wait for.
+      return serving === revision && workers === 0;
     case DeploymentStatus.STOPPED:
       return true;
     case DeploymentStatus.FAILED:

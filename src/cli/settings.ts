@@ -4,10 +4,11 @@ import type { Settings } from "../config/config.ts";
 
 /** Adds an option for every setting with a flag, and one for the settings file. */
 export function addSettings(command: Command, settings: Settings): Command {
-  for (const { flag, variable, summary, shownDefault } of Object.values(settings)) {
+  for (const { flag, variable, summary, shownDefault, repeatable } of Object.values(settings)) {
     if (flag !== undefined) {
       const otherwise = shownDefault === "" ? "none" : shownDefault;
-      command.addOption(new Option(flag, `${summary} (default: ${otherwise}) [${variable}]`));
+      const option = new Option(flag, `${summary} (default: ${otherwise}) [${variable}]`);
+      command.addOption(repeatable ? option.argParser(joined) : option);
     }
   }
   return command
@@ -18,6 +19,10 @@ export function addSettings(command: Command, settings: Settings): Command {
       ),
     )
     .addHelpText("after", notes(settings));
+}
+
+function joined(text: string, earlier: string | undefined): string {
+  return earlier === undefined ? text : `${earlier},${text}`;
 }
 
 function notes(settings: Settings): string {

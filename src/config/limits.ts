@@ -2,6 +2,11 @@
 export interface ServiceLimits {
   /** Time to clean up between the abort of a call and the kill of its worker. */
   readonly graceMs: number;
+  /**
+   * After this silence a worker on another machine is lost. It has ended its calls by then, after
+   * 14/15 of it; its lease, which a node renews every 5 s, ends after 20 s where the node ends too.
+   */
+  readonly silenceMs: number;
   /** For a worker to load its service, which may read a large model. */
   readonly readyTimeoutMs: number;
   /** JSON is held in memory, parsed and checked: gRPC's usual limit for a message. */
@@ -20,6 +25,7 @@ const MEBIBYTE = 1024 * 1024;
 
 export const SERVICE_LIMITS: ServiceLimits = {
   graceMs: 5_000,
+  silenceMs: 15_000,
   readyTimeoutMs: 120_000,
   jsonBodyBytes: 4 * MEBIBYTE,
   fileBodyBytes: 1024 * MEBIBYTE,

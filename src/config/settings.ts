@@ -12,6 +12,8 @@ interface Description {
   readonly summary: string;
   /** Why the default is what it is, or what to know before changing it. */
   readonly reason: string;
+  /** Whether the flag may be given several times; the texts are joined by commas. Default: no. */
+  readonly repeatable?: boolean;
   /** Returns true for a text that others must not see. */
   readonly isSecret?: (text: string) => boolean;
 }

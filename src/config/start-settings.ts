@@ -346,6 +346,16 @@ export const START_SETTINGS = {
     reason:
       "without it the nodes answer themselves; the address may contain a user and a password, so it has no flag",
   }),
+  labels: setting({
+    flag: "--label <label=value>",
+    variable: "TESSERA_LABELS",
+    fallback: "",
+    repeatable: true,
+    parse: values.machineLabels,
+    summary:
+      "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on nodes and workers that have them",
+    reason: "none: a deployment that requires no label runs on every node",
+  }),
   externalLabels: setting({
     flag: "--external-labels <labels>",
     variable: "TESSERA_EXTERNAL_LABELS",

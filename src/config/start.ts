@@ -83,6 +83,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly python: PythonStartConfig;
   /** Host rules: what deployments may reach although it is not public. */
   readonly allowedEgress: readonly string[];
+  /** The labels of this machine, which deployments may require. */
+  readonly labels: { readonly [name: string]: string };
   /** What deployments may ask for at most. */
   readonly ceilings: Ceilings;
   /** What the workers on this node may take together. */
@@ -171,6 +173,7 @@ export function startConfig(
     sandbox: read.sandbox,
     searchPath: env.PATH ?? "",
     allowedEgress: read.allowEgress,
+    labels: read.labels,
     ceilings: {
       workers: read.maxWorkersPerDeployment,
       memoryMib: Math.floor(read.maxMemoryPerWorker / MEBIBYTE),

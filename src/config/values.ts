@@ -12,6 +12,9 @@ export class ConfigError extends Error {
 /** Reads a text; `name` is what the person who wrote it calls the setting. Throws a `ConfigError`. */
 export type Parse<Value> = (text: string, name: string) => Value;
 
+/** Labels of one machine, as in the protocol of workers. */
+const MAX_MACHINE_LABELS = 32;
+
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 
 /** A whole number from `min` to `max`, both included. */
@@ -101,6 +104,30 @@ export const labels: Parse<{ readonly [name: string]: string }> = (text, name) =
       return [label, value];
     }),
   );
+};
+
+/** Labels of a machine such as `gpu=h200,zone=b`, which deployments may require. */
+export const machineLabels: Parse<{ readonly [name: string]: string }> = (text, name) => {
+  const pairs = text
+    .split(",")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== "");
+  const found = pairs.map((pair): [string, string] => {
+    const [, label, value] =
+      /^([A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?)=([A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?)$/.exec(
+        pair,
+      ) ?? [];
+    if (label === undefined || value === undefined) {
+      throw new ConfigError(
+        `${name} must be a label with its value, such as gpu=h200; ${JSON.stringify(pair.slice(0, 320))} is not one`,
+      );
+    }
+    return [label, value];
+  });
+  if (found.length > MAX_MACHINE_LABELS) {
+    throw new ConfigError(`${name}: a machine may have at most ${MAX_MACHINE_LABELS} labels`);
+  }
+  return Object.fromEntries(found);
 };
 
 /** An address to listen on. */

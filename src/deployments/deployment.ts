@@ -6,15 +6,20 @@
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";
-import type { ServiceCode } from "../pool/options.ts";
+import type { CountsReceiver, ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
+import type { HeldCall } from "../pool/remote/messages.ts";
+import type { RemoteWorker } from "../pool/remote/remote-worker.ts";
+import { WorkerSlot } from "../pool/slot.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { Attempts } from "../queue/attempts.ts";
+import { Attempts, attemptOf } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent-tasks.ts";
+import type { NodeWorkers } from "../storage/hosting/nodes.ts";
+import type { AdoptedTask } from "../storage/storage.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
@@ -25,13 +30,30 @@ import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
 import { type DeploymentStatus, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
-import { Workers } from "./workers.ts";
+import { WorkerList } from "./worker-list.ts";
+import { type OutputSource, Workers } from "./workers.ts";
 
 /**
  * How long a drained deployment waits for a storage that does not take the ends of its last
  * attempts.
  */
 const ATTEMPTS_SETTLE_MS = 5_000;
+
+/** Least time that is left to an attempt when another node goes on with it. */
+const MIN_ADOPTED_TIMEOUT_MS = 1_000;
+
+/** What a worker on another machine is made with. */
+export interface RemoteOptions
+  extends Pick<
+    DeploymentOptions,
+    "graceMs" | "readyTimeoutMs" | "maxResultBytes" | "maxFileBytes"
+  > {
+  readonly keepers: DeploymentOptions["files"];
+  /** The id of another worker of this node. */
+  newId(): string;
+  countsOf(workerId: string): (manifest: ServiceManifest) => CountsReceiver;
+  onOutput(line: string, from: OutputSource): void;
+}
 
 export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
@@ -45,6 +67,7 @@ export class Deployment implements AsyncDisposable {
   readonly #scratch = new ScratchFolders();
   readonly #workers: Workers;
   readonly #counts = new DeploymentCounts();
+  readonly #list: WorkerList;
   #opened: (DeploymentQueue & { readonly name: string }) | undefined;
   #scale: Scale | undefined;
   readonly #rollout: Rollout;
@@ -59,6 +82,7 @@ export class Deployment implements AsyncDisposable {
     this.#scale = options.scale;
     this.tracing = options.tracing?.of(() => this.name);
     const { tracing } = this;
+    this.#list = new WorkerList(now);
     this.#changes = new Changes(options.maxWaiting);
     this.#workers = new Workers(options, this.#scratch);
     this.#attempts = new Attempts({
@@ -84,13 +108,20 @@ export class Deployment implements AsyncDisposable {
       },
       isUrgent: () => this.calls.anyWait,
       newId: () => workerIdOn(options.nodeId, newId()),
-      startWorker: (service, workerId, onUnblocked) =>
-        this.#workers.start(service, workerId, {
+      startWorker: (service, workerId, onUnblocked) => {
+        const worker = this.#workers.start(service, workerId, {
           countsOf: (manifest) => this.#counts.worker(workerId, manifest),
           onUnblocked,
           onEgress: (decision) => this.#metrics?.egressDecided(decision),
-        }),
-      onReady: ({ id }) => maintenance.leases.open(id, () => this.#leaseLost(id)),
+        });
+        this.#list.began(worker);
+        return worker;
+      },
+      onReady: (worker) => {
+        this.#list.began(worker);
+        const { id, lease } = worker;
+        return maintenance.leases.open(id, () => this.#leaseLost(id), lease);
+      },
       onExit: (worker, reason) => this.#onExit(worker, reason),
       onRestartFailed: (err) => this.#onRestartFailed(err),
       onReplaced: (cause) => this.#metrics?.workerReplaced(cause),
@@ -168,13 +199,16 @@ export class Deployment implements AsyncDisposable {
    */
   get ready(): boolean {
     const wakes =
-      this.#rollout.revision !== undefined && this.#scale?.min === 0 && this.#pool.size === 0;
+      this.#rollout.revision !== undefined &&
+      this.#pool.awaits === undefined &&
+      this.#scale?.min === 0 &&
+      this.#pool.size === 0;
     return !this.#draining && this.#storageHealth.good && (this.#pool.ready || wakes);
   }
 
   /** Its status on this node. */
   get status(): DeploymentStatus {
-    const { size, readyCount, crashLoop, lastFault, waiting } = this.#pool;
+    const { size, readyCount, crashLoop, lastFault, waiting, awaits } = this.#pool;
     const { revision, failed, lines } = this.#rollout;
     return statusOf({
       loaded: revision !== undefined,
@@ -186,14 +220,23 @@ export class Deployment implements AsyncDisposable {
       crashLoop,
       lastFault,
       waiting,
+      awaits,
       failed,
       lines,
     });
   }
 
+  /** Its workers on this node. */
+  get workers(): NodeWorkers {
+    return this.#list.describe(this.#pool.alive);
+  }
+
   /** Changes the bounds of the number of workers. Only for a deployment made with `scale`. */
   set scale(scale: Scale) {
     this.#scale = scale;
+    if (scale.max === 0) {
+      this.#pool.dismissJoined();
+    }
     if (this.#opened?.scaling) {
       this.#opened.scaling.scale = scale;
     }
@@ -235,6 +278,65 @@ export class Deployment implements AsyncDisposable {
    */
   set closed(refusal: (() => Problem) | undefined) {
     this.#closed = refusal;
+  }
+
+  /** What serves; undefined before the first `deploy`. */
+  get service(): ServiceCode | undefined {
+    return this.#rollout.service;
+  }
+
+  /** A worker on another machine has slots again. */
+  capacityChanged(): void {
+    this.#onCapacity();
+  }
+
+  /** What a worker on another machine is made with. */
+  get remote(): RemoteOptions {
+    const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
+    return {
+      ...{ graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, keepers: files },
+      newId: () => workerIdOn(this.#options.nodeId, this.#options.newId()),
+      countsOf: (workerId) => (manifest) => this.#counts.worker(workerId, manifest),
+      onOutput: (line, from) => this.#options.onOutput?.(line, from),
+    };
+  }
+
+  /**
+   * Takes in a worker on another machine, with the attempts that it runs already, as another node
+   * began them: what it does not run of them goes back to the queue.
+   */
+  async join(
+    worker: RemoteWorker,
+    adopted: readonly AdoptedTask[] = [],
+    held: readonly HeldCall[] = [],
+  ): Promise<number[]> {
+    const kept = adopted.flatMap((one) => this.#adopt(worker, one, held) ?? []);
+    await this.#pool.join(worker);
+    return kept;
+  }
+
+  #adopt(
+    worker: RemoteWorker,
+    adopted: AdoptedTask,
+    held: readonly HeldCall[],
+  ): number | undefined {
+    const { task } = adopted;
+    const endpoint = this.find(task.endpoint);
+    const call = held.find(
+      ({ taskId, attempt }) => taskId === task.taskId && attempt === task.attempt,
+    );
+    // What streams cannot be resumed.
+    if (endpoint === undefined || call === undefined || endpoint.stream !== undefined) {
+      this.#attempts.giveBack(attemptOf(adopted));
+      return undefined;
+    }
+    const slot = new WorkerSlot(worker, endpoint);
+    const ranMs = this.#options.now() - (task.startedAtMs ?? this.#options.now());
+    const leftMs = Math.max(MIN_ADOPTED_TIMEOUT_MS, endpoint.timeoutMs - ranMs);
+    this.#attempts.adopt(adopted, { endpoint, slot }, (listener) =>
+      worker.adopt(call, leftMs, listener),
+    );
+    return call.id;
   }
 
   /**
@@ -332,7 +434,12 @@ export class Deployment implements AsyncDisposable {
     }
     this.#opened?.observer?.workerEnded(worker);
     this.#options.onReadiness();
-    this.#options.maintenance.leases.close(worker.id);
+    const { leases } = this.#options.maintenance;
+    if (worker.isParted) {
+      leases.leave(worker.id);
+    } else {
+      leases.close(worker.id);
+    }
   }
 
   #leaseLost(workerId: string): void {

@@ -67,6 +67,11 @@ export class Rollout {
     return this.#revision;
   }
 
+  /** The service that serves; undefined before the first. */
+  get service(): ServiceCode | undefined {
+    return this.#service;
+  }
+
   /** The last roll-out's revision if it failed. */
   get failed(): FailedRevision | undefined {
     return this.#failed?.fact;
@@ -106,9 +111,15 @@ export class Rollout {
   resume(service: ServiceCode, manifest: ServiceManifest): void {
     const { policy, pool, onActive, onEnd } = this.#options;
     try {
-      checkPolicy(service, policy);
-      // Its schemas were compiled when it was rolled out, and are again by its first call.
-      this.#takeOver(service, new Revision(service, manifest, this.#options.now()));
+      if (service.revision?.awaits === undefined) {
+        checkPolicy(service, policy);
+      }
+      const revision = new Revision(service, manifest, this.#options.now());
+      // Other schemas were compiled when they were rolled out, and are again by their first call.
+      if (service.revision?.awaits !== undefined) {
+        revision.compile();
+      }
+      this.#takeOver(service, revision);
     } catch (err) {
       throw this.#fail(service, err);
     }

@@ -122,6 +122,9 @@ export class Scaling implements AsyncDisposable {
     const { pool, calls, runTimes, endpoints } = this.#options;
     const nowMs = performance.now();
     this.#lastLookMs = nowMs;
+    if (pool.awaits !== undefined) {
+      return;
+    }
     const due = await this.#due();
     if (this.#ended) {
       return;

@@ -3,7 +3,8 @@
 /** What a deployment does that finds no room in the budget of a node. */
 export const WAITING_FOR_ROOM = "waiting for room on a node";
 
-export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped";
+/** `waiting`: it serves, but its workers have to join, and none has joined this node. */
+export type ServingState = "starting" | "ready" | "degraded" | "failed" | "stopped" | "waiting";
 
 export interface DeploymentStatus {
   readonly state: ServingState;
@@ -36,13 +37,15 @@ export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   readonly enough: number;
   readonly crashLoop: string | undefined;
   readonly lastFault: string | undefined;
+  /** What it waits for whose workers this node does not start; undefined: it starts them. */
+  readonly awaits: string | undefined;
 }
 
 /** The status that follows from these facts. */
 export function statusOf(facts: StateFacts): DeploymentStatus {
   const { revision, ready, wanted, waiting, failed, lines } = facts;
   const [state, reason] = stateOf(facts);
-  const told = state === "ready" || state === "starting" ? [] : lines;
+  const told = ["ready", "starting", "waiting"].includes(state) ? [] : lines;
   return { state, reason, revision, ready, wanted, waiting, failed, lines: told };
 }
 
@@ -61,6 +64,9 @@ function stateOf(facts: StateFacts): [ServingState, string] {
   }
   if (!loaded) {
     return ["starting", waiting ?? ""];
+  }
+  if (facts.awaits !== undefined) {
+    return ready > 0 ? ["ready", ""] : ["waiting", `no worker; it waits for ${facts.awaits}`];
   }
   if (crashLoop !== undefined) {
     return ["degraded", `workers end again and again: ${crashLoop}`];

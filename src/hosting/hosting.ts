@@ -8,6 +8,7 @@ import type { Principal } from "../auth/principal.ts";
 import type { Deployment } from "../deployments/deployment.ts";
 import type { CallTarget, Directory, Located } from "../deployments/directory.ts";
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
+import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { DesiredDeployments } from "./desired-state.ts";
 import {
@@ -18,6 +19,7 @@ import {
 import { empty, starting } from "./refusals.ts";
 import type { Routing } from "./routing.ts";
 import { StatusReporter } from "./status-reporter.ts";
+import { WorkerReporter } from "./worker-reporter.ts";
 
 /**
  * How long a node that starts waits for artifacts of its deployments; the others are brought
@@ -26,6 +28,8 @@ import { StatusReporter } from "./status-reporter.ts";
 const RESUME_TIMEOUT_MS = 15_000;
 
 export interface HostingOptions extends NodeDeploymentOptions {
+  /** True when other nodes may use the same database. */
+  readonly shared: boolean;
   readonly routing: Routing;
   readonly changes: ChangeFeed;
 }
@@ -34,6 +38,8 @@ export class Hosting implements Directory, AsyncDisposable {
   readonly #options: HostingOptions;
   readonly #desired: DesiredDeployments;
   readonly #reporter: StatusReporter;
+  /** Undefined where no other node asks. */
+  readonly #workerReporter: WorkerReporter | undefined;
   readonly #deployments = new Map<string, NodeDeployment>();
   /** Deleted deployments that are being ended. */
   readonly #ending = new Set<Promise<void>>();
@@ -49,6 +55,14 @@ export class Hosting implements Directory, AsyncDisposable {
       log,
       reportOf: (deploymentId) => this.#deployments.get(deploymentId)?.reconciler.report(),
     });
+    this.#workerReporter = options.shared
+      ? new WorkerReporter({
+          hosting,
+          nodeId: nodes.nodeId,
+          log,
+          workers: () => [...this.#deployments.values()].map(described),
+        })
+      : undefined;
     this.#desired = new DesiredDeployments({
       hosting,
       changes,
@@ -91,6 +105,14 @@ export class Hosting implements Directory, AsyncDisposable {
   /** Reports every deployment again, because the storage may have dropped the node's reports. */
   reportAll(): void {
     this.#reporter.forget();
+    this.#workerReporter?.forget();
+  }
+
+  /** The workers of a deployment on this node. */
+  workersHere(deploymentId: string): NodeWorkers & { readonly nodeId: string } {
+    const { nodeId } = this.#options.nodes;
+    const deployment = this.#deployments.get(deploymentId);
+    return { ...(deployment?.reconciler.workers ?? { workers: [], omitted: 0 }), nodeId };
   }
 
   /** Whether it takes no more work. */
@@ -122,6 +144,7 @@ export class Hosting implements Directory, AsyncDisposable {
       [...this.#deployments.values()].map((deployment) => end(deployment, drainMs)),
     );
     await Promise.all(this.#ending);
+    await this.#workerReporter?.[Symbol.asyncDispose]();
     await this.#reporter[Symbol.asyncDispose]();
   }
 
@@ -142,6 +165,7 @@ export class Hosting implements Directory, AsyncDisposable {
       facts: record,
       deployment: () => this.#running(record),
       isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
+      artifact: () => this.#deployments.get(deploymentId)?.reconciler.artifact,
     };
     return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located
@@ -193,6 +217,11 @@ export class Hosting implements Directory, AsyncDisposable {
       log.error({ err, deploymentId }, "a deleted deployment could not be ended in good order");
     }
   }
+}
+
+function described({ reconciler: { record, workers } }: NodeDeployment) {
+  const { organizationId, deploymentId } = record;
+  return { organizationId, deploymentId, ...workers };
 }
 
 async function end({ reconciler, lines }: NodeDeployment, drainMs: number): Promise<void> {

@@ -10,6 +10,7 @@ import { environmentBytes, MAX_ENVIRONMENT_BYTES } from "../deployments/environm
 import type { DeploymentOptions } from "../deployments/options.ts";
 import type { Log } from "../log/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { MachineLabels } from "../storage/accounts/organizations.ts";
 import type { HostingStorage as HostingRecords } from "../storage/hosting/hosting.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { ArtifactCache } from "./artifact-cache.ts";
@@ -50,6 +51,8 @@ export interface NodeDeploymentOptions {
     | "allowedEgress"
     | "tracing"
   >;
+  /** The labels of this node. */
+  readonly labels: MachineLabels;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics | undefined;
   readonly log: Log;
@@ -108,6 +111,7 @@ export function openNodeDeployment(
     hold: (organizationId, digest) => artifacts.hold(organizationId, digest),
     variables: (record, revision) => variablesOf({ record, revision, lines }, options),
     environments,
+    labels: options.labels,
     onProgress: (text, revision) =>
       lines.write({ worker: "", revision, taskId: "", stream: "node", level: "info", text }),
     servedByOthers: (record) => servedByOthers(record, options),

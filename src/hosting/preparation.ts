@@ -7,8 +7,11 @@ import {
   type Environments,
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
+import { awaitedWorker } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
+import { gpuDevices } from "../pool/sandbox/gpus.ts";
+import type { MachineLabels } from "../storage/accounts/organizations.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import { MAX_TIMER_MS } from "../time/alarm.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
@@ -32,6 +35,8 @@ export interface PreparationOptions {
   ) => Promise<{ readonly [name: string]: string }>;
   /** Undefined where services in Python do not run. */
   readonly environments: Environments | undefined;
+  /** The labels of this node. */
+  readonly labels: MachineLabels;
   /** Called with what takes a while, one line each time. */
   readonly onProgress: (text: string, revision: number) => void;
 }
@@ -51,11 +56,18 @@ export async function prepare(
   const held = await hold(record.organizationId, digest);
   try {
     const env = await variables(record, revision);
-    // Last, because it holds more.
-    const { artifact, code } = await withCode(held, record, {
-      ...options,
-      progress: { signal, onProgress: (text) => onProgress(text, revision) },
+    const awaits = awaitedWorker(record, {
+      labels: options.labels,
+      hasCode: held.index.kind !== "remote",
     });
+    // Last, because it holds more. What this node does not start needs no packages here.
+    const { artifact, code } =
+      awaits === undefined
+        ? await withCode(held, record, {
+            ...options,
+            progress: { signal, onProgress: (text) => onProgress(text, revision) },
+          })
+        : { artifact: held, code: held.readCode };
     const { index, servicePath } = artifact;
     const { memoryMib, cpu, network } = record.settings;
     const service: ServiceCode = {
@@ -67,6 +79,8 @@ export async function prepare(
         env,
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
         network,
+        ...(awaits !== undefined && { awaits }),
+        ...(record.settings.requires.gpu !== undefined && { devices: gpuDevices() }),
         // Code in Python is held by the sandbox alone, whatever it is made of.
         ...(index.platform !== undefined &&
           index.python === undefined && { platform: index.platform }),
@@ -136,9 +150,10 @@ export function releaseLater({ index, release }: HeldArtifact): void {
 /** Identifies how a deployment runs: records with equal keys need no roll-out between them. */
 export function keyOf(record: DesiredDeployment): string {
   const { targetRevision, digest, settings, secretsSince, secretsConfirmed } = record;
-  const { memoryMib, cpu, env, network } = settings;
+  const { memoryMib, cpu, env, network, requires, place } = settings;
   return JSON.stringify([
     [targetRevision, digest, memoryMib, cpu, Object.entries(env).toSorted(), network],
+    [Object.entries(requires).toSorted(), place],
     [secretsSince, secretsConfirmed],
   ]);
 }

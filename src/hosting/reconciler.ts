@@ -12,7 +12,8 @@
  *      If it cannot start, the old one continues to serve, and the roll-out is
  *      retried with exponential backoff, or at once when the record changes. If the
  *      record changes during a roll-out, the roll-out is cancelled, so that a
- *      revision that hangs does not delay the one that fixes it.
+ *      revision that hangs does not delay the one that fixes it. A revision whose workers
+ *      this node may not start (`deployments/placement.ts`) serves at once.
  *   4. The number of workers follows the load within the node's share. A stopped
  *      deployment has none and takes no new work; its tasks stay readable.
  *
@@ -20,7 +21,7 @@
  */
 import type { Deployment } from "../deployments/deployment.ts";
 import type { Log } from "../log/log.ts";
-import type { DeploymentReport } from "../storage/hosting/nodes.ts";
+import type { DeploymentReport, NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
 import type { HeldArtifact } from "./artifact-cache.ts";
 import type { LastServed, ServedRevision } from "./last-served.ts";
@@ -113,6 +114,11 @@ export class Reconciler implements AsyncDisposable {
     throw waits ? waiting(this.#record) : starting(this.#record);
   }
 
+  /** The artifact of the revision that serves; undefined before the first. */
+  get artifact(): HeldArtifact | undefined {
+    return this.#current?.artifact;
+  }
+
   /** True when it takes calls, even if a worker has to start for them. */
   get isReady(): boolean {
     return this.#record.desiredState === "running" && (this.#deployment?.ready ?? false);
@@ -149,6 +155,11 @@ export class Reconciler implements AsyncDisposable {
     const status = this.#current || this.#backoff?.isTold ? this.#deployment?.status : undefined;
     const waiting = this.#deployment?.status.waiting;
     return reportOf({ record: this.#record, status, fault, waiting });
+  }
+
+  /** Its workers on this node. */
+  get workers(): NodeWorkers {
+    return this.#deployment?.workers ?? { workers: [], omitted: 0 };
   }
 
   /** Kills its workers at once, because the node's own process is ending. */
@@ -292,7 +303,8 @@ export class Reconciler implements AsyncDisposable {
       if (this.#deployment === undefined) {
         this.#deployment = open(record, shareOf(record));
       }
-      if (how === "resume") {
+      // Where workers have to join, none can prove the service first: its manifest is believed.
+      if (how === "resume" || code.revision?.awaits !== undefined) {
         this.#deployment.resume(code, artifact.index.service);
       } else {
         await this.#deployment.deploy(code, signal);

@@ -27,7 +27,8 @@ export function reportOf({ record, status: running, ...facts }: StatusFacts): De
   const { organizationId, deploymentId, targetRevision, desiredState } = record;
   const { ready = 0, revision } = running ?? {};
   const { status, reason } = judge({ record, status: running, ...facts });
-  const isServing = desiredState === "running" && (ready > 0 || status === "ready");
+  const isServing =
+    desiredState === "running" && (ready > 0 || status === "ready" || status === "waiting");
   return {
     organizationId,
     deploymentId,

@@ -26,8 +26,16 @@ export type ExecutionEnd =
   /** The node ended the worker because of another execution, or before this one began. */
   | { readonly kind: "displaced"; readonly message: string };
 
+/**
+ * What became of an end: `recorded` in the storage, `stale` because the attempt had ended before,
+ * or `given_up` by a node that stops.
+ */
+export type EndRecord = "recorded" | "stale" | "given_up";
+
 export interface ExecutionListener {
-  onEnd(end: ExecutionEnd): void;
+  /** Returns what becomes of the end; nothing for a call that is not stored. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most listeners store nothing, and return nothing
+  onEnd(end: ExecutionEnd): Promise<EndRecord> | undefined | void;
   /** It was aborted; it ends when the function does, or its worker, within the grace period. */
   onAbort?(reason: AbortReason): void;
   /**
@@ -123,6 +131,16 @@ export class Execution {
   /** True when it was aborted and its result no longer counts. */
   get isVoid(): boolean {
     return this.#abortedFor !== undefined && this.#abortedFor !== "shutdown";
+  }
+
+  /** Why it was aborted; undefined: it was not. */
+  get abortedFor(): AbortReason | undefined {
+    return this.#abortedFor;
+  }
+
+  /** True when its result comes in pieces. */
+  get isStreamed(): boolean {
+    return this.#chunks !== undefined;
   }
 
   /** Suspends the deadline: time spent on moving files does not count. */

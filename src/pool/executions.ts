@@ -19,11 +19,15 @@ import type { BatchPost } from "./batch-post.ts";
 import { Execution, type ExecutionHost, type ExecutionListener } from "./execution.ts";
 import type { ExecuteOptions } from "./options.ts";
 import { ReceivedChunks } from "./received-chunks.ts";
-import { type FileTransferOptions, FileTransfers } from "./transfers.ts";
+import type { TransferHost, Transfers } from "./transfers.ts";
 
-export interface ExecutionsOptions extends FileTransferOptions {
+export interface ExecutionsOptions {
   /** Time between an abort and the kill. */
   readonly graceMs: number;
+  /** How files reach the worker, and come back. */
+  readonly transfers: (host: TransferHost) => Transfers;
+  /** The number of the first call. Default: 1. */
+  readonly firstId?: number;
 }
 
 /** The worker that executes the calls. */
@@ -39,16 +43,17 @@ export class Executions implements ExecutionHost {
   readonly #graceMs: number;
   readonly #executions = new SlotMap<number, Execution>();
   readonly #deadlines = new Deadlines((nowMs) => this.#look(nowMs));
-  readonly #transfers: FileTransfers;
+  readonly #transfers: Transfers;
   /** The calls of batches that were not sent yet, and their batches. */
   readonly #unsent = new Map<number, BatchPost>();
   readonly #outbox = new CallOutbox((calls) => this.#target.send({ type: "calls", calls }));
-  #nextId = 1;
+  #nextId: number;
 
-  constructor(options: ExecutionsOptions, target: CallExecutor) {
+  constructor({ graceMs, transfers, firstId = 1 }: ExecutionsOptions, target: CallExecutor) {
     this.#target = target;
-    this.#graceMs = options.graceMs;
-    this.#transfers = new FileTransfers(options, {
+    this.#graceMs = graceMs;
+    this.#nextId = firstId;
+    this.#transfers = transfers({
       settle: (callId) => this.#settle(callId),
       isUnderWay: (callId) => this.#executions.has(callId),
     });
@@ -93,6 +98,33 @@ export class Executions implements ExecutionHost {
       });
     }
     return execution;
+  }
+
+  /** Goes on with a call that the worker runs already, as another node began it. */
+  adopt(
+    { id, endpoint, kind }: Pick<ExecuteOptions, "endpoint" | "kind"> & { readonly id: number },
+    timeoutMs: number,
+    listener: ExecutionListener,
+  ): Execution {
+    const { host, graceMs } = { host: this, graceMs: this.#graceMs };
+    const execution = new Execution({ id, endpoint, kind }, listener, { host, graceMs, timeoutMs });
+    this.#executions.set(id, execution);
+    return execution;
+  }
+
+  /** The calls under way. */
+  ids(): number[] {
+    return [...this.#executions.keys()];
+  }
+
+  /** Ends a call that the worker does not have, as one that did not run. */
+  displace(id: number, message: string): void {
+    this.#settle(id)?.displace(message);
+  }
+
+  /** The process that ran a call has ended, and its worker goes on. */
+  lose(id: number, message: string): void {
+    this.#settle(id)?.lose(message);
   }
 
   sendAbort(id: number, reason: AbortReason): void {
@@ -160,6 +192,11 @@ export class Executions implements ExecutionHost {
       void this.#transfers.collect(this.#executions.get(ended.id), result);
     }
     return undefined;
+  }
+
+  /** Nothing times out any more. */
+  stopWatching(): void {
+    this.#deadlines.clear();
   }
 
   /** The worker has ended: `end` gives each call its end. */

@@ -50,7 +50,11 @@ export class FileExchange {
    * Writes the large files of arguments where the worker reads them. Rejects
    * with STORAGE_UNAVAILABLE, or with a `BlobMissing`.
    */
-  async stage(callId: number, payload: Payload, keeper: FileKeeper): Promise<SentPayload> {
+  async stage(
+    callId: number,
+    payload: Payload,
+    keeper: Pick<FileKeeper, "keep" | "read">,
+  ): Promise<SentPayload> {
     const folder = this.#folderOf(callId);
     await mkdir(folder, { mode: 0o700 }).catch(cannotWrite);
     const files: (FileValue | FileOnDisk)[] = [];
@@ -71,7 +75,11 @@ export class FileExchange {
    * with STORAGE_UNAVAILABLE, RESULT_TOO_LARGE, or with OUTPUT_INVALID when the
    * file is not a regular file at the expected path.
    */
-  async collect(callId: number, sent: SentPayload, keeper: FileKeeper): Promise<Payload> {
+  async collect(
+    callId: number,
+    sent: SentPayload,
+    keeper: Pick<FileKeeper, "keep" | "read">,
+  ): Promise<Payload> {
     const { maxFileBytes, maxResultBytes } = this.#options;
     if (sent.text) {
       const maxBytes = maxResultBytes * MAX_BYTES_PER_CHARACTER;
@@ -104,7 +112,10 @@ export class FileExchange {
   async #take(
     callId: number,
     { contentType, filename }: FileOnDisk,
-    { keeper, maxBytes }: { readonly keeper: FileKeeper; readonly maxBytes: number },
+    {
+      keeper,
+      maxBytes,
+    }: { readonly keeper: Pick<FileKeeper, "keep" | "read">; readonly maxBytes: number },
   ): Promise<FileValue | StoredFile> {
     await using file = await this.#openResult(callId);
     const { size } = await file.stat();

@@ -19,6 +19,7 @@ import { WorkerHeartbeat } from "./heartbeat.ts";
 import type { CountsReceiver, ExecuteOptions, ServiceCode, WorkerOptions } from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { Capacity } from "./slot.ts";
+import { FileTransfers, type TransferHost } from "./transfers.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { Worker } from "./worker.ts";
 
@@ -34,6 +35,9 @@ const REFUSED_WORKER_EXIT_MS = 1_000;
 export class LocalWorker implements Worker {
   readonly id: string;
   readonly capacity = new Capacity();
+  readonly machine = undefined;
+  readonly lease = {};
+  readonly isParted = false;
   readonly #options: WorkerOptions;
   readonly #process: ServiceProcess;
   readonly #executions: Executions;
@@ -55,11 +59,16 @@ export class LocalWorker implements Worker {
       ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
       onUnblocked,
     });
-    this.#executions = new Executions(options, {
-      hasEnded: () => this.ended,
-      send: (message) => this.#process.send(message),
-      sacrifice: (message) => this.#sacrifice(message),
-    });
+    const { graceMs } = options;
+    const transfers = (host: TransferHost) => new FileTransfers(options, host);
+    this.#executions = new Executions(
+      { graceMs, transfers },
+      {
+        hasEnded: () => this.ended,
+        send: (message) => this.#process.send(message),
+        sacrifice: (message) => this.#sacrifice(message),
+      },
+    );
     this.#process = new ServiceProcess({
       ...options,
       maxMessageBytes: MAX_WORKER_MESSAGE_BYTES,

@@ -36,6 +36,11 @@ export interface ServiceCode {
      * cannot run may be meant for the newer one, so they wait. Default: false.
      */
     readonly standsIn?: boolean;
+    /**
+     * Set where the node may not start its workers, so that they have to join: what it waits
+     * for, for people. Default: they are started.
+     */
+    readonly awaits?: string;
     /** The platform of its native code, as its artifact says; undefined: it has none. */
     readonly platform?: string;
   };

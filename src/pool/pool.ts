@@ -61,6 +61,8 @@ export class Pool implements AsyncDisposable {
   #size: number;
   #service: ServiceCode | undefined;
   #workers: Worker[] = [];
+  /** Workers on other machines, which are not counted in `size`. */
+  #joined: Worker[] = [];
   /** Workers of the current revision that are loading, to become one of `#workers`. */
   readonly #starting = new Set<Worker>();
   readonly #alive = new Set<Worker>();
@@ -83,7 +85,7 @@ export class Pool implements AsyncDisposable {
 
   /** True when at least one worker takes calls, even if they have to wait for a slot. */
   get ready(): boolean {
-    return this.#workers.some((worker) => worker.loaded);
+    return this.#serving().some((worker) => worker.loaded);
   }
 
   /** The desired number of workers. */
@@ -93,12 +95,25 @@ export class Pool implements AsyncDisposable {
 
   /** The number of workers that take calls. */
   get readyCount(): number {
-    return this.#workers.filter((worker) => worker.loaded).length;
+    return this.#serving().filter((worker) => worker.loaded).length;
   }
 
-  /** The number of workers that are there or load. */
+  /** The number of workers on other machines that take calls. */
+  get joinedCount(): number {
+    return this.#joined.filter((worker) => worker.loaded).length;
+  }
+
+  /** The number of workers on this machine that are there or load. */
   get present(): number {
     return this.#workers.length + this.#starting.size;
+  }
+
+  /**
+   * What the service waits for whose workers are not started here, but join; undefined: they
+   * are started.
+   */
+  get awaits(): string | undefined {
+    return this.#service?.revision?.awaits;
   }
 
   /** Why a worker that is wanted waits for room on the node; undefined when none does. */
@@ -123,7 +138,7 @@ export class Pool implements AsyncDisposable {
 
   /** The number of calls of an endpoint that hold a slot now. */
   running(endpoint: EndpointManifest): number {
-    return this.#workers.reduce((sum, { capacity }) => sum + capacity.taken(endpoint), 0);
+    return this.#serving().reduce((sum, { capacity }) => sum + capacity.taken(endpoint), 0);
   }
 
   /** A worker uses this much memory now. */
@@ -133,7 +148,37 @@ export class Pool implements AsyncDisposable {
 
   /** Kills a worker, which is then replaced. */
   kill(workerId: string, message: string): void {
-    this.#workers.find(({ id }) => id === workerId)?.kill(message);
+    this.#serving()
+      .find(({ id }) => id === workerId)
+      ?.kill(message);
+  }
+
+  /**
+   * Takes in a worker on another machine. It is not replaced when it ends, and goes with its
+   * revision. Rejects when it ends before its lease is open.
+   */
+  async join(worker: Worker): Promise<void> {
+    if (this.#closed) {
+      throw new Error("the server is shutting down");
+    }
+    this.#alive.add(worker);
+    void worker.exited.then((reason) => {
+      this.#alive.delete(worker);
+      this.#joined = this.#joined.filter((each) => each !== worker);
+      this.#options.onExit(worker, reason);
+    });
+    await this.#options.onReady(worker);
+    if (!worker.ended) {
+      this.#joined.push(worker);
+      this.#options.onCapacity();
+    }
+  }
+
+  /** Lets all workers on other machines finish their calls, and go. */
+  dismissJoined(): void {
+    for (const worker of this.#joined.splice(0)) {
+      this.#retire(worker);
+    }
   }
 
   /**
@@ -210,7 +255,7 @@ export class Pool implements AsyncDisposable {
   /** Takes a slot on the least busy worker with a free one; undefined without a free slot. */
   reserve(endpoint: EndpointManifest): Slot | undefined {
     let best: Worker | undefined;
-    for (const worker of this.#workers) {
+    for (const worker of this.#serving()) {
       if (
         worker.freeSlots(endpoint) > 0 &&
         (best === undefined || worker.busyness < best.busyness)
@@ -240,6 +285,7 @@ export class Pool implements AsyncDisposable {
     this.#room.forget();
     this.#restarts.cancel();
     this.#workers = [];
+    this.#joined = [];
     this.#starting.clear();
     for (const worker of this.#alive) {
       this.#retire(worker, drainMs);
@@ -285,6 +331,10 @@ export class Pool implements AsyncDisposable {
     this.#options.onEvicted?.();
   }
 
+  #serving(): readonly Worker[] {
+    return this.#joined.length === 0 ? this.#workers : [...this.#workers, ...this.#joined];
+  }
+
   #retire(worker: Worker, drainMs?: number): void {
     const leaving = worker.stop(drainMs).finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
@@ -292,7 +342,8 @@ export class Pool implements AsyncDisposable {
 
   /** Switches to this service and its workers; the old workers finish their calls. */
   #takeOver(service: ServiceCode, workers: Worker[]): void {
-    const old = [...this.#workers, ...this.#starting];
+    const old = [...this.#workers, ...this.#joined, ...this.#starting];
+    this.#joined = [];
     this.#restarts.reset();
     this.#starting.clear();
     this.#service = service;
@@ -322,7 +373,10 @@ export class Pool implements AsyncDisposable {
   #fill(): void {
     const service = this.#service;
     const wantsMore = (): boolean =>
-      !this.#closed && this.present < this.#size && !this.#restarts.pausing;
+      !this.#closed &&
+      this.awaits === undefined &&
+      this.present < this.#size &&
+      !this.#restarts.pausing;
     while (service !== undefined && wantsMore()) {
       const leave = this.#starts.tryEnter(this.#starter);
       if (leave === undefined) {

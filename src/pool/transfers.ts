@@ -23,8 +23,30 @@ const RESULT_STORE_TIMEOUT_MS = 120_000;
 const RESULT_STORE_RETRY_PAUSE_MS = 1_000;
 
 export interface FileTransferOptions extends FileExchangeOptions {
-  /** The file store for each kind of endpoint. */
-  readonly keepers: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
+  readonly keepers: Keepers;
+}
+
+/** The file store for each kind of endpoint. */
+export type Keepers = {
+  readonly [kind in EndpointManifest["kind"]]: Pick<FileKeeper, "keep" | "read" | "release">;
+};
+
+/** How the files of a worker's calls reach it, and how its large results come back. */
+export interface Transfers {
+  /** True while the call runs on the node's side only, not in the worker. */
+  holds(callId: number, reason: AbortReason): boolean;
+  /** True when the call has ended in the worker, and its result is being read. */
+  isCollecting(callId: number): boolean;
+  /** Brings the files of the arguments to the worker, then begins the call. */
+  stage(
+    execution: Execution,
+    payload: Payload,
+    begin: (sent: SentPayload) => void,
+  ): Promise<void> | void;
+  /** Reads a result, which ends the call. `execution` is undefined for a call that has ended. */
+  collect(execution: Execution | undefined, sent: SentPayload): Promise<void> | void;
+  /** The call has ended: its files are not needed any more. */
+  ended(callId: number): void;
 }
 
 /** The calls of the worker. */
@@ -34,10 +56,10 @@ export interface TransferHost {
   isUnderWay(callId: number): boolean;
 }
 
-export class FileTransfers {
+export class FileTransfers implements Transfers {
   readonly #host: TransferHost;
   readonly #exchange: FileExchange;
-  readonly #keepers: FileTransferOptions["keepers"];
+  readonly #keepers: Keepers;
   readonly #staging = new Set<number>();
   readonly #collecting = new Set<number>();
   /** Calls that have a folder. */

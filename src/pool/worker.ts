@@ -10,12 +10,33 @@ import type { ExecuteOptions } from "./options.ts";
 import type { Capacity } from "./slot.ts";
 import type { WorkerUsage } from "./usage.ts";
 
+/** The other machine that a worker runs on. */
+export interface WorkerMachine {
+  readonly hostname: string;
+  /** Its operating system and processor, such as `linux-x64`. */
+  readonly platform: string;
+  /** The version of its program. */
+  readonly version: string;
+  readonly labels: { readonly [name: string]: string };
+}
+
+/** How the lease of a worker is held; a process on this machine says nothing. */
+export interface WorkerLease {
+  /** Digest of the secret with which another node may adopt it. */
+  readonly session?: string;
+  /** True when this node has adopted it, so that it is open. */
+  readonly isAdopted?: boolean;
+}
+
 export interface Worker {
   /** The id of the worker and of the lease of its attempts. */
   readonly id: string;
   /** The revision of its service; undefined where services have none. */
   readonly revision: number | undefined;
   readonly capacity: Capacity;
+  /** Undefined for a process on this machine. */
+  readonly machine: WorkerMachine | undefined;
+  readonly lease: WorkerLease;
   /** The number of calls under way. */
   readonly busyness: number;
   /** False while it loads or stops, and after it has ended. */
@@ -28,6 +49,8 @@ export interface Worker {
   readonly ended: boolean;
   /** Resolves with the reason when it has ended, and its calls with it. */
   readonly exited: Promise<string>;
+  /** True when it goes on without this node, and keeps its lease. */
+  readonly isParted: boolean;
   /** Resolves when it has ended and all of its output was read. */
   readonly outputEnded: Promise<void>;
   /** For the log. */
@@ -45,7 +68,9 @@ export interface Worker {
   /**
    * Takes no more calls, lets the running ones finish, and ends the worker. With
    * `withinMs`, calls are aborted a grace period before that time, and the worker is
-   * killed at that time; without, their own timeouts are the limit.
+   * killed at that time; without, their own timeouts are the limit. A worker on another
+   * machine outlives a node that ends within a time: it goes on with its tasks, which
+   * have no end here then.
    */
   stop(withinMs?: number): Promise<void>;
   kill(reason: string): void;

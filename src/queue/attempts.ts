@@ -6,11 +6,11 @@
 
 import { SlotMap } from "../collections/slots.ts";
 import { logFailure, logLine, type ServiceLine } from "../log/log.ts";
-import type { ExecutionEnd } from "../pool/execution.ts";
+import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
-import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
+import type { AdoptedTask, Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import { interrupted } from "../tasks/failure.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
@@ -87,9 +87,28 @@ export class Attempts {
     this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);
   }
 
+  /**
+   * Goes on with an attempt that another node began. `adopt` gives its listener to the execution,
+   * which its worker still runs.
+   */
+  adopt(
+    adopted: AdoptedTask,
+    { endpoint, slot }: { readonly endpoint: EndpointManifest; readonly slot: Slot },
+    adopt: (listener: ExecutionListener) => Execution,
+  ): void {
+    const { task, leaseId } = adopted;
+    const running = new RunningAttempt(
+      { task, leaseId, endpoint, slot, span: undefined },
+      this.#listener,
+    );
+    running.adopt(adopt);
+    this.#running.set(task.taskId, running);
+    this.#options.changes.publish(task.taskId, task);
+  }
+
   /** Returns a claimed task to the queue without having run it. */
   giveBack(attempt: Attempt): void {
-    this.#completer.record(attempt, {
+    void this.#completer.record(attempt, {
       status: "queued",
       failed: false,
       failure: interrupted("it was returned before it began"),
@@ -99,7 +118,7 @@ export class Attempts {
   /** Fails a claimed task without having run it. */
   refuse(claimed: ClaimedTask, failure: TaskFailure): void {
     this.#options.log.info(logged(claimed.task), `a task cannot run: ${failure.message}`);
-    this.#completer.record(attemptOf(claimed), { status: "failure", failure });
+    void this.#completer.record(attemptOf(claimed), { status: "failure", failure });
   }
 
   /** The leases under which attempts run here. */
@@ -125,7 +144,7 @@ export class Attempts {
     return this.#completer.recorded();
   }
 
-  #ended({ begun, startedMs, pieces }: RunningAttempt, end: ExecutionEnd): void {
+  #ended({ begun, startedMs, pieces }: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
     const { task, endpoint, slot, span } = begun;
     slot.release();
     this.#running.take(task.taskId);
@@ -142,7 +161,8 @@ export class Attempts {
     const outcome = this.#outcome(end, task, endpoint);
     span?.end(attemptEnd(end, outcome));
     const recorded = pieces ? this.#streamed.end(pieces, outcome) : outcome;
-    this.#completer.record(attempt, recorded, { runSeconds: runMs / 1_000, trace: task.trace });
+    const ran = { runSeconds: runMs / 1_000, trace: task.trace };
+    return this.#completer.record(attempt, recorded, ran);
   }
 
   #logged({ begun }: RunningAttempt, line: ServiceLine): void {
@@ -179,7 +199,7 @@ export class Attempts {
   }
 }
 
-export function attemptOf({ task, leaseId }: Pick<ClaimedTask, "task" | "leaseId">): Attempt {
+export function attemptOf({ task, leaseId }: AdoptedTask): Attempt {
   const { deploymentId, taskId, attempt } = task;
   return { deploymentId, taskId, leaseId, attempt };
 }

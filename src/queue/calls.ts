@@ -84,8 +84,8 @@ export class Calls {
   /**
    * Calls an api endpoint and resolves with its result. Rejects with
    * CALL_FAILED, CALL_TIMEOUT, WORKER_LOST, NO_WORKER, ARGUMENTS_INVALID,
-   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, STORAGE_UNAVAILABLE or, while
-   * the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
+   * OUTPUT_INVALID, RESULT_TOO_LARGE, QUEUE_FULL, STORAGE_UNAVAILABLE,
+   * NO_MATCHING_WORKER or, while the node stops, SHUTTING_DOWN. `signal` aborts the call when its caller has
    * gone.
    */
   async call(endpoint: EndpointManifest, payload: Payload, from: CalledFrom): Promise<Payload> {
@@ -187,6 +187,9 @@ export class Calls {
     }
     const { pool, firstWorkerMs, onWaiting } = this.#options;
     const toStart = firstWorkerMs !== undefined && !pool.ready;
+    if (!pool.ready && pool.awaits !== undefined) {
+      throw noMatchingWorker(pool.awaits);
+    }
     if (toStart && pool.crashLoop !== undefined) {
       throw noWorkerStarts(pool.crashLoop);
     }
@@ -328,6 +331,12 @@ function logged({ endpoint, taskId, origin, slot }: BegunCall): object {
 /** What a caller hears of a deployment that finds no room in its node's budget. */
 function forRoom({ waiting }: Pick<Pool, "waiting">): string {
   return waiting === undefined ? "" : ", because the deployment is waiting for room on a node";
+}
+
+/** Nothing that the node could start would take the call. */
+function noMatchingWorker(awaited: string): Error {
+  const message = `no worker of the deployment is connected to this node; it waits for ${awaited}`;
+  return problem("NO_MATCHING_WORKER", message, { retryAfterMs: 5_000 });
 }
 
 function noWorkerStarts(reason: string): Error {

@@ -8,6 +8,7 @@ import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
+import type { EndRecord } from "../pool/execution.ts";
 import type { Attempt, AttemptEnd, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
@@ -51,7 +52,10 @@ interface Ran {
 export class Completer {
   readonly #options: CompleterOptions;
   /** The ends being recorded. */
-  readonly #recording = new Slots<{ readonly attempt: Attempt; readonly ended: Promise<void> }>();
+  readonly #recording = new Slots<{
+    readonly attempt: Attempt;
+    readonly ended: Promise<EndRecord>;
+  }>();
   /** Aborts when the node stops retrying. */
   readonly #givenUp = new AbortController();
 
@@ -66,16 +70,21 @@ export class Completer {
     );
   }
 
-  /** Records the end of an attempt in the background. `ran` is undefined when it never ran. */
-  record(attempt: Attempt, end: AttemptEnd | LaterEnd, ran?: Ran): void {
+  /**
+   * Records the end of an attempt in the background, and resolves with what became of it. `ran` is
+   * undefined when it never ran.
+   */
+  record(attempt: Attempt, end: AttemptEnd | LaterEnd, ran?: Ran): Promise<EndRecord> {
     const recorded =
       typeof end === "function"
         ? this.#recordLater(attempt, end, ran)
         : this.#tryToRecord(attempt, end, ran);
-    const ended = recorded.then(() => {
+    const ended = recorded.then((record) => {
       this.#recording.take(slot);
+      return record;
     });
     const slot = this.#recording.add({ attempt, ended });
+    return ended;
   }
 
   /**
@@ -95,27 +104,27 @@ export class Completer {
     await Promise.all(this.#recording.values().map(({ ended }) => ended));
   }
 
-  async #recordLater(attempt: Attempt, later: LaterEnd, ran?: Ran): Promise<void> {
+  async #recordLater(attempt: Attempt, later: LaterEnd, ran?: Ran): Promise<EndRecord> {
     let end: AttemptEnd;
     try {
       end = await later(this.#givenUp.signal);
     } catch {
-      this.#giveUp(attempt, ran);
-      return;
+      return this.#giveUp(attempt, ran);
     }
-    await this.#tryToRecord(attempt, end, ran);
+    return this.#tryToRecord(attempt, end, ran);
   }
 
-  #giveUp(attempt: Attempt, ran: Ran | undefined): void {
+  #giveUp(attempt: Attempt, ran: Ran | undefined): EndRecord {
     const message = "the end of an attempt is lost: the node stops; it runs again";
     this.#options.log.error(logged(attempt, ran), message);
+    return "given_up";
   }
 
   /**
    * Retries until the end is recorded or the attempt has lost its lease: the work
    * is done and must not be lost. Never rejects.
    */
-  async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<void> {
+  async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<EndRecord> {
     const { storage, changes, recent, now, log } = this.#options;
     // The same time in every try: the storage recognizes a repeated end by it.
     const nowMs = now();
@@ -129,7 +138,7 @@ export class Completer {
           );
           // The node that ended it may not have notified the callers that wait here.
           changes.publish(attempt.taskId);
-          return;
+          return "stale";
         }
         if (end.status === "success") {
           recent.add(task, end.result);
@@ -139,12 +148,12 @@ export class Completer {
         if (task.status === "queued") {
           this.#options.onQueued(task.endpoint, task.runAtMs);
         }
-        return;
+        return "recorded";
       } catch (err) {
         log.error({ err, ...logged(attempt, ran) }, "the end of an attempt could not be recorded");
         if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
           if (end === UNSTORABLE) {
-            return;
+            return "given_up";
           }
           return this.#tryToRecord(attempt, UNSTORABLE, ran);
         }
@@ -152,8 +161,7 @@ export class Completer {
         try {
           await sleep(COMPLETION_RETRY_PAUSE_MS, undefined, { signal });
         } catch {
-          this.#giveUp(attempt, ran);
-          return;
+          return this.#giveUp(attempt, ran);
         }
       }
     }

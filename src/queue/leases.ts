@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
+import type { WorkerLease } from "../pool/worker.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 
@@ -38,18 +39,34 @@ export class Leases implements AsyncDisposable {
     return [...this.#held.keys()];
   }
 
+  /** The name of this node, for people who read the table of leases. */
+  readonly owner = `pid ${process.pid}`;
+
   /**
    * Opens a lease, with retries until the storage answers. Rejects when the
    * lease is closed meanwhile. `onLost` is called when the storage no longer
    * knows the lease: other workers then run its tasks.
    */
-  async open(leaseId: string, onLost: () => void): Promise<void> {
+  async open(
+    leaseId: string,
+    onLost: () => void,
+    { session, isAdopted }: WorkerLease = {},
+  ): Promise<void> {
+    if (isAdopted) {
+      this.#held.set(leaseId, onLost);
+      return;
+    }
     const { storage, now, log } = this.#options;
-    const owner = `pid ${process.pid}`;
+    const opened = {
+      leaseId,
+      owner: this.owner,
+      ttlMs: LEASE_DURATION_MS,
+      ...(session && { session }),
+    };
     this.#opening.add(leaseId);
     while (this.#opening.has(leaseId)) {
       try {
-        await storage.openLease({ leaseId, owner, nowMs: now(), ttlMs: LEASE_DURATION_MS });
+        await storage.openLease({ ...opened, nowMs: now() });
         this.#held.set(leaseId, onLost);
         if (this.#opening.delete(leaseId)) {
           return;
@@ -77,6 +94,12 @@ export class Leases implements AsyncDisposable {
         onLost();
       }
     }
+  }
+
+  /** Leaves a lease open: its worker goes on without this node, and another one adopts it. */
+  leave(leaseId: string): void {
+    this.#opening.delete(leaseId);
+    this.#held.delete(leaseId);
   }
 
   /** Closes a lease. If the storage does not answer, the lease expires later to the same effect. */

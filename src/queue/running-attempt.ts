@@ -1,6 +1,6 @@
 /** One running attempt: the object through which a worker reports to `attempts.ts`. */
 import type { ServiceLine } from "../log/log.ts";
-import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
+import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../pool/execution.ts";
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure, Payload } from "../protocol/messages.ts";
@@ -22,7 +22,8 @@ export interface BegunAttempt {
 
 /** Receives what happens to attempts. */
 export interface AttemptListener {
-  ended(running: RunningAttempt, end: ExecutionEnd): void;
+  /** Resolves with what became of the end. */
+  ended(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord>;
   /** The function logged a line, which goes to the node's log. */
   logged(running: RunningAttempt, line: ServiceLine): void;
   /** An event to store with the task, within the rate limit, and the lines that it displaces. */
@@ -59,9 +60,14 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
     this.#execution?.abort("cancelled");
   }
 
-  onEnd(end: ExecutionEnd): void {
+  /** Goes on with an attempt that another node began, and which its worker still runs. */
+  adopt(adopt: (listener: ExecutionListener) => Execution): void {
+    this.#execution = adopt(this);
+  }
+
+  onEnd(end: ExecutionEnd): Promise<EndRecord> {
     const failure = end.kind === "aborted" ? this.#refused : undefined;
-    this.#listener.ended(this, failure ? { kind: "failure", failure } : end);
+    return this.#listener.ended(this, failure ? { kind: "failure", failure } : end);
   }
 
   onChunk(piece: string | Uint8Array): void {

@@ -10,4 +10,6 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
   cpu: 1,
   env: {},
   network: { access: "open", hosts: [] },
+  requires: {},
+  place: "any",
 };

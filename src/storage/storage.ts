@@ -76,10 +76,14 @@ export type SubmitOutcome =
   /** Files of its arguments were deleted before the submit; see `registerBlobs`. */
   | { readonly outcome: "blobs_gone" };
 
-/** A claimed task with its arguments. */
-export interface ClaimedTask {
+/** A running task, and the lease that it runs under. */
+export interface AdoptedTask {
   readonly task: Task;
   readonly leaseId: string;
+}
+
+/** A claimed task with its arguments. */
+export interface ClaimedTask extends AdoptedTask {
   readonly arguments: Payload;
 }
 
@@ -232,7 +236,27 @@ export interface Storage extends RestorableStorage, PieceStorage, AsyncDisposabl
     readonly owner: string;
     readonly nowMs: number;
     readonly ttlMs: number;
+    /**
+     * Digest of the secret of a worker on another machine, with which another node may adopt the
+     * lease: it outlives the node that opened it. Default: it ends with its node.
+     */
+    readonly session?: string;
   }): Promise<void>;
+
+  /**
+   * Moves everything under a lease to a new one, if the lease is open and has this session, and
+   * returns its attempts as they now are; undefined otherwise. The lease before has ended then, so
+   * the node that held it can change nothing any more.
+   */
+  adoptLease(parameters: {
+    readonly leaseId: string;
+    readonly session: string;
+    readonly newLeaseId: string;
+    readonly newSession: string;
+    readonly owner: string;
+    readonly nowMs: number;
+    readonly ttlMs: number;
+  }): Promise<AdoptedTask[] | undefined>;
 
   /** Renews leases. Returns those that still existed, in the given order. */
   renewLeases(parameters: {
@@ -255,7 +279,7 @@ export interface Storage extends RestorableStorage, PieceStorage, AsyncDisposabl
   closeLease(parameters: { readonly leaseId: string; readonly nowMs: number }): Promise<Task[]>;
 
   /**
-   * Ends expired leases (or, with `all`, every lease) and requeues their
+   * Ends expired leases (or, with `all`, every lease without a session) and requeues their
    * attempts as those of lost nodes: at once, or after a pause from the fourth
    * on (`restartAfterLostNode`). A task that lost too many fails. Returns the
    * changed tasks.

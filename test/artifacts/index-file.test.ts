@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   createIndex,
+  createRemoteIndex,
   digestOf,
   unpackedFiles,
   verifyIndex,
@@ -77,14 +78,15 @@ describe("an index", () => {
   it.each([
     [
       "another format",
-      { format: 3 },
-      "the artifact has format 3, and this version of tessera reads formats 1 and 2",
+      { format: 4 },
+      "the artifact has format 4, and this version of tessera reads formats 1, 2, 3",
     ],
     ["another major version", { tessera: "7" }, 'was built for version "7" of tessera'],
     ["something unknown", { extra: 1 }, "must NOT have additional properties"],
     ["another entry", { entry: "other.js" }, "/entry must be equal to constant"],
     ["no service", { service: {} }, "does not describe the service"],
     ["the name of another service", { name: "other" }, 'does not describe the service "other"'],
+    ["files beside a manifest only", { format: 3, kind: "remote", entry: "" }, "more than 0 items"],
     ["no files", { files: [] }, "/files must NOT have fewer than 1 items"],
     ["a strange file", { files: [{ path: "a" }] }, "/files/0 must have required property 'size'"],
   ])("is refused with %s", (_what, change, fault) => {
@@ -186,5 +188,27 @@ describe("an index", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("an index of kind remote", () => {
+  const endpoint = {
+    ...{ name: "count", kind: "task", input: {}, files: {}, output: {}, timeoutMs: 1 },
+    ...{ concurrency: 1, retentionMs: 1, retries: {}, queueLimit: 1, priority: 0 },
+  };
+
+  it("has the manifest and no files", () => {
+    const index = createRemoteIndex({ name: "primes", endpoints: [endpoint] });
+    expect(index).toMatchObject({ kind: "remote", name: "primes", entry: "", files: [] });
+    expect(verifyIndex(writeIndex(index))).toEqual(index);
+  });
+
+  it.each([
+    [null, "must have a name and a list of endpoints"],
+    [{ name: "a" }, "must have a name and a list of endpoints"],
+    [{ name: "a", endpoints: [endpoint, { name: "b" }] }, 'endpoint 2 of the manifest ("b")'],
+    [{ name: "a", endpoints: [], metrics: 1 }, "the manifest is not valid"],
+  ])("is not made of %j", (manifest, fault) => {
+    expect(() => createRemoteIndex(manifest)).toThrow(fault);
   });
 });

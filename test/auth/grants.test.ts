@@ -14,10 +14,30 @@ import { DEPLOYMENT, OTHER_DEPLOYMENT, session, token } from "./principals.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 
-const DEVELOPER = { developerOperations: true, protectedEndpoint: false, monitoring: false };
-const ENDPOINT = { developerOperations: false, protectedEndpoint: true, monitoring: false };
-const BOTH = { developerOperations: true, protectedEndpoint: true, monitoring: false };
-const MONITORING = { developerOperations: false, protectedEndpoint: false, monitoring: true };
+const DEVELOPER = {
+  developerOperations: true,
+  protectedEndpoint: false,
+  monitoring: false,
+  worker: false,
+};
+const ENDPOINT = {
+  developerOperations: false,
+  protectedEndpoint: true,
+  monitoring: false,
+  worker: false,
+};
+const BOTH = {
+  developerOperations: true,
+  protectedEndpoint: true,
+  monitoring: false,
+  worker: false,
+};
+const MONITORING = {
+  developerOperations: false,
+  protectedEndpoint: false,
+  monitoring: true,
+  worker: false,
+};
 
 const FIELDS: TokenFields = {
   name: "laptop",
@@ -76,7 +96,11 @@ describe("a token", () => {
     ["too long a description", { description: "x".repeat(1_001) }, ["description"]],
     ["no access", { access: { ...DEVELOPER, developerOperations: false } }, ["access"]],
     ["monitoring in a personal token", { access: MONITORING }, ["access"]],
-    ["monitoring with another access", { access: { ...DEVELOPER, monitoring: true } }, ["access"]],
+    [
+      "monitoring with another access",
+      { access: { ...DEVELOPER, monitoring: true, worker: false } },
+      ["access"],
+    ],
     ["endpoint without deployments", { access: ENDPOINT }, ["deployments"]],
     [
       "some and all deployments",
@@ -108,7 +132,7 @@ describe("a token", () => {
   });
 
   it("of an organization cannot have monitoring with another access", () => {
-    const access = { ...ENDPOINT, monitoring: true };
+    const access = { ...ENDPOINT, monitoring: true, worker: false };
     const fields = { access, allDeployments: true };
     expect(violations(fields, { kind: "organization" })).toEqual(["access"]);
   });

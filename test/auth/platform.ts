@@ -165,7 +165,7 @@ export class Node implements AsyncDisposable {
 export const DEVELOPER: TokenFields = {
   name: "laptop",
   description: "",
-  access: { developerOperations: true, protectedEndpoint: false, monitoring: false },
+  access: { developerOperations: true, protectedEndpoint: false, monitoring: false, worker: false },
   allDeployments: false,
   deployments: [],
   expiresAtMs: Date.now() + 3_600_000,

@@ -47,6 +47,7 @@ export function token(
       developerOperations: access === "developer" || access === "both",
       protectedEndpoint,
       monitoring: access === "monitoring",
+      worker: false,
     },
     allDeployments: protectedEndpoint && all,
     deployments: protectedEndpoint && !all ? [DEPLOYMENT] : [],

@@ -107,7 +107,12 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       const monitoring = (monitoringEnabled: boolean) =>
         node.accounts.updateOrganization({ ...deed(), organizationId: ACME, monitoringEnabled });
       await monitoring(true);
-      const access = { developerOperations: false, protectedEndpoint: false, monitoring: true };
+      const access = {
+        developerOperations: false,
+        protectedEndpoint: false,
+        monitoring: true,
+        worker: false,
+      };
       const token = { kind: "organization", fields: { access } } as const;
       const { value } = await createToken(node.accounts, node.keys, token);
       expect(await node.bearer(value)).toMatchObject({ access });
@@ -130,7 +135,12 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       authorization: true,
       limit: 10,
     });
-    const access = { developerOperations: true, protectedEndpoint: true, monitoring: false };
+    const access = {
+      developerOperations: true,
+      protectedEndpoint: true,
+      monitoring: false,
+      worker: false,
+    };
     const fields = { access, deployments: ["summarizer"] };
     const { value } = await createToken(accounts, keys, { userId, fields });
     expect(await node.bearer(value)).toMatchObject({

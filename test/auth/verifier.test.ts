@@ -60,7 +60,12 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
     it("is who it says, from one query, and then at once", async () => {
       await using node = await start();
       const fields = {
-        access: { developerOperations: true, protectedEndpoint: true, monitoring: false },
+        access: {
+          developerOperations: true,
+          protectedEndpoint: true,
+          monitoring: false,
+          worker: false,
+        },
         allDeployments: true,
         allowedNetworks: ["192.0.2.0/24"],
       };

@@ -14,7 +14,14 @@ const STOPPED = {
   targetRevision: 1,
   digest: "a".repeat(64),
   version: 1,
-  settings: { memoryMib: 64, cpu: 1, env: {}, network: { access: "open", hosts: [] } },
+  settings: {
+    memoryMib: 64,
+    cpu: 1,
+    env: {},
+    network: { access: "open", hosts: [] },
+    requires: {},
+    place: "any",
+  },
 } as unknown as DesiredDeployment;
 
 it("goes on with what it brings when it is told the same again, also while it is stopped", async () => {
@@ -29,6 +36,7 @@ it("goes on with what it brings when it is told the same again, also while it is
     },
     variables: async () => ({}),
     environments: undefined,
+    labels: {},
     onProgress: () => {},
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,

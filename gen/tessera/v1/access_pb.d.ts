@@ -81,6 +81,14 @@ export enum Access {
    * @generated from enum value: ACCESS_OPERATOR = 8;
    */
   OPERATOR = 8,
+
+  /**
+   * A token with worker access for the deployment that the call names, or whose
+   * session it names.
+   *
+   * @generated from enum value: ACCESS_WORKER = 9;
+   */
+  WORKER = 9,
 }
 
 /**
@@ -89,7 +97,7 @@ export enum Access {
  *
  * @generated from enum tessera.v1.Access
  */
-export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING" | "ACCESS_OPERATOR";
+export declare type AccessJson = "ACCESS_UNSPECIFIED" | "ACCESS_PUBLIC" | "ACCESS_AUTHENTICATED" | "ACCESS_SESSION" | "ACCESS_DEVELOPER" | "ACCESS_ADMIN" | "ACCESS_ENDPOINT" | "ACCESS_MONITORING" | "ACCESS_OPERATOR" | "ACCESS_WORKER";
 
 /**
  * Describes the enum tessera.v1.Access.

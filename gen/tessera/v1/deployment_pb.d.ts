@@ -445,6 +445,24 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
    * @generated from field: tessera.v1.NetworkSettings network = 7;
    */
   network?: NetworkSettings | undefined;
+
+  /**
+   * Labels that a machine must have to run its workers, such as `gpu: h200`;
+   * `*` stands for any value. A node has the labels that it was started with
+   * (`tessera start --label`), a worker on another machine those with which it
+   * joins. Default: none. In a request, if it is not empty, it replaces the
+   * former ones.
+   *
+   * @generated from field: map<string, string> requires = 31;
+   */
+  requires: { [key: string]: string };
+
+  /**
+   * Where its workers run. Default: `any`.
+   *
+   * @generated from field: optional tessera.v1.WorkerPlace place = 32;
+   */
+  place?: WorkerPlace | undefined;
 };
 
 /**
@@ -510,6 +528,24 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: tessera.v1.NetworkSettings network = 7;
    */
   network?: NetworkSettingsJson;
+
+  /**
+   * Labels that a machine must have to run its workers, such as `gpu: h200`;
+   * `*` stands for any value. A node has the labels that it was started with
+   * (`tessera start --label`), a worker on another machine those with which it
+   * joins. Default: none. In a request, if it is not empty, it replaces the
+   * former ones.
+   *
+   * @generated from field: map<string, string> requires = 31;
+   */
+  requires?: { [key: string]: string };
+
+  /**
+   * Where its workers run. Default: `any`.
+   *
+   * @generated from field: optional tessera.v1.WorkerPlace place = 32;
+   */
+  place?: WorkerPlaceJson;
 };
 
 /**
@@ -1146,8 +1182,9 @@ export declare type UpdateDeploymentRequest = Message<"tessera.v1.UpdateDeployme
   /**
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
-   * `settings.cpu`, `settings.env` (which may be set to an empty one),
-   * `settings.network`. Empty: those that are set.
+   * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
+   * empty ones), `settings.network`, `settings.place`. Empty: those that are
+   * set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1178,8 +1215,9 @@ export declare type UpdateDeploymentRequestJson = {
   /**
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
-   * `settings.cpu`, `settings.env` (which may be set to an empty one),
-   * `settings.network`. Empty: those that are set.
+   * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
+   * empty ones), `settings.network`, `settings.place`. Empty: those that are
+   * set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -2256,6 +2294,296 @@ export declare type StartDeploymentRequestJson = {
 export declare const StartDeploymentRequestSchema: GenMessage<StartDeploymentRequest, {jsonType: StartDeploymentRequestJson}>;
 
 /**
+ * ListWorkersRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListWorkersRequest
+ */
+export declare type ListWorkersRequest = Message<"tessera.v1.ListWorkersRequest"> & {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment: string;
+};
+
+/**
+ * ListWorkersRequest names a deployment.
+ *
+ * @generated from message tessera.v1.ListWorkersRequest
+ */
+export declare type ListWorkersRequestJson = {
+  /**
+   * The organization; see OrganizationService.
+   *
+   * @generated from field: string organization = 1;
+   */
+  organization?: string;
+
+  /**
+   * The deployment's name.
+   *
+   * @generated from field: string deployment = 2;
+   */
+  deployment?: string;
+};
+
+/**
+ * Describes the message tessera.v1.ListWorkersRequest.
+ * Use `create(ListWorkersRequestSchema)` to create a new message.
+ */
+export declare const ListWorkersRequestSchema: GenMessage<ListWorkersRequest, {jsonType: ListWorkersRequestJson}>;
+
+/**
+ * ListWorkersResponse has the workers of a deployment.
+ *
+ * @generated from message tessera.v1.ListWorkersResponse
+ */
+export declare type ListWorkersResponse = Message<"tessera.v1.ListWorkersResponse"> & {
+  /**
+   * The workers, by node and then by age, the oldest first.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentWorker workers = 1;
+   */
+  workers: DeploymentWorker[];
+
+  /**
+   * How many more there are on nodes that have too many to tell.
+   *
+   * @generated from field: int32 omitted = 2;
+   */
+  omitted: number;
+};
+
+/**
+ * ListWorkersResponse has the workers of a deployment.
+ *
+ * @generated from message tessera.v1.ListWorkersResponse
+ */
+export declare type ListWorkersResponseJson = {
+  /**
+   * The workers, by node and then by age, the oldest first.
+   *
+   * @generated from field: repeated tessera.v1.DeploymentWorker workers = 1;
+   */
+  workers?: DeploymentWorkerJson[];
+
+  /**
+   * How many more there are on nodes that have too many to tell.
+   *
+   * @generated from field: int32 omitted = 2;
+   */
+  omitted?: number;
+};
+
+/**
+ * Describes the message tessera.v1.ListWorkersResponse.
+ * Use `create(ListWorkersResponseSchema)` to create a new message.
+ */
+export declare const ListWorkersResponseSchema: GenMessage<ListWorkersResponse, {jsonType: ListWorkersResponseJson}>;
+
+/**
+ * DeploymentWorker is a worker of a deployment.
+ *
+ * @generated from message tessera.v1.DeploymentWorker
+ */
+export declare type DeploymentWorker = Message<"tessera.v1.DeploymentWorker"> & {
+  /**
+   * Its id, as in log lines and attempts.
+   *
+   * @generated from field: string worker_id = 1;
+   */
+  workerId: string;
+
+  /**
+   * The node that it belongs to: that has started it, or that it has joined.
+   *
+   * @generated from field: string node = 2;
+   */
+  node: string;
+
+  /**
+   * The revision that it runs.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision: number;
+
+  /**
+   * The machine that it runs on. Not set: that of the node.
+   *
+   * @generated from field: tessera.v1.WorkerMachine machine = 4;
+   */
+  machine?: WorkerMachine | undefined;
+
+  /**
+   * When it was started, or has joined.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 5;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * Calls under way.
+   *
+   * @generated from field: int32 calls = 6;
+   */
+  calls: number;
+
+  /**
+   * Whether it takes calls: false while it loads, stops, or is out of touch.
+   *
+   * @generated from field: bool ready = 7;
+   */
+  ready: boolean;
+};
+
+/**
+ * DeploymentWorker is a worker of a deployment.
+ *
+ * @generated from message tessera.v1.DeploymentWorker
+ */
+export declare type DeploymentWorkerJson = {
+  /**
+   * Its id, as in log lines and attempts.
+   *
+   * @generated from field: string worker_id = 1;
+   */
+  workerId?: string;
+
+  /**
+   * The node that it belongs to: that has started it, or that it has joined.
+   *
+   * @generated from field: string node = 2;
+   */
+  node?: string;
+
+  /**
+   * The revision that it runs.
+   *
+   * @generated from field: int32 revision = 3;
+   */
+  revision?: number;
+
+  /**
+   * The machine that it runs on. Not set: that of the node.
+   *
+   * @generated from field: tessera.v1.WorkerMachine machine = 4;
+   */
+  machine?: WorkerMachineJson;
+
+  /**
+   * When it was started, or has joined.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 5;
+   */
+  startedAt?: TimestampJson;
+
+  /**
+   * Calls under way.
+   *
+   * @generated from field: int32 calls = 6;
+   */
+  calls?: number;
+
+  /**
+   * Whether it takes calls: false while it loads, stops, or is out of touch.
+   *
+   * @generated from field: bool ready = 7;
+   */
+  ready?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.DeploymentWorker.
+ * Use `create(DeploymentWorkerSchema)` to create a new message.
+ */
+export declare const DeploymentWorkerSchema: GenMessage<DeploymentWorker, {jsonType: DeploymentWorkerJson}>;
+
+/**
+ * WorkerMachine is another machine, as the worker on it describes it.
+ *
+ * @generated from message tessera.v1.WorkerMachine
+ */
+export declare type WorkerMachine = Message<"tessera.v1.WorkerMachine"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string hostname = 1;
+   */
+  hostname: string;
+
+  /**
+   * Its operating system and processor, such as `linux-x64`.
+   *
+   * @generated from field: string platform = 2;
+   */
+  platform: string;
+
+  /**
+   * The version of the program that joined.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Its labels, such as `gpu: h200`.
+   *
+   * @generated from field: map<string, string> labels = 4;
+   */
+  labels: { [key: string]: string };
+};
+
+/**
+ * WorkerMachine is another machine, as the worker on it describes it.
+ *
+ * @generated from message tessera.v1.WorkerMachine
+ */
+export declare type WorkerMachineJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string hostname = 1;
+   */
+  hostname?: string;
+
+  /**
+   * Its operating system and processor, such as `linux-x64`.
+   *
+   * @generated from field: string platform = 2;
+   */
+  platform?: string;
+
+  /**
+   * The version of the program that joined.
+   *
+   * @generated from field: string version = 3;
+   */
+  version?: string;
+
+  /**
+   * Its labels, such as `gpu: h200`.
+   *
+   * @generated from field: map<string, string> labels = 4;
+   */
+  labels?: { [key: string]: string };
+};
+
+/**
+ * Describes the message tessera.v1.WorkerMachine.
+ * Use `create(WorkerMachineSchema)` to create a new message.
+ */
+export declare const WorkerMachineSchema: GenMessage<WorkerMachine, {jsonType: WorkerMachineJson}>;
+
+/**
  * WatchDeploymentLogsRequest asks for the log lines of the workers.
  *
  * @generated from message tessera.v1.WatchDeploymentLogsRequest
@@ -2603,7 +2931,10 @@ export enum DeploymentStatus {
   READY = 2,
 
   /**
-   * It serves with fewer workers than it should, or on some nodes only.
+   * It serves with fewer workers than it should, or on some nodes only. So does
+   * one whose workers run on other machines while none has joined: tasks are
+   * taken and wait, calls of apis are refused with NO_MATCHING_WORKER, and
+   * `status_reason` says which labels a worker needs and how one joins.
    *
    * @generated from enum value: DEPLOYMENT_STATUS_DEGRADED = 3;
    */
@@ -2637,6 +2968,56 @@ export declare type DeploymentStatusJson = "DEPLOYMENT_STATUS_UNSPECIFIED" | "DE
  * Describes the enum tessera.v1.DeploymentStatus.
  */
 export declare const DeploymentStatusSchema: GenEnum<DeploymentStatus, DeploymentStatusJson>;
+
+/**
+ * WorkerPlace says which workers run a deployment. REST writes `local`,
+ * `remote`, `any`.
+ *
+ * @generated from enum tessera.v1.WorkerPlace
+ */
+export enum WorkerPlace {
+  /**
+   * Not used.
+   *
+   * @generated from enum value: WORKER_PLACE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Workers that the nodes start.
+   *
+   * @generated from enum value: WORKER_PLACE_LOCAL = 1;
+   */
+  LOCAL = 1,
+
+  /**
+   * Workers on other machines, which join; see WorkerService. The nodes start
+   * none, and a new revision serves without proof that its code loads.
+   *
+   * @generated from enum value: WORKER_PLACE_REMOTE = 2;
+   */
+  REMOTE = 2,
+
+  /**
+   * Both.
+   *
+   * @generated from enum value: WORKER_PLACE_ANY = 3;
+   */
+  ANY = 3,
+}
+
+/**
+ * WorkerPlace says which workers run a deployment. REST writes `local`,
+ * `remote`, `any`.
+ *
+ * @generated from enum tessera.v1.WorkerPlace
+ */
+export declare type WorkerPlaceJson = "WORKER_PLACE_UNSPECIFIED" | "WORKER_PLACE_LOCAL" | "WORKER_PLACE_REMOTE" | "WORKER_PLACE_ANY";
+
+/**
+ * Describes the enum tessera.v1.WorkerPlace.
+ */
+export declare const WorkerPlaceSchema: GenEnum<WorkerPlace, WorkerPlaceJson>;
 
 /**
  * NetworkAccess is how far the workers of a deployment reach. REST writes
@@ -2799,7 +3180,8 @@ export declare const DeploymentService: GenService<{
    * UpdateDeployment changes a deployment. Turning authorization on takes
    * effect at once on this node and within a second on the others. A token can
    * turn it off only if it may call the deployment itself. Changes of memory,
-   * cpu, env and network replace the running workers by new ones. With
+   * cpu, env, network, requires and place replace the running workers by new
+   * ones. With
    * variables from a caller who may not use the deployment's secrets, the new workers have none
    * of them until somebody confirms it; see ConfirmSecrets.
    *
@@ -2973,6 +3355,21 @@ export declare const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof StartDeploymentRequestSchema;
     output: typeof DeploymentSchema;
+  },
+  /**
+   * ListWorkers lists the workers of a deployment on all nodes, and where each
+   * runs: those that nodes have started, and those that have joined. What a
+   * worker does is as its node knew it at most 5 s ago. A node tells of 200
+   * workers of a deployment at most, the oldest.
+   *
+   * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+   *
+   * @generated from rpc tessera.v1.DeploymentService.ListWorkers
+   */
+  listWorkers: {
+    methodKind: "unary";
+    input: typeof ListWorkersRequestSchema;
+    output: typeof ListWorkersResponseSchema;
   },
   /**
    * WatchDeploymentLogs streams the log lines of the deployment's workers on

@@ -60,8 +60,8 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   access: TokenAccess[];
 
   /**
-   * With protected endpoint access: valid for every deployment, future ones
-   * included. Otherwise `deployments` names them.
+   * With protected endpoint or worker access: valid for every deployment, future
+   * ones included. Otherwise `deployments` names them.
    *
    * @generated from field: bool all_deployments = 7;
    */
@@ -210,8 +210,8 @@ export declare type TokenJson = {
   access?: TokenAccessJson[];
 
   /**
-   * With protected endpoint access: valid for every deployment, future ones
-   * included. Otherwise `deployments` names them.
+   * With protected endpoint or worker access: valid for every deployment, future
+   * ones included. Otherwise `deployments` names them.
    *
    * @generated from field: bool all_deployments = 7;
    */
@@ -1063,7 +1063,7 @@ export declare const TokenKindSchema: GenEnum<TokenKind, TokenKindJson>;
 
 /**
  * TokenAccess is what a token allows. REST writes
- * `developer_operations`, `protected_endpoint`, `monitoring`.
+ * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`.
  *
  * @generated from enum tessera.v1.TokenAccess
  */
@@ -1096,15 +1096,24 @@ export enum TokenAccess {
    * @generated from enum value: TOKEN_ACCESS_MONITORING = 3;
    */
   MONITORING = 3,
+
+  /**
+   * Join workers on other machines to deployments (WorkerService). Such a
+   * worker gets the code, the variables, the secrets and the arguments of its
+   * deployment. Not together with other access.
+   *
+   * @generated from enum value: TOKEN_ACCESS_WORKER = 4;
+   */
+  WORKER = 4,
 }
 
 /**
  * TokenAccess is what a token allows. REST writes
- * `developer_operations`, `protected_endpoint`, `monitoring`.
+ * `developer_operations`, `protected_endpoint`, `monitoring`, `worker`.
  *
  * @generated from enum tessera.v1.TokenAccess
  */
-export declare type TokenAccessJson = "TOKEN_ACCESS_UNSPECIFIED" | "TOKEN_ACCESS_DEVELOPER_OPERATIONS" | "TOKEN_ACCESS_PROTECTED_ENDPOINT" | "TOKEN_ACCESS_MONITORING";
+export declare type TokenAccessJson = "TOKEN_ACCESS_UNSPECIFIED" | "TOKEN_ACCESS_DEVELOPER_OPERATIONS" | "TOKEN_ACCESS_PROTECTED_ENDPOINT" | "TOKEN_ACCESS_MONITORING" | "TOKEN_ACCESS_WORKER";
 
 /**
  * Describes the enum tessera.v1.TokenAccess.

@@ -11,14 +11,17 @@ import { type DeployFlags, deployPlan } from "./plan.ts";
 import { type DeployActions, Deploying } from "./run.ts";
 
 const DESCRIPTION = `Deploy a service: build it, upload what is missing, and wait until it is ready.
-Give the file of a service, an artifact that tessera build made, or a folder
-with a tessera.yaml. What is not given stays as it is, or has its default in a
-new deployment. Calls and tasks go on meanwhile.`;
+Give the file of a service, an artifact that tessera build made, a folder with a
+tessera.yaml, or the manifest (JSON) of a service whose workers bring their own
+code and join from other machines. What is not given stays as it is, or has its
+default in a new deployment. Calls and tasks go on meanwhile.`;
 
 export function deployCommand(actions: DeployActions): Command {
   return callCommand<DeployFlags>("deploy", actions, {
     description: DESCRIPTION,
-    arguments: [["[service]", "service, artifact or folder (default: what ./tessera.yaml says)"]],
+    arguments: [
+      ["[service]", "service, artifact, folder or manifest (default: what ./tessera.yaml says)"],
+    ],
     options: [
       option("--name <name>", "the deployment's name, a DNS label (default: the service's own)"),
       ...SETTINGS_OPTIONS,
@@ -34,6 +37,8 @@ export function deployCommand(actions: DeployActions): Command {
       "tessera deploy service.ts --authorization --workers 1..4 --memory 1Gi",
       "tessera deploy service.ts --env MODEL=small --secret API_KEY=@key.txt",
       "tessera deploy service.py --memory 2Gi",
+      "tessera deploy service.py --place remote --require gpu=*",
+      "tessera deploy manifest.json --name digits",
       "tessera deploy .                      what ./tessera.yaml says",
     ],
     run: async (call, flags, [path]) => {

@@ -22,9 +22,11 @@ export interface DeployFlags extends SettingsFlags, PythonFlags {
   readonly wait: boolean;
 }
 
+type SourceKind = "service" | "artifact" | "manifest";
+
 export interface DeployPlan {
-  /** A service's module, or an artifact file. */
-  readonly source: { readonly kind: "service" | "artifact"; readonly path: string };
+  /** A service's module, an artifact file, or the manifest of a service as JSON. */
+  readonly source: { readonly kind: SourceKind; readonly path: string };
   /** Undefined: the service's own name. */
   readonly name: string | undefined;
   readonly authorization: boolean | undefined;
@@ -53,8 +55,8 @@ export async function deployPlan(
   const servicePath = await serviceOf(path, { file, from });
   const source = { kind: await kindOf(servicePath), path: servicePath } as const;
   const include = flags.include ?? file.include;
-  if (source.kind === "artifact" && flags.include !== undefined) {
-    throw usageError(`--include is for building, and ${servicePath} is built already`);
+  if (source.kind !== "service" && flags.include !== undefined) {
+    throw usageError(`--include is for building, and nothing is built of ${servicePath}`);
   }
   const settings = { ...file.settings, ...settingsOf(flags) };
   const { minWorkers, maxWorkers } = settings;
@@ -143,10 +145,13 @@ async function kindOfPlace(path: string): Promise<"file" | "folder" | undefined>
   }
 }
 
-/** Recognizes an artifact by its first bytes (gzip), under any name. */
-async function kindOf(path: string): Promise<"service" | "artifact"> {
+/** Recognizes an artifact by its first bytes (gzip), under any name, and a manifest by its ending. */
+async function kindOf(path: string): Promise<SourceKind> {
   if (path.endsWith(".tessera")) {
     return "artifact";
+  }
+  if (path.endsWith(".json")) {
+    return "manifest";
   }
   try {
     await using file = await open(path);

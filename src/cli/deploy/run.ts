@@ -28,6 +28,8 @@ export interface DeployActions extends CloudActions {
   readonly build: Build;
   /** Loads an artifact from its file. */
   load(path: string): Promise<LoadedArtifact>;
+  /** Makes the artifact of a service whose workers bring their own code, from its manifest. */
+  loadManifest(path: string): Promise<BuiltArtifact>;
   openFile(built: BuiltArtifact, file: IndexedFile): AsyncIterable<Uint8Array>;
   /** Serializes an index. */
   writeIndex(index: BuiltArtifact["index"]): string;
@@ -89,6 +91,9 @@ export class Deploying {
     if (source.kind === "artifact") {
       this.#progress.step("reading the artifact");
       return resources.use(await this.#actions.load(source.path));
+    }
+    if (source.kind === "manifest") {
+      return await this.#actions.loadManifest(source.path);
     }
     const building = {
       include,

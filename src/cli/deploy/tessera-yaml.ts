@@ -6,6 +6,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
 import {
+  faultOfLabel,
   type GivenSettings,
   MAX_CLI_WORKERS,
   MAX_VARIABLE_BYTES,
@@ -14,6 +15,7 @@ import {
   parseCpu,
   parseMemory,
   parseNetwork,
+  parsePlace,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
@@ -40,6 +42,8 @@ const KEYS = [
   "cpu",
   "env",
   "network",
+  "requires",
+  "place",
 ] as const;
 const LISTS = ["secrets", "include"] as const;
 /** File `tessera.yaml` of a service. */
@@ -117,12 +121,16 @@ function settings(read: Read): GivenSettings {
   const cpu = read("cpu", (node, key, fail) => parsedScalar(parseCpu, node, key, fail));
   const env = read("env", variables);
   const network = read("network", (node, key, fail) => parsedScalar(parseNetwork, node, key, fail));
+  const requires = read("requires", requirements);
+  const place = read("place", (node, key, fail) => parsedScalar(parsePlace, node, key, fail));
   return {
     ...read("workers", workers),
     ...(memoryMib !== undefined && { memoryMib }),
     ...(cpu !== undefined && { cpu }),
     ...(env !== undefined && { env }),
     ...(network !== undefined && { network }),
+    ...(requires !== undefined && { requires }),
+    ...(place !== undefined && { place }),
   };
 }
 
@@ -204,6 +212,23 @@ function variables(node: Node, key: string, fail: Fail): Record<string, string> 
     const text = typeof value.value === "string" ? value.value : (value.source ?? "");
     if (Buffer.byteLength(text) > MAX_VARIABLE_BYTES || text.includes("\0")) {
       fail(value, `${key}.${name} must be at most ${MAX_VARIABLE_BYTES} bytes without NUL`);
+    }
+    given[name] = text;
+  }
+  return given;
+}
+
+function requirements(node: Node, key: string, fail: Fail): Record<string, string> {
+  if (!isMap(node)) {
+    return fail(node, `${key} must have labels with their values, such as gpu: "*"`);
+  }
+  const given: Record<string, string> = {};
+  for (const [name, value] of entries(node, undefined, fail)) {
+    const label = isScalar(value) ? value : undefined;
+    const text = typeof label?.value === "string" ? label.value : (label?.source ?? "");
+    const fault = faultOfLabel(name, text);
+    if (fault !== undefined) {
+      fail(value, `${key}.${name} ${fault}`);
     }
     given[name] = text;
   }

@@ -1,13 +1,13 @@
 /** Parses deployment settings for `deploy`, `deployment update` and `tessera.yaml`. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type DeploymentSettingsSchema, NetworkAccess } from "../../client/index.ts";
+import { type DeploymentSettingsSchema, NetworkAccess, WorkerPlace } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
 
 /** The given settings; others stay as they are. */
 export type GivenSettings = Pick<
   MessageInitShape<typeof DeploymentSettingsSchema> & object,
-  "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network"
+  "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network" | "requires" | "place"
 >;
 
 export interface SettingsFlags extends CallFlags {
@@ -17,6 +17,8 @@ export interface SettingsFlags extends CallFlags {
   readonly cpu?: string;
   readonly env?: readonly string[];
   readonly network?: string;
+  readonly require?: readonly string[];
+  readonly place?: string;
 }
 
 export const SETTINGS_OPTIONS = [
@@ -29,6 +31,14 @@ export const SETTINGS_OPTIONS = [
   option(
     "--network <access>",
     "where workers may connect to: none, open, or allow:api.example.com,*.example.org:443 (default: open)",
+  ),
+  repeatable(
+    "--require <label=value>",
+    "a label that a machine must have to run its workers, such as gpu=h200, or gpu=* for any value; they replace all there were",
+  ),
+  option(
+    "--place <place>",
+    "where its workers run: local (nodes start them), remote (they join from other machines), or any of both (the default)",
   ),
 ];
 
@@ -44,13 +54,16 @@ export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const MAX_VARIABLE_BYTES = 16_384;
 
 /** Parses the flags. Throws a usage error for invalid values. */
-export function settingsOf({ workers, memory, cpu, env, network }: SettingsFlags): GivenSettings {
+export function settingsOf(flags: SettingsFlags): GivenSettings {
+  const { workers, memory, cpu, env, network, require, place } = flags;
   return {
     ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
     ...(memory !== undefined && { memoryMib: parsed("--memory", memory, parseMemory) }),
     ...(cpu !== undefined && { cpu: parsed("--cpu", cpu, parseCpu) }),
     ...(env !== undefined && { env: parseVariables(env) }),
     ...(network !== undefined && { network: parsed("--network", network, parseNetwork) }),
+    ...(require !== undefined && { requires: parseRequirements(require) }),
+    ...(place !== undefined && { place: parsed("--place", place, parsePlace) }),
   };
 }
 
@@ -113,6 +126,36 @@ export function parseNetwork(
     : {
         fault: "must be none, open, or allow: with hosts such as allow:api.example.com,10.0.0.0/8",
       };
+}
+
+export function parsePlace(text: string): Parsed<WorkerPlace> {
+  const places = { any: WorkerPlace.ANY, local: WorkerPlace.LOCAL, remote: WorkerPlace.REMOTE };
+  return Object.hasOwn(places, text)
+    ? { value: places[text as keyof typeof places] }
+    : { fault: "must be local, remote or any" };
+}
+
+/** What is wrong with a required label; undefined for a valid one. The platform's rule. */
+export function faultOfLabel(name: string, value: string): string | undefined {
+  if (!/^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$/.test(name)) {
+    return "must have a name of at most 63 letters, digits, dots, slashes, hyphens and underscores, such as gpu";
+  }
+  return /^(\*|[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?)$/.test(value)
+    ? undefined
+    : "must have a value of letters, digits, dots, hyphens and underscores, such as h200, or * for any";
+}
+
+function parseRequirements(labels: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    labels.map((label) => {
+      const [, name = label, value = ""] = /^([^=]*)=(.*)$/s.exec(label) ?? [];
+      const fault = faultOfLabel(name, value);
+      if (fault !== undefined) {
+        throw usageError(`--require ${JSON.stringify(label)} ${fault}`, "such as --require gpu=*");
+      }
+      return [name, value];
+    }),
+  );
 }
 
 /** Parses variables. Errors do not quote them, because they are often secrets. */

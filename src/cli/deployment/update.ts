@@ -13,6 +13,7 @@ import { NAME, showDeployment } from "./view.ts";
 
 interface UpdateFlags extends SettingsFlags, SessionFlags {
   readonly clearEnv?: boolean;
+  readonly clearRequire?: boolean;
 }
 
 /** Field mask paths of the settings. */
@@ -23,6 +24,8 @@ const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
   cpu: "settings.cpu",
   env: "settings.env",
   network: "settings.network",
+  requires: "settings.requires",
+  place: "settings.place",
 };
 
 export function updateCommand(actions: CloudActions): Command {
@@ -33,11 +36,13 @@ export function updateCommand(actions: CloudActions): Command {
     options: [
       ...SETTINGS_OPTIONS,
       option("--clear-env", "the workers have no variables"),
+      option("--clear-require", "any machine may run its workers"),
       ...SESSION_OPTIONS,
     ],
     examples: [
       "tessera deployment update summarizer --authorization",
       "tessera deployment update summarizer --workers 0..4 --memory 1Gi",
+      "tessera deployment update summarizer --require gpu=* --place remote",
     ],
     run: async (call, flags, [name = ""]) => {
       const { deployment, paths } = changeOf(flags);
@@ -52,11 +57,23 @@ export function updateCommand(actions: CloudActions): Command {
   });
 }
 
-function changeOf({ authorization, clearEnv = false, ...flags }: UpdateFlags) {
+function changeOf({
+  authorization,
+  clearEnv = false,
+  clearRequire = false,
+  ...flags
+}: UpdateFlags) {
   if (clearEnv && flags.env !== undefined) {
     throw usageError("--env and --clear-env contradict each other: give one");
   }
-  const settings: GivenSettings = { ...settingsOf(flags), ...(clearEnv && { env: {} }) };
+  if (clearRequire && flags.require !== undefined) {
+    throw usageError("--require and --clear-require contradict each other: give one");
+  }
+  const settings: GivenSettings = {
+    ...settingsOf(flags),
+    ...(clearEnv && { env: {} }),
+    ...(clearRequire && { requires: {} }),
+  };
   const given = Object.keys(settings) as (keyof GivenSettings)[];
   const paths = [
     ...(authorization === undefined ? [] : ["authorization"]),

@@ -3,11 +3,13 @@ import {
   type Deployment,
   type DeploymentPlacement,
   DeploymentSchema,
+  type DeploymentSettings,
   DeploymentStatus,
   EndpointKind,
   NetworkAccess,
   type NetworkSettings,
   type Revision,
+  WorkerPlace,
 } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
 import { fields, moment, table } from "../output.ts";
@@ -56,6 +58,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
       ["network", networkText(settings?.network)],
+      ["place", placeText(settings)],
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
@@ -138,6 +141,14 @@ export function workersText({ workers, settings }: Deployment): string {
 function networkText(network: NetworkSettings | undefined): string {
   const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
   return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
+}
+
+/** Where its workers run: `remote, with gpu=h200`; empty for anywhere. */
+function placeText({ place, requires = {} }: Partial<DeploymentSettings> = {}): string {
+  const labels = Object.entries(requires).map((label) => label.join("="));
+  const where = WorkerPlace[place ?? WorkerPlace.ANY].toLowerCase();
+  const needed = labels.length === 0 ? "" : `with ${labels.join(", ")}`;
+  return [...(where === "any" ? [] : [where]), ...(needed === "" ? [] : [needed])].join(", ");
 }
 
 /** `n1 (ready, 2 workers of revision 3)`. */

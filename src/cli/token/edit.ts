@@ -60,10 +60,11 @@ async function createToken(
 ): Promise<void> {
   // Naming deployments implies access to them.
   const named = flags.deployment !== undefined || flags.allDeployments === true;
-  const meant = named ? { ...flags, protectedEndpoint: true } : flags;
+  const isWorker = accessOf(flags).includes(TokenAccess.WORKER);
+  const meant = named && !isWorker ? { ...flags, protectedEndpoint: true } : flags;
   if (accessOf(meant).length === 0) {
     throw usageError(
-      "say what the token is for: --developer-operations, --deployment <name>, --all-deployments or --monitoring",
+      "say what the token is for: --developer-operations, --deployment <name>, --all-deployments, --worker or --monitoring",
     );
   }
   const { token } = tokenChange(meant, call.clock.now());

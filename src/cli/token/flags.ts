@@ -2,6 +2,7 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { TokenAccess, TokenKind } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
+import { usageError } from "../failure.ts";
 import { parseMoment } from "../times.ts";
 
 /** The common flags of `token create` and `token update`. */
@@ -10,6 +11,8 @@ export interface TokenFlags extends CallFlags {
   readonly developerOperations?: boolean;
   readonly protectedEndpoint?: boolean;
   readonly monitoring?: boolean;
+  readonly worker?: boolean;
+  readonly access?: readonly string[];
   readonly deployment?: readonly string[];
   readonly allDeployments?: boolean;
   readonly expires?: string;
@@ -22,8 +25,10 @@ export const TOKEN_OPTIONS = [
   option("--developer-operations", "access: log in and manage resources"),
   option("--protected-endpoint", "access: call deployments that ask for a token"),
   option("--monitoring", "access: read metrics; stands alone, on organization tokens"),
-  repeatable("--deployment <name>", "a deployment that protected endpoint access is for"),
-  option("--all-deployments", "protected endpoint access is for all of them, also future ones"),
+  option("--worker", "access: join workers on other machines to deployments; stands alone"),
+  repeatable("--access <kind>", "the same by its name, such as --access worker"),
+  repeatable("--deployment <name>", "a deployment that protected endpoint or worker access is for"),
+  option("--all-deployments", "that access is for all of them, also future ones"),
   repeatable("--allow-network <cidr>", "usable from this network only, such as 10.0.0.0/8"),
 ];
 
@@ -37,6 +42,7 @@ const ACCESS_WORDS: ReadonlyMap<TokenAccess, string> = new Map([
   [TokenAccess.DEVELOPER_OPERATIONS, "developer operations"],
   [TokenAccess.PROTECTED_ENDPOINT, "protected endpoint"],
   [TokenAccess.MONITORING, "monitoring"],
+  [TokenAccess.WORKER, "worker"],
 ]);
 
 /** As people read it. */
@@ -51,17 +57,28 @@ export function kindText(kind: TokenKind): string {
 
 /** The access that the flags request. */
 export function accessOf(flags: TokenFlags): TokenAccess[] {
-  const access: TokenAccess[] = [];
-  if (flags.developerOperations === true) {
-    access.push(TokenAccess.DEVELOPER_OPERATIONS);
+  const { developerOperations, protectedEndpoint, monitoring, worker } = flags;
+  const named = (flags.access ?? []).map(accessNamed);
+  return [
+    ...new Set([
+      ...(developerOperations === true ? [TokenAccess.DEVELOPER_OPERATIONS] : []),
+      ...(protectedEndpoint === true ? [TokenAccess.PROTECTED_ENDPOINT] : []),
+      ...(monitoring === true ? [TokenAccess.MONITORING] : []),
+      ...(worker === true ? [TokenAccess.WORKER] : []),
+      ...named,
+    ]),
+  ];
+}
+
+function accessNamed(word: string): TokenAccess {
+  const spaced = word.replaceAll(/[-_]/g, " ");
+  for (const [access, name] of ACCESS_WORDS) {
+    if (name === spaced) {
+      return access;
+    }
   }
-  if (flags.protectedEndpoint === true) {
-    access.push(TokenAccess.PROTECTED_ENDPOINT);
-  }
-  if (flags.monitoring === true) {
-    access.push(TokenAccess.MONITORING);
-  }
-  return access;
+  const names = [...ACCESS_WORDS.values()].map((name) => name.replaceAll(" ", "-"));
+  throw usageError(`--access ${word}: there is ${names.join(", ")}`);
 }
 
 export interface TokenChange {

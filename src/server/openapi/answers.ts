@@ -22,6 +22,7 @@ const REFUSALS: { readonly [access in Access]?: readonly Reason[] } = {
   ],
   [Access.MONITORING]: ["TOKEN_INVALID", "ACCESS_DENIED"],
   [Access.OPERATOR]: ["TOKEN_INVALID", "ACCESS_DENIED", "OPERATOR_REQUIRED"],
+  [Access.WORKER]: ["TOKEN_INVALID", "ACCESS_DENIED"],
 };
 
 /** Reasons of every operation. */
@@ -152,6 +153,7 @@ export function securityOf(method: DescMethod): JsonSchema[] {
     case Access.OPERATOR:
       return [session];
     case Access.MONITORING:
+    case Access.WORKER:
       return [token];
     case Access.ENDPOINT:
       return [token, session, {}];

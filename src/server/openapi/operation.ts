@@ -19,6 +19,7 @@ const CALLERS: { readonly [access in Access]?: string } = {
     "Callers of the deployment: anyone while its authorization is off, otherwise a token with access to it, or a member's session.",
   [Access.MONITORING]: "A monitoring token.",
   [Access.OPERATOR]: "The session of an operator of the platform; no token.",
+  [Access.WORKER]: "A token with worker access for the deployment.",
 };
 
 /** The name of a header is not in the proto files. */

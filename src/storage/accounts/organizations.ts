@@ -52,6 +52,14 @@ export interface NetworkSettings {
   readonly hosts: readonly string[];
 }
 
+/** MachineLabels of a machine, or those that a deployment requires, where `*` is any value. */
+export interface MachineLabels {
+  readonly [name: string]: string;
+}
+
+/** Which workers run a deployment: those that nodes start, those that join from other machines, or both. */
+export type WorkerPlace = "local" | "remote" | "any";
+
 /** How a deployment runs. */
 export interface DeploymentSettings {
   /** Workers on all nodes together, like `maxWorkers`. */
@@ -63,9 +71,12 @@ export interface DeploymentSettings {
   readonly cpu: number;
   readonly env: { readonly [name: string]: string };
   readonly network: NetworkSettings;
+  /** MachineLabels of the machines that may run its workers. */
+  readonly requires: MachineLabels;
+  readonly place: WorkerPlace;
 }
 
-/** Undefined fields stay as they are; `env` and `network` are replaced as a whole. */
+/** Undefined fields stay as they are; `env`, `network` and `requires` are replaced as a whole. */
 export type SettingsUpdate = Partial<DeploymentSettings>;
 
 /**

@@ -9,6 +9,7 @@ export interface TokenGrants {
   readonly developerOperations: boolean;
   readonly protectedEndpoint: boolean;
   readonly monitoring: boolean;
+  readonly worker: boolean;
 }
 
 export interface TokenRecord {

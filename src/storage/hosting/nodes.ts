@@ -2,7 +2,7 @@
  * The part of the hosting port for nodes: heartbeats, and what each reports
  * about its deployments.
  */
-import type { DeploymentRecord } from "../accounts/organizations.ts";
+import type { DeploymentRecord, MachineLabels } from "../accounts/organizations.ts";
 import type { DeploymentKey } from "./deployment-key.ts";
 import type { EndpointSummary } from "./revisions.ts";
 
@@ -37,9 +37,15 @@ export interface NodeRecord {
 
 export type HostingStatus = "starting" | "ready" | "degraded" | "failed" | "stopped";
 
+/**
+ * Of one node: `waiting` serves the target revision, but may start no workers of it, and none
+ * has joined. That degrades the deployment unless other nodes run it.
+ */
+export type ReportedStatus = HostingStatus | "waiting";
+
 /** A node's report about its share of a deployment. */
 export interface DeploymentReport extends DeploymentKey {
-  readonly status: HostingStatus;
+  readonly status: ReportedStatus;
   /** An explanation for people; may be empty. Cut off after 8,000 characters. */
   readonly reason: string;
   /** The revision that serves on this node now. */
@@ -51,9 +57,36 @@ export interface DeploymentReport extends DeploymentKey {
 }
 
 /** What a living node runs of a deployment, or is to run. */
-export interface DeploymentPlacement
-  extends Pick<DeploymentReport, "status" | "revision" | "workers"> {
+export interface DeploymentPlacement extends Pick<DeploymentReport, "revision" | "workers"> {
   readonly nodeId: string;
+  readonly status: HostingStatus;
+}
+
+/** A worker of a deployment, as its node describes it. */
+export interface WorkerRecord {
+  readonly workerId: string;
+  /** 0: services have no revisions there. */
+  readonly revision: number;
+  /** The other machine that it runs on; undefined: that of the node. */
+  readonly machine:
+    | {
+        readonly hostname: string;
+        readonly platform: string;
+        readonly version: string;
+        readonly labels: MachineLabels;
+      }
+    | undefined;
+  readonly startedAtMs: number;
+  /** Calls under way. */
+  readonly calls: number;
+  readonly ready: boolean;
+}
+
+/** The workers of one node, the oldest first. */
+export interface NodeWorkers {
+  readonly workers: readonly WorkerRecord[];
+  /** How many more there are. */
+  readonly omitted: number;
 }
 
 /** The state of a deployment, aggregated over all nodes. */
@@ -105,6 +138,20 @@ export interface NodeStorage {
     readonly nodeId: string;
     readonly deployments: readonly DeploymentKey[];
   }): Promise<void>;
+
+  /**
+   * Replaces what the node has told of its workers. Returns the ids of those deployments that
+   * it has reported before; of others nothing is stored.
+   */
+  reportWorkers(parameters: {
+    readonly nodeId: string;
+    readonly reports: readonly (DeploymentKey & NodeWorkers)[];
+  }): Promise<string[]>;
+
+  /** What living nodes have told of the workers of a deployment, by node. */
+  listWorkers(
+    parameters: DeploymentKey & { readonly nowMs: number },
+  ): Promise<(NodeWorkers & { readonly nodeId: string })[]>;
 
   /**
    * Returns the states of an organization's deployments by the reports of

@@ -9,11 +9,12 @@
 import { NODE_LOST, NODES_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_NODES, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { Storage } from "../storage.ts";
+import type { AdoptedTask, Storage } from "../storage.ts";
 import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
 import { hasExpired, isHeld, type NodeSession } from "./node-session.ts";
+import { LIVE_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session, statement } from "./session.ts";
 
@@ -28,8 +29,8 @@ export type LeaseClock = (nowMs: number) => number | null;
 
 const OPEN = prepared(
   "open_lease",
-  `INSERT INTO leases (lease_id, owner, expires_at_ms)
-   VALUES ($2, CASE WHEN ${isHeld("$5::text")} THEN $5::text ELSE $3 END, ${NOW_MS} + $4)
+  `INSERT INTO leases (lease_id, owner, expires_at_ms, session)
+   VALUES ($2, CASE WHEN ${isHeld("$5::text")} THEN $5::text ELSE $3 END, ${NOW_MS} + $4, $6)
    ON CONFLICT (lease_id) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
 );
 
@@ -43,9 +44,38 @@ export interface LeaseTime {
 export async function openLease(
   session: Session,
   time: LeaseTime,
-  { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
+  { leaseId, owner, nowMs, ttlMs, session: secret }: Parameters<Storage["openLease"]>[0],
 ): Promise<void> {
-  await session.query(OPEN, time.clock(nowMs), leaseId, owner, ttlMs, time.session.name);
+  // One with a session of its own outlives the node's.
+  const ofNode = secret === undefined ? time.session.name : null;
+  await session.query(OPEN, time.clock(nowMs), leaseId, owner, ttlMs, ofNode, secret ?? null);
+}
+
+const END_ADOPTED = statement(
+  "DELETE FROM leases WHERE lease_id = $1 AND session = $2 RETURNING 1",
+);
+
+const MOVE_ATTEMPTS = prepared(
+  "move_attempts",
+  `UPDATE live_tasks SET lease_id = $2 WHERE lease_id = $1 AND status = ${STATUS.running}
+   RETURNING ${LIVE_COLUMNS}`,
+);
+
+export function adoptLease(
+  db: PostgresDatabase,
+  time: LeaseTime,
+  adopted: Parameters<Storage["adoptLease"]>[0],
+): Promise<AdoptedTask[] | undefined> {
+  const { leaseId, session: secret, newLeaseId, newSession, ...opened } = adopted;
+  return db.transaction(async (session) => {
+    const ended = await session.query(END_ADOPTED, leaseId, secret);
+    if (ended.length === 0) {
+      return undefined;
+    }
+    await openLease(session, time, { ...opened, leaseId: newLeaseId, session: newSession });
+    const rows = await session.query(MOVE_ATTEMPTS, leaseId, newLeaseId);
+    return rows.map((row) => ({ task: toTask(row), leaseId: newLeaseId }));
+  });
 }
 
 const RENEW = prepared(
@@ -75,11 +105,13 @@ export function closeLease(
   });
 }
 
+/** SQL: the lease is over at the time in `$1`, or, with `$4`, because its node has ended. */
+const IS_OVER = `(${hasExpired(NOW_MS, { name: "$2::text", minAgeMs: "$3::bigint" })}
+  OR ($4::boolean AND session IS NULL))`;
+
 const FIND_EXPIRED = prepared(
   "find_expired",
-  `SELECT lease_id FROM leases
-   WHERE ${hasExpired(NOW_MS, { name: "$2::text", minAgeMs: "$3::bigint" })}
-   LIMIT ${MAX_RESCUED_LEASES}`,
+  `SELECT lease_id FROM leases WHERE ${IS_OVER} LIMIT ${MAX_RESCUED_LEASES}`,
 );
 
 /**
@@ -88,8 +120,7 @@ const FIND_EXPIRED = prepared(
  */
 const END_EXPIRED = statement(
   `DELETE FROM leases WHERE lease_id IN (
-     SELECT lease_id FROM leases WHERE lease_id = ANY ($4)
-       AND ${hasExpired(NOW_MS, { name: "$2::text", minAgeMs: "$3::bigint" })}
+     SELECT lease_id FROM leases WHERE lease_id = ANY ($5) AND ${IS_OVER}
      FOR UPDATE SKIP LOCKED)
    RETURNING lease_id`,
 );
@@ -100,15 +131,15 @@ export async function rescueExpired(
   { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
 ): Promise<Task[]> {
   const rescued: Task[] = [];
-  const until = all ? Number.MAX_SAFE_INTEGER : clock(nowMs);
+  const about = [clock(nowMs), name, minAgeMs, all ?? false] as const;
   for (;;) {
-    const found = await db.query(FIND_EXPIRED, until, name, minAgeMs);
+    const found = await db.query(FIND_EXPIRED, ...about);
     if (found.length === 0) {
       return rescued;
     }
     const leaseIds = found.map((row) => row.lease_id);
     const ended = await db.transaction(async (session) => {
-      const gone = await session.query(END_EXPIRED, until, name, minAgeMs, leaseIds);
+      const gone = await session.query(END_EXPIRED, ...about, leaseIds);
       rescued.push(
         ...(await loseNodes(
           session,

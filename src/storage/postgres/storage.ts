@@ -35,6 +35,7 @@ import { recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { postgresHosting } from "./hosting.ts";
 import {
+  adoptLease,
   closeLease,
   type LeaseClock,
   type LeaseTime,
@@ -216,6 +217,9 @@ export class PostgresStorage implements Storage {
   listAttempts = this.#question(listAttempts);
   openLease = this.#question((db, parameters: ParametersOf<"openLease">) =>
     openLease(db, this.#leaseTime, parameters),
+  );
+  adoptLease = this.#question((db, parameters: ParametersOf<"adoptLease">) =>
+    adoptLease(db, this.#leaseTime, parameters),
   );
   renewLeases = this.#question((db, parameters: ParametersOf<"renewLeases">) =>
     renewLeases(db, this.#clock, parameters),

@@ -1,22 +1,48 @@
-/** Leases of workers: open, renew, close, and rescue of expired ones. */
+/** Leases of workers: open, renew, adopt, close, and rescue of expired ones. */
 import type { Task } from "../../tasks/task.ts";
-import type { Storage } from "../storage.ts";
+import type { AdoptedTask, Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { loseNode } from "./end-attempt.ts";
+import { readTask } from "./read.ts";
+import { STATUS } from "./schema.ts";
 
 export function openLease(
   db: SqliteDatabase,
-  { leaseId, owner, nowMs, ttlMs }: Parameters<Storage["openLease"]>[0],
+  { leaseId, owner, nowMs, ttlMs, session }: Parameters<Storage["openLease"]>[0],
 ): void {
   db.openLeases.clear();
   db.run(
-    `INSERT INTO leases (lease_id, owner, expires_at_ms) VALUES (?1, ?2, ?3)
+    `INSERT INTO leases (lease_id, owner, expires_at_ms, session) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT DO UPDATE SET expires_at_ms = ?3`,
     leaseId,
     owner,
     nowMs + ttlMs,
+    session ?? null,
   );
+}
+
+export function adoptLease(
+  db: SqliteDatabase,
+  adopted: Parameters<Storage["adoptLease"]>[0],
+): AdoptedTask[] | undefined {
+  const { leaseId, session, newLeaseId, newSession, ...opened } = adopted;
+  const ended = "DELETE FROM leases WHERE lease_id = ? AND session = ?";
+  if (db.run(ended, leaseId, session) === 0) {
+    return undefined;
+  }
+  openLease(db, { ...opened, leaseId: newLeaseId, session: newSession });
+  const attempts = attemptsUnder(db, [leaseId], "");
+  db.run(
+    `UPDATE tasks SET lease_id = ? WHERE lease_id = ? AND status = ${STATUS.running}`,
+    newLeaseId,
+    leaseId,
+  );
+  return attempts.flatMap((attempt) => {
+    db.live.take(attempt);
+    const task = readTask(db, attempt);
+    return task === undefined ? [] : [{ task, leaseId: newLeaseId }];
+  });
 }
 
 export function renewLeases(
@@ -43,8 +69,9 @@ export function rescueExpired(
   { nowMs, all }: Parameters<Storage["rescueExpired"]>[0],
 ): Task[] {
   const rows = db.all(
-    "SELECT lease_id FROM leases WHERE expires_at_ms <= ?",
-    all ? Number.MAX_SAFE_INTEGER : nowMs,
+    "SELECT lease_id FROM leases WHERE expires_at_ms <= ?1 OR (?2 AND session IS NULL)",
+    nowMs,
+    all ? 1 : 0,
   );
   return rows.flatMap((row) => closeLease(db, { leaseId: String(row.lease_id), nowMs }));
 }

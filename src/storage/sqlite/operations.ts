@@ -15,7 +15,7 @@ import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { hostingOperations } from "./hosting.ts";
-import { closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
+import { adoptLease, closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { metricsOperations } from "./metrics.ts";
 import { oldestWaiting, queueStates } from "./oldest-waiting.ts";
@@ -78,6 +78,7 @@ export const OPERATIONS: Operations = {
   listAborts,
   expireTasks,
   openLease,
+  adoptLease,
   renewLeases,
   survey,
   closeLease,

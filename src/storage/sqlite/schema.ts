@@ -14,12 +14,14 @@ import {
   operatorsSchema,
   sessionUsesSchema,
   verifiedAddressesSchema,
+  workerTokensSchema,
 } from "../sql/accounts/schema.ts";
 import {
   confirmationSchema,
   hostingSchema,
   logLevelsSchema,
   nodeFactsSchema,
+  placementSchema,
 } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -221,4 +223,13 @@ export const MIGRATIONS: readonly Migration[] = [
   );
   `,
   ),
+  expand(
+    "leases of workers on other machines",
+    `
+  -- Digest of the secret with which another node may adopt the lease; null: it ends with its node.
+  ALTER TABLE leases ADD COLUMN session TEXT;
+  `,
+  ),
+  expand("worker access of tokens", workerTokensSchema()),
+  expand("placement of workers", placementSchema("text")),
 ];

@@ -130,6 +130,7 @@ export class SqliteStorage implements Storage {
   listAborts = this.#operation("listAborts");
   expireTasks = this.#operation("expireTasks");
   openLease = this.#operation("openLease");
+  adoptLease = this.#operation("adoptLease");
   renewLeases = this.#operation("renewLeases");
   survey = this.#operation("survey");
   closeLease = this.#operation("closeLease");

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseTesseraFile, readTesseraFile } from "../../../src/cli/deploy/tessera-yaml.ts";
+import { WorkerPlace } from "../../../src/client/index.ts";
 
 describe("tessera.yaml", () => {
   it("says what a service is deployed with", () => {
@@ -23,6 +24,10 @@ env:
 secrets:
   - API_KEY
 include: ["models/*.onnx"]
+requires:
+  gpu: "*"
+  zone: b
+place: remote
 `;
     expect(parseTesseraFile(text, "tessera.yaml")).toEqual({
       service: "src/service.ts",
@@ -34,6 +39,8 @@ include: ["models/*.onnx"]
         memoryMib: 512,
         cpu: 1,
         env: { PORT: "0080", EMPTY: "", TEXT: "yes" },
+        requires: { gpu: "*", zone: "b" },
+        place: WorkerPlace.REMOTE,
       },
       secrets: ["API_KEY"],
       include: ["models/*.onnx"],
@@ -68,6 +75,10 @@ include: ["models/*.onnx"]
     ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
     ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],
+    ["requires: gpu", '1:11: requires must have labels with their values, such as gpu: "*"'],
+    ["requires: {gpu: a b}", "1:17: requires.gpu must have a value of letters"],
+    ["requires: {a b: c}", "1:17: requires.a b must have a name"],
+    ["place: there", "1:8: place must be local, remote or any"],
     ["cpu: -1", "1:6: cpu must be a number from 0.1 to 64"],
     ["env: [A]", "1:6: env must have names with their values"],
     ["env:\n  A: true", "2:6: env.A must be text: put it in quotes"],

@@ -76,8 +76,13 @@ export async function assemble(platform: TestPlatform): Promise<Cast> {
   const { tokenId } = deleted;
   await accounts.deleteToken({ ...platform.deed(), organizationId, tokenId });
   const now = platform.now();
-  const none = { developerOperations: false, protectedEndpoint: false, monitoring: false };
-  const monitoring = { ...none, monitoring: true };
+  const none = {
+    developerOperations: false,
+    protectedEndpoint: false,
+    monitoring: false,
+    worker: false,
+  };
+  const monitoring = { ...none, monitoring: true, worker: false };
   const endpoint = { ...none, protectedEndpoint: true };
   const { headers: ended } = await newMember(platform, company);
   const { value } = adminToken;
@@ -138,6 +143,10 @@ export function expectedOutcome(access: Access, caller: CallerName): Outcome {
     const isKnown = expectedOutcome(Access.AUTHENTICATED, caller) !== "TOKEN_INVALID";
     return isKnown ? "OPERATOR_REQUIRED" : "TOKEN_INVALID";
   }
+  if (access === Access.WORKER) {
+    const isKnown = expectedOutcome(Access.AUTHENTICATED, caller) !== "TOKEN_INVALID";
+    return isKnown ? DENIED : "TOKEN_INVALID";
+  }
   switch (caller) {
     case "a monitoring token":
     case "a token with other access":
@@ -175,4 +184,5 @@ const ANY_TOKEN: Record<Access, Outcome> = {
   [Access.ENDPOINT]: "DEPLOYMENT_NOT_FOUND",
   [Access.MONITORING]: "ACCESS_DENIED",
   [Access.OPERATOR]: "OPERATOR_REQUIRED",
+  [Access.WORKER]: "ACCESS_DENIED",
 };

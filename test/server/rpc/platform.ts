@@ -116,6 +116,7 @@ export class TestPlatform implements AsyncDisposable {
           allowsNativeCode: false,
           sandbox: "kernel",
           ceilings: { workers: 100, memoryMib: 65_536, cpu: 64, deployments: 1_000 },
+          silenceMs: 15_000,
           organizationCreators: "anyone",
         },
       ),

@@ -37,7 +37,12 @@ export function newName(kind = "org"): string {
   return `${kind}-${names}-${process.pid}`;
 }
 
-const DEVELOPER = { developerOperations: true, protectedEndpoint: false, monitoring: false };
+const DEVELOPER = {
+  developerOperations: true,
+  protectedEndpoint: false,
+  monitoring: false,
+  worker: false,
+};
 
 /** Makes an organization with an admin, past the API. */
 export async function newCompany(platform: TestPlatform): Promise<Company> {

@@ -17,7 +17,7 @@ export const DAY_MS = 86_400_000;
 export const FIELDS: TokenFields = {
   name: "laptop",
   description: "",
-  access: { developerOperations: true, protectedEndpoint: false, monitoring: false },
+  access: { developerOperations: true, protectedEndpoint: false, monitoring: false, worker: false },
   allDeployments: false,
   deployments: [],
   expiresAtMs: 4_000_000_000_000,
@@ -29,12 +29,14 @@ export const ENDPOINT_ACCESS = {
   developerOperations: false,
   protectedEndpoint: true,
   monitoring: false,
+  worker: false,
 };
 
 export const MONITORING_ACCESS = {
   developerOperations: false,
   protectedEndpoint: false,
   monitoring: true,
+  worker: false,
 };
 
 export class Platform {

@@ -31,6 +31,30 @@ async function toDo(storage: Storage, nowMs: number, deploymentIds = [DEPLOYMENT
   return { ...others, due: due.map((each) => `${each.deploymentId}/${each.endpoint}`).sort() };
 }
 
+function openRemote(storage: Storage): Promise<void> {
+  const session = "secret";
+  return storage.openLease({
+    leaseId: "remote",
+    owner: "test",
+    session,
+    nowMs: NOW_MS,
+    ttlMs: TTL_MS,
+  });
+}
+
+function adopt(storage: Storage, changes: Partial<Parameters<Storage["adoptLease"]>[0]> = {}) {
+  return storage.adoptLease({
+    leaseId: "remote",
+    session: "secret",
+    newLeaseId: "adopted",
+    newSession: "next secret",
+    owner: "another",
+    nowMs: NOW_MS,
+    ttlMs: TTL_MS,
+    ...changes,
+  });
+}
+
 const OTHER = "deployment-2";
 const NOTHING = { expiredLeases: false, overdueTasks: false, due: [] };
 
@@ -186,6 +210,48 @@ export function leasesContract({ it }: Contract): void {
     await storage.rescueExpired({ nowMs });
     await storage.expireTasks({ nowMs, limit: 10 });
     expect(await toDo(storage, nowMs)).toEqual(NOTHING);
+  });
+
+  it("keeps a lease with a session until it expires, whatever becomes of its node", async (storage) => {
+    await openRemote(storage);
+    await submit(storage, newTask("a", { leaseId: "remote" }));
+    expect(await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS - 1, all: true })).toEqual([]);
+    expect(await storage.getTask(key("a"))).toMatchObject({ status: "running" });
+    const rescued = await storage.rescueExpired({ nowMs: NOW_MS + TTL_MS, all: true });
+    expect(rescued).toMatchObject([{ taskId: "a", status: "queued" }]);
+  });
+
+  it("moves what is under a lease to another that has its session, and fences the one before", async (storage) => {
+    await openRemote(storage);
+    await submit(storage, newTask("a", { leaseId: "remote" }), newTask("b", { leaseId: "remote" }));
+    await endAttempt(storage, attempt("b", { leaseId: "remote" }), success(1));
+    expect(await adopt(storage, { session: "guessed" })).toBeUndefined();
+    const adopted = await adopt(storage);
+    expect(adopted).toEqual([{ leaseId: "adopted", task: await storage.getTask(key("a")) }]);
+    expect(adopted?.[0]?.task).toMatchObject({ taskId: "a", attempt: 1, status: "running" });
+    expect(await renew(storage, ["remote", "adopted"], NOW_MS)).toEqual(["adopted"]);
+    expect(await storage.closeLease({ leaseId: "remote", nowMs: NOW_MS })).toEqual([]);
+    const before = attempt("a", { leaseId: "remote" });
+    expect(await endAttempt(storage, before, success("late"))).toBeUndefined();
+    const now = attempt("a", { leaseId: "adopted" });
+    expect(await endAttempt(storage, now, success(2))).toMatchObject({ status: "success" });
+    expect(await adopt(storage)).toBeUndefined();
+  });
+
+  it("lets one of two nodes adopt a lease", async (storage) => {
+    await openRemote(storage);
+    await submit(storage, newTask("a", { leaseId: "remote" }));
+    const both = await Promise.all([
+      adopt(storage, { newLeaseId: "x" }),
+      adopt(storage, { newLeaseId: "y" }),
+    ]);
+    expect(both.filter((adopted) => adopted !== undefined)).toHaveLength(1);
+  });
+
+  it("adopts no lease without a session", async (storage) => {
+    await openLease(storage, "remote");
+    expect(await adopt(storage)).toBeUndefined();
+    expect(await adopt(storage, { leaseId: "none" })).toBeUndefined();
   });
 
   it("opens a lease again with the same call, prolonging it", async (storage) => {

@@ -23,12 +23,14 @@ import {
 import { type RevisionOptions, revisionHandlers } from "./revision.ts";
 import { updateDeployment } from "./update.ts";
 import { watchDeployments } from "./watch.ts";
+import { type ListWorkersOptions, listWorkers } from "./workers.ts";
 
 export interface DeploymentServiceOptions
   extends Sources,
     DescribeOptions,
     UploadFileOptions,
     RevisionOptions,
+    ListWorkersOptions,
     DeploymentLogsOptions {
   readonly accounts: Organizations;
   readonly hosting: HostingStorage;
@@ -137,6 +139,7 @@ export function deploymentService(
     watchDeployments: watchDeployments(accounts, describe),
     watchDeploymentLogs: watchDeploymentLogs(options),
     compareRevisions: compareRevisions(options),
+    listWorkers: listWorkers(options),
   };
 
   async function setDesiredState(

@@ -7,9 +7,14 @@ import {
   DeploymentStatus,
   NetworkAccess,
   type RevisionSchema,
+  WorkerPlace,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { EndpointKind } from "../../../../gen/tessera/v1/endpoint_pb.js";
-import type { DeploymentRecord, NetworkSettings } from "../../../storage/accounts/organizations.ts";
+import type {
+  DeploymentRecord,
+  NetworkSettings,
+  WorkerPlace as StoredPlace,
+} from "../../../storage/accounts/organizations.ts";
 import type { LogLine } from "../../../storage/hosting/logs.ts";
 import type { DeploymentState, HostingStatus } from "../../../storage/hosting/nodes.ts";
 import type { EndpointSummary, RevisionRecord } from "../../../storage/hosting/revisions.ts";
@@ -28,6 +33,12 @@ const ACCESS: { readonly [access in NetworkSettings["access"]]: NetworkAccess } 
   open: NetworkAccess.OPEN,
 };
 
+const PLACE: { readonly [place in StoredPlace]: WorkerPlace } = {
+  any: WorkerPlace.ANY,
+  local: WorkerPlace.LOCAL,
+  remote: WorkerPlace.REMOTE,
+};
+
 /** A deployment as callers see it; `url` is the address for its calls. */
 export function toDeploymentMessage(
   record: DeploymentRecord,
@@ -37,7 +48,7 @@ export function toDeploymentMessage(
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, endpoints } = state;
   const { placements, secretNames, withheldSecrets } = state;
-  const { network } = record.settings;
+  const { network, requires, place } = record.settings;
   return {
     deploymentId,
     organization,
@@ -57,6 +68,8 @@ export function toDeploymentMessage(
       ...record.settings,
       secretNames: [...secretNames],
       network: { access: ACCESS[network.access], hosts: [...network.hosts] },
+      requires: { ...requires },
+      place: PLACE[place],
     },
     endpoints: endpoints.map(toEndpoint),
     version,

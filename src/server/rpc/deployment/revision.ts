@@ -20,6 +20,8 @@ import { faultOfName } from "../../../auth/names.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
 import { problem } from "../../../errors.ts";
 import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
+import type { ServiceManifest } from "../../../protocol/manifest.ts";
+import { ArgumentsReader } from "../../../service/input/arguments.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { ArtifactFiles } from "../../../storage/hosting/files.ts";
 import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.ts";
@@ -161,8 +163,9 @@ async function createRevision(
   refuse(faultsOfEnvironment("secrets", secrets));
   const requested = settingsOf(req.settings);
   checkNetwork(requested, sandbox);
-  const artifact = await readArtifact(req.index, options);
   const found = await accounts.findDeployment({ organizationId, name });
+  const place = requested.place ?? found?.settings.place;
+  const artifact = await readArtifact(req.index, { ...options, runsHere: place !== "remote" });
   const settings = settingsWithin(requested, found, ceilings);
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
@@ -221,12 +224,13 @@ async function createRevision(
   throw problem("VERSION_CONFLICT", `deployment ${name} is made and deleted by others: try again`);
 }
 
+interface ReadOptions extends Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python"> {
+  /** False: its workers are on other machines, which say themselves what they can run. */
+  readonly runsHere: boolean;
+}
+
 /** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
-async function readArtifact(
-  bytes: Uint8Array,
-  options: Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python">,
-): Promise<NewArtifact> {
-  const { platform, allowsNativeCode } = options;
+async function readArtifact(bytes: Uint8Array, options: ReadOptions): Promise<NewArtifact> {
   let text: string;
   let index: ArtifactIndex;
   try {
@@ -237,10 +241,38 @@ async function readArtifact(
       ? artifactInvalid(err)
       : problem("ARTIFACT_INVALID", "tessera.json is not UTF-8", { cause: err });
   }
+  if (index.kind === "remote") {
+    checkSchemas(index.service);
+  } else if (options.runsHere) {
+    await checkRunsHere(index, options);
+  }
+  return {
+    digest: digestOf(text),
+    index: text,
+    endpoints: index.service.endpoints.map(({ name, kind }) => ({ name, kind })),
+    files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+  };
+}
+
+/** Throws ARTIFACT_INVALID for a schema that nodes cannot compile: no worker proves this service. */
+function checkSchemas({ endpoints }: ServiceManifest): void {
+  for (const endpoint of endpoints) {
+    try {
+      new ArgumentsReader(endpoint).compile();
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const message = `the input schema of endpoint ${endpoint.name} is not valid: ${why}`;
+      throw problem("ARTIFACT_INVALID", message, { cause });
+    }
+  }
+}
+
+async function checkRunsHere(index: ArtifactIndex, options: ReadOptions): Promise<void> {
+  const { platform, allowsNativeCode } = options;
   if (index.platform !== undefined && index.platform !== platform) {
     throw problem(
       "ARTIFACT_INVALID",
-      `the artifact has native code for ${index.platform}, and the platform runs on ${platform}: build it on a machine of that kind`,
+      `the artifact has native code for ${index.platform}, and the platform runs on ${platform}: build it on a machine of that kind, or run it in workers that join (tessera deploy --place remote)`,
     );
   }
   if (index.python !== undefined) {
@@ -251,12 +283,6 @@ async function readArtifact(
       "the artifact has native code, which this platform does not run: ask its operator (tessera start --native-code allow), or do without",
     );
   }
-  return {
-    digest: digestOf(text),
-    index: text,
-    endpoints: index.service.endpoints.map(({ name, kind }) => ({ name, kind })),
-    files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
-  };
 }
 
 /** Throws if this node does not run services in Python, or in another version. */

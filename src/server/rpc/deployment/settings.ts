@@ -3,6 +3,7 @@ import {
   type DeploymentSettings,
   NetworkAccess,
   type NetworkSettings,
+  WorkerPlace,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { variableFault } from "../../../deployments/environment.ts";
 import type { FieldViolation } from "../../../errors.ts";
@@ -11,6 +12,7 @@ import { MIN_WORKER_MEMORY_BYTES } from "../../../pool/limits.ts";
 import type {
   SettingsUpdate,
   NetworkSettings as Stored,
+  WorkerPlace as StoredPlace,
 } from "../../../storage/accounts/organizations.ts";
 import { refuse } from "../violations.ts";
 
@@ -20,6 +22,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
     return {};
   }
   const { minWorkers, maxWorkers, memoryMib, cpu, env, network } = settings;
+  const { requires, place } = settings;
   refuse([
     ...faultsOfMemory(memoryMib),
     ...faultsOfEnvironment("settings.env", env),
@@ -34,6 +37,8 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
     ...(network !== undefined && {
       network: { access: ACCESS[network.access] ?? "none", hosts: [...network.hosts] },
     }),
+    ...(Object.keys(requires).length > 0 && { requires }),
+    ...(place !== undefined && { place: PLACE[place] ?? "any" }),
   };
 }
 
@@ -42,6 +47,13 @@ const ACCESS: { readonly [access in NetworkAccess]?: Stored["access"] } = {
   [NetworkAccess.NONE]: "none",
   [NetworkAccess.ALLOW]: "allow",
   [NetworkAccess.OPEN]: "open",
+};
+
+/** The names of `WorkerPlace` in records. */
+const PLACE: { readonly [place in WorkerPlace]?: StoredPlace } = {
+  [WorkerPlace.LOCAL]: "local",
+  [WorkerPlace.REMOTE]: "remote",
+  [WorkerPlace.ANY]: "any",
 };
 
 function faultsOfNetwork(network: NetworkSettings | undefined): FieldViolation[] {

@@ -36,7 +36,16 @@ interface UpdateOptions extends Sources {
   readonly sandbox?: SandboxLevel | undefined;
 }
 
-const SETTINGS = ["min_workers", "max_workers", "memory_mib", "cpu", "env", "network"] as const;
+const SETTINGS = [
+  "min_workers",
+  "max_workers",
+  "memory_mib",
+  "cpu",
+  "env",
+  "network",
+  "requires",
+  "place",
+] as const;
 export const CHANGEABLE = [
   "authorization",
   "settings",
@@ -102,8 +111,11 @@ function changedSettings(
   const named = SETTINGS.filter((name) => changed.has(`settings.${name}`));
   const fields = named.map((name): readonly [string, unknown] => {
     const key = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-    // Naming `settings.env` in the mask is the only way to empty the environment.
-    const value = key === "env" ? (settings?.env ?? {}) : set[key as keyof SettingsUpdate];
+    // Naming a map in the mask is the only way to empty it.
+    const value =
+      key === "env" || key === "requires"
+        ? (settings?.[key] ?? {})
+        : set[key as keyof SettingsUpdate];
     if (value === undefined) {
       throw invalidField("update_mask", `names settings.${name}, which is not set`);
     }

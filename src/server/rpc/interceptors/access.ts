@@ -246,7 +246,7 @@ const ANONYMOUS: Principal = { kind: "anonymous" };
 export function createAuthenticateInterceptor(identify: Identify): Interceptor {
   return (next) => (req) => {
     const { contextValues, header, method } = req;
-    if (method.methodKind === "server_streaming") {
+    if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
       setReidentify(contextValues, () => identify(method, credentialsIn(header), contextValues));
     }
     if (principalOf(contextValues) !== undefined) {

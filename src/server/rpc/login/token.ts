@@ -21,7 +21,10 @@ export function newLoginToken({ keys, now, newId }: LoginTokenOptions): {
   readonly token: LoginToken;
 } {
   const tokenId = newId();
-  const access = { developerOperations: true, protectedEndpoint: false, monitoring: false };
+  const access = {
+    ...({ developerOperations: true, protectedEndpoint: false } as const),
+    ...({ monitoring: false, worker: false } as const),
+  };
   // A personal token's value is not sealed, so its organization need not be known yet.
   const token = { organizationId: "", tokenId, kind: "personal", access } as const;
   const { value, secret } = newSecret(keys, token);

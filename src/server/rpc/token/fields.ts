@@ -2,6 +2,7 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Token, TokenAccess } from "../../../../gen/tessera/v1/token_pb.js";
 import type { Principal } from "../../../auth/principal.ts";
+import { isForDeployments } from "../../../auth/token-rules.ts";
 import type { TokenFields, TokenRecord, TokenUpdate } from "../../../storage/accounts/tokens.ts";
 import { invalidField } from "../violations.ts";
 import { fromAccessWords } from "./messages.ts";
@@ -59,7 +60,7 @@ export type Changeable = (typeof CHANGEABLE)[number];
  */
 export function changedTokenFields(message: Token, changed: ReadonlySet<Changeable>): TokenUpdate {
   const access = fromAccessWords(message.access);
-  const losesDeployments = changed.has("access") && !access.protectedEndpoint;
+  const losesDeployments = changed.has("access") && !isForDeployments(access);
   const { allDeployments, deployments } = message;
   const isAll = changed.has("all_deployments") && allDeployments;
   const isList = changed.has("deployments") && deployments.length > 0;

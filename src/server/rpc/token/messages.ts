@@ -42,6 +42,7 @@ export function toAccessWords(access: TokenGrants): TokenAccess[] {
     ...(access.developerOperations ? [TokenAccess.DEVELOPER_OPERATIONS] : []),
     ...(access.protectedEndpoint ? [TokenAccess.PROTECTED_ENDPOINT] : []),
     ...(access.monitoring ? [TokenAccess.MONITORING] : []),
+    ...(access.worker ? [TokenAccess.WORKER] : []),
   ];
 }
 
@@ -50,5 +51,6 @@ export function fromAccessWords(words: readonly TokenAccess[]): TokenGrants {
     developerOperations: words.includes(TokenAccess.DEVELOPER_OPERATIONS),
     protectedEndpoint: words.includes(TokenAccess.PROTECTED_ENDPOINT),
     monitoring: words.includes(TokenAccess.MONITORING),
+    worker: words.includes(TokenAccess.WORKER),
   };
 }

@@ -3,8 +3,10 @@ import type { Deed } from "../../accounts/deed.ts";
 import type {
   DeploymentRecord,
   DesiredState,
+  MachineLabels,
   NetworkSettings,
   Openable,
+  WorkerPlace,
 } from "../../accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../default-settings.ts";
 import { type Operation, query } from "../operation.ts";
@@ -26,6 +28,8 @@ export interface DeploymentRow {
   readonly cpu: number;
   readonly environment: string;
   readonly network: string;
+  readonly requires: string;
+  readonly place: WorkerPlace;
   readonly version: number;
   readonly secrets_since: number;
 }
@@ -33,7 +37,7 @@ export interface DeploymentRow {
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
     d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.network,
-    d.version, d.secrets_since`;
+    d.requires, d.place, d.version, d.secrets_since`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -57,6 +61,8 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
       cpu: row.cpu,
       env: JSON.parse(row.environment) as { [name: string]: string },
       network: JSON.parse(row.network) as NetworkSettings,
+      requires: JSON.parse(row.requires) as MachineLabels,
+      place: row.place,
     },
     version: row.version,
     secretsSince: row.secrets_since,
@@ -117,6 +123,8 @@ const CHANGING = {
   cpu: ({ settings }) => settings.cpu,
   environment: ({ settings }) => JSON.stringify(settings.env),
   network: ({ settings }) => JSON.stringify(settings.network),
+  requires: ({ settings }) => JSON.stringify(settings.requires),
+  place: ({ settings }) => settings.place,
   version: ({ version }) => version,
   secrets_since: ({ secretsSince }) => secretsSince,
 } as const satisfies Record<
@@ -190,6 +198,13 @@ export function changesBetween(
     ["memory_mib", String(settings.memoryMib)],
     ["cpu", String(settings.cpu)],
     ["network", [settings.network.access, ...settings.network.hosts].join(" ")],
+    [
+      "requires",
+      Object.entries(settings.requires)
+        .map((label) => label.join("="))
+        .join(" "),
+    ],
+    ["place", settings.place],
   ];
   const old = new Map(shown(before));
   const changed = shown(after).filter(([name, value]) => old.get(name) !== value);

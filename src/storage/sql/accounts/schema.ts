@@ -223,6 +223,11 @@ function tokensSchema(text: string): string {
 `;
 }
 
+/** Access to join workers on other machines. */
+export function workerTokensSchema(): string {
+  return "ALTER TABLE tokens ADD COLUMN worker integer NOT NULL DEFAULT 0;";
+}
+
 /** Change events and the audit log. */
 function eventsSchema(text: string): string {
   return `  -- What nodes may have remembered and have to forget.

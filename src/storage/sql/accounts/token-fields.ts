@@ -57,11 +57,12 @@ function describe(fields: TokenFields): { [field: string]: string } {
 }
 
 function describeAccess(access: TokenGrants): string {
-  const { developerOperations, protectedEndpoint, monitoring } = access;
+  const { developerOperations, protectedEndpoint, monitoring, worker } = access;
   const names = [
     developerOperations && "developer_operations",
     protectedEndpoint && "protected_endpoint",
     monitoring && "monitoring",
+    worker && "worker",
   ];
   return names.filter(Boolean).join(" ");
 }

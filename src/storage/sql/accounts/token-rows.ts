@@ -13,6 +13,7 @@ export interface GrantRow {
   readonly developer_operations: number;
   readonly protected_endpoint: number;
   readonly monitoring: number;
+  readonly worker: number;
   readonly all_deployments: number;
   readonly expires_at_ms: number;
   readonly not_before_ms: number | null;
@@ -23,7 +24,7 @@ export interface GrantRow {
 
 /** The columns of `GrantRow`, of `tokens t` and `organizations o`. */
 export const GRANT_COLUMNS = `t.organization_id, o.name AS organization, t.token_id, t.kind, t.name,
-  t.developer_operations, t.protected_endpoint, t.monitoring, t.all_deployments, t.expires_at_ms,
+  t.developer_operations, t.protected_endpoint, t.monitoring, t.worker, t.all_deployments, t.expires_at_ms,
   t.not_before_ms, t.allowed_networks,
   (SELECT string_agg(td.deployment_id || ' ' || td.name, ',') FROM token_deployments td
    WHERE td.organization_id = t.organization_id AND td.token_id = t.token_id) AS deployments`;
@@ -33,6 +34,7 @@ export function toGrants(row: GrantRow): TokenGrants {
     developerOperations: row.developer_operations === 1,
     protectedEndpoint: row.protected_endpoint === 1,
     monitoring: row.monitoring === 1,
+    worker: row.worker === 1,
   };
 }
 

@@ -71,9 +71,10 @@ export function* addToken(
   }
   yield* query(
     `INSERT INTO tokens (organization_id, token_id, kind, user_id, name, description,
-       developer_operations, protected_endpoint, monitoring, all_deployments, expires_at_ms,
-       not_before_ms, allowed_networks, created_at_ms, created_by, updated_at_ms, version)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
+       developer_operations, protected_endpoint, monitoring, worker, all_deployments,
+       expires_at_ms, not_before_ms, allowed_networks, created_at_ms, created_by, updated_at_ms,
+       version)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)`,
     organizationId,
     tokenId,
     kind,
@@ -106,6 +107,7 @@ function valuesOf(fields: TokenFields): Value[] {
     access.developerOperations,
     access.protectedEndpoint,
     access.monitoring,
+    access.worker,
     fields.allDeployments,
     fields.expiresAtMs,
     fields.notBeforeMs,
@@ -218,7 +220,7 @@ export function* updateToken(
   const fields = mergeFields(before, parameters.fields);
   yield* query(
     `UPDATE tokens SET name = ?, description = ?, developer_operations = ?,
-       protected_endpoint = ?, monitoring = ?, all_deployments = ?, expires_at_ms = ?,
+       protected_endpoint = ?, monitoring = ?, worker = ?, all_deployments = ?, expires_at_ms = ?,
        not_before_ms = ?, allowed_networks = ?, updated_at_ms = ?, version = version + 1
      WHERE organization_id = ? AND token_id = ?`,
     ...valuesOf(fields),

@@ -1,7 +1,7 @@
 /** Nodes: heartbeats, reports about deployments, and the end of a node. */
 import type { DeploymentKey } from "../../hosting/deployment-key.ts";
 import type { HostingStorage } from "../../hosting/hosting.ts";
-import type { DeploymentReport, NodeFacts, NodeRecord } from "../../hosting/nodes.ts";
+import type { DeploymentReport, NodeFacts, NodeRecord, NodeWorkers } from "../../hosting/nodes.ts";
 import { type Operation, pieces, placeholders, query } from "../operation.ts";
 
 /** Nodes that are read: far more than share one database. */
@@ -97,6 +97,47 @@ export function* reportDeployments({
       report.deploymentId,
     );
   }
+}
+
+export function* reportWorkers({
+  nodeId,
+  reports,
+}: Parameters<HostingStorage["reportWorkers"]>[0]): Operation<string[]> {
+  const stored: string[] = [];
+  for (const { organizationId, deploymentId, workers, omitted } of ordered(reports)) {
+    const rows = yield* query<{ deployment_id: string }>(
+      `UPDATE deployment_reports SET running = ?
+       WHERE organization_id = ? AND deployment_id = ? AND node_id = ? RETURNING deployment_id`,
+      workers.length === 0 ? undefined : JSON.stringify({ workers, omitted }),
+      organizationId,
+      deploymentId,
+      nodeId,
+    );
+    stored.push(...rows.map((row) => row.deployment_id));
+  }
+  return stored;
+}
+
+export function* listWorkers({
+  organizationId,
+  deploymentId,
+  nowMs,
+}: Parameters<HostingStorage["listWorkers"]>[0]): Operation<
+  Awaited<ReturnType<HostingStorage["listWorkers"]>>
+> {
+  const rows = yield* query<{ node_id: string; running: string }>(
+    `SELECT r.node_id, r.running FROM deployment_reports r JOIN nodes n ON n.node_id = r.node_id || ''
+     WHERE r.organization_id = ? AND r.deployment_id = ? AND r.running IS NOT NULL
+       AND n.expires_at_ms > ?
+     ORDER BY r.node_id`,
+    organizationId,
+    deploymentId,
+    nowMs,
+  );
+  return rows.map((row) => ({
+    ...(JSON.parse(row.running) as NodeWorkers),
+    nodeId: row.node_id,
+  }));
 }
 
 export function* withdrawReports({

@@ -14,7 +14,15 @@ import {
   takeUnusedFiles,
 } from "./files.ts";
 import { appendLogs, readLogs } from "./logs.ts";
-import { beat, endNode, listNodes, reportDeployments, withdrawReports } from "./nodes.ts";
+import {
+  beat,
+  endNode,
+  listNodes,
+  listWorkers,
+  reportDeployments,
+  reportWorkers,
+  withdrawReports,
+} from "./nodes.ts";
 import { pruneHosting } from "./prune.ts";
 import { getIndex, listRevisions, rollBack, setDesiredState } from "./revisions.ts";
 import {
@@ -38,6 +46,7 @@ export const SINGLE = {
   listArtifactFiles,
   beat,
   listNodes,
+  listWorkers,
 } as const satisfies Partial<OperationsOf<HostingStorage>>;
 
 /**
@@ -47,6 +56,7 @@ export const SINGLE = {
 export const BY_ONE_CLOCK: ReadonlySet<keyof HostingStorage> = new Set([
   "beat",
   "listNodes",
+  "listWorkers",
   "describeDeployments",
 ]);
 
@@ -65,6 +75,7 @@ export const HOSTING_OPERATIONS: OperationsOf<HostingStorage> = {
   forgetFiles,
   endNode,
   reportDeployments,
+  reportWorkers,
   withdrawReports,
   describeDeployments,
   appendLogs,

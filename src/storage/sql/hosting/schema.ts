@@ -171,3 +171,15 @@ export function logLevelsSchema(text: string): string {
   ALTER TABLE deployment_logs ADD COLUMN task_id ${text} NOT NULL DEFAULT '';
   `;
 }
+
+/** Where workers run: what deployments require, and what each node tells of its workers. */
+export function placementSchema(text: string): string {
+  return `
+  -- Required labels, as a JSON object.
+  ALTER TABLE deployments ADD COLUMN requires ${text} NOT NULL DEFAULT '{}';
+  -- local, remote or any.
+  ALTER TABLE deployments ADD COLUMN place ${text} NOT NULL DEFAULT 'any';
+  -- The workers of the node, as JSON; null: the node has told of none.
+  ALTER TABLE deployment_reports ADD COLUMN running ${text};
+  `;
+}

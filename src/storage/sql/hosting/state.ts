@@ -49,7 +49,9 @@ type Aggregate = Omit<DeploymentState, "secretNames" | "withheldSecrets" | "endp
 
 /** Aggregates the reports of all nodes. */
 function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[]): Aggregate {
-  const serving = reports.filter(({ workers, status }) => workers > 0 || status === "ready");
+  const serving = reports.filter(
+    ({ workers, status }) => workers > 0 || status === "ready" || status === "waiting",
+  );
   const revisions = serving.flatMap(({ revision }) => revision ?? []);
   return {
     ...statusOf(deployment, reports),
@@ -58,7 +60,7 @@ function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[])
     nodes: serving.length,
     placements: reports.filter(isPlaced).map(({ nodeId, status, revision, workers }) => ({
       nodeId,
-      status,
+      status: status === "waiting" ? "degraded" : status,
       revision,
       workers,
     })),
@@ -71,15 +73,19 @@ const isPlaced = ({ status, workers }: LiveReport): boolean => status !== "stopp
 /**
  * The first matching status: stopped; failed, when no node could start the
  * target revision; starting, while a node has not reported on it; degraded,
- * when a node is degraded, or has failed while others have not; ready.
+ * when a node is degraded, or has failed while others have not, or when all wait for
+ * workers that join; ready.
  */
 function statusOf(
   { desiredState, targetRevision }: DeploymentRecord,
-  reports: readonly DeploymentReport[],
+  all: readonly DeploymentReport[],
 ): { readonly status: HostingStatus; readonly reason: string } {
   if (targetRevision === undefined) {
     return { status: "stopped", reason: "nothing has been deployed yet" };
   }
+  // A node that waits is none that lacks something, as long as others run it.
+  const running = all.filter(({ status }) => status !== "waiting");
+  const reports = running.length === 0 ? all : running;
   if (desiredState === "stopped") {
     const workers = reports.reduce((sum, report) => sum + report.workers, 0);
     const reason = workers === 0 ? "" : `${workers} workers are finishing what they run`;
@@ -89,14 +95,15 @@ function statusOf(
   const failed = current.filter(({ status }) => status === "failed");
   const [failure] = failed;
   if (failure !== undefined && failed.length === reports.length) {
-    return failure;
+    return { status: "failed", reason: failure.reason };
   }
   const starting = current.find(({ status }) => status === "starting" || status === "stopped");
   if (starting !== undefined || current.length < reports.length || reports.length === 0) {
     const waiting = reports.length === 0 ? "no node has taken it up yet" : "";
     return { status: "starting", reason: failure?.reason ?? starting?.reason ?? waiting };
   }
-  const degraded = failure ?? current.find(({ status }) => status === "degraded");
+  const degraded =
+    failure ?? current.find(({ status }) => status === "degraded" || status === "waiting");
   return degraded === undefined
     ? { status: "ready", reason: "" }
     : { status: "degraded", reason: degraded.reason };

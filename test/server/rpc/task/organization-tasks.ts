@@ -5,7 +5,12 @@ import type { TestPlatform } from "../platform.ts";
 import { type Company, newDeployment } from "../world.ts";
 
 /** The access of a token that calls deployments. */
-export const CALLS = { developerOperations: false, protectedEndpoint: true, monitoring: false };
+export const CALLS = {
+  developerOperations: false,
+  protectedEndpoint: true,
+  monitoring: false,
+  worker: false,
+};
 
 export interface App {
   readonly name: string;

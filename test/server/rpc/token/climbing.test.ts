@@ -99,7 +99,12 @@ describe("the end of a token", () => {
 
 describe("a deployment with authorization on", () => {
   const { updateDeployment, createDeployment, getDeployment } = DeploymentService.method;
-  const CALLER = { developerOperations: true, protectedEndpoint: true, monitoring: false };
+  const CALLER = {
+    developerOperations: true,
+    protectedEndpoint: true,
+    monitoring: false,
+    worker: false,
+  };
   let name: string;
   beforeEach(async () => {
     name = await newDeployment(platform, company);
@@ -186,7 +191,12 @@ describe("people", () => {
     [
       "for everything",
       {
-        access: { developerOperations: true, protectedEndpoint: true, monitoring: false },
+        access: {
+          developerOperations: true,
+          protectedEndpoint: true,
+          monitoring: false,
+          worker: false,
+        },
         allDeployments: true,
       },
     ],

@@ -32,6 +32,8 @@ export function deploymentsContract(it: It): void {
         cpu: 1,
         env: {},
         network: { access: "open", hosts: [] },
+        requires: {},
+        place: "any",
       },
       version: 1,
       secretsSince: 0,
@@ -109,8 +111,10 @@ export function deploymentsContract(it: It): void {
         ...(version !== undefined && { version }),
       });
     const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
-    const updated = await update({ maxWorkers: 4, cpu: 0.25, env, network }, 1);
-    const settings = { minWorkers: 1, maxWorkers: 4, memoryMib: 512, cpu: 0.25, env, network };
+    const placed = { requires: { gpu: "*", zone: "b" }, place: "remote" } as const;
+    const updated = await update({ maxWorkers: 4, cpu: 0.25, env, network, ...placed }, 1);
+    const limits = { minWorkers: 1, maxWorkers: 4, memoryMib: 512, cpu: 0.25 };
+    const settings = { ...limits, env, network, ...placed };
     expect(updated).toMatchObject({
       outcome: "updated",
       deployment: { settings, authorization: true, version: 2 },
@@ -128,6 +132,8 @@ export function deploymentsContract(it: It): void {
         max_workers: "4",
         cpu: "0.25",
         network: "allow api.example.com:443",
+        requires: "gpu=* zone=b",
+        place: "remote",
         env: "LANG URL",
         authorization: "true",
       },

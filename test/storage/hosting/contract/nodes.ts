@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { HostingStatus } from "../../../../src/storage/hosting/nodes.ts";
+import type { ReportedStatus } from "../../../../src/storage/hosting/nodes.ts";
 import type { It } from "../contract.ts";
 import { artifactOf, HOUR_MS, type HostingPlatform } from "../fixtures.ts";
 
@@ -11,7 +11,7 @@ function beat({ hosting, nowMs }: HostingPlatform, nodeId: string, url?: string)
 
 interface Said {
   readonly nodeId: string;
-  readonly status: HostingStatus;
+  readonly status: ReportedStatus;
   readonly revision?: number;
   readonly targetRevision?: number;
   readonly workers?: number;
@@ -148,6 +148,57 @@ export function nodesContract(it: It): void {
       status: "stopped",
       reason: expect.stringMatching(/^1 worker/),
     });
+  });
+
+  it("is degraded by nodes that wait for workers only while no other node runs it", async (platform) => {
+    await platform.deploy(["one"]);
+    await beat(platform, "a");
+    await beat(platform, "b");
+    const waits = { status: "waiting", workers: 0, reason: "it waits for a worker" } as const;
+    await say(platform, { nodeId: "a", ...waits }, { nodeId: "b", ...waits });
+    expect(await state(platform)).toMatchObject({
+      status: "degraded",
+      reason: "it waits for a worker",
+      revision: 1,
+      workers: 0,
+      placements: [{ nodeId: "a", status: "degraded" }, { nodeId: "b" }],
+    });
+    await say(platform, { nodeId: "b", status: "ready", workers: 1 });
+    expect(await state(platform)).toMatchObject({ status: "ready", reason: "", workers: 1 });
+    await say(platform, { nodeId: "b", status: "failed", workers: 0, reason: "import failed" });
+    expect(await state(platform)).toMatchObject({ status: "failed", reason: "import failed" });
+  });
+
+  it("keeps what living nodes tell of their workers", async (platform) => {
+    const { hosting, organizationId } = platform;
+    const key = { organizationId, deploymentId: "summarizer-id" };
+    const list = () => hosting.listWorkers({ ...key, nowMs: platform.nowMs });
+    const worker = {
+      workerId: "a/1",
+      revision: 1,
+      machine: { hostname: "gpu-7", platform: "linux-x64", version: "1.0.0", labels: { gpu: "x" } },
+      startedAtMs: 5,
+      calls: 2,
+      ready: true,
+    };
+    const tell = (nodeId: string, workers = [worker], omitted = 0) =>
+      hosting.reportWorkers({ nodeId, reports: [{ ...key, workers, omitted }] });
+    await platform.deploy(["one"]);
+    await beat(platform, "a");
+    await beat(platform, "b");
+    // There is no report that they could belong to yet.
+    expect(await tell("a")).toEqual([]);
+    expect(await list()).toEqual([]);
+    await say(platform, { nodeId: "a", status: "ready" }, { nodeId: "b", status: "ready" });
+    expect(await tell("b", [worker], 3)).toEqual(["summarizer-id"]);
+    await tell("a");
+    const a = { nodeId: "a", workers: [worker], omitted: 0 };
+    expect(await list()).toEqual([a, { nodeId: "b", workers: [worker], omitted: 3 }]);
+    await say(platform, { nodeId: "a", status: "ready", workers: 2 });
+    await tell("b", []);
+    expect(await list()).toEqual([a]);
+    platform.nowMs += TTL_MS;
+    expect(await list()).toEqual([]);
   });
 
   it("takes reports back, and none of deployments that are not there", async (platform) => {

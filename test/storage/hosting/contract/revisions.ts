@@ -29,6 +29,8 @@ export function revisionsContract(it: It): void {
           cpu: 1,
           env: { LANG: "C" },
           network: { access: "open", hosts: [] },
+          requires: {},
+          place: "any",
         },
         version: 1,
         secretsSince: 1,

@@ -1,0 +1,49 @@
+/** The workers of a deployment on this node, as people see them. */
+import type { Worker } from "../pool/worker.ts";
+import type { NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
+
+/** Workers of one deployment that a node tells of. */
+export const MAX_LISTED_WORKERS = 200;
+
+/** Notes when workers have begun, and describes those that are there. */
+export class WorkerList {
+  readonly #startedAtMs = new WeakMap<Worker, number>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** A worker was started or has joined; later calls for the same one do nothing. */
+  began(worker: Worker): void {
+    if (!this.#startedAtMs.has(worker)) {
+      this.#startedAtMs.set(worker, this.#now());
+    }
+  }
+
+  /** Describes the oldest of the workers. */
+  describe(workers: Iterable<Worker>): NodeWorkers {
+    const all = [...workers]
+      .map((worker) => this.#record(worker))
+      .sort((one, other) => one.startedAtMs - other.startedAtMs);
+    const listed = all.slice(0, MAX_LISTED_WORKERS);
+    return { workers: listed, omitted: all.length - listed.length };
+  }
+
+  #record(worker: Worker): WorkerRecord {
+    const { id, revision = 0, machine, busyness, loaded } = worker;
+    return {
+      workerId: id,
+      revision,
+      machine: machine && {
+        hostname: machine.hostname,
+        platform: machine.platform,
+        version: machine.version,
+        labels: machine.labels,
+      },
+      startedAtMs: this.#startedAtMs.get(worker) ?? this.#now(),
+      calls: busyness,
+      ready: loaded,
+    };
+  }
+}

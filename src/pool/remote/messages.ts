@@ -1,0 +1,38 @@
+/** What a node says to a worker on another machine, and hears from it, besides calls. */
+import type { AbortReason, Call, CallResult } from "../../protocol/messages.ts";
+
+/** To the worker. */
+export type RemoteMessage =
+  /** `together`: one call of the function takes all of them. */
+  | { readonly type: "calls"; readonly calls: readonly Call[]; readonly together: boolean }
+  | { readonly type: "abort"; readonly id: number; readonly reason: AbortReason }
+  | { readonly type: "more"; readonly id: number; readonly count: number }
+  /** These results need not be sent again; those in `stale` counted for nothing. */
+  | { readonly type: "ack"; readonly ids: readonly number[]; readonly stale: readonly number[] }
+  | { readonly type: "heartbeat"; readonly sequence: number }
+  /** End when the calls under way have ended. */
+  | { readonly type: "drain"; readonly reason: string };
+
+/** The end of a call, as the worker tells it. */
+export type RemoteResult =
+  | CallResult
+  | { readonly id: number; readonly aborted: string }
+  /** The process that ran it has ended. */
+  | { readonly id: number; readonly lost: string }
+  /** It did not run. */
+  | { readonly id: number; readonly displaced: string };
+
+/** The stream to a worker, while it is connected. */
+export interface RemoteStream {
+  send(message: RemoteMessage): void;
+  /** Nothing more is sent. `reason` is for the worker. */
+  end(reason: string): void;
+}
+
+/** A call that a worker has, when it registers again. */
+export interface HeldCall {
+  readonly id: number;
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly endpoint: string;
+}

@@ -1,0 +1,491 @@
+/**
+ * A worker on another machine, over a stream that may break and come back.
+ *
+ *   connected     the stream is open: calls are assigned, ends arrive
+ *   disconnected  the stream broke: nothing is assigned, calls go on at the worker, and the
+ *                 worker may come back with them, until nothing was heard for `silenceMs`
+ *   ended         it said that it ends, was silent for too long, or broke the protocol: its calls
+ *                 are lost, and its lease is closed
+ *   parted        this node ends: the worker goes on with its tasks, and another node, or this
+ *                 one after its restart, adopts its lease
+ *
+ * A broken stream proves nothing about the worker. Its silence does, because a worker ends its
+ * calls before the silence is over (`proto/tessera/v1/worker.proto`).
+ *
+ * A call ends exactly once here. A result is acknowledged when its end is recorded, and may come
+ * several times until then; one of a call that has ended already is acknowledged as stale.
+ */
+import type { WorkerEnd } from "../../metrics/deployment.ts";
+import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
+import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
+import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../execution.ts";
+import { Executions } from "../executions.ts";
+import type { CountsReceiver, ExecuteOptions } from "../options.ts";
+import { Capacity } from "../slot.ts";
+import type { TransferHost } from "../transfers.ts";
+import type { WorkerUsage } from "../usage.ts";
+import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
+import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
+import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";
+
+/** How long a worker has to say that a call has arrived. */
+const ACCEPT_TIMEOUT_MS = 5_000;
+
+/**
+ * How much longer than its grace period an aborted call may take to end: the worker ends it by
+ * force, and its answer has to arrive.
+ */
+const ABORT_ANSWER_MS = 5_000;
+
+export interface RemoteWorkerOptions extends RemoteTransfersOptions {
+  readonly id: string;
+  readonly machine: WorkerMachine;
+  readonly revision: number | undefined;
+  readonly manifest: ServiceManifest;
+  readonly lease: WorkerLease;
+  /** Time between an abort and the end of a call by force, at the worker. */
+  readonly graceMs: number;
+  /** After this silence it is lost. */
+  readonly silenceMs: number;
+  /** Calls that it runs already, which another node began. */
+  readonly held?: readonly HeldCall[];
+  /** Slots became free. */
+  onCapacity(): void;
+  /** Returns the receiver of the service's metrics. Default: none. */
+  readonly countsOf?: ((manifest: ServiceManifest) => CountsReceiver) | undefined;
+}
+
+export class RemoteWorker implements Worker {
+  readonly id: string;
+  readonly machine: WorkerMachine;
+  readonly lease: WorkerLease;
+  readonly capacity = new Capacity();
+  readonly pid = undefined;
+  readonly transfers: RemoteTransfers;
+  readonly #options: RemoteWorkerOptions;
+  readonly #executions: Executions;
+  readonly #exited = Promise.withResolvers<string>();
+  readonly counts: CountsReceiver | undefined;
+  #stream: RemoteStream | undefined;
+  /** How many calls of each endpoint it runs at a time. */
+  #slots: ReadonlyMap<string, number> = new Map();
+  /** Calls that were assigned, and when, until the worker says that they have arrived. */
+  readonly #assigned = new Map<number, number>();
+  /** Calls that have ended, until that is recorded. */
+  readonly #recording = new Set<number>();
+  readonly #acks: { ids: number[]; stale: number[] } = { ids: [], stale: [] };
+  #heardMs = performance.now();
+  #watch: NodeJS.Timeout;
+  #usage: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
+  #endedFor: string | undefined;
+  #sacrificed = false;
+  #isStopping = false;
+  #isParting = false;
+  #isParted = false;
+
+  constructor(options: RemoteWorkerOptions) {
+    const { id, machine, lease, graceMs, silenceMs, manifest, held = [] } = options;
+    this.id = id;
+    this.machine = machine;
+    this.lease = lease;
+    this.#options = options;
+    const transfers: RemoteTransfers[] = [];
+    this.#executions = new Executions(
+      {
+        graceMs: graceMs + ABORT_ANSWER_MS,
+        firstId: Math.max(0, ...held.map((call) => call.id)) + 1,
+        transfers: (host: TransferHost) => {
+          const made = new RemoteTransfers(options, host);
+          transfers.push(made);
+          return made;
+        },
+      },
+      {
+        hasEnded: () => this.ended,
+        send: (message) => this.#send(message),
+        sacrifice: (message) => {
+          this.#sacrificed = true;
+          this.kill(message);
+        },
+      },
+    );
+    this.transfers = transfers[0] as RemoteTransfers;
+    this.counts = options.countsOf?.(manifest);
+    this.#watch = setInterval(() => this.#look(), Math.min(1_000, silenceMs / 5));
+    this.#watch.unref();
+  }
+
+  get revision(): number | undefined {
+    return this.#options.revision;
+  }
+
+  get busyness(): number {
+    return this.#executions.size;
+  }
+
+  get loaded(): boolean {
+    return !this.#isStopping && !this.ended;
+  }
+
+  get used(): boolean {
+    return this.#executions.begun > 0;
+  }
+
+  get stopping(): boolean {
+    return this.#isStopping;
+  }
+
+  get ended(): boolean {
+    return this.#endedFor !== undefined;
+  }
+
+  get exited(): Promise<string> {
+    return this.#exited.promise;
+  }
+
+  get outputEnded(): Promise<void> {
+    return this.exited.then(() => undefined);
+  }
+
+  get isParted(): boolean {
+    return this.#isParted;
+  }
+
+  get isConnected(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  usage(): WorkerUsage {
+    return this.#usage;
+  }
+
+  load(): Promise<ServiceManifest> {
+    return Promise.resolve(this.#options.manifest);
+  }
+
+  freeSlots(endpoint: EndpointManifest): number {
+    if (!this.loaded || this.#stream === undefined) {
+      return 0;
+    }
+    const slots = Math.min(this.#slots.get(endpoint.name) ?? 0, endpoint.concurrency);
+    return Math.max(0, slots - this.capacity.taken(endpoint));
+  }
+
+  execute(call: ExecuteOptions, listener: ExecutionListener): Execution {
+    let id = 0;
+    const execution = this.#executions.begin(
+      call,
+      new Acknowledging(listener, (recorded) => this.#ended(id, recorded)),
+    );
+    id = execution.call.id;
+    return execution;
+  }
+
+  /** Goes on with a call that it runs already. */
+  adopt(call: HeldCall, timeoutMs: number, listener: ExecutionListener): Execution {
+    const { id, endpoint } = call;
+    return this.#executions.adopt(
+      { id, endpoint, kind: "task" },
+      timeoutMs,
+      new Acknowledging(listener, (recorded) => this.#ended(id, recorded)),
+    );
+  }
+
+  execution(id: number): Execution | undefined {
+    return this.#executions.get(id);
+  }
+
+  release(endpoint: EndpointManifest): void {
+    this.capacity.giveBack(endpoint);
+    this.#finishWhenIdle();
+  }
+
+  async stop(withinMs?: number): Promise<void> {
+    this.#isStopping = true;
+    if (withinMs === undefined) {
+      this.#stream?.send({ type: "drain", reason: "the deployment has another revision" });
+      this.#finishWhenIdle();
+      await this.exited;
+      return;
+    }
+    this.#isParting = true;
+    const timer = setTimeout(() => this.#part(), withinMs);
+    this.#finishWhenIdle();
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  discard(reason: string): void {
+    this.kill(reason);
+  }
+
+  kill(reason: string): void {
+    if (this.ended) {
+      return;
+    }
+    this.#end(reason);
+    this.#executions.endAll((execution) =>
+      this.#sacrificed ? execution.displace(reason) : execution.lose(reason),
+    );
+  }
+
+  causeOf(): WorkerEnd {
+    return this.#sacrificed ? "unresponsive" : "crashed";
+  }
+
+  // What the worker does.
+
+  /** Its stream is open. One that was open before ends. */
+  connect(stream: RemoteStream): void {
+    this.#stream?.end("the session goes on over another stream");
+    this.#stream = stream;
+    this.heard();
+    if (this.#isStopping) {
+      stream.send({ type: "drain", reason: "the deployment has another revision" });
+    }
+    for (const id of this.#executions.ids()) {
+      const reason = this.#executions.get(id)?.abortedFor;
+      if (reason !== undefined) {
+        stream.send({ type: "abort", id, reason });
+      }
+    }
+    this.#options.onCapacity();
+  }
+
+  /** Its stream broke. What streams cannot be resumed, and ends as displaced. */
+  disconnect(stream: RemoteStream): void {
+    if (this.#stream !== stream) {
+      return;
+    }
+    this.#stream = undefined;
+    for (const id of this.#executions.ids()) {
+      if (this.#executions.get(id)?.isStreamed) {
+        this.#executions.displace(id, "its stream broke");
+      }
+    }
+    if (this.#isStopping && this.busyness === 0) {
+      this.kill("it ended");
+    }
+  }
+
+  /** It came back with these calls: returns those that go on. */
+  resume(held: readonly HeldCall[]): number[] {
+    const there = new Set(held.map(({ id }) => id));
+    for (const id of this.#executions.ids()) {
+      if (!there.has(id)) {
+        this.#executions.displace(id, "its worker came back without it");
+      }
+    }
+    this.heard();
+    return held.flatMap(({ id }) =>
+      this.#executions.get(id) !== undefined || this.#recording.has(id) ? [id] : [],
+    );
+  }
+
+  /** Something came from it. */
+  heard(): void {
+    this.#heardMs = performance.now();
+  }
+
+  offers(slots: ReadonlyMap<string, number>): void {
+    this.#slots = slots;
+    this.#options.onCapacity();
+  }
+
+  accepted(ids: readonly number[]): void {
+    for (const id of ids) {
+      this.#assigned.delete(id);
+    }
+  }
+
+  measured(usage: WorkerUsage): void {
+    this.#usage = usage;
+  }
+
+  /** It takes no more calls. */
+  drains(): void {
+    this.#isStopping = true;
+    this.#finishWhenIdle();
+  }
+
+  /** Takes the end of a call. Returns what is wrong with a forged one. */
+  finish(result: RemoteResult): string | undefined {
+    const { id } = result;
+    if (this.#recording.has(id)) {
+      return undefined;
+    }
+    const execution = this.#executions.get(id);
+    if (execution === undefined) {
+      if (id > this.#executions.begun) {
+        return `it sent a result of call ${id}, which was never assigned`;
+      }
+      this.#acknowledge(id, true);
+      return undefined;
+    }
+    if ("lost" in result) {
+      this.#executions.lose(id, result.lost);
+    } else if ("displaced" in result || "aborted" in result) {
+      this.#executions.displace(id, "displaced" in result ? result.displaced : result.aborted);
+    } else {
+      return this.#executions.finish(result);
+    }
+    return undefined;
+  }
+
+  /** Takes a piece of a streamed result. Returns what is wrong with a forged one. */
+  chunk(chunk: Chunk): string | undefined {
+    // One that was aborted or displaced may still send.
+    return this.#executions.get(chunk.id) === undefined && chunk.id <= this.#executions.begun
+      ? undefined
+      : this.#executions.chunk(chunk);
+  }
+
+  #send(message: NodeMessage): void {
+    switch (message.type) {
+      case "calls":
+      case "batch":
+        this.#assign(message.calls, message.type === "batch");
+        break;
+      case "abort":
+      case "more":
+        this.#stream?.send(message);
+        break;
+      default:
+    }
+  }
+
+  #assign(calls: readonly Call[], together: boolean): void {
+    const stream = this.#stream;
+    if (stream === undefined) {
+      for (const { id } of calls) {
+        setImmediate(() => this.#executions.displace(id, "its stream broke before it began"));
+      }
+      return;
+    }
+    const nowMs = performance.now();
+    for (const { id } of calls) {
+      this.#assigned.set(id, nowMs);
+    }
+    stream.send({ type: "calls", calls, together });
+  }
+
+  #ended(id: number, recorded: Promise<EndRecord> | undefined): void {
+    this.#assigned.delete(id);
+    if (recorded === undefined) {
+      this.#acknowledge(id, false);
+      return;
+    }
+    this.#recording.add(id);
+    void recorded.then((record) => {
+      this.#recording.delete(id);
+      // A worker keeps what this node gives up, and brings it to the next one.
+      if (record !== "given_up") {
+        this.#acknowledge(id, record === "stale");
+      }
+    });
+  }
+
+  /** Acknowledgements of one turn of the event loop go in one message. */
+  #acknowledge(id: number, isStale: boolean): void {
+    if (this.#acks.ids.push(id) === 1) {
+      setImmediate(() => {
+        const { ids, stale } = this.#acks;
+        this.#stream?.send({ type: "ack", ids: ids.splice(0), stale: stale.splice(0) });
+      });
+    }
+    if (isStale) {
+      this.#acks.stale.push(id);
+    }
+  }
+
+  #look(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#heardMs >= this.#options.silenceMs) {
+      this.kill(`nothing was heard of it for ${Math.round(this.#options.silenceMs / 1_000)} s`);
+      return;
+    }
+    for (const [id, sinceMs] of this.#assigned) {
+      if (nowMs - sinceMs >= ACCEPT_TIMEOUT_MS) {
+        this.#assigned.delete(id);
+        this.#stream?.send({ type: "abort", id, reason: "shutdown" });
+        this.#executions.displace(id, "its worker did not say that it had arrived");
+      }
+    }
+  }
+
+  #finishWhenIdle(): void {
+    if (this.#isParting) {
+      const ids = this.#executions.ids();
+      if (ids.every((id) => this.#executions.get(id)?.call.kind === "task")) {
+        this.#part();
+      }
+      return;
+    }
+    if (
+      this.#isStopping &&
+      this.capacity.idle &&
+      this.busyness === 0 &&
+      this.#recording.size === 0
+    ) {
+      this.kill("it ended");
+    }
+  }
+
+  /** The node ends: tasks go on at the worker, and calls of apis end here. */
+  #part(): void {
+    if (this.ended) {
+      return;
+    }
+    this.#isParted = true;
+    for (const id of this.#executions.ids()) {
+      if (this.#executions.get(id)?.call.kind === "api") {
+        this.#executions.displace(id, "the node ends");
+      }
+    }
+    this.#end("the node ends");
+  }
+
+  #end(reason: string): void {
+    this.#endedFor = reason;
+    clearInterval(this.#watch);
+    this.#executions.stopWatching();
+    this.counts?.end();
+    this.#stream?.end(reason);
+    this.#stream = undefined;
+    this.#exited.resolve(reason);
+  }
+}
+
+/** Tells what becomes of the end, besides all that its listener is told. */
+class Acknowledging implements ExecutionListener {
+  readonly #listener: ExecutionListener;
+  readonly #onEnded: (recorded: Promise<EndRecord> | undefined) => void;
+
+  constructor(
+    listener: ExecutionListener,
+    onEnded: (recorded: Promise<EndRecord> | undefined) => void,
+  ) {
+    this.#listener = listener;
+    this.#onEnded = onEnded;
+  }
+
+  onEnd(end: ExecutionEnd): undefined {
+    this.#onEnded(this.#listener.onEnd(end) ?? undefined);
+  }
+
+  onAbort(...told: Parameters<NonNullable<ExecutionListener["onAbort"]>>): void {
+    this.#listener.onAbort?.(...told);
+  }
+
+  onChunk(...told: Parameters<NonNullable<ExecutionListener["onChunk"]>>): void {
+    this.#listener.onChunk?.(...told);
+  }
+
+  onProgress(...told: Parameters<NonNullable<ExecutionListener["onProgress"]>>): void {
+    this.#listener.onProgress?.(...told);
+  }
+
+  onLog(...told: Parameters<NonNullable<ExecutionListener["onLog"]>>): void {
+    this.#listener.onLog?.(...told);
+  }
+}

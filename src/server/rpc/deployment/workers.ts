@@ -1,0 +1,59 @@
+/** ListWorkers: the workers of a deployment, on this node as they are, on others as reported. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type {
+  DeploymentService,
+  DeploymentWorkerSchema,
+} from "../../../../gen/tessera/v1/deployment_pb.js";
+import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import type { NodeStorage, NodeWorkers, WorkerRecord } from "../../../storage/hosting/nodes.ts";
+import { memberOf } from "../engine/caller.ts";
+import { findDeployment } from "./refusals.ts";
+
+export interface ListWorkersOptions {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: Pick<NodeStorage, "listWorkers">;
+  readonly now: () => number;
+  /** The workers of a deployment on this node. Default: it runs none. */
+  readonly workersHere?:
+    | ((deploymentId: string) => NodeWorkers & { readonly nodeId: string })
+    | undefined;
+}
+
+/** The implementation of ListWorkers. */
+export function listWorkers({
+  accounts,
+  hosting,
+  now,
+  workersHere,
+}: ListWorkersOptions): ServiceImpl<typeof DeploymentService>["listWorkers"] {
+  return async ({ deployment: name }, ctx) => {
+    const { organizationId, deploymentId } = await findDeployment(accounts, memberOf(ctx), name);
+    const reported = await hosting.listWorkers({ organizationId, deploymentId, nowMs: now() });
+    const here = workersHere?.(deploymentId);
+    const nodes = here
+      ? [...reported.filter(({ nodeId }) => nodeId !== here.nodeId), here]
+      : reported;
+    const sorted = nodes.toSorted((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
+    return {
+      workers: sorted.flatMap(({ nodeId, workers }) => workers.map((one) => toWorker(nodeId, one))),
+      omitted: nodes.reduce((sum, { omitted }) => sum + omitted, 0),
+    };
+  };
+}
+
+function toWorker(
+  node: string,
+  { workerId, revision, machine, startedAtMs, calls, ready }: WorkerRecord,
+): MessageInitShape<typeof DeploymentWorkerSchema> {
+  return {
+    workerId,
+    node,
+    revision,
+    ...(machine && { machine: { ...machine, labels: { ...machine.labels } } }),
+    startedAt: timestampFromMs(startedAtMs),
+    calls,
+    ready,
+  };
+}

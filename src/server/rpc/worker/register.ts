@@ -1,0 +1,248 @@
+/** Register: opens the session of a worker, resumes it, or adopts it from another node. */
+import { isDeepStrictEqual } from "node:util";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { RegisterRequest, WorkerService } from "../../../../gen/tessera/v1/worker_pb.js";
+import { writeIndex } from "../../../artifacts/index-file.ts";
+import { joins } from "../../../auth/permissions.ts";
+import type { TokenPrincipal } from "../../../auth/principal.ts";
+import type { Deployment } from "../../../deployments/deployment.ts";
+import type { Directory, Located } from "../../../deployments/directory.ts";
+import { joinRefusal } from "../../../deployments/placement.ts";
+import { problem } from "../../../errors.ts";
+import { DEFAULT_LIMITS } from "../../../pool/limits.ts";
+import { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
+import type { ServiceManifest } from "../../../protocol/manifest.ts";
+import { LEASE_DURATION_MS } from "../../../queue/leases.ts";
+import type { AdoptedTask, Storage } from "../../../storage/storage.ts";
+import { workerToken } from "./caller.ts";
+import { heldCalls } from "./messages.ts";
+import { Reports } from "./reports.ts";
+import {
+  leaseOf,
+  newSessionSecret,
+  sessionDigest,
+  sessionExpired,
+  type WorkerSession,
+  type WorkerSessions,
+} from "./sessions.ts";
+
+/** The version of WorkerService that a node speaks. */
+const PROTOCOL = 1;
+
+/** How often a worker that says nothing else says that it is alive. */
+const HEARTBEAT_INTERVAL_MS = 5_000;
+
+const MEBIBYTE = 1024 ** 2;
+
+export interface RegisterOptions {
+  readonly directory: Pick<Directory, "find">;
+  readonly storage: Pick<Storage, "adoptLease">;
+  readonly sessions: WorkerSessions;
+  readonly now: () => number;
+  /** After this silence a worker is lost. */
+  readonly silenceMs: number;
+}
+
+export function register(options: RegisterOptions): ServiceImpl<typeof WorkerService>["register"] {
+  const { directory, sessions } = options;
+  return async (req, { values }) => {
+    const principal = workerToken(values);
+    checkProtocol(req);
+    const named = `${principal.organization}/${req.deployment}`;
+    const located = await directory.find({ named, header: "", host: "" }, principal);
+    const { deploymentId } = located.facts;
+    if (!joins(principal, deploymentId)) {
+      throw problem("ACCESS_DENIED", `the token is not for deployment ${req.deployment}`);
+    }
+    checkPlacement(located, req);
+    const deployment = located.deployment();
+    const own = sessions.find(req.resumeSession, principal);
+    if (own?.deploymentId === deploymentId) {
+      return answer(options, {
+        session: own,
+        deployment,
+        keep: own.worker.resume(heldCalls(req.held)),
+      });
+    }
+    checkCode(req, deployment.manifest, located);
+    sessions.checkRoom(deploymentId);
+    return await join(options, { req, principal, located, deployment });
+  };
+}
+
+function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
+  if (protocolMin > PROTOCOL || protocolMax < PROTOCOL) {
+    throw problem(
+      "WORKER_INCOMPATIBLE",
+      `the worker speaks versions ${protocolMin} to ${protocolMax} of WorkerService, and this node version ${PROTOCOL}: update the older of the two`,
+    );
+  }
+}
+
+function checkPlacement({ facts }: Located, { labels }: RegisterRequest): void {
+  const { organization, name, settings } = facts;
+  const refusal = settings && joinRefusal({ organization, name, settings }, labels);
+  if (refusal !== undefined) {
+    throw refusal;
+  }
+}
+
+/** A worker with code of its own has the manifest that was deployed; others need an artifact. */
+function checkCode(
+  { code, deployment }: RegisterRequest,
+  manifest: ServiceManifest,
+  located: Located,
+): void {
+  if (code.case === "manifestJson") {
+    if (!isDeepStrictEqual(parsed(code.value), JSON.parse(JSON.stringify(manifest)))) {
+      throw problem(
+        "MANIFEST_CONFLICT",
+        `the worker's manifest is not that of the revision that deployment ${deployment} serves: deploy the worker's manifest (tessera deploy manifest.json --name ${deployment}), or start a worker of this revision`,
+      );
+    }
+    return;
+  }
+  const artifact = located.artifact?.();
+  if (artifact === undefined || artifact.index.files.length === 0) {
+    throw problem(
+      "MANIFEST_CONFLICT",
+      `deployment ${deployment} has no code that could be sent: its workers bring their own, with manifest_json`,
+    );
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw problem("REQUEST_INVALID", "manifest_json is not JSON", {
+      violations: [{ field: "manifest_json", description: "is not JSON" }],
+    });
+  }
+}
+
+interface Joining {
+  readonly req: RegisterRequest;
+  readonly principal: TokenPrincipal;
+  readonly located: Located;
+  readonly deployment: Deployment;
+}
+
+/** A worker that is new to this node: its lease is opened, or adopted from the node before. */
+async function join(options: RegisterOptions, { req, principal, located, deployment }: Joining) {
+  const { sessions, silenceMs } = options;
+  const { remote, service } = deployment;
+  const id = remote.newId();
+  const secret = newSessionSecret(id);
+  const held = heldCalls(req.held);
+  const isResumed = req.resumeSession !== "";
+  const adopted = isResumed ? await adopt(options, { req, id, secret }) : [];
+  const worker = new RemoteWorker({
+    ...remote,
+    id,
+    machine: machineOf(req),
+    revision: service?.revision?.number,
+    manifest: deployment.manifest,
+    lease: { session: sessionDigest(secret), isAdopted: isResumed },
+    silenceMs,
+    held,
+    onCapacity: () => deployment.capacityChanged(),
+    countsOf: remote.countsOf(id),
+  });
+  const session: WorkerSession = {
+    secret,
+    tokenId: principal.tokenId,
+    deploymentId: located.facts.deploymentId,
+    worker,
+    artifact: req.code.case === "manifestJson" ? undefined : located.artifact?.(),
+    reports: new Reports({
+      worker,
+      logLinesPerSecond: limitsOf(deployment).logLinesPerSecond,
+      onOutput: (line, stream) =>
+        remote.onOutput(line, { workerId: id, stream, revision: worker.revision }),
+      onForged: (fault) => worker.kill(fault),
+    }),
+  };
+  sessions.add(session);
+  const keep = await deployment.join(worker, adopted, held);
+  return answer(options, { session, deployment, keep });
+}
+
+async function adopt(
+  { storage, now }: RegisterOptions,
+  {
+    req,
+    id,
+    secret,
+  }: { readonly req: RegisterRequest; readonly id: string; readonly secret: string },
+): Promise<readonly AdoptedTask[]> {
+  const adopted = await storage.adoptLease({
+    leaseId: leaseOf(req.resumeSession),
+    session: sessionDigest(req.resumeSession),
+    newLeaseId: id,
+    newSession: sessionDigest(secret),
+    owner: `pid ${process.pid}`,
+    nowMs: now(),
+    ttlMs: LEASE_DURATION_MS,
+  });
+  if (adopted === undefined) {
+    throw sessionExpired();
+  }
+  return adopted;
+}
+
+function machineOf({ runtime, labels }: RegisterRequest): RemoteWorker["machine"] {
+  const { hostname = "", platform = "", version = "" } = runtime ?? {};
+  return { hostname, platform, version, labels };
+}
+
+function answer(
+  { silenceMs }: RegisterOptions,
+  {
+    session,
+    deployment,
+    keep,
+  }: {
+    readonly session: WorkerSession;
+    readonly deployment: Deployment;
+    readonly keep: readonly number[];
+  },
+) {
+  const { worker, secret, artifact } = session;
+  return {
+    workerId: worker.id,
+    session: secret,
+    protocol: PROTOCOL,
+    heartbeatInterval: durationFromMs(Math.min(HEARTBEAT_INTERVAL_MS, silenceMs / 3)),
+    silenceLimit: durationFromMs(silenceMs),
+    keep: keep.map(BigInt),
+    artifactIndex: artifact ? Buffer.from(writeIndex(artifact.index)) : new Uint8Array(),
+    manifestJson: JSON.stringify(deployment.manifest),
+    revision: worker.revision ?? 0,
+    settings: settingsOf(deployment),
+  };
+}
+
+function limitsOf({ service }: Deployment) {
+  return service?.revision?.limits ?? DEFAULT_LIMITS;
+}
+
+function settingsOf(deployment: Deployment) {
+  const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.remote;
+  const { memoryBytes, cpus, diskBytes, logLinesPerSecond } = limitsOf(deployment);
+  const { env = {}, network } = deployment.service?.revision ?? {};
+  return {
+    env,
+    memoryMib: Math.floor(memoryBytes / MEBIBYTE),
+    cpus,
+    diskMib: Math.floor(diskBytes / MEBIBYTE),
+    logLinesPerSecond,
+    networkAccess: network?.access ?? "open",
+    networkHosts: [...(network?.hosts ?? [])],
+    grace: durationFromMs(graceMs),
+    readyTimeout: durationFromMs(readyTimeoutMs),
+    maxFileBytes: BigInt(maxFileBytes),
+    maxResultCharacters: BigInt(maxResultBytes),
+  };
+}

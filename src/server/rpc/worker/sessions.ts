@@ -1,0 +1,91 @@
+/**
+ * The sessions of workers that joined this node: one for each, named by a secret, of which only
+ * the digest is kept. A session belongs to the token that opened it, and ends with its worker.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import type { TokenPrincipal } from "../../../auth/principal.ts";
+import type { ServedArtifact } from "../../../deployments/directory.ts";
+import { problem } from "../../../errors.ts";
+import type { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
+import type { Reports } from "./reports.ts";
+
+/** Workers on other machines that one node has. */
+const MAX_JOINED_WORKERS = 1_000;
+/** The same, of one deployment. */
+const MAX_JOINED_WORKERS_PER_DEPLOYMENT = 200;
+
+const SECRET_BYTES = 24;
+
+export interface WorkerSession {
+  readonly secret: string;
+  readonly tokenId: string;
+  readonly deploymentId: string;
+  readonly worker: RemoteWorker;
+  readonly reports: Reports;
+  /** Undefined for a worker with code of its own. */
+  readonly artifact: ServedArtifact | undefined;
+}
+
+/** A new secret: the lease that it is for, and what nobody can guess. */
+export function newSessionSecret(leaseId: string): string {
+  return `${leaseId}.${randomBytes(SECRET_BYTES).toString("base64url")}`;
+}
+
+export function sessionDigest(secret: string): string {
+  return createHash("sha256").update(secret).digest("base64url");
+}
+
+/** The lease that a secret is for. */
+export function leaseOf(secret: string): string {
+  return secret.slice(0, Math.max(0, secret.lastIndexOf(".")));
+}
+
+export class WorkerSessions {
+  /** By the digests of their secrets. */
+  readonly #sessions = new Map<string, WorkerSession>();
+
+  /** Throws LIMIT_REACHED when there is no room for another worker of this deployment. */
+  checkRoom(deploymentId: string): void {
+    const all = [...this.#sessions.values()];
+    const own = all.filter((session) => session.deploymentId === deploymentId).length;
+    if (all.length >= MAX_JOINED_WORKERS || own >= MAX_JOINED_WORKERS_PER_DEPLOYMENT) {
+      throw problem(
+        "LIMIT_REACHED",
+        `this node has ${own} joined workers of the deployment and ${all.length} in all, and takes ${MAX_JOINED_WORKERS_PER_DEPLOYMENT} and ${MAX_JOINED_WORKERS}: try again, another node may answer`,
+      );
+    }
+  }
+
+  add(session: WorkerSession): void {
+    const digest = sessionDigest(session.secret);
+    this.#sessions.set(digest, session);
+    void session.worker.exited.then(() => {
+      this.#sessions.delete(digest);
+      session.reports[Symbol.dispose]();
+    });
+  }
+
+  /** The session of this secret, if the same token opened it. */
+  find(secret: string, { tokenId }: TokenPrincipal): WorkerSession | undefined {
+    const found = this.#sessions.get(sessionDigest(secret));
+    return found?.tokenId === tokenId && !found.worker.ended ? found : undefined;
+  }
+
+  /** Throws WORKER_SESSION_EXPIRED for one that is not here. */
+  get(secret: string, principal: TokenPrincipal): WorkerSession {
+    const found = this.find(secret, principal);
+    if (found === undefined) {
+      throw sessionExpired();
+    }
+    return found;
+  }
+}
+
+/** The error of a session that is over, and why it is, where that is known. */
+export function sessionExpired(reason?: string) {
+  const why = reason === undefined ? "" : ` (${reason})`;
+  return problem(
+    "WORKER_SESSION_EXPIRED",
+    `the session has ended${why}, and others have its calls: end them, and register anew without resume_session`,
+  );
+}

@@ -1,0 +1,147 @@
+/**
+ * Work: one stream to a worker. What comes is read no faster than a rate, and a message that
+ * breaks the protocol ends the session of its worker, and nothing else.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  WorkerService,
+  WorkRequest,
+  WorkResponseSchema,
+} from "../../../../gen/tessera/v1/worker_pb.js";
+import { problem } from "../../../errors.ts";
+import type { RemoteStream } from "../../../pool/remote/messages.ts";
+import { TokenBucket } from "../../../time/token-bucket.ts";
+import { keepsStanding } from "../engine/standing.ts";
+import { workerToken } from "./caller.ts";
+import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+import { sessionExpired, type WorkerSession, type WorkerSessions } from "./sessions.ts";
+
+/** Messages taken from a worker; one with many results counts once. */
+const WORKER_MESSAGES_PER_SECOND = 10_000;
+/** Pause of the reader of a worker that sends more. */
+const THROTTLE_PAUSE_MS = 10;
+
+/** How often it is asked whether the token of a stream is still valid. */
+const TOKEN_CHECK_INTERVAL_MS = 1_000;
+
+type Response = MessageInitShape<typeof WorkResponseSchema>;
+
+export function work(sessions: WorkerSessions): ServiceImpl<typeof WorkerService>["work"] {
+  return async function* (requests, ctx) {
+    const principal = workerToken(ctx.values);
+    const messages = requests[Symbol.asyncIterator]();
+    const { value: first } = await messages.next();
+    if (first?.message.case !== "hello") {
+      throw problem("REQUEST_INVALID", "the first message of Work has to be hello");
+    }
+    const session = sessions.get(first.message.value.session, principal);
+    const { worker } = session;
+    const outbox = new Outbox<Response>();
+    const stream: RemoteStream = {
+      send: (message) => outbox.send(toResponse(message)),
+      end: (reason) => outbox.end(endOf(session, reason)),
+    };
+    const standing = watchStanding(ctx, outbox);
+    outbox.send({ message: { case: "welcome", value: {} } });
+    worker.connect(stream);
+    void read({ [Symbol.asyncIterator]: () => messages }, session, stream).then(
+      () => outbox.end(),
+      (err) => outbox.end(err),
+    );
+    const stop = (): void => outbox.end();
+    ctx.signal.addEventListener("abort", stop);
+    try {
+      yield* outbox;
+    } finally {
+      clearInterval(standing);
+      ctx.signal.removeEventListener("abort", stop);
+      worker.disconnect(stream);
+    }
+  };
+}
+
+/** Why the node ends a stream: the session is over, goes on over another stream, or the node ends. */
+function endOf({ worker }: WorkerSession, reason: string) {
+  if (worker.isParted) {
+    return problem("SHUTTING_DOWN", "the node ends: register again", { retryAfterMs: 1_000 });
+  }
+  return worker.ended ? sessionExpired(reason) : problem("WORKER_REPLACED", reason);
+}
+
+function watchStanding({ values }: HandlerContext, outbox: Outbox<Response>): NodeJS.Timeout {
+  const revoked = problem("TOKEN_INVALID", "the token of the worker is not valid any more");
+  return setInterval(() => {
+    keepsStanding(values).then(
+      (keeps) => keeps || outbox.end(revoked),
+      (err) => outbox.end(err),
+    );
+  }, TOKEN_CHECK_INTERVAL_MS);
+}
+
+async function read(
+  messages: AsyncIterable<WorkRequest>,
+  session: WorkerSession,
+  stream: RemoteStream,
+): Promise<void> {
+  const rate = new TokenBucket(WORKER_MESSAGES_PER_SECOND, () => performance.now());
+  for await (const request of messages) {
+    while (!rate.take()) {
+      await sleep(THROTTLE_PAUSE_MS);
+    }
+    session.worker.heard();
+    const fault = take(request, session, stream);
+    if (fault !== undefined) {
+      session.worker.kill(fault);
+      throw problem("REQUEST_INVALID", `the worker broke the protocol: ${fault}`);
+    }
+  }
+}
+
+/** Takes a message. Returns what is wrong with a forged one. */
+function take(
+  { message }: WorkRequest,
+  { worker, reports }: WorkerSession,
+  stream: RemoteStream,
+): string | undefined {
+  switch (message.case) {
+    case "offer":
+      worker.offers(new Map(Object.entries(message.value.slots)));
+      return undefined;
+    case "accepted":
+      worker.accepted(message.value.ids.map(Number));
+      return undefined;
+    case "results": {
+      const results = remoteResults(message.value);
+      if (results === undefined) {
+        return "it sent a result that the protocol does not have";
+      }
+      reports.finish(results, Number(message.value.afterReport));
+      return undefined;
+    }
+    case "chunks":
+      for (const sent of message.value.chunks) {
+        const chunk = remoteChunk(sent);
+        const fault = chunk ? worker.chunk(chunk) : "it sent a chunk without content";
+        if (fault !== undefined) {
+          return fault;
+        }
+      }
+      return undefined;
+    case "heartbeat": {
+      const { sequence, memoryBytes, cpuTime } = message.value;
+      const cpuMs = cpuTime ? durationMs(cpuTime) : 0;
+      worker.measured({ cpuMs, memoryBytes: Number(memoryBytes) });
+      stream.send({ type: "heartbeat", sequence: Number(sequence) });
+      return undefined;
+    }
+    case "draining":
+      worker.drains();
+      return undefined;
+    default:
+      return message.case === "hello" ? "it said hello twice" : undefined;
+  }
+}

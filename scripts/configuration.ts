@@ -1,7 +1,7 @@
 /** Generates docs/configuration.md from the table of settings; a test keeps the two in step. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { START_SETTINGS } from "../src/config/config.ts";
+import { type Setting, START_SETTINGS, WORKER_SETTINGS } from "../src/config/config.ts";
 
 export const CONFIGURATION_PATH = fileURLToPath(
   new URL("../docs/configuration.md", import.meta.url),
@@ -28,12 +28,18 @@ Times are written \`30s\`, \`10m\`, \`12h\`, \`7d\`; sizes \`512KiB\`, \`64MiB\`
 | key in the file | flag | variable | default | description | reason |
 |---|---|---|---|---|---|
 ${Object.entries(START_SETTINGS).map(row).join("\n")}
+
+## \`tessera worker\`
+
+The settings of workers that join from another machine ([workers](workers.md)), from \`src/config/worker-settings.ts\`. There is a configuration file only where \`--config\` names one.
+
+| key in the file | flag | variable | default | description | reason |
+|---|---|---|---|---|---|
+${Object.entries(WORKER_SETTINGS).map(row).join("\n")}
 `;
 }
 
-type Row = (typeof START_SETTINGS)[keyof typeof START_SETTINGS];
-
-function row([key, setting]: [string, Row]): string {
+function row([key, setting]: [string, Setting<unknown>]): string {
   const { variable, shownDefault, summary, reason } = setting;
   const flag =
     "flag" in setting ? `\`${setting.flag}\`` : "isSecret" in setting ? "none: secret" : "none";

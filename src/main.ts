@@ -13,6 +13,7 @@ import { platformCommands } from "./cli/platform.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { startCommand } from "./cli/start.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
+import { workerCommand } from "./cli/worker.ts";
 import {
   BACKUP_SETTINGS,
   CHECK_SETTINGS,
@@ -24,7 +25,9 @@ import {
   readDataConfig,
   readServeConfig,
   readStartConfig,
+  readWorkerConfig,
   START_SETTINGS,
+  WORKER_SETTINGS,
 } from "./config/config.ts";
 import { exampleOf } from "./service/openapi/example.ts";
 import { version } from "./version.ts";
@@ -92,6 +95,15 @@ export async function main(
       settings: START_SETTINGS,
       readConfig: (flags) => readStartConfig(flags, env),
       start: async (...given) => (await import("./app/start.ts")).startPlatform(...given),
+      exit,
+      streams,
+    }),
+  );
+  program.addCommand(
+    workerCommand({
+      settings: WORKER_SETTINGS,
+      readConfig: (flags) => readWorkerConfig(flags, env),
+      run: async (...given) => (await import("./app/worker.ts")).runWorkers(...given),
       exit,
       streams,
     }),

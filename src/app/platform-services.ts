@@ -34,7 +34,7 @@ import { operatorService } from "../server/rpc/operator.ts";
 import { organizationService } from "../server/rpc/organization/organization.ts";
 import { organizationTaskService } from "../server/rpc/task/organization-task.ts";
 import { tokenService } from "../server/rpc/token/token.ts";
-import { workerService } from "../server/rpc/worker/worker.ts";
+import { type WorkerServiceOptions, workerService } from "../server/rpc/worker/worker.ts";
 import type { Accounts } from "../storage/accounts/accounts.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { HostingStorage } from "../storage/hosting/hosting.ts";
@@ -46,6 +46,7 @@ export interface PlatformServicesPorts {
   readonly hosting: HostingStorage;
   readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease">;
   readonly directory: Pick<Directory, "find">;
+  readonly artifactOf: WorkerServiceOptions["artifactOf"];
   /** The workers of a deployment on this node. Default: it runs none. */
   readonly workersHere?: DeploymentServiceOptions["workersHere"];
   readonly blobs: BlobStore;

@@ -165,9 +165,7 @@ export async function startPlatform(
 }
 
 /** Cookies are for https only where browsers reach the platform by https. */
-function isSecure(url: string): boolean {
-  return url.startsWith("https:");
-}
+const isSecure = (url: string): boolean => url.startsWith("https:");
 
 /** Who calls, and by what they prove it. */
 interface Identity {
@@ -283,6 +281,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       hosting: announceChanges(node.storage.hosting, changes),
       tasks: node.storage,
       directory: hosting,
+      artifactOf: (deploymentId) => hosting.artifactOf(deploymentId),
       workersHere: (deploymentId) => hosting.workersHere(deploymentId),
       blobs: hosted.blobs,
       federation,

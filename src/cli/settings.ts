@@ -3,7 +3,11 @@ import { type Command, Option } from "commander";
 import type { Settings } from "../config/config.ts";
 
 /** Adds an option for every setting with a flag, and one for the settings file. */
-export function addSettings(command: Command, settings: Settings): Command {
+export function addSettings(
+  command: Command,
+  settings: Settings,
+  defaultFile = "tessera.json, if it is there",
+): Command {
   for (const { flag, variable, summary, shownDefault, repeatable } of Object.values(settings)) {
     if (flag !== undefined) {
       const otherwise = shownDefault === "" ? "none" : shownDefault;
@@ -13,10 +17,7 @@ export function addSettings(command: Command, settings: Settings): Command {
   }
   return command
     .addOption(
-      new Option(
-        "--config <file>",
-        "file of settings (default: tessera.json, if it is there) [TESSERA_CONFIG]",
-      ),
+      new Option("--config <file>", `file of settings (default: ${defaultFile}) [TESSERA_CONFIG]`),
     )
     .addHelpText("after", notes(settings));
 }

@@ -31,7 +31,7 @@ export function platformGreeting(platform: StartedPlatform): string {
 }
 
 /** What holds the workers, and what to do where it could be stronger. */
-function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
+export function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
   if (sandbox.level === "kernel") {
     return ["  sandbox    kernel: bubblewrap and seccomp hold the workers of deployments"];
   }

@@ -21,6 +21,8 @@ import {
   startConfig,
 } from "./start.ts";
 
+import { type WorkerConfig, type WorkerSecrets, workerConfig } from "./worker.ts";
+
 export type { CloudEnvironment } from "./cloud.ts";
 export type { SmtpSecrets } from "./mail.ts";
 export type { ServeConfig, ServeFlags, ServeSecrets } from "./serve.ts";
@@ -43,6 +45,8 @@ export {
 } from "./start-settings.ts";
 export type { TracingConfig, TracingSecrets } from "./tracing.ts";
 export { ConfigError, isPostgres } from "./values.ts";
+export type { WorkerConfig, WorkerSecrets } from "./worker.ts";
+export { WORKER_SETTINGS } from "./worker-settings.ts";
 
 /** Reads the configuration of `tessera serve`; throws a `ConfigError`. */
 export function readServeConfig(
@@ -59,6 +63,14 @@ export function readStartConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): { readonly config: StartConfig; readonly secrets: StartSecrets } {
   return startConfig(flags, env);
+}
+
+/** Reads the configuration of `tessera worker`; throws a `ConfigError`. */
+export function readWorkerConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv = process.env,
+): { readonly config: WorkerConfig; readonly secrets: WorkerSecrets } {
+  return workerConfig(flags, env);
 }
 
 /** Reads the configuration of `tessera admin`; throws a `ConfigError`. */

@@ -69,7 +69,7 @@ const MIGRATE_SETTING = setting({
     "an upgrade needs no step of its own; use check where `tessera admin migrate` is one, or where nodes may not change tables",
 });
 
-const SANDBOX_SETTING = setting({
+export const SANDBOX_SETTING = setting({
   flag: "--sandbox <level>",
   variable: "TESSERA_SANDBOX",
   fallback: "auto",

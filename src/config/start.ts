@@ -11,6 +11,7 @@ import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
+import { packageVariables } from "./packages.ts";
 import { readSettings, type Values } from "./settings.ts";
 import {
   BACKUP_SETTINGS,
@@ -189,7 +190,7 @@ export function startConfig(
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
   const secrets = {
     ...data,
-    packages: env,
+    packages: packageVariables(env),
     oidcClientSecret,
     metricsToken,
     prometheusUrl,

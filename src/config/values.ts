@@ -248,6 +248,26 @@ export const issuer: Parse<string> = (text, name) => {
   return text;
 };
 
+/**
+ * The address of a platform that workers join. Their tokens, and all that their functions read,
+ * travel to it, so plain HTTP is allowed on this machine only.
+ */
+export const platform: Parse<string> = (text, name) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const local = ["localhost", "127.0.0.1", "[::1]"].includes(url?.hostname ?? "");
+  if (url?.protocol === "http:" && !local) {
+    throw new ConfigError(
+      `${name} must be an https:// address: the token, the secrets and the arguments of calls would travel to ${url.host} unencrypted`,
+    );
+  }
+  if (url === undefined || !["http:", "https:"].includes(url.protocol) || url.username !== "") {
+    throw new ConfigError(
+      `${name} must be the platform's address, such as https://tessera.example.com, not ${shown(text)}`,
+    );
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+};
+
 /** A text of at most 200 characters, on one line. */
 export const line: Parse<string> = (text, name) => {
   if (text.length > 200 || /\p{Cc}/u.test(text)) {

@@ -20,9 +20,12 @@ type MetricsMessage = Extract<WorkerMessage, { readonly type: "metrics" }>;
  */
 const MAX_HELD_COUNT_VALUES = 30_000;
 
+/** What the changes of all workers are counted into. */
+export type CountedMetrics = Pick<CustomMetrics, "declare" | "count" | "dropped" | "workerEnded">;
+
 /** The serving revision: its metrics, and its declarations as a text to compare. */
 interface Serving {
-  readonly metrics: CustomMetrics;
+  readonly metrics: CountedMetrics;
   readonly declared: string;
 }
 
@@ -39,7 +42,7 @@ export class DeploymentCounts {
   }
 
   /** A revision with this manifest serves; its workers count into `metrics`. */
-  serve(metrics: CustomMetrics, { metrics: declared = [] }: ServiceManifest): void {
+  serve(metrics: CountedMetrics, { metrics: declared = [] }: ServiceManifest): void {
     metrics.declare(declared);
     this.#serving = { metrics, declared: textOf(declared) };
     for (const worker of this.#workers) {
@@ -55,7 +58,7 @@ class WorkerCounts implements CountsReceiver {
   readonly #text: string;
   readonly #endpoints: ReadonlySet<string>;
   readonly #onEnd: () => void;
-  #metrics: CustomMetrics | undefined;
+  #metrics: CountedMetrics | undefined;
   #kept: MetricsMessage[] = [];
   #keptValues = 0;
   #ended = false;
@@ -115,7 +118,7 @@ class WorkerCounts implements CountsReceiver {
     }
   }
 
-  #count({ changes, dropped }: MetricsMessage, metrics: CustomMetrics): void {
+  #count({ changes, dropped }: MetricsMessage, metrics: CountedMetrics): void {
     for (const change of changes) {
       const declaration = this.#declared.get(change.metric) as MetricManifest;
       // Last increments of an ended worker still count, but its gauges are gone.

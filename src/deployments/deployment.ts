@@ -6,54 +6,36 @@
 import { type Problem, problem, shuttingDown } from "../errors.ts";
 import type { DeploymentMetrics } from "../metrics/deployment.ts";
 import type { MeasuredDeployment } from "../metrics/metrics.ts";
-import type { CountsReceiver, ServiceCode } from "../pool/options.ts";
+import type { ServiceCode } from "../pool/options.ts";
 import { Pool } from "../pool/pool.ts";
-import type { HeldCall } from "../pool/remote/messages.ts";
-import type { RemoteWorker } from "../pool/remote/remote-worker.ts";
-import { WorkerSlot } from "../pool/slot.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
-import { Attempts, attemptOf } from "../queue/attempts.ts";
+import { Attempts } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls.ts";
 import { Changes } from "../queue/changes.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RecentTasks } from "../queue/recent-tasks.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
-import type { AdoptedTask } from "../storage/storage.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { DeploymentCounts } from "./counts.ts";
 import { type DeploymentQueue, openDeploymentQueue } from "./deployment-queue.ts";
+import { Joining } from "./joining.ts";
 import type { DeploymentOptions } from "./options.ts";
 import { type FoundEndpoint, Rollout } from "./rollout.ts";
 import type { Scale } from "./scaling.ts";
 import { ScratchFolders } from "./scratch.ts";
-import { type DeploymentStatus, statusOf, WAITING_FOR_ROOM } from "./state.ts";
+import { type DeploymentStatus, factsOf, statusOf, WAITING_FOR_ROOM } from "./state.ts";
 import { StorageHealth } from "./storage-health.ts";
 import { WorkerList } from "./worker-list.ts";
-import { type OutputSource, Workers } from "./workers.ts";
+import { Workers } from "./workers.ts";
 
 /**
  * How long a drained deployment waits for a storage that does not take the ends of its last
  * attempts.
  */
 const ATTEMPTS_SETTLE_MS = 5_000;
-
-/** Least time that is left to an attempt when another node goes on with it. */
-const MIN_ADOPTED_TIMEOUT_MS = 1_000;
-
-/** What a worker on another machine is made with. */
-export interface RemoteOptions
-  extends Pick<
-    DeploymentOptions,
-    "graceMs" | "readyTimeoutMs" | "maxResultBytes" | "maxFileBytes"
-  > {
-  readonly keepers: DeploymentOptions["files"];
-  /** The id of another worker of this node. */
-  newId(): string;
-  countsOf(workerId: string): (manifest: ServiceManifest) => CountsReceiver;
-  onOutput(line: string, from: OutputSource): void;
-}
+const LEASE_LOST = "its lease had expired";
 
 export class Deployment implements AsyncDisposable {
   readonly calls: Calls;
@@ -67,6 +49,8 @@ export class Deployment implements AsyncDisposable {
   readonly #scratch = new ScratchFolders();
   readonly #workers: Workers;
   readonly #counts = new DeploymentCounts();
+  /** Takes in workers on other machines. */
+  readonly joining: Joining;
   readonly #list: WorkerList;
   #opened: (DeploymentQueue & { readonly name: string }) | undefined;
   #scale: Scale | undefined;
@@ -120,7 +104,7 @@ export class Deployment implements AsyncDisposable {
       onReady: (worker) => {
         this.#list.began(worker);
         const { id, lease } = worker;
-        return maintenance.leases.open(id, () => this.#leaseLost(id), lease);
+        return maintenance.leases.open(id, () => this.#pool.kill(id, LEASE_LOST), lease);
       },
       onExit: (worker, reason) => this.#onExit(worker, reason),
       onRestartFailed: (err) => this.#onRestartFailed(err),
@@ -128,6 +112,14 @@ export class Deployment implements AsyncDisposable {
       onCapacity: () => this.#onCapacity(),
       onWaiting: () => this.#onWaiting(),
       onEvicted: () => this.#opened?.scaling?.workerEvicted(),
+    });
+    this.joining = new Joining({
+      options,
+      pool: this.#pool,
+      attempts: this.#attempts,
+      counts: this.#counts,
+      find: (endpoint) => this.find(endpoint),
+      onCapacity: () => this.#onCapacity(),
     });
     this.#rollout = new Rollout({
       policy: options,
@@ -180,13 +172,12 @@ export class Deployment implements AsyncDisposable {
 
   /** Its labels in metrics. Without a record, throws before the first `deploy`. */
   get measured(): MeasuredDeployment {
-    const { organization, counted } = this.#options;
-    return {
-      organizationId: counted?.organizationId ?? "",
-      organization,
-      deployment: this.name.slice(organization.length + 1),
-      deploymentId: this.deploymentId,
-    };
+    return this.#labelsOf(this.name, this.deploymentId);
+  }
+
+  /** Its workers on this node, as people see them. */
+  get workers(): NodeWorkers {
+    return this.#list.describe(this.#pool.alive);
   }
 
   get queue(): Queue {
@@ -208,27 +199,8 @@ export class Deployment implements AsyncDisposable {
 
   /** Its status on this node. */
   get status(): DeploymentStatus {
-    const { size, readyCount, crashLoop, lastFault, waiting, awaits } = this.#pool;
-    const { revision, failed, lines } = this.#rollout;
-    return statusOf({
-      loaded: revision !== undefined,
-      draining: this.#draining,
-      revision: revision?.number,
-      ready: readyCount,
-      wanted: size,
-      enough: Math.min(size, this.#scale?.min ?? size),
-      crashLoop,
-      lastFault,
-      waiting,
-      awaits,
-      failed,
-      lines,
-    });
-  }
-
-  /** Its workers on this node. */
-  get workers(): NodeWorkers {
-    return this.#list.describe(this.#pool.alive);
+    const about = { draining: this.#draining, min: this.#scale?.min };
+    return statusOf(factsOf(this.#pool, this.#rollout, about));
   }
 
   /** Changes the bounds of the number of workers. Only for a deployment made with `scale`. */
@@ -285,60 +257,6 @@ export class Deployment implements AsyncDisposable {
     return this.#rollout.service;
   }
 
-  /** A worker on another machine has slots again. */
-  capacityChanged(): void {
-    this.#onCapacity();
-  }
-
-  /** What a worker on another machine is made with. */
-  get remote(): RemoteOptions {
-    const { graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, files } = this.#options;
-    return {
-      ...{ graceMs, readyTimeoutMs, maxResultBytes, maxFileBytes, keepers: files },
-      newId: () => workerIdOn(this.#options.nodeId, this.#options.newId()),
-      countsOf: (workerId) => (manifest) => this.#counts.worker(workerId, manifest),
-      onOutput: (line, from) => this.#options.onOutput?.(line, from),
-    };
-  }
-
-  /**
-   * Takes in a worker on another machine, with the attempts that it runs already, as another node
-   * began them: what it does not run of them goes back to the queue.
-   */
-  async join(
-    worker: RemoteWorker,
-    adopted: readonly AdoptedTask[] = [],
-    held: readonly HeldCall[] = [],
-  ): Promise<number[]> {
-    const kept = adopted.flatMap((one) => this.#adopt(worker, one, held) ?? []);
-    await this.#pool.join(worker);
-    return kept;
-  }
-
-  #adopt(
-    worker: RemoteWorker,
-    adopted: AdoptedTask,
-    held: readonly HeldCall[],
-  ): number | undefined {
-    const { task } = adopted;
-    const endpoint = this.find(task.endpoint);
-    const call = held.find(
-      ({ taskId, attempt }) => taskId === task.taskId && attempt === task.attempt,
-    );
-    // What streams cannot be resumed.
-    if (endpoint === undefined || call === undefined || endpoint.stream !== undefined) {
-      this.#attempts.giveBack(attemptOf(adopted));
-      return undefined;
-    }
-    const slot = new WorkerSlot(worker, endpoint);
-    const ranMs = this.#options.now() - (task.startedAtMs ?? this.#options.now());
-    const leftMs = Math.max(MIN_ADOPTED_TIMEOUT_MS, endpoint.timeoutMs - ranMs);
-    this.#attempts.adopt(adopted, { endpoint, slot }, (listener) =>
-      worker.adopt(call, leftMs, listener),
-    );
-    return call.id;
-  }
-
   /**
    * Starts workers of this service, at least one. When all are ready they take over,
    * and the old workers finish their calls. Rejects with a `RevisionFailed` when the
@@ -389,16 +307,17 @@ export class Deployment implements AsyncDisposable {
     return this.#opened ?? starting();
   }
 
+  #labelsOf(name: string, deploymentId: string): MeasuredDeployment {
+    const { organization, counted: { organizationId = "" } = {} } = this.#options;
+    const deployment = name.slice(organization.length + 1);
+    return { organizationId, organization, deployment, deploymentId };
+  }
+
   #openQueue(manifest: ServiceManifest): DeploymentQueue & { readonly name: string } {
     const { organization, record, workers, counted } = this.#options;
     const name = record?.name ?? `${organization}/${manifest.name}`;
     const deploymentId = record?.deploymentId ?? name;
-    this.#metrics = counted?.metrics.deployment({
-      organizationId: counted.organizationId,
-      organization,
-      deploymentId,
-      deployment: name.slice(organization.length + 1),
-    });
+    this.#metrics = counted?.metrics.deployment(this.#labelsOf(name, deploymentId));
     const work = openDeploymentQueue(this.#options, {
       deploymentId,
       scale: this.#scale,
@@ -440,10 +359,6 @@ export class Deployment implements AsyncDisposable {
     } else {
       leases.close(worker.id);
     }
-  }
-
-  #leaseLost(workerId: string): void {
-    this.#pool.kill(workerId, "its lease had expired");
   }
 
   #onRestartFailed(err: unknown): void {

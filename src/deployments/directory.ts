@@ -1,9 +1,8 @@
 /** The directory of deployments: finds the deployment that a request is for. A port. */
-import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
-import type { DeploymentSettings } from "../storage/accounts/organizations.ts";
 import type { Deployment } from "./deployment.ts";
+import type { Placement } from "./placement.ts";
 
 /** What a request says about its deployment. */
 export interface CallTarget {
@@ -24,8 +23,6 @@ export interface Located {
     readonly organization: string;
     readonly name: string;
     readonly authorization: boolean;
-    /** How it runs; undefined under `tessera serve`. */
-    readonly settings?: DeploymentSettings;
   };
   /**
    * The running deployment on this node. Throws DEPLOYMENT_STOPPED,
@@ -34,15 +31,8 @@ export interface Located {
   deployment(): Deployment;
   /** Whether it takes calls on this node. */
   isReady(): boolean;
-  /** The files of the revision that serves on this node; undefined where none has any. */
-  artifact?(): ServedArtifact | undefined;
-}
-
-/** The artifact of a revision that serves here. */
-export interface ServedArtifact {
-  readonly index: ArtifactIndex;
-  /** The verified content of a file. */
-  openFile(file: IndexedFile): AsyncIterable<Uint8Array>;
+  /** Which workers may join it, as this node knows it now; undefined where it does not run. */
+  placement?(): Placement | undefined;
 }
 
 /** Finds deployments by request. */

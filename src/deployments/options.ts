@@ -1,7 +1,9 @@
 /** What a deployment is made with. */
+import type { FileKeeper } from "../files/keeper.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { NodeBudget } from "../pool/budget.ts";
 import type { StartGate } from "../pool/start-gate.ts";
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { HeldPieces } from "../queue/held-pieces.ts";
 import type { Maintenance } from "../queue/maintenance.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
@@ -20,6 +22,8 @@ export interface DeploymentOptions extends WorkersOptions, RolloutPolicy {
    * Default, under `tessera serve`: both are `organization/service`.
    */
   readonly record?: { readonly deploymentId: string; readonly name: string };
+  /** The file store for each kind of endpoint. */
+  readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
   readonly storage: Storage;
   /** Carries hints between nodes; undefined where there is one node only. */
   readonly notifier: Notifier | undefined;

@@ -8,12 +8,21 @@
  * tasks, and its calls as soon as a worker has joined this node.
  */
 import { type Problem, problem } from "../errors.ts";
-import type { DeploymentRecord, MachineLabels } from "../storage/accounts/organizations.ts";
+import type {
+  DeploymentRecord,
+  DeploymentSettings,
+  MachineLabels,
+} from "../storage/accounts/organizations.ts";
 
 /** The value of a required label that any value satisfies. */
 const ANY_VALUE = "*";
 
-type Placed = Pick<DeploymentRecord, "organization" | "name" | "settings">;
+/** The settings that choose the workers of a deployment. */
+export type Placement = Pick<DeploymentSettings, "place" | "requires">;
+
+interface Placed extends Pick<DeploymentRecord, "organization" | "name"> {
+  readonly settings: Placement;
+}
 
 /**
  * Returns the required labels that a machine lacks, sorted: `gpu=h200`, or `gpu` where any

@@ -1,4 +1,5 @@
 /** The status of a deployment on one node, derived from facts about its pool and roll-outs. */
+import type { Pool } from "../pool/pool.ts";
 
 /** What a deployment does that finds no room in the budget of a node. */
 export const WAITING_FOR_ROOM = "waiting for room on a node";
@@ -41,6 +42,29 @@ export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   readonly awaits: string | undefined;
 }
 
+/** Its roll-outs, as far as the status shows them. */
+interface ServedRevisions extends Pick<DeploymentStatus, "failed" | "lines"> {
+  readonly revision: { readonly number: number | undefined } | undefined;
+}
+
+/** The facts of a deployment. `min`: its least number of workers; undefined: it is fixed. */
+export function factsOf(
+  pool: Pool,
+  { revision, failed, lines }: ServedRevisions,
+  { draining, min }: { readonly draining: boolean; readonly min: number | undefined },
+): StateFacts {
+  const { size, readyCount, crashLoop, lastFault, waiting, awaits } = pool;
+  return {
+    loaded: revision !== undefined,
+    draining,
+    revision: revision?.number,
+    ready: readyCount,
+    wanted: size,
+    enough: Math.min(size, min ?? size),
+    ...{ crashLoop, lastFault, waiting, awaits, failed, lines },
+  };
+}
+
 /** The status that follows from these facts. */
 export function statusOf(facts: StateFacts): DeploymentStatus {
   const { revision, ready, wanted, waiting, failed, lines } = facts;
@@ -66,7 +90,7 @@ function stateOf(facts: StateFacts): [ServingState, string] {
     return ["starting", waiting ?? ""];
   }
   if (facts.awaits !== undefined) {
-    return ready > 0 ? ["ready", ""] : ["waiting", `no worker; it waits for ${facts.awaits}`];
+    return ready > 0 ? ["ready", ""] : ["waiting", `waits for ${facts.awaits}`];
   }
   if (crashLoop !== undefined) {
     return ["degraded", `workers end again and again: ${crashLoop}`];

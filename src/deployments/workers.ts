@@ -1,6 +1,5 @@
 /** Starts the workers of a deployment: rights, limits, environment, scratch folder, output. */
 
-import type { FileKeeper } from "../files/keeper.ts";
 import type { Log } from "../log/log.ts";
 import { EgressPolicy } from "../pool/egress/policy.ts";
 import { EgressProxy } from "../pool/egress/proxy.ts";
@@ -8,8 +7,8 @@ import { type LaunchOf, launchersFor } from "../pool/launchers.ts";
 import { LocalWorker } from "../pool/local-worker.ts";
 import type { ServiceCode, WorkerOptions } from "../pool/options.ts";
 import type { OutputStream } from "../pool/process.ts";
+import type { Keepers } from "../pool/transfers.ts";
 import type { Worker } from "../pool/worker.ts";
-import type { EndpointManifest } from "../protocol/manifest.ts";
 import { type WorkerAccess, workerRights } from "./permissions.ts";
 import type { ScratchFolders } from "./scratch.ts";
 import { OutputTail } from "./tail.ts";
@@ -22,7 +21,7 @@ export interface WorkersOptions {
   readonly maxResultBytes: number;
   readonly maxFileBytes: number;
   /** The file store for each kind of endpoint. */
-  readonly files: { readonly [kind in EndpointManifest["kind"]]: FileKeeper };
+  readonly files: Keepers;
   /** Additional rights under `tessera serve`. Default: none. */
   readonly workerAccess?: WorkerAccess | undefined;
   /** How the workers of a service are started. Default: without a sandbox. */

@@ -10,6 +10,7 @@ import type { CallTarget, Directory, Located } from "../deployments/directory.ts
 import type { DeploymentRecord } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { DesiredDeployment } from "../storage/hosting/revisions.ts";
+import type { HeldArtifact } from "./artifact-cache.ts";
 import { DesiredDeployments } from "./desired-state.ts";
 import {
   type NodeDeployment,
@@ -95,6 +96,11 @@ export class Hosting implements Directory, AsyncDisposable {
     return this.#options.routing.names(target);
   }
 
+  /** The artifact of the revision that serves here; undefined where none does. */
+  artifactOf(deploymentId: string): HeldArtifact | undefined {
+    return this.#deployments.get(deploymentId)?.reconciler.artifact;
+  }
+
   /** Applies changed shares of the workers. */
   rescale(): void {
     for (const { reconciler } of this.#deployments.values()) {
@@ -165,7 +171,7 @@ export class Hosting implements Directory, AsyncDisposable {
       facts: record,
       deployment: () => this.#running(record),
       isReady: () => this.#deployments.get(deploymentId)?.reconciler.isReady ?? false,
-      artifact: () => this.#deployments.get(deploymentId)?.reconciler.artifact,
+      placement: () => this.#deployments.get(deploymentId)?.reconciler.record.settings,
     };
     return this.#deployments.has(deploymentId) || targetRevision === undefined || this.#draining
       ? located

@@ -94,9 +94,9 @@ export async function prepare(
 }
 
 /** The code that workers load; the artifact holds its environment, too. */
-async function withCode(
+export async function withCode(
   artifact: HeldArtifact,
-  { organizationId }: DesiredDeployment,
+  { organizationId }: Pick<DesiredDeployment, "organizationId">,
   { environments, progress }: Pick<PreparationOptions, "environments"> & WithProgress,
 ): Promise<{ readonly artifact: HeldArtifact; readonly code: ServiceCode["code"] }> {
   const { python } = artifact.index;

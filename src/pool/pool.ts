@@ -5,44 +5,17 @@
  * without a gap: its workers are ready before the old ones are told to finish.
  */
 
-import type { WorkerEnd } from "../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { JoinedWorkers } from "./joined-workers.ts";
 import type { ServiceCode } from "./options.ts";
-import { PoolRoom, type RoomSource } from "./pool-room.ts";
+import type { PoolOptions } from "./pool-options.ts";
+import { PoolRoom } from "./pool-room.ts";
 import { startRevision } from "./replacement.ts";
 import { RestartBackoff } from "./restart-backoff.ts";
 import type { Room } from "./room.ts";
 import { type Slot, WorkerSlot } from "./slot.ts";
 import { type Leave, type Starter, StartGate } from "./start-gate.ts";
 import type { Worker } from "./worker.ts";
-
-export interface PoolOptions {
-  /** The initial number of workers; 0 is possible. */
-  readonly size: number;
-  /** Limits how many workers of the node start at a time. Default: no limit. */
-  readonly starts?: StartGate | undefined;
-  /** The node's budget, in which each worker needs room. Default: no limits. */
-  readonly room?: RoomSource | undefined;
-  /** True while a caller waits for a worker. Default: never. */
-  readonly isUrgent?: () => boolean;
-  readonly newId: () => string;
-  /** Starts a worker of the service. Call `onUnblocked` when it answers again after it was blocked. */
-  readonly startWorker: (service: ServiceCode, workerId: string, onUnblocked: () => void) => Worker;
-  /** A worker is ready. Attempts may be claimed for it once this resolves. */
-  onReady(worker: Worker): Promise<void>;
-  /** A worker has ended, and its executions with it. */
-  onExit(worker: Worker, reason: string): void;
-  /** A worker could not be started; another try follows. */
-  onRestartFailed(err: unknown): void;
-  /** A worker ended unexpectedly or could not start, and will be replaced. */
-  onReplaced?(cause: WorkerEnd): void;
-  /** Slots became free or workers ready. */
-  onCapacity(): void;
-  /** `waiting` may have changed. */
-  onWaiting?(): void;
-  /** An idle worker was ended, and `size` lowered, because others needed its room. */
-  onEvicted?(): void;
-}
 
 /** How long a worker that is evicted has to end by itself. */
 const EVICTED_WORKER_EXIT_MS = 5_000;
@@ -61,8 +34,7 @@ export class Pool implements AsyncDisposable {
   #size: number;
   #service: ServiceCode | undefined;
   #workers: Worker[] = [];
-  /** Workers on other machines, which are not counted in `size`. */
-  #joined: Worker[] = [];
+  readonly #joined: JoinedWorkers;
   /** Workers of the current revision that are loading, to become one of `#workers`. */
   readonly #starting = new Set<Worker>();
   readonly #alive = new Set<Worker>();
@@ -72,6 +44,13 @@ export class Pool implements AsyncDisposable {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.#size = options.size;
+    this.#joined = new JoinedWorkers({
+      ...{ onReady: options.onReady, onCapacity: options.onCapacity },
+      onExit: (worker, reason) => {
+        this.#alive.delete(worker);
+        options.onExit(worker, reason);
+      },
+    });
     this.#starts = options.starts ?? new StartGate(Number.POSITIVE_INFINITY);
     this.#room = new PoolRoom({
       source: options.room,
@@ -100,7 +79,7 @@ export class Pool implements AsyncDisposable {
 
   /** The number of workers on other machines that take calls. */
   get joinedCount(): number {
-    return this.#joined.filter((worker) => worker.loaded).length;
+    return this.#joined.readyCount;
   }
 
   /** The number of workers on this machine that are there or load. */
@@ -153,30 +132,18 @@ export class Pool implements AsyncDisposable {
       ?.kill(message);
   }
 
-  /**
-   * Takes in a worker on another machine. It is not replaced when it ends, and goes with its
-   * revision. Rejects when it ends before its lease is open.
-   */
+  /** Takes in a worker on another machine; see `JoinedWorkers`. */
   async join(worker: Worker): Promise<void> {
     if (this.#closed) {
       throw new Error("the server is shutting down");
     }
     this.#alive.add(worker);
-    void worker.exited.then((reason) => {
-      this.#alive.delete(worker);
-      this.#joined = this.#joined.filter((each) => each !== worker);
-      this.#options.onExit(worker, reason);
-    });
-    await this.#options.onReady(worker);
-    if (!worker.ended) {
-      this.#joined.push(worker);
-      this.#options.onCapacity();
-    }
+    await this.#joined.add(worker);
   }
 
   /** Lets all workers on other machines finish their calls, and go. */
   dismissJoined(): void {
-    for (const worker of this.#joined.splice(0)) {
+    for (const worker of this.#joined.dismiss()) {
       this.#retire(worker);
     }
   }
@@ -285,7 +252,7 @@ export class Pool implements AsyncDisposable {
     this.#room.forget();
     this.#restarts.cancel();
     this.#workers = [];
-    this.#joined = [];
+    this.#joined.dismiss();
     this.#starting.clear();
     for (const worker of this.#alive) {
       this.#retire(worker, drainMs);
@@ -293,9 +260,10 @@ export class Pool implements AsyncDisposable {
     await Promise.all(this.#leaving);
   }
 
-  /** Kills every worker at once: the node itself is ending. */
+  /** Kills every worker of this machine at once: the node itself is ending. */
   killAll(message: string): void {
-    for (const worker of this.#alive) {
+    const own = [...this.#alive].filter(({ machine }) => machine === undefined);
+    for (const worker of own) {
       worker.kill(message);
     }
   }
@@ -332,7 +300,8 @@ export class Pool implements AsyncDisposable {
   }
 
   #serving(): readonly Worker[] {
-    return this.#joined.length === 0 ? this.#workers : [...this.#workers, ...this.#joined];
+    const { workers } = this.#joined;
+    return workers.length === 0 ? this.#workers : [...this.#workers, ...workers];
   }
 
   #retire(worker: Worker, drainMs?: number): void {
@@ -342,8 +311,7 @@ export class Pool implements AsyncDisposable {
 
   /** Switches to this service and its workers; the old workers finish their calls. */
   #takeOver(service: ServiceCode, workers: Worker[]): void {
-    const old = [...this.#workers, ...this.#joined, ...this.#starting];
-    this.#joined = [];
+    const old = [...this.#workers, ...this.#joined.dismiss(), ...this.#starting];
     this.#restarts.reset();
     this.#starting.clear();
     this.#service = service;

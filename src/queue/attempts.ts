@@ -10,7 +10,8 @@ import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../p
 import type { Slot } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure } from "../protocol/messages.ts";
-import type { AdoptedTask, Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
+import type { LeasedTask } from "../storage/leases.ts";
+import type { Attempt, AttemptEnd, ClaimedTask, Storage } from "../storage/storage.ts";
 import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import { interrupted } from "../tasks/failure.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
@@ -92,7 +93,7 @@ export class Attempts {
    * which its worker still runs.
    */
   adopt(
-    adopted: AdoptedTask,
+    adopted: LeasedTask,
     { endpoint, slot }: { readonly endpoint: EndpointManifest; readonly slot: Slot },
     adopt: (listener: ExecutionListener) => Execution,
   ): void {
@@ -199,7 +200,7 @@ export class Attempts {
   }
 }
 
-export function attemptOf({ task, leaseId }: AdoptedTask): Attempt {
+export function attemptOf({ task, leaseId }: LeasedTask): Attempt {
   const { deploymentId, taskId, attempt } = task;
   return { deploymentId, taskId, leaseId, attempt };
 }

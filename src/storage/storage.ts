@@ -24,6 +24,7 @@ import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
 import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
+import type { LeasedTask, LeaseStorage } from "./leases.ts";
 import type { TaskListing, TaskSearchPage, TaskSearchQuery } from "./listing.ts";
 import type { MetricsStorage } from "./metrics/metrics.ts";
 import type { PieceStorage } from "./pieces.ts";
@@ -76,14 +77,8 @@ export type SubmitOutcome =
   /** Files of its arguments were deleted before the submit; see `registerBlobs`. */
   | { readonly outcome: "blobs_gone" };
 
-/** A running task, and the lease that it runs under. */
-export interface AdoptedTask {
-  readonly task: Task;
-  readonly leaseId: string;
-}
-
 /** A claimed task with its arguments. */
-export interface ClaimedTask extends AdoptedTask {
+export interface ClaimedTask extends LeasedTask {
   readonly arguments: Payload;
 }
 
@@ -120,7 +115,7 @@ export type CancelOutcome =
  */
 export type OperationObserver = (operation: string, tookMs: number, err?: unknown) => void;
 
-export interface Storage extends RestorableStorage, PieceStorage, AsyncDisposable {
+export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, AsyncDisposable {
   readonly capabilities: {
     /** Other nodes may use the same database, so only expired leases are rescued at start. */
     readonly shared: boolean;
@@ -229,62 +224,12 @@ export interface Storage extends RestorableStorage, PieceStorage, AsyncDisposabl
   /** Fails at most `limit` queued tasks whose `startByMs` has passed, and returns them. */
   expireTasks(parameters: { readonly nowMs: number; readonly limit: number }): Promise<Task[]>;
 
-  /** Opens a lease: one worker's right to hold attempts until it expires. */
-  openLease(parameters: {
-    readonly leaseId: string;
-    /** The holder's name, for people who read the table. */
-    readonly owner: string;
-    readonly nowMs: number;
-    readonly ttlMs: number;
-    /**
-     * Digest of the secret of a worker on another machine, with which another node may adopt the
-     * lease: it outlives the node that opened it. Default: it ends with its node.
-     */
-    readonly session?: string;
-  }): Promise<void>;
-
-  /**
-   * Moves everything under a lease to a new one, if the lease is open and has this session, and
-   * returns its attempts as they now are; undefined otherwise. The lease before has ended then, so
-   * the node that held it can change nothing any more.
-   */
-  adoptLease(parameters: {
-    readonly leaseId: string;
-    readonly session: string;
-    readonly newLeaseId: string;
-    readonly newSession: string;
-    readonly owner: string;
-    readonly nowMs: number;
-    readonly ttlMs: number;
-  }): Promise<AdoptedTask[] | undefined>;
-
-  /** Renews leases. Returns those that still existed, in the given order. */
-  renewLeases(parameters: {
-    readonly leaseIds: readonly string[];
-    readonly nowMs: number;
-    readonly ttlMs: number;
-  }): Promise<string[]>;
-
   /** Returns what maintenance is due, in one cheap query: an idle node needs no other. */
   survey(parameters: {
     readonly nowMs: number;
     /** Deployments whose queues are checked. */
     readonly deploymentIds: readonly string[];
   }): Promise<Survey>;
-
-  /**
-   * Ends a lease. Its remaining attempts are treated as in `rescueExpired`.
-   * Returns the changed tasks.
-   */
-  closeLease(parameters: { readonly leaseId: string; readonly nowMs: number }): Promise<Task[]>;
-
-  /**
-   * Ends expired leases (or, with `all`, every lease without a session) and requeues their
-   * attempts as those of lost nodes: at once, or after a pause from the fourth
-   * on (`restartAfterLostNode`). A task that lost too many fails. Returns the
-   * changed tasks.
-   */
-  rescueExpired(parameters: { readonly nowMs: number; readonly all?: boolean }): Promise<Task[]>;
 
   /** Deletes at most `limit` expired finished tasks with all their data. Returns how many. */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;

@@ -30,6 +30,7 @@ const ADAPTERS_SHARE = [
   "src/storage/storage.ts",
   "src/storage/backup.ts",
   "src/storage/database-facts.ts",
+  "src/storage/leases.ts",
   "src/storage/listing.ts",
   "src/storage/pieces.ts",
   "src/storage/piece-runs.ts",
@@ -95,6 +96,28 @@ export const RULES: readonly Rule[] = [
       )(it),
   },
   {
+    // Of the client it takes how the reason of an error is read.
+    rule: "the agent speaks to a platform by WorkerService, and knows neither server nor storage adapters",
+    of: ["src/agent/"],
+    allows: (it) =>
+      isPackage(it) ||
+      it.to === "src/client/error.ts" ||
+      startsWithAny(
+        "gen/",
+        "src/artifacts/",
+        "src/deployments/",
+        "src/files/",
+        "src/hosting/",
+        "src/log/log.ts",
+        "src/metrics/",
+        "src/pool/",
+        "src/protocol/",
+        "src/storage/accounts/",
+        "src/storage/blobs.ts",
+        "src/time/",
+      )(it),
+  },
+  {
     rule: "console speaks only the public API",
     of: ["src/console/"],
     allows: (it) =>
@@ -130,6 +153,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/metrics/",
         "src/storage/backup.ts",
         "src/storage/database-facts.ts",
+        "src/storage/leases.ts",
         "src/storage/listing.ts",
         "src/storage/pieces.ts",
         "src/storage/queues.ts",

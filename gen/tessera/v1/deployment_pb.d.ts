@@ -2438,11 +2438,18 @@ export declare type DeploymentWorker = Message<"tessera.v1.DeploymentWorker"> & 
   calls: number;
 
   /**
-   * Whether it takes calls: false while it loads, stops, or is out of touch.
+   * Whether it takes calls: false while it loads or stops.
    *
    * @generated from field: bool ready = 7;
    */
   ready: boolean;
+
+  /**
+   * The name of the deployment.
+   *
+   * @generated from field: string deployment = 8;
+   */
+  deployment: string;
 };
 
 /**
@@ -2494,11 +2501,18 @@ export declare type DeploymentWorkerJson = {
   calls?: number;
 
   /**
-   * Whether it takes calls: false while it loads, stops, or is out of touch.
+   * Whether it takes calls: false while it loads or stops.
    *
    * @generated from field: bool ready = 7;
    */
   ready?: boolean;
+
+  /**
+   * The name of the deployment.
+   *
+   * @generated from field: string deployment = 8;
+   */
+  deployment?: string;
 };
 
 /**

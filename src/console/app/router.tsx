@@ -221,10 +221,14 @@ const operatorPage = page(
   "/operator",
   lazyRouteComponent(() => loaded(import("./pages/operator/operator.tsx")), "Operator"),
 );
-const tokenList = page(
-  "/tokens",
-  lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
-);
+const tokenList = createRoute({
+  getParentRoute: () => organization,
+  path: "/tokens",
+  /** With a deployment, a token that joins workers to it is to be created. */
+  validateSearch: ({ worker }: Record<string, unknown>): { readonly worker?: string } =>
+    typeof worker === "string" && worker !== "" ? { worker } : {},
+  component: lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
+});
 
 const routeTree = root.addChildren([
   signIn,

@@ -18,42 +18,24 @@
 import type { WorkerEnd } from "../../metrics/deployment.ts";
 import type { EndpointManifest, ServiceManifest } from "../../protocol/manifest.ts";
 import type { Call, Chunk, NodeMessage } from "../../protocol/messages.ts";
-import type { EndRecord, Execution, ExecutionEnd, ExecutionListener } from "../execution.ts";
+import type { Execution, ExecutionListener } from "../execution.ts";
 import { Executions } from "../executions.ts";
 import type { CountsReceiver, ExecuteOptions } from "../options.ts";
 import { Capacity } from "../slot.ts";
 import type { TransferHost } from "../transfers.ts";
 import type { WorkerUsage } from "../usage.ts";
 import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
+import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
+import { AssignedCalls } from "./assigned-calls.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
-import { RemoteTransfers, type RemoteTransfersOptions } from "./transfers.ts";
-
-/** How long a worker has to say that a call has arrived. */
-const ACCEPT_TIMEOUT_MS = 5_000;
+import type { RemoteWorkerOptions } from "./options.ts";
+import { RemoteTransfers } from "./transfers.ts";
 
 /**
  * How much longer than its grace period an aborted call may take to end: the worker ends it by
  * force, and its answer has to arrive.
  */
 const ABORT_ANSWER_MS = 5_000;
-
-export interface RemoteWorkerOptions extends RemoteTransfersOptions {
-  readonly id: string;
-  readonly machine: WorkerMachine;
-  readonly revision: number | undefined;
-  readonly manifest: ServiceManifest;
-  readonly lease: WorkerLease;
-  /** Time between an abort and the end of a call by force, at the worker. */
-  readonly graceMs: number;
-  /** After this silence it is lost. */
-  readonly silenceMs: number;
-  /** Calls that it runs already, which another node began. */
-  readonly held?: readonly HeldCall[];
-  /** Slots became free. */
-  onCapacity(): void;
-  /** Returns the receiver of the service's metrics. Default: none. */
-  readonly countsOf?: ((manifest: ServiceManifest) => CountsReceiver) | undefined;
-}
 
 export class RemoteWorker implements Worker {
   readonly id: string;
@@ -69,11 +51,11 @@ export class RemoteWorker implements Worker {
   #stream: RemoteStream | undefined;
   /** How many calls of each endpoint it runs at a time. */
   #slots: ReadonlyMap<string, number> = new Map();
-  /** Calls that were assigned, and when, until the worker says that they have arrived. */
-  readonly #assigned = new Map<number, number>();
-  /** Calls that have ended, until that is recorded. */
-  readonly #recording = new Set<number>();
-  readonly #acks: { ids: number[]; stale: number[] } = { ids: [], stale: [] };
+  readonly #assigned = new AssignedCalls();
+  readonly #acks = new Acknowledgements(
+    (ids, stale) => this.#stream?.send({ type: "ack", ids, stale }),
+    () => this.#finishWhenIdle(),
+  );
   #heardMs = performance.now();
   #watch: NodeJS.Timeout;
   #usage: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
@@ -151,10 +133,6 @@ export class RemoteWorker implements Worker {
     return this.#isParted;
   }
 
-  get isConnected(): boolean {
-    return this.#stream !== undefined;
-  }
-
   usage(): WorkerUsage {
     return this.#usage;
   }
@@ -175,7 +153,7 @@ export class RemoteWorker implements Worker {
     let id = 0;
     const execution = this.#executions.begin(
       call,
-      new Acknowledging(listener, (recorded) => this.#ended(id, recorded)),
+      acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
     id = execution.call.id;
     return execution;
@@ -187,7 +165,7 @@ export class RemoteWorker implements Worker {
     return this.#executions.adopt(
       { id, endpoint, kind: "task" },
       timeoutMs,
-      new Acknowledging(listener, (recorded) => this.#ended(id, recorded)),
+      acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
   }
 
@@ -278,7 +256,7 @@ export class RemoteWorker implements Worker {
     }
     this.heard();
     return held.flatMap(({ id }) =>
-      this.#executions.get(id) !== undefined || this.#recording.has(id) ? [id] : [],
+      this.#executions.get(id) !== undefined || this.#acks.awaits(id) ? [id] : [],
     );
   }
 
@@ -293,9 +271,7 @@ export class RemoteWorker implements Worker {
   }
 
   accepted(ids: readonly number[]): void {
-    for (const id of ids) {
-      this.#assigned.delete(id);
-    }
+    this.#assigned.arrived(ids);
   }
 
   measured(usage: WorkerUsage): void {
@@ -311,7 +287,7 @@ export class RemoteWorker implements Worker {
   /** Takes the end of a call. Returns what is wrong with a forged one. */
   finish(result: RemoteResult): string | undefined {
     const { id } = result;
-    if (this.#recording.has(id)) {
+    if (this.#acks.awaits(id)) {
       return undefined;
     }
     const execution = this.#executions.get(id);
@@ -319,7 +295,7 @@ export class RemoteWorker implements Worker {
       if (id > this.#executions.begun) {
         return `it sent a result of call ${id}, which was never assigned`;
       }
-      this.#acknowledge(id, true);
+      this.#acks.acknowledge(id, { isStale: true });
       return undefined;
     }
     if ("lost" in result) {
@@ -362,40 +338,13 @@ export class RemoteWorker implements Worker {
       }
       return;
     }
-    const nowMs = performance.now();
-    for (const { id } of calls) {
-      this.#assigned.set(id, nowMs);
-    }
+    this.#assigned.assigned(calls.map(({ id }) => id));
     stream.send({ type: "calls", calls, together });
   }
 
-  #ended(id: number, recorded: Promise<EndRecord> | undefined): void {
-    this.#assigned.delete(id);
-    if (recorded === undefined) {
-      this.#acknowledge(id, false);
-      return;
-    }
-    this.#recording.add(id);
-    void recorded.then((record) => {
-      this.#recording.delete(id);
-      // A worker keeps what this node gives up, and brings it to the next one.
-      if (record !== "given_up") {
-        this.#acknowledge(id, record === "stale");
-      }
-    });
-  }
-
-  /** Acknowledgements of one turn of the event loop go in one message. */
-  #acknowledge(id: number, isStale: boolean): void {
-    if (this.#acks.ids.push(id) === 1) {
-      setImmediate(() => {
-        const { ids, stale } = this.#acks;
-        this.#stream?.send({ type: "ack", ids: ids.splice(0), stale: stale.splice(0) });
-      });
-    }
-    if (isStale) {
-      this.#acks.stale.push(id);
-    }
+  #ended(id: number, recorded: Parameters<Acknowledgements["ended"]>[1]): void {
+    this.#assigned.arrived([id]);
+    this.#acks.ended(id, recorded);
   }
 
   #look(): void {
@@ -404,12 +353,9 @@ export class RemoteWorker implements Worker {
       this.kill(`nothing was heard of it for ${Math.round(this.#options.silenceMs / 1_000)} s`);
       return;
     }
-    for (const [id, sinceMs] of this.#assigned) {
-      if (nowMs - sinceMs >= ACCEPT_TIMEOUT_MS) {
-        this.#assigned.delete(id);
-        this.#stream?.send({ type: "abort", id, reason: "shutdown" });
-        this.#executions.displace(id, "its worker did not say that it had arrived");
-      }
+    for (const id of this.#assigned.takeOverdue(nowMs)) {
+      this.#stream?.send({ type: "abort", id, reason: "shutdown" });
+      this.#executions.displace(id, "its worker did not say that it had arrived");
     }
   }
 
@@ -421,12 +367,7 @@ export class RemoteWorker implements Worker {
       }
       return;
     }
-    if (
-      this.#isStopping &&
-      this.capacity.idle &&
-      this.busyness === 0 &&
-      this.#recording.size === 0
-    ) {
+    if (this.#isStopping && this.capacity.idle && this.busyness === 0 && this.#acks.isComplete) {
       this.kill("it ended");
     }
   }
@@ -453,39 +394,5 @@ export class RemoteWorker implements Worker {
     this.#stream?.end(reason);
     this.#stream = undefined;
     this.#exited.resolve(reason);
-  }
-}
-
-/** Tells what becomes of the end, besides all that its listener is told. */
-class Acknowledging implements ExecutionListener {
-  readonly #listener: ExecutionListener;
-  readonly #onEnded: (recorded: Promise<EndRecord> | undefined) => void;
-
-  constructor(
-    listener: ExecutionListener,
-    onEnded: (recorded: Promise<EndRecord> | undefined) => void,
-  ) {
-    this.#listener = listener;
-    this.#onEnded = onEnded;
-  }
-
-  onEnd(end: ExecutionEnd): undefined {
-    this.#onEnded(this.#listener.onEnd(end) ?? undefined);
-  }
-
-  onAbort(...told: Parameters<NonNullable<ExecutionListener["onAbort"]>>): void {
-    this.#listener.onAbort?.(...told);
-  }
-
-  onChunk(...told: Parameters<NonNullable<ExecutionListener["onChunk"]>>): void {
-    this.#listener.onChunk?.(...told);
-  }
-
-  onProgress(...told: Parameters<NonNullable<ExecutionListener["onProgress"]>>): void {
-    this.#listener.onProgress?.(...told);
-  }
-
-  onLog(...told: Parameters<NonNullable<ExecutionListener["onLog"]>>): void {
-    this.#listener.onLog?.(...told);
   }
 }

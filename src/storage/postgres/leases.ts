@@ -9,7 +9,8 @@
 import { NODE_LOST, NODES_LOST } from "../../tasks/failure.ts";
 import { MAX_LOST_NODES, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task } from "../../tasks/task.ts";
-import type { AdoptedTask, Storage } from "../storage.ts";
+import type { LeasedTask } from "../leases.ts";
+import type { Storage } from "../storage.ts";
 import { toAttempt } from "./attempts.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
@@ -65,7 +66,7 @@ export function adoptLease(
   db: PostgresDatabase,
   time: LeaseTime,
   adopted: Parameters<Storage["adoptLease"]>[0],
-): Promise<AdoptedTask[] | undefined> {
+): Promise<LeasedTask[] | undefined> {
   const { leaseId, session: secret, newLeaseId, newSession, ...opened } = adopted;
   return db.transaction(async (session) => {
     const ended = await session.query(END_ADOPTED, leaseId, secret);

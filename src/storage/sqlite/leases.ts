@@ -1,6 +1,7 @@
 /** Leases of workers: open, renew, adopt, close, and rescue of expired ones. */
 import type { Task } from "../../tasks/task.ts";
-import type { AdoptedTask, Storage } from "../storage.ts";
+import type { LeasedTask } from "../leases.ts";
+import type { Storage } from "../storage.ts";
 import { attemptsUnder } from "./attempts.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { loseNode } from "./end-attempt.ts";
@@ -25,7 +26,7 @@ export function openLease(
 export function adoptLease(
   db: SqliteDatabase,
   adopted: Parameters<Storage["adoptLease"]>[0],
-): AdoptedTask[] | undefined {
+): LeasedTask[] | undefined {
   const { leaseId, session, newLeaseId, newSession, ...opened } = adopted;
   const ended = "DELETE FROM leases WHERE lease_id = ? AND session = ?";
   if (db.run(ended, leaseId, session) === 0) {

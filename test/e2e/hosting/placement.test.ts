@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { BuiltArtifact } from "../../../src/artifacts/build-options.ts";
 import { createRemoteIndex, digestOf, writeIndex } from "../../../src/artifacts/index-file.ts";
 import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
+import { json, TestWorker } from "../workers/test-worker.ts";
 import { artifact, reasonOf, until, World } from "./world.ts";
 
 const ENDPOINT = {
@@ -94,6 +95,44 @@ describe("on a node with labels", () => {
     await until(
       () => workersOf("away"),
       (all) => all.length === 0,
+    );
+  });
+
+  it("lets workers with the labels join, tells where they run, and lets them go when it requires others", async () => {
+    const settings = { place: WorkerPlace.REMOTE, requires: { gpu: "*" } };
+    await world.deploy("joined", await artifact(), { settings });
+    await world.until("joined", ({ status }) => status === DeploymentStatus.DEGRADED);
+    const { value } = await world.platform.createToken(world.cookie, {
+      access: ["worker"],
+      deployments: ["joined"],
+    });
+    await using worker = new TestWorker(world.platform.url, value);
+    const machine = { deployment: "joined", labels: { zone: "b" } };
+    await expect(worker.register(machine)).rejects.toThrow(/requires the label gpu, which/);
+    await worker.register({ ...machine, labels: { gpu: "h200" } });
+    await worker.open();
+    await world.until("joined", ({ status }) => status === DeploymentStatus.READY);
+    const answer = world.call("joined", "/say", { body: { text: "a" } });
+    const call = await worker.take();
+    expect(await workersOf("joined")).toMatchObject([
+      {
+        workerId: worker.registered?.workerId,
+        deployment: "joined",
+        revision: 1,
+        calls: 1,
+        ready: true,
+        machine: { hostname: "elsewhere", labels: { gpu: "h200" } },
+      },
+    ]);
+    worker.results(json(call.id, "from afar"));
+    expect((await answer).text).toBe("from afar");
+    await world.client.deployments.updateDeployment({
+      deployment: { name: "joined", settings: { requires: { gpu: "a100" } } },
+    });
+    await worker.until(({ message }) => message.case === "drain");
+    await world.until("joined", ({ workers }) => workers === 0);
+    await expect(worker.register({ ...machine, labels: { gpu: "h200" } })).rejects.toThrow(
+      /requires the label gpu=a100/,
     );
   });
 

@@ -59,6 +59,13 @@ describe("the configuration of start", () => {
       oidc: undefined,
       organizationCreators: undefined,
       tracing: undefined,
+      labels: {},
+      python: {
+        interpreters: [],
+        maxBytesPerOrganization: 20 * 1024 ** 3,
+        needsSandbox: true,
+        uv: undefined,
+      },
     });
     expect(secrets).toEqual({
       database: resolve(".tessera/tessera.db"),
@@ -69,6 +76,7 @@ describe("the configuration of start", () => {
       proxySecret: undefined,
       smtp: undefined,
       tracing: undefined,
+      packages: {},
     });
     expect(Object.isFrozen(config) && Object.isFrozen(secrets)).toBe(true);
   });
@@ -145,6 +153,7 @@ describe("the configuration of start", () => {
       database: env.DATABASE_URL,
       keys: "hidden-2",
       oidcClientSecret: "hidden-3",
+      packages: {},
     });
     expect(config.oidc).toEqual({
       issuer: "https://accounts.example.com",

@@ -11,7 +11,7 @@ import {
   type WorkRequestSchema,
   type WorkResponse,
 } from "../../../gen/tessera/v1/worker_pb.js";
-import { Outbox } from "../../../src/server/rpc/worker/outbox.ts";
+import { SendQueue } from "../../../src/server/rpc/worker/send-queue.ts";
 
 type Request = MessageInitShape<typeof WorkRequestSchema>;
 type Result = NonNullable<
@@ -28,7 +28,7 @@ export class TestWorker implements AsyncDisposable {
   readonly #sessions: Http2SessionManager;
   registered: RegisterResponse | undefined;
   /** What it sends on the stream that is open. */
-  #outbox = new Outbox<Request>();
+  #queue = new SendQueue<Request>();
   readonly assigned: Assignment[] = [];
   readonly heard: WorkResponse[] = [];
   #wakes = new Set<() => void>();
@@ -65,9 +65,9 @@ export class TestWorker implements AsyncDisposable {
 
   /** Opens the stream, and offers slots. */
   async open(slots: Readonly<Record<string, number>> = { say: 2, work: 2 }): Promise<this> {
-    this.#outbox = new Outbox();
+    this.#queue = new SendQueue();
     this.send({ case: "hello", value: { session: this.session } });
-    const responses = this.client.work(this.#outbox);
+    const responses = this.client.work(this.#queue);
     this.ended = this.#read(responses).then(
       () => undefined,
       (err: unknown) => err,
@@ -78,7 +78,7 @@ export class TestWorker implements AsyncDisposable {
   }
 
   send(message: NonNullable<Request["message"]>): void {
-    this.#outbox.send({ message });
+    this.#queue.send({ message });
   }
 
   results(...results: Result[]): void {
@@ -132,7 +132,7 @@ export class TestWorker implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#outbox.end();
+    this.#queue.end();
     this.#sessions.abort();
     await this.ended;
   }

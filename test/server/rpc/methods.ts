@@ -285,6 +285,11 @@ export const ROWS: readonly Row[] = [
     except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
   },
   {
+    method: deployment.listWorkers,
+    request: deploymentOf,
+    except: { [FOREIGN]: "DEPLOYMENT_NOT_FOUND" },
+  },
+  {
     method: deployment.rollBackDeployment,
     request: deploymentOf,
     outcome: "REVISION_NOT_FOUND",

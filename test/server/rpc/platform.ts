@@ -98,6 +98,7 @@ export class TestPlatform implements AsyncDisposable {
           hosting: announceChanges(storage.hosting, changes),
           tasks: storage,
           directory: { find: notHosted },
+          artifactOf: () => undefined,
           blobs,
           federation: new Federation({ metrics: new Metrics({ node: "n1", now }), now }),
           history: new KeptHistory(storage.metrics),

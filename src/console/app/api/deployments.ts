@@ -23,7 +23,17 @@ export const deploymentOf = (organization: string, name: string) =>
       deployments.getDeployment({ organization, deployment: name }, { signal }),
   });
 
-/** Its revisions, newest first. */
+/** How often the workers of a deployment are read while somebody looks at them. */
+const WORKERS_REFRESH_MS = 5_000;
+
+/** Its workers, on all nodes. */
+export const workersOf = (organization: string, deployment: string) =>
+  queryOptions({
+    queryKey: ["workers", organization, deployment],
+    queryFn: ({ signal }) => deployments.listWorkers({ organization, deployment }, { signal }),
+    refetchInterval: WORKERS_REFRESH_MS,
+  });
+
 /** What a revision changed since another. What was deployed does not change any more. */
 export const comparisonOf = (
   organization: string,
@@ -37,6 +47,7 @@ export const comparisonOf = (
     staleTime: Number.POSITIVE_INFINITY,
   });
 
+/** Its revisions, newest first. */
 export const revisionsOf = (organization: string, deployment: string) =>
   queryOptions({
     queryKey: ["revisions", organization, deployment],

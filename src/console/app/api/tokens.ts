@@ -32,6 +32,10 @@ export const ACCESS = {
     name: "Monitoring",
     hint: "Let your own Prometheus read the organization's metrics.",
   },
+  TOKEN_ACCESS_WORKER: {
+    name: "Worker",
+    hint: "Join workers on other machines. They get the code, the secrets and the arguments of their deployment.",
+  },
 } as const satisfies Partial<Record<TokenAccessJson, { name: string; hint: string }>>;
 
 export type Access = keyof typeof ACCESS;
@@ -41,9 +45,17 @@ export const accessNames = ({ access = [] }: TokenJson): string =>
 
 export const isOrganizations = ({ kind }: TokenJson): boolean => kind === "TOKEN_KIND_ORGANIZATION";
 
-/** The deployments that it may call; empty for tokens that call none. */
+/** Whether an access stands alone in a token. */
+export const isAlone = (access: Access): boolean =>
+  access === "TOKEN_ACCESS_MONITORING" || access === "TOKEN_ACCESS_WORKER";
+
+/** Whether a token with this access names deployments. */
+export const isForDeployments = (access: readonly TokenAccessJson[]): boolean =>
+  access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT") || access.includes("TOKEN_ACCESS_WORKER");
+
+/** The deployments that it is for; empty for tokens that name none. */
 export function callable({ access = [], allDeployments, deployments = [] }: TokenJson): string {
-  if (!access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT")) {
+  if (!isForDeployments(access)) {
     return "";
   }
   return allDeployments ? "all deployments" : deployments.join(", ");

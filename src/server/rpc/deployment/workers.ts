@@ -37,7 +37,9 @@ export function listWorkers({
       : reported;
     const sorted = nodes.toSorted((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
     return {
-      workers: sorted.flatMap(({ nodeId, workers }) => workers.map((one) => toWorker(nodeId, one))),
+      workers: sorted.flatMap(({ nodeId, workers }) =>
+        workers.map((one) => ({ ...toWorker(nodeId, one), deployment: name })),
+      ),
       omitted: nodes.reduce((sum, { omitted }) => sum + omitted, 0),
     };
   };

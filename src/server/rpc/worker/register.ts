@@ -14,13 +14,15 @@ import { DEFAULT_LIMITS } from "../../../pool/limits.ts";
 import { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
 import type { ServiceManifest } from "../../../protocol/manifest.ts";
 import { LEASE_DURATION_MS } from "../../../queue/leases.ts";
-import type { AdoptedTask, Storage } from "../../../storage/storage.ts";
+import type { LeasedTask } from "../../../storage/leases.ts";
+import type { Storage } from "../../../storage/storage.ts";
 import { workerToken } from "./caller.ts";
 import { heldCalls } from "./messages.ts";
 import { Reports } from "./reports.ts";
 import {
   leaseOf,
   newSessionSecret,
+  type ServedArtifact,
   sessionDigest,
   sessionExpired,
   type WorkerSession,
@@ -39,13 +41,15 @@ export interface RegisterOptions {
   readonly directory: Pick<Directory, "find">;
   readonly storage: Pick<Storage, "adoptLease">;
   readonly sessions: WorkerSessions;
+  /** The artifact of the revision that serves on this node; undefined where none does. */
+  readonly artifactOf: (deploymentId: string) => ServedArtifact | undefined;
   readonly now: () => number;
   /** After this silence a worker is lost. */
   readonly silenceMs: number;
 }
 
 export function register(options: RegisterOptions): ServiceImpl<typeof WorkerService>["register"] {
-  const { directory, sessions } = options;
+  const { directory, sessions, artifactOf } = options;
   return async (req, { values }) => {
     const principal = workerToken(values);
     checkProtocol(req);
@@ -55,7 +59,6 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
     if (!joins(principal, deploymentId)) {
       throw problem("ACCESS_DENIED", `the token is not for deployment ${req.deployment}`);
     }
-    checkPlacement(located, req);
     const deployment = located.deployment();
     const own = sessions.find(req.resumeSession, principal);
     if (own?.deploymentId === deploymentId) {
@@ -65,7 +68,8 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
         keep: own.worker.resume(heldCalls(req.held)),
       });
     }
-    checkCode(req, deployment.manifest, located);
+    checkPlace(req, located);
+    checkCode(req, deployment.manifest, artifactOf(deploymentId));
     sessions.checkRoom(deploymentId);
     return await join(options, { req, principal, located, deployment });
   };
@@ -80,9 +84,10 @@ function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
   }
 }
 
-function checkPlacement({ facts }: Located, { labels }: RegisterRequest): void {
-  const { organization, name, settings } = facts;
-  const refusal = settings && joinRefusal({ organization, name, settings }, labels);
+/** Throws NO_MATCHING_WORKER for a machine that may not run the deployment. */
+function checkPlace({ labels }: RegisterRequest, { facts, placement }: Located): void {
+  const settings = placement?.();
+  const refusal = settings && joinRefusal({ ...facts, settings }, labels);
   if (refusal !== undefined) {
     throw refusal;
   }
@@ -92,7 +97,7 @@ function checkPlacement({ facts }: Located, { labels }: RegisterRequest): void {
 function checkCode(
   { code, deployment }: RegisterRequest,
   manifest: ServiceManifest,
-  located: Located,
+  artifact: ServedArtifact | undefined,
 ): void {
   if (code.case === "manifestJson") {
     if (!isDeepStrictEqual(parsed(code.value), JSON.parse(JSON.stringify(manifest)))) {
@@ -103,7 +108,6 @@ function checkCode(
     }
     return;
   }
-  const artifact = located.artifact?.();
   if (artifact === undefined || artifact.index.files.length === 0) {
     throw problem(
       "MANIFEST_CONFLICT",
@@ -131,8 +135,9 @@ interface Joining {
 
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
 async function join(options: RegisterOptions, { req, principal, located, deployment }: Joining) {
-  const { sessions, silenceMs } = options;
-  const { remote, service } = deployment;
+  const { sessions, silenceMs, artifactOf } = options;
+  const { service, joining } = deployment;
+  const { remote } = joining;
   const id = remote.newId();
   const secret = newSessionSecret(id);
   const held = heldCalls(req.held);
@@ -147,7 +152,6 @@ async function join(options: RegisterOptions, { req, principal, located, deploym
     lease: { session: sessionDigest(secret), isAdopted: isResumed },
     silenceMs,
     held,
-    onCapacity: () => deployment.capacityChanged(),
     countsOf: remote.countsOf(id),
   });
   const session: WorkerSession = {
@@ -155,7 +159,7 @@ async function join(options: RegisterOptions, { req, principal, located, deploym
     tokenId: principal.tokenId,
     deploymentId: located.facts.deploymentId,
     worker,
-    artifact: req.code.case === "manifestJson" ? undefined : located.artifact?.(),
+    artifact: req.code.case === "manifestJson" ? undefined : artifactOf(located.facts.deploymentId),
     reports: new Reports({
       worker,
       logLinesPerSecond: limitsOf(deployment).logLinesPerSecond,
@@ -165,7 +169,7 @@ async function join(options: RegisterOptions, { req, principal, located, deploym
     }),
   };
   sessions.add(session);
-  const keep = await deployment.join(worker, adopted, held);
+  const keep = await joining.join(worker, adopted, held);
   return answer(options, { session, deployment, keep });
 }
 
@@ -176,7 +180,7 @@ async function adopt(
     id,
     secret,
   }: { readonly req: RegisterRequest; readonly id: string; readonly secret: string },
-): Promise<readonly AdoptedTask[]> {
+): Promise<readonly LeasedTask[]> {
   const adopted = await storage.adoptLease({
     leaseId: leaseOf(req.resumeSession),
     session: sessionDigest(req.resumeSession),
@@ -229,7 +233,7 @@ function limitsOf({ service }: Deployment) {
 }
 
 function settingsOf(deployment: Deployment) {
-  const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.remote;
+  const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.joining.remote;
   const { memoryBytes, cpus, diskBytes, logLinesPerSecond } = limitsOf(deployment);
   const { env = {}, network } = deployment.service?.revision ?? {};
   return {

@@ -4,8 +4,8 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { TokenPrincipal } from "../../../auth/principal.ts";
-import type { ServedArtifact } from "../../../deployments/directory.ts";
 import { problem } from "../../../errors.ts";
+import type { HeldArtifact } from "../../../hosting/artifact-cache.ts";
 import type { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
 import type { Reports } from "./reports.ts";
 
@@ -14,7 +14,11 @@ const MAX_JOINED_WORKERS = 1_000;
 /** The same, of one deployment. */
 const MAX_JOINED_WORKERS_PER_DEPLOYMENT = 200;
 
+/** Random bytes of a session's secret: nobody guesses them. */
 const SECRET_BYTES = 24;
+
+/** What a worker may read of the artifact of its revision. */
+export type ServedArtifact = Pick<HeldArtifact, "index" | "openFile">;
 
 export interface WorkerSession {
   readonly secret: string;

@@ -17,7 +17,7 @@ import { TokenBucket } from "../../../time/token-bucket.ts";
 import { keepsStanding } from "../engine/standing.ts";
 import { workerToken } from "./caller.ts";
 import { remoteChunk, remoteResults, toResponse } from "./messages.ts";
-import { Outbox } from "./outbox.ts";
+import { SendQueue } from "./send-queue.ts";
 import { sessionExpired, type WorkerSession, type WorkerSessions } from "./sessions.ts";
 
 /** Messages taken from a worker; one with many results counts once. */
@@ -40,22 +40,22 @@ export function work(sessions: WorkerSessions): ServiceImpl<typeof WorkerService
     }
     const session = sessions.get(first.message.value.session, principal);
     const { worker } = session;
-    const outbox = new Outbox<Response>();
+    const queue = new SendQueue<Response>();
     const stream: RemoteStream = {
-      send: (message) => outbox.send(toResponse(message)),
-      end: (reason) => outbox.end(endOf(session, reason)),
+      send: (message) => queue.send(toResponse(message)),
+      end: (reason) => queue.end(endOf(session, reason)),
     };
-    const standing = watchStanding(ctx, outbox);
-    outbox.send({ message: { case: "welcome", value: {} } });
+    const standing = watchStanding(ctx, queue);
+    queue.send({ message: { case: "welcome", value: {} } });
     worker.connect(stream);
     void read({ [Symbol.asyncIterator]: () => messages }, session, stream).then(
-      () => outbox.end(),
-      (err) => outbox.end(err),
+      () => queue.end(),
+      (err) => queue.end(err),
     );
-    const stop = (): void => outbox.end();
+    const stop = (): void => queue.end();
     ctx.signal.addEventListener("abort", stop);
     try {
-      yield* outbox;
+      yield* queue;
     } finally {
       clearInterval(standing);
       ctx.signal.removeEventListener("abort", stop);
@@ -72,12 +72,12 @@ function endOf({ worker }: WorkerSession, reason: string) {
   return worker.ended ? sessionExpired(reason) : problem("WORKER_REPLACED", reason);
 }
 
-function watchStanding({ values }: HandlerContext, outbox: Outbox<Response>): NodeJS.Timeout {
+function watchStanding({ values }: HandlerContext, queue: SendQueue<Response>): NodeJS.Timeout {
   const revoked = problem("TOKEN_INVALID", "the token of the worker is not valid any more");
   return setInterval(() => {
     keepsStanding(values).then(
-      (keeps) => keeps || outbox.end(revoked),
-      (err) => outbox.end(err),
+      (keeps) => keeps || queue.end(revoked),
+      (err) => queue.end(err),
     );
   }, TOKEN_CHECK_INTERVAL_MS);
 }

@@ -1,5 +1,8 @@
 /** One deployment: where it is called, how it runs, and its endpoints. */
-import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type {
+  DeploymentJson,
+  DeploymentSettingsJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -7,6 +10,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import { DeploymentState } from "./state.tsx";
+import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
   NETWORK_ACCESS_NONE: "none",
@@ -30,6 +34,7 @@ export function DeploymentOverview() {
           </section>
           <Facts deployment={deployment} />
           <Placements of={deployment} />
+          <Workers of={deployment} />
           <section aria-labelledby="endpoints">
             <h2 id="endpoints">Endpoints</h2>
             <ul className="cards">
@@ -73,6 +78,18 @@ function Placements({ of: { placements = [] } }: { readonly of: DeploymentJson }
   );
 }
 
+const PLACES: Readonly<Record<string, string>> = {
+  WORKER_PLACE_LOCAL: "the nodes only",
+  WORKER_PLACE_REMOTE: "other machines, from which they join",
+};
+
+/** Where its workers may run; empty for anywhere. */
+function placeOf({ place, requires = {} }: DeploymentSettingsJson): string {
+  const labels = Object.entries(requires).map((label) => label.join("="));
+  const where = PLACES[place ?? ""] ?? (labels.length > 0 ? "the nodes and other machines" : "");
+  return labels.length === 0 ? where : `${where}, with ${labels.join(", ")}`;
+}
+
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
@@ -81,10 +98,13 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
     ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
     [
       "Workers",
-      `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
+      settings.place === "WORKER_PLACE_REMOTE"
+        ? `${workers} ready, as many as join`
+        : `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
     ],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
+    ["Workers run on", placeOf(settings)],
     [
       "Revision",
       targetRevision === revision

@@ -23,7 +23,7 @@ export function DeploymentState({
   const [tone, word] = STATES[status] ?? ["idle", "unknown"];
   return (
     <>
-      <Status tone={tone}>{word}</Status>
+      <Status tone={tone}>{word}</Status>{" "}
       {statusReason && <span className="secondary">{statusReason.split("\n")[0]}</span>}
     </>
   );

@@ -20,11 +20,23 @@ const NEW: TokenFields = {
   deployments: [],
 };
 
-export default function CreateToken({ onClose }: { onClose(): void }) {
+const forWorkers = (deployment: string): TokenFields => ({
+  ...NEW,
+  access: ["TOKEN_ACCESS_WORKER"],
+  deployments: [deployment],
+});
+
+export interface CreateTokenProps {
+  /** The deployment to join workers to, if the token is for that. */
+  readonly worker?: string | undefined;
+  onClose(): void;
+}
+
+export default function CreateToken({ worker, onClose }: CreateTokenProps) {
   const [created, setCreated] = useState<CreateTokenResponseJson>();
   return created === undefined ? (
     <Dialog title="Create API token" onClose={onClose}>
-      <CreateForm onCreated={setCreated} onClose={onClose} />
+      <CreateForm worker={worker} onCreated={setCreated} onClose={onClose} />
     </Dialog>
   ) : (
     <Dialog title={`Token ${created.token?.name ?? ""} created`} onClose={onClose}>
@@ -42,17 +54,16 @@ export default function CreateToken({ onClose }: { onClose(): void }) {
   );
 }
 
-interface CreateFormProps {
+interface CreateFormProps extends CreateTokenProps {
   onCreated(created: CreateTokenResponseJson): void;
-  onClose(): void;
 }
 
-function CreateForm({ onCreated, onClose }: CreateFormProps) {
+function CreateForm({ worker, onCreated, onClose }: CreateFormProps) {
   const organization = useOrganization();
   const { isAdmin } = usePerson();
   const queryClient = useQueryClient();
   const [isOrganizations, setOrganizations] = useState(false);
-  const [fields, setFields] = useState(NEW);
+  const [fields, setFields] = useState(worker === undefined ? NEW : forWorkers(worker));
   const [expiresAt, setExpiresAt] = useState(() => inDays(DEFAULT_DAYS));
   const creating = useMutation({
     mutationFn: () =>

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
-import { ACCESS, type Access } from "../../api/tokens.ts";
+import { ACCESS, type Access, isAlone, isForDeployments } from "../../api/tokens.ts";
 import { Field } from "../../ui/field.tsx";
 import { violationOf } from "../../ui/form.ts";
 
@@ -31,7 +31,7 @@ export interface FieldsProps {
 
 export function Fields({ value, isOrganizations, error, onChange }: FieldsProps) {
   const set = (changed: Partial<TokenFields>) => onChange({ ...value, ...changed });
-  const callsDeployments = value.access.includes("TOKEN_ACCESS_PROTECTED_ENDPOINT");
+  const namesDeployments = isForDeployments(value.access);
   return (
     <>
       <Field label="Name" error={violationOf(error, "name", "token.name")}>
@@ -80,19 +80,17 @@ export function Fields({ value, isOrganizations, error, onChange }: FieldsProps)
           <p className="field-error">{violationOf(error, "access", "token.access")}</p>
         )}
       </fieldset>
-      {callsDeployments && <DeploymentChoice value={value} error={error} onChange={set} />}
+      {namesDeployments && <DeploymentChoice value={value} error={error} onChange={set} />}
     </>
   );
 }
 
-/** Monitoring goes with no other access. */
+/** Some access goes with no other. */
 function toggled(all: readonly Access[], one: Access): readonly Access[] {
   if (all.includes(one)) {
     return all.filter((other) => other !== one);
   }
-  return one === "TOKEN_ACCESS_MONITORING"
-    ? [one]
-    : [...all.filter((other) => other !== "TOKEN_ACCESS_MONITORING"), one];
+  return isAlone(one) ? [one] : [...all.filter((other) => !isAlone(other)), one];
 }
 
 interface DeploymentChoiceProps extends Pick<FieldsProps, "value" | "error"> {
@@ -105,7 +103,11 @@ function DeploymentChoice({ value, error, onChange }: DeploymentChoiceProps) {
   const fault = violationOf(error, "deployments", "token.deployments", "all_deployments");
   return (
     <fieldset className="choices">
-      <legend>Deployments that it may call</legend>
+      <legend>
+        {value.access.includes("TOKEN_ACCESS_WORKER")
+          ? "Deployments whose workers it joins"
+          : "Deployments that it may call"}
+      </legend>
       <label className="choice">
         <input
           type="checkbox"

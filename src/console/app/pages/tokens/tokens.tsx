@@ -1,6 +1,7 @@
 /** API tokens: the list of both kinds, and what can be done with each. */
 
 import { useSuspenseInfiniteQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { loaded } from "../../api/loaded.ts";
@@ -21,11 +22,15 @@ const RotateToken = lazy(() => loaded(import("./rotate.tsx")));
 const DeleteToken = lazy(() => loaded(import("./delete.tsx")));
 const RevealToken = lazy(() => loaded(import("./reveal.tsx")));
 
+const route = getRouteApi("/signed-in/o/$organization/tokens");
+
 export function Tokens() {
   const organization = useOrganization();
   const { person } = usePerson();
   const list = useSuspenseInfiniteQuery(tokensOf(organization));
-  const [isCreating, setCreating] = useState(false);
+  const navigate = route.useNavigate();
+  const { worker } = route.useSearch();
+  const [isCreating, setCreating] = useState(worker !== undefined);
   const [chosen, setChosen] = useState<{ readonly act: Act; readonly token: TokenJson }>();
   const tokens = list.data.pages.flatMap((page) => page.tokens ?? []);
   const close = () => setChosen(undefined);
@@ -59,7 +64,15 @@ export function Tokens() {
         </Button>
       )}
       <Suspense>
-        {isCreating && <CreateToken onClose={() => setCreating(false)} />}
+        {isCreating && (
+          <CreateToken
+            worker={worker}
+            onClose={() => {
+              setCreating(false);
+              void navigate({ search: {}, replace: true });
+            }}
+          />
+        )}
         {chosen?.act === "edit" && <EditToken token={chosen.token} onClose={close} />}
         {chosen?.act === "rotate" && <RotateToken token={chosen.token} onClose={close} />}
         {chosen?.act === "reveal" && <RevealToken token={chosen.token} onClose={close} />}

@@ -3,7 +3,7 @@
 /** Messages that a worker has not read yet. An honest one has a few for each of its slots. */
 const MAX_UNREAD_MESSAGES = 20_000;
 
-export class Outbox<Message> implements AsyncIterable<Message> {
+export class SendQueue<Message> implements AsyncIterable<Message> {
   #messages: Message[] = [];
   #wake: (() => void) | undefined;
   #end: { readonly error: unknown } | undefined;

@@ -1,0 +1,151 @@
+/**
+ * The agent: runs workers of a deployment on this machine for a platform elsewhere. Each worker
+ * has a session of its own. One that ends registers anew, until the agent is asked to end or the
+ * platform refuses it.
+ */
+import { hostname } from "node:os";
+import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
+import type { FileKeeper } from "../files/keeper.ts";
+import { LogThrottle } from "../time/log-throttle.ts";
+import { Backoff } from "./backoff.ts";
+import { type Connection, connect, faultOf, refusalOf } from "./connection.ts";
+import type { AgentMachine } from "./service.ts";
+import { type Registration, type Resumption, Session } from "./session.ts";
+
+/** The version of WorkerService that an agent speaks. */
+const PROTOCOL = 1;
+/** How long an answer to Register may take. */
+const REGISTER_TIMEOUT_MS = 5_000;
+
+const NEW: Resumption = { resumeSession: "", held: [] };
+
+export interface AgentOptions {
+  /** Of the platform. */
+  readonly url: string;
+  readonly token: string;
+  readonly deployment: string;
+  readonly labels: { readonly [name: string]: string };
+  /** How many. */
+  readonly workers: number;
+  readonly machine: AgentMachine;
+  /** Keeps results on this machine until they are acknowledged. */
+  readonly local: FileKeeper;
+  readonly version: string;
+  /** Such as `linux-x64`. */
+  readonly platform: string;
+  /** The versions of Python that were named. */
+  readonly pythons: readonly string[];
+  /** A monotonic clock in milliseconds. */
+  readonly now: () => number;
+  onJoined(registered: RegisterResponse): void;
+}
+
+/** The platform will not have the workers of this agent. */
+export class AgentRefused extends Error {
+  override readonly name = "AgentRefused";
+}
+
+/**
+ * Runs the workers until `leave` aborts and the last call has ended. Rejects with an
+ * `AgentRefused` when the platform refuses them; then none is left running.
+ */
+export async function runAgent(options: AgentOptions, leave: AbortSignal): Promise<void> {
+  const refused = new AbortController();
+  const signal = AbortSignal.any([leave, refused.signal]);
+  const workers = Array.from({ length: options.workers }, () =>
+    new AgentWorker(options, signal).run().catch((err) => {
+      refused.abort(err);
+      throw err;
+    }),
+  );
+  const ends = await Promise.allSettled(workers);
+  const failed = ends.find((end) => end.status === "rejected");
+  if (failed) {
+    throw failed.reason;
+  }
+}
+
+class AgentWorker {
+  readonly #options: AgentOptions;
+  readonly #leave: AbortSignal;
+  readonly #backoff = new Backoff();
+  readonly #waiting: LogThrottle;
+  #isKnown = false;
+
+  constructor(options: AgentOptions, leave: AbortSignal) {
+    this.#options = options;
+    this.#leave = leave;
+    this.#waiting = new LogThrottle((fields, message) => options.machine.log.warn(fields, message));
+  }
+
+  async run(): Promise<void> {
+    const { machine, local, now, onJoined } = this.#options;
+    for (;;) {
+      const first = await this.#join();
+      if (first === undefined) {
+        return;
+      }
+      onJoined(first.registered);
+      const { workerId: worker, revision } = first.registered;
+      machine.log.info({ worker, revision }, "the worker has joined");
+      const session = new Session({
+        ...{ machine, local, first, now, leave: this.#leave },
+        register: (resumption) => this.#register(resumption),
+      });
+      const end = await session.run();
+      if (end.kind === "left") {
+        return;
+      }
+      if (end.kind === "refused") {
+        throw new AgentRefused(faultOf(end.error), { cause: end.error });
+      }
+      machine.log.info({ worker, reason: end.reason }, "the worker registers anew");
+      await this.#backoff.pause(this.#leave);
+    }
+  }
+
+  /** Registers, again and again; undefined when the agent ends before that works. */
+  async #join(): Promise<Registration | undefined> {
+    while (!this.#leave.aborted) {
+      try {
+        const registration = await this.#register(NEW);
+        this.#isKnown = true;
+        this.#backoff.reset();
+        return registration;
+      } catch (err) {
+        if (refusalOf(err, this.#isKnown) === "refused") {
+          throw new AgentRefused(faultOf(err), { cause: err });
+        }
+        this.#waiting.say({ reason: faultOf(err) }, "the worker cannot join yet, and tries again");
+        await this.#backoff.pause(this.#leave);
+      }
+    }
+    return undefined;
+  }
+
+  /** Registers over a connection of its own. */
+  async #register(resumption: Resumption): Promise<Registration> {
+    const { url, token, deployment, labels, version, platform, pythons, now } = this.#options;
+    const connection: Connection = connect({ url, token });
+    const sentAtMs = now();
+    try {
+      const registered = await connection.client.register(
+        {
+          ...{ deployment, labels: { ...labels }, protocolMin: PROTOCOL, protocolMax: PROTOCOL },
+          features: ["batch", "stream"],
+          runtime: {
+            ...{ language: "agent", version, platform, pythons: [...pythons] },
+            ...{ hostname: hostname(), pid: process.pid },
+          },
+          resumeSession: resumption.resumeSession,
+          held: [...resumption.held],
+        },
+        { timeoutMs: REGISTER_TIMEOUT_MS },
+      );
+      return { connection, registered, sentAtMs };
+    } catch (err) {
+      connection[Symbol.dispose]();
+      throw err;
+    }
+  }
+}

@@ -1,0 +1,265 @@
+/**
+ * The service of a session: its artifact and its environment made ready on this machine, and one
+ * process that runs it and is started again when it ends. While there is none, the worker stays
+ * joined and has no slots.
+ */
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
+import type { Environments } from "../artifacts/environments/environment.ts";
+import { currentPlatform } from "../artifacts/platform.ts";
+import { DeploymentCounts } from "../deployments/counts.ts";
+import type { ScratchFolders } from "../deployments/scratch.ts";
+import { Workers } from "../deployments/workers.ts";
+import { withCode } from "../hosting/preparation.ts";
+import type { Log } from "../log/log.ts";
+import type { LaunchOf } from "../pool/launchers.ts";
+import type { ServiceCode } from "../pool/options.ts";
+import { RestartBackoff } from "../pool/restart-backoff.ts";
+import type { Worker } from "../pool/worker.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { NetworkSettings } from "../storage/accounts/organizations.ts";
+import type { AgentArtifacts } from "./artifacts.ts";
+import type { BlobSource, CallFiles } from "./files.ts";
+import type { Reports } from "./reports.ts";
+
+const MEBIBYTE = 1024 ** 2;
+
+/** What the workers of an agent share. */
+export interface AgentMachine {
+  readonly artifacts: AgentArtifacts;
+  /** Undefined where services in Python do not run: `pythonUnavailable` says why. */
+  readonly environments: Environments | undefined;
+  readonly pythonUnavailable: string;
+  readonly scratch: ScratchFolders;
+  readonly launchOf: LaunchOf;
+  /** Devices that services may use, by their paths; empty: none. */
+  readonly devices: readonly string[];
+  /** Host rules; undefined: services have the network of the machine. */
+  readonly allowedEgress: readonly string[] | undefined;
+  readonly log: Log;
+}
+
+export interface JoinedServiceOptions {
+  readonly machine: AgentMachine;
+  readonly registered: RegisterResponse;
+  readonly source: BlobSource;
+  readonly files: CallFiles;
+  readonly reports: Reports;
+  /** A process is ready, or has ended. */
+  onChange(): void;
+}
+
+export class JoinedService {
+  readonly #options: JoinedServiceOptions;
+  readonly #workers: Workers;
+  readonly #counts = new DeploymentCounts();
+  readonly #backoff = new RestartBackoff(() => void this.start());
+  #service: ServiceCode | undefined;
+  #release: (() => void) | undefined;
+  #worker: Worker | undefined;
+  #manifest: ServiceManifest | undefined;
+  #isEnding = false;
+  #starts = 0;
+
+  constructor(options: JoinedServiceOptions) {
+    this.#options = options;
+    const { machine, files, reports } = options;
+    this.#workers = new Workers(
+      {
+        ...limitsOf(options.registered),
+        log: machine.log,
+        files: files.keepers,
+        launchOf: machine.launchOf,
+        allowedEgress: machine.allowedEgress,
+        onOutput: (message, { stream }) => reports.line({ message, stream }),
+      },
+      machine.scratch,
+    );
+  }
+
+  /** The process, when its service is loaded. */
+  get worker(): Worker | undefined {
+    return this.#manifest && this.#worker?.loaded ? this.#worker : undefined;
+  }
+
+  /** The process, as soon as it is started. */
+  get process(): Worker | undefined {
+    return this.#worker;
+  }
+
+  get manifest(): ServiceManifest | undefined {
+    return this.#manifest;
+  }
+
+  /** Starts a process, and again after a pause when that fails. Never rejects. */
+  async start(): Promise<void> {
+    const { machine, reports } = this.#options;
+    const beganMs = performance.now();
+    try {
+      this.#service ??= await this.#prepare();
+      if (this.#isEnding) {
+        this.#letGo();
+        return;
+      }
+      await this.#load(this.#service, beganMs);
+    } catch (err) {
+      const reason = err instanceof Error ? err.message : String(err);
+      if (!this.#isEnding) {
+        machine.log.error({ reason }, "the service cannot be started here yet");
+        reports.line({ message: `the service cannot be started: ${reason}`, stream: "node" });
+        this.#backoff.failed(reason);
+      }
+    }
+  }
+
+  /** Lets the calls finish, and ends the process. */
+  async stop(): Promise<void> {
+    this.#end();
+    await this.#worker?.stop();
+    this.#letGo();
+  }
+
+  /** Kills the process. Resolves when it has ended. */
+  async kill(reason: string): Promise<void> {
+    this.#end();
+    this.#worker?.kill(reason);
+    await this.#worker?.exited;
+    this.#letGo();
+  }
+
+  #end(): void {
+    this.#isEnding = true;
+    this.#backoff.cancel();
+  }
+
+  #letGo(): void {
+    this.#release?.();
+    this.#release = undefined;
+  }
+
+  async #prepare(): Promise<ServiceCode> {
+    const { machine, registered, source } = this.#options;
+    const text = Buffer.from(registered.artifactIndex).toString();
+    const held = await machine.artifacts.hold(text, source);
+    try {
+      const { platform, python } = held.index;
+      if (python === undefined && platform !== undefined && platform !== currentPlatform()) {
+        throw new Error(
+          `the code of the deployment is for ${platform}, and this machine is ${currentPlatform()}: build it on such a machine, or start the worker on another one`,
+        );
+      }
+      if (python !== undefined && machine.environments === undefined) {
+        throw new Error(machine.pythonUnavailable);
+      }
+      const { artifact, code } = await withCode(
+        held,
+        { organizationId: "" },
+        {
+          environments: machine.environments,
+          progress: { signal: source.signal, onProgress: (text) => this.#say(text) },
+        },
+      );
+      this.#release = artifact.release;
+      const { servicePath } = held;
+      const native = python === undefined && platform !== undefined && { platform };
+      return serviceOf(registered, { ...native, servicePath, code, devices: machine.devices });
+    } catch (err) {
+      held.release();
+      throw err;
+    }
+  }
+
+  /** What takes a while, for both logs. */
+  #say(message: string): void {
+    const { machine, reports } = this.#options;
+    machine.log.info({}, message);
+    reports.line({ message, stream: "node" });
+  }
+
+  async #load(service: ServiceCode, beganMs: number): Promise<void> {
+    const { machine, registered, reports, onChange } = this.#options;
+    this.#starts += 1;
+    const worker = this.#workers.start(service, `${registered.workerId}.${this.#starts}`, {
+      countsOf: (manifest) => {
+        this.#counts.serve(reports.metrics, manifest);
+        const counts = this.#counts.worker(worker.id, manifest);
+        return {
+          take: (message) => {
+            reports.soon();
+            return counts.take(message);
+          },
+          end: () => counts.end(),
+        };
+      },
+      onUnblocked: onChange,
+      onEgress: () => {
+        // The node counts what goes through its own proxies.
+      },
+    });
+    this.#worker = worker;
+    void worker.exited.then((reason) => {
+      if (!this.#isEnding && this.#manifest) {
+        machine.log.warn({ pid: worker.pid, reason }, "the process of the service ended");
+        const livedMs = performance.now() - beganMs;
+        this.#backoff.ended(reason, { used: worker.used, livedMs });
+      }
+      onChange();
+    });
+    try {
+      this.#manifest = await worker.load();
+    } catch (err) {
+      worker.discard("its service was refused");
+      await worker.outputEnded;
+      throw err;
+    }
+    onChange();
+  }
+}
+
+function limitsOf({ settings }: RegisterResponse) {
+  return {
+    graceMs: settings?.grace ? durationMs(settings.grace) : 5_000,
+    readyTimeoutMs: settings?.readyTimeout ? durationMs(settings.readyTimeout) : 30_000,
+    maxFileBytes: Number(settings?.maxFileBytes ?? 0),
+    maxResultBytes: Number(settings?.maxResultCharacters ?? 0),
+  };
+}
+
+function serviceOf(
+  { revision: number, settings }: RegisterResponse,
+  {
+    platform,
+    devices,
+    ...code
+  }: Pick<ServiceCode, "servicePath" | "code"> & {
+    readonly platform?: string;
+    readonly devices: readonly string[];
+  },
+): ServiceCode {
+  const { memoryMib = 0, cpus = 1, diskMib = 0, logLinesPerSecond = 0 } = settings ?? {};
+  return {
+    ...code,
+    selfContained: true,
+    revision: {
+      number,
+      env: settings?.env ?? {},
+      limits: {
+        memoryBytes: memoryMib * MEBIBYTE,
+        cpus,
+        diskBytes: diskMib * MEBIBYTE,
+        logLinesPerSecond,
+      },
+      network: {
+        access: accessOf(settings?.networkAccess),
+        hosts: settings?.networkHosts ?? [],
+      },
+      ...(devices.length > 0 && { devices }),
+      ...(platform !== undefined && { platform }),
+    },
+  };
+}
+
+/** What is not known is denied. */
+function accessOf(access: string | undefined): NetworkSettings["access"] {
+  return access === "open" || access === "allow" ? access : "none";
+}

@@ -1,0 +1,326 @@
+/**
+ * The session of one worker with its platform: a Work stream that may break and go on over
+ * another connection, also with another node, while the calls run.
+ *
+ *   connected     calls arrive, ends are told
+ *   disconnected  calls go on; it registers again with its session, until the fence is over
+ *   leaving       it takes no more calls, and ends when the last end is acknowledged
+ *   ended         by the node, by the fence, or in good order: what still runs is killed first
+ */
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
+import type { FileKeeper } from "../files/keeper.ts";
+import type { WorkerUsage } from "../pool/usage.ts";
+import { LogThrottle } from "../time/log-throttle.ts";
+import { Backoff } from "./backoff.ts";
+import { Calls, type Endpoints } from "./calls.ts";
+import { type Connection, faultOf, refusalOf } from "./connection.ts";
+import { Fence } from "./fence.ts";
+import { CallFiles, type SessionAccess } from "./files.ts";
+import { abortReason, type Request } from "./messages.ts";
+import { Reports } from "./reports.ts";
+import { type AgentMachine, JoinedService } from "./service.ts";
+import { WorkStream } from "./work-stream.ts";
+
+/** How long a worker that leaves waits for its node to end the session, when no call is left. */
+const LEAVE_TIMEOUT_MS = 3_000;
+
+const NO_USAGE: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
+
+/** A registration, and when it was sent by the monotonic clock. */
+export interface Registration {
+  readonly connection: Connection;
+  readonly registered: RegisterResponse;
+  readonly sentAtMs: number;
+}
+
+/** What a session goes on with. */
+export interface Resumption {
+  readonly resumeSession: string;
+  readonly held: ReturnType<Calls["list"]>;
+}
+
+export interface SessionOptions {
+  readonly machine: AgentMachine;
+  /** Keeps results on this machine. */
+  readonly local: FileKeeper;
+  readonly first: Registration;
+  /** Registers again. Rejects with the error of the call. */
+  register(resumption: Resumption): Promise<Registration>;
+  /** Aborts when the worker is to leave. */
+  readonly leave: AbortSignal;
+  /** A monotonic clock in milliseconds. */
+  readonly now: () => number;
+}
+
+export type SessionEnd =
+  /** The worker registers anew. */
+  | { readonly kind: "again"; readonly reason: string }
+  /** It was asked to leave, and has. */
+  | { readonly kind: "left" }
+  /** The platform does not have it any more. */
+  | { readonly kind: "refused"; readonly error: unknown };
+
+export class Session {
+  readonly #options: SessionOptions;
+  readonly #ended = new AbortController();
+  readonly #over = Promise.withResolvers<SessionEnd>();
+  readonly #fence: Fence;
+  readonly #reports = new Reports();
+  readonly #calls: Calls;
+  readonly #service: JoinedService;
+  readonly #backoff = new Backoff();
+  readonly #unreachable: LogThrottle;
+  #current: Registration;
+  #stream: WorkStream | undefined;
+  /** What the session goes on with, until its stream is open. */
+  #resumed: { readonly keep: readonly bigint[]; readonly isMoved: boolean } | undefined;
+  #leaving: SessionEnd | undefined;
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  constructor(options: SessionOptions) {
+    const { machine, local, first, now } = options;
+    this.#options = options;
+    this.#current = first;
+    const source = { access: () => this.#access, signal: this.#ended.signal };
+    const files = new CallFiles({ ...source, local });
+    this.#fence = new Fence({
+      silenceMs: silenceOf(first.registered),
+      now,
+      sinceMs: first.sentAtMs,
+      onAbort: () => this.#calls.abortAll("shutdown"),
+      onOver: () => this.#cutOff(),
+    });
+    this.#calls = new Calls({
+      files,
+      reports: this.#reports,
+      send: (request) => this.#send(request),
+      mayTell: () => !this.#fence.isOver,
+      onIdle: () => this.#lookLeft(),
+    });
+    this.#service = new JoinedService({
+      ...{ machine, registered: first.registered, source, files, reports: this.#reports },
+      onChange: () => this.#offer(),
+    });
+    this.#unreachable = new LogThrottle((fields, message) => machine.log.warn(fields, message));
+  }
+
+  /** Works until the session ends. Never rejects. */
+  async run(): Promise<SessionEnd> {
+    const { leave } = this.#options;
+    const onLeave = (): void => this.#leave({ kind: "left" }, "it was asked to end");
+    leave.addEventListener("abort", onLeave);
+    if (leave.aborted) {
+      onLeave();
+    }
+    void this.#service.start();
+    try {
+      for (;;) {
+        const end =
+          (await Promise.race([this.#serve(), this.#over.promise])) ??
+          (await Promise.race([this.#resume(), this.#over.promise]));
+        if (end) {
+          return end;
+        }
+      }
+    } finally {
+      leave.removeEventListener("abort", onLeave);
+      await this.#close();
+    }
+  }
+
+  get #access(): SessionAccess {
+    const { connection, registered } = this.#current;
+    return { client: connection.client, session: registered.session };
+  }
+
+  /** Works over one stream. Resolves with undefined when it broke. */
+  async #serve(): Promise<SessionEnd | undefined> {
+    const { registered } = this.#current;
+    const stream = new WorkStream({
+      ...this.#access,
+      heartbeatMs: heartbeatOf(registered),
+      now: this.#options.now,
+      usage: () => this.#service.process?.usage() ?? NO_USAGE,
+      onWelcome: () => this.#backoff.reset(),
+      onMessage: (response) => this.#take(response),
+      onAnswer: (sentAtMs) => this.#fence.acknowledged(sentAtMs),
+    });
+    this.#stream = stream;
+    const running = stream.run();
+    this.#reports.connect(this.#access, this.#ended.signal);
+    if (this.#resumed) {
+      this.#calls.resume(this.#resumed.keep, this.#resumed.isMoved);
+      this.#resumed = undefined;
+    }
+    this.#offer();
+    try {
+      await running;
+      return this.#leaving && this.#calls.idle ? this.#leaving : undefined;
+    } catch (err) {
+      return this.#endOf(err);
+    } finally {
+      this.#stream = undefined;
+      this.#reports.disconnect();
+    }
+  }
+
+  /** Registers again until that works, or the session is over. */
+  async #resume(): Promise<SessionEnd | undefined> {
+    const { machine, register } = this.#options;
+    while (!this.#ended.signal.aborted) {
+      if (this.#leaving && this.#calls.idle) {
+        return this.#leaving;
+      }
+      await this.#backoff.pause(this.#ended.signal);
+      try {
+        this.#current.connection[Symbol.dispose]();
+        const next = await register({
+          resumeSession: this.#current.registered.session,
+          held: this.#calls.list(),
+        });
+        this.#goOn(next);
+        machine.log.info({ worker: next.registered.workerId }, "the worker is connected again");
+        return undefined;
+      } catch (err) {
+        const end = this.#endOf(err);
+        if (end) {
+          return end;
+        }
+        this.#unreachable.say({ reason: faultOf(err) }, "the worker is cut off, and tries again");
+      }
+    }
+    return await this.#over.promise;
+  }
+
+  #goOn(next: Registration): void {
+    const before = this.#current.registered;
+    const { workerId, keep, revision } = next.registered;
+    this.#fence.acknowledged(next.sentAtMs);
+    this.#current = next;
+    this.#resumed = { keep, isMoved: workerId !== before.workerId };
+    if (revision !== before.revision) {
+      const reason = `the deployment has revision ${revision}`;
+      this.#leave({ kind: "again", reason }, reason);
+    }
+  }
+
+  /** The end of the session that an error means; undefined when it goes on. */
+  #endOf(err: unknown): SessionEnd | undefined {
+    if (this.#ended.signal.aborted) {
+      return undefined;
+    }
+    const refusal = refusalOf(err, true);
+    if (this.#leaving && (this.#calls.idle || refusal !== "passing")) {
+      return this.#leaving;
+    }
+    switch (refusal) {
+      case "refused":
+        return { kind: "refused", error: err };
+      case "expired":
+        return { kind: "again", reason: faultOf(err) };
+      case "passing":
+        return undefined;
+    }
+  }
+
+  #take({ message }: WorkResponse): void {
+    switch (message.case) {
+      case "assignments":
+        // A process that was frozen must not begin what others have by now.
+        if (!this.#fence.isOver) {
+          const worker = this.#fence.isOpen ? this.#service.worker : undefined;
+          this.#calls.begin(message.value, worker, this.#endpoints);
+        }
+        break;
+      case "abort":
+        this.#calls.abort(message.value.id, abortReason(message.value.reason));
+        break;
+      case "more":
+        this.#calls.more(message.value.id, message.value.count);
+        break;
+      case "resultsAck":
+        this.#calls.acknowledged(message.value.ids);
+        break;
+      case "drain":
+        this.#drain(message.value);
+        break;
+      default:
+    }
+  }
+
+  get #endpoints(): Endpoints {
+    return new Map(this.#service.manifest?.endpoints.map((each) => [each.name, each]));
+  }
+
+  #send(request: Request): void {
+    this.#stream?.send(request);
+  }
+
+  /** Says how many calls of each endpoint run at a time: none without a process. */
+  #offer(): void {
+    const manifest = this.#service.worker && !this.#leaving ? this.#service.manifest : undefined;
+    const slots = Object.fromEntries(
+      (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),
+    );
+    this.#send({ message: { case: "offer", value: { slots } } });
+    if (this.#leaving) {
+      this.#send({ message: { case: "draining", value: { reason: "it leaves" } } });
+    }
+  }
+
+  #drain({ registerAgain, reason, within }: Drain): void {
+    this.#leave(registerAgain ? { kind: "again", reason } : { kind: "left" }, reason);
+    if (within) {
+      this.#timers.push(setTimeout(() => this.#calls.abortAll("shutdown"), durationMs(within)));
+    }
+  }
+
+  #leave(end: SessionEnd, reason: string): void {
+    this.#options.machine.log.info({ reason }, "the worker takes no more calls");
+    // Who is asked to end does not register again.
+    this.#leaving = this.#leaving?.kind === "left" ? this.#leaving : end;
+    this.#offer();
+    this.#lookLeft();
+  }
+
+  /** When all is done the node ends the session; a node that does not is left. */
+  #lookLeft(): void {
+    if (this.#leaving && this.#calls.idle) {
+      const leave = (): void => {
+        if (this.#leaving && this.#calls.idle) {
+          this.#over.resolve(this.#leaving);
+        }
+      };
+      this.#timers.push(setTimeout(leave, LEAVE_TIMEOUT_MS));
+    }
+  }
+
+  #cutOff(): void {
+    const reason = "the platform was not reached in time, and gives its calls to others";
+    this.#options.machine.log.warn({ calls: this.#calls.list().length }, reason);
+    void this.#service.kill(reason);
+    this.#over.resolve(this.#leaving ?? { kind: "again", reason });
+  }
+
+  async #close(): Promise<void> {
+    for (const timer of this.#timers) {
+      clearTimeout(timer);
+    }
+    this.#fence[Symbol.dispose]();
+    this.#ended.abort(new Error("the session is over"));
+    this.#calls.clear();
+    await this.#service.kill("its session is over");
+    this.#stream?.break("the session is over");
+    this.#reports[Symbol.dispose]();
+    this.#current.connection[Symbol.dispose]();
+  }
+}
+
+function silenceOf({ silenceLimit }: RegisterResponse): number {
+  return silenceLimit ? durationMs(silenceLimit) : 15_000;
+}
+
+function heartbeatOf({ heartbeatInterval }: RegisterResponse): number {
+  return heartbeatInterval ? durationMs(heartbeatInterval) : 5_000;
+}

@@ -1,0 +1,81 @@
+/** `tessera worker`: runs the calls of a deployment on this machine, for a platform elsewhere. */
+import { Command } from "commander";
+import type { JoinedWorkers, WorkerRun } from "../app/worker.ts";
+import type { Flags, Settings, WorkerConfig, WorkerSecrets } from "../config/config.ts";
+import { CliError } from "./failure.ts";
+import { addSettings } from "./settings.ts";
+import { sandboxLines } from "./start-greeting.ts";
+import { stopSignal } from "./stopping.ts";
+import type { Streams } from "./terminal.ts";
+
+/** The dependencies of the command, which `main.ts` provides. */
+export interface WorkerActions {
+  readonly settings: Settings;
+  readConfig(flags: Flags): { config: WorkerConfig; secrets: WorkerSecrets };
+  run(config: WorkerConfig, secrets: WorkerSecrets, run: WorkerRun): Promise<void>;
+  exit(code: number): void;
+  readonly streams: Streams;
+}
+
+const EXAMPLES = `
+Examples:
+  $ export TESSERA_WORKER_TOKEN=…                   from tessera token create --access worker
+  $ tessera worker --join https://tessera.example.com --deployment digits
+  $ tessera worker --join https://tessera.example.com --deployment ocr --label gpu=h200 --workers 2`;
+
+export function workerCommand(actions: WorkerActions): Command {
+  const command = new Command("worker")
+    .description("Join this machine to a platform, and run the calls of a deployment on it.")
+    .showHelpAfterError("(tessera worker --help shows the options)")
+    .exitOverride()
+    .action(async (flags: Flags) => actions.exit(await run(flags, actions)));
+  return addSettings(command, actions.settings, "none").addHelpText("after", EXAMPLES);
+}
+
+/** Runs until a signal, and then until the calls have ended; a second one ends the process at once. */
+async function run(flags: Flags, { readConfig, run, streams }: WorkerActions): Promise<number> {
+  const { config, secrets } = readConfig(flags);
+  const leave = new AbortController();
+  void stopSignal().then((signal) => {
+    streams.stderr.write(
+      `\n${signal}: taking no more calls, letting those under way finish; again stops at once\n`,
+    );
+    leave.abort();
+  });
+  await run(config, secrets, {
+    leave: leave.signal,
+    onJoined: (joined) => streams.stdout.write(workerGreeting(joined)),
+  }).catch((err: unknown) => {
+    throw refused(err, config);
+  });
+  return 0;
+}
+
+/** What a platform says when it refuses workers, with the place. */
+function refused(err: unknown, { url }: WorkerConfig): unknown {
+  return err instanceof Error && err.name === "AgentRefused"
+    ? new CliError(`${url} refuses the worker: ${err.message}`, {
+        hint: "tessera token create --access worker --deployment <name> makes a token for one deployment",
+        cause: err,
+      })
+    : err;
+}
+
+function workerGreeting({ config, version, sandbox, python, revision }: JoinedWorkers): string {
+  const { deployment, url, workers, dataFolder } = config;
+  const labels = Object.entries(config.labels).map(([name, value]) => `${name}=${value}`);
+  const count = workers === 1 ? "One worker" : `${workers} workers`;
+  const lines = [
+    `${count} of ${deployment} joined ${url}, with Tessera ${version}`,
+    "",
+    `  revision   ${revision}`,
+    `  labels     ${labels.join(", ") || "none"}`,
+    `  data       ${dataFolder}`,
+    ...sandboxLines(sandbox),
+    ...(python ? [] : ["  python     services in Python are refused: nothing holds them"]),
+    "",
+    "Ctrl-C finishes the calls under way and stops.",
+    "",
+  ];
+  return `${lines.join("\n")}\n`;
+}

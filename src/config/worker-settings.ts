@@ -1,0 +1,73 @@
+/** Settings of `tessera worker`, as data; docs/configuration.md is generated from them. */
+import { PYTHON_SETTINGS } from "./python.ts";
+import { optional, type Settings, setting } from "./settings.ts";
+import { SANDBOX_SETTING, START_SETTINGS } from "./start-settings.ts";
+import * as values from "./values.ts";
+import { LOG_LEVELS } from "./values.ts";
+
+/** Every setting of `tessera worker`, in the order in which they are shown. */
+export const WORKER_SETTINGS = {
+  join: optional({
+    flag: "--join <url>",
+    variable: "TESSERA_JOIN",
+    shownDefault: "required",
+    parse: values.platform,
+    summary: "address of the platform, https:// unless it is on this machine",
+    reason: "the token, the secrets and the arguments of calls travel to it",
+  }),
+  token: optional({
+    flag: "--token <token>",
+    variable: "TESSERA_WORKER_TOKEN",
+    shownDefault: "required",
+    parse: values.secret,
+    isSecret: () => true,
+    summary: "token with worker access (tessera token create --access worker)",
+    reason: "other users of the machine can see a command line, so pass it in the environment",
+  }),
+  deployment: optional({
+    flag: "--deployment <name>",
+    variable: "TESSERA_DEPLOYMENT",
+    shownDefault: "required",
+    parse: values.line,
+    summary: "deployment whose calls the workers run, in the organization of the token",
+    reason: "a token may be for several",
+  }),
+  workers: setting({
+    flag: "--workers <number>",
+    variable: "TESSERA_WORKERS",
+    fallback: "1",
+    parse: values.integer(1, 64),
+    summary: "number of workers, each a process with the limits of the deployment",
+    reason: "a model often takes a whole GPU; more where the machine has room for several",
+  }),
+  labels: setting({
+    flag: "--label <label=value>",
+    variable: "TESSERA_LABELS",
+    fallback: "",
+    repeatable: true,
+    parse: values.machineLabels,
+    summary:
+      "a label of this machine, such as gpu=h200, or several with commas; repeatable: deployments that require labels run only on machines that have them",
+    reason: "none: a deployment that requires no label runs everywhere",
+  }),
+  dataFolder: setting({
+    flag: "--data <folder>",
+    variable: "TESSERA_DATA",
+    fallback: "./.tessera-worker",
+    parse: values.line,
+    summary: "folder for the code of revisions and the packages of services in Python",
+    reason:
+      "fetched once for each revision; it may be deleted while no worker runs, and its mode is 0700",
+  }),
+  sandbox: SANDBOX_SETTING,
+  ...PYTHON_SETTINGS,
+  allowEgress: START_SETTINGS.allowEgress,
+  logLevel: setting({
+    flag: "--log-level <level>",
+    variable: "TESSERA_LOG_LEVEL",
+    fallback: "info",
+    parse: values.oneOf(LOG_LEVELS),
+    summary: `${LOG_LEVELS.join(", ")}`,
+    reason: "what the service itself writes is in the platform's log",
+  }),
+} as const satisfies Settings;

@@ -1,0 +1,74 @@
+/** The configuration of `tessera worker`, made from its settings. */
+import { resolve } from "node:path";
+import type { SandboxMode } from "../pool/sandbox/sandbox.ts";
+import { readConfigFile } from "./file.ts";
+import { readSettings } from "./settings.ts";
+import type { Flags, PythonStartConfig } from "./start.ts";
+import { ConfigError } from "./values.ts";
+import { WORKER_SETTINGS } from "./worker-settings.ts";
+
+export interface WorkerConfig {
+  /** The platform's address, without a trailing slash. */
+  readonly url: string;
+  readonly deployment: string;
+  readonly workers: number;
+  readonly labels: { readonly [name: string]: string };
+  /** An absolute path. */
+  readonly dataFolder: string;
+  readonly sandbox: SandboxMode;
+  /** The folders in which programs are looked up, as in `PATH`. */
+  readonly searchPath: string;
+  readonly python: PythonStartConfig;
+  /** Host rules: what services may reach although it is not public. */
+  readonly allowedEgress: readonly string[];
+  readonly logLevel: string;
+}
+
+export interface WorkerSecrets {
+  readonly token: string;
+  /** Where packages come from, possibly with passwords: the variables of pip and uv. */
+  readonly packages: NodeJS.ProcessEnv;
+}
+
+/** Reads the configuration of `tessera worker`. Throws a `ConfigError`. */
+export function workerConfig(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+): { readonly config: WorkerConfig; readonly secrets: WorkerSecrets } {
+  const named = flags.config ?? (env.TESSERA_CONFIG || undefined);
+  const file = named === undefined ? undefined : readConfigFile(named, WORKER_SETTINGS);
+  const read = readSettings(WORKER_SETTINGS, { flags, env, file });
+  const config: WorkerConfig = {
+    url: required(read.join, "--join <url>, the platform's address"),
+    deployment: required(read.deployment, "--deployment <name>, whose calls the workers run"),
+    workers: read.workers,
+    labels: read.labels,
+    dataFolder: resolve(read.dataFolder),
+    sandbox: read.sandbox,
+    searchPath: env.PATH ?? "",
+    python: {
+      interpreters: read.pythonInterpreters?.split(",") ?? [],
+      needsSandbox: read.pythonSandbox === "kernel",
+      uv: read.uv,
+      maxBytesPerOrganization: read.maxEnvironmentsPerOrganization,
+    },
+    allowedEgress: read.allowEgress,
+    logLevel: read.logLevel,
+  };
+  const token = required(
+    read.token,
+    "TESSERA_WORKER_TOKEN, a token that `tessera token create --access worker` makes",
+  ).trim();
+  // The error of a header that cannot carry it would contain it.
+  if (!/^[!-~]{1,1024}$/.test(token)) {
+    throw new ConfigError("TESSERA_WORKER_TOKEN is not a token: tokens have no spaces in them");
+  }
+  return { config: Object.freeze(config), secrets: Object.freeze({ token, packages: env }) };
+}
+
+function required(value: string | undefined, what: string): string {
+  if (value === undefined || value === "") {
+    throw new ConfigError(`tessera worker needs ${what}`);
+  }
+  return value;
+}

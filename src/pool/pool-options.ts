@@ -1,0 +1,34 @@
+/** What a pool is made with. */
+import type { WorkerEnd } from "../metrics/deployment.ts";
+import type { ServiceCode } from "./options.ts";
+import type { RoomSource } from "./pool-room.ts";
+import type { StartGate } from "./start-gate.ts";
+import type { Worker } from "./worker.ts";
+
+export interface PoolOptions {
+  /** The initial number of workers; 0 is possible. */
+  readonly size: number;
+  /** Limits how many workers of the node start at a time. Default: no limit. */
+  readonly starts?: StartGate | undefined;
+  /** The node's budget, in which each worker needs room. Default: no limits. */
+  readonly room?: RoomSource | undefined;
+  /** True while a caller waits for a worker. Default: never. */
+  readonly isUrgent?: () => boolean;
+  readonly newId: () => string;
+  /** Starts a worker of the service. Call `onUnblocked` when it answers again after it was blocked. */
+  readonly startWorker: (service: ServiceCode, workerId: string, onUnblocked: () => void) => Worker;
+  /** A worker is ready. Attempts may be claimed for it once this resolves. */
+  onReady(worker: Worker): Promise<void>;
+  /** A worker has ended, and its executions with it. */
+  onExit(worker: Worker, reason: string): void;
+  /** A worker could not be started; another try follows. */
+  onRestartFailed(err: unknown): void;
+  /** A worker ended unexpectedly or could not start, and will be replaced. */
+  onReplaced?(cause: WorkerEnd): void;
+  /** Slots became free or workers ready. */
+  onCapacity(): void;
+  /** `waiting` may have changed. */
+  onWaiting?(): void;
+  /** An idle worker was ended, and `size` lowered, because others needed its room. */
+  onEvicted?(): void;
+}

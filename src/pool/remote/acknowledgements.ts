@@ -1,0 +1,78 @@
+/**
+ * Acknowledgements: tells a worker which of its results are recorded, so that it may forget them.
+ * Those of one turn of the event loop go in one message.
+ */
+import type { EndRecord, ExecutionEnd, ExecutionListener } from "../execution.ts";
+
+export class Acknowledgements {
+  readonly #send: (ids: readonly number[], stale: readonly number[]) => void;
+  /** Calls that have ended, until that is recorded. */
+  readonly #recording = new Set<number>();
+  #ids: number[] = [];
+  #stale: number[] = [];
+  readonly #onRecorded: () => void;
+
+  constructor(
+    send: (ids: readonly number[], stale: readonly number[]) => void,
+    onRecorded: () => void,
+  ) {
+    this.#send = send;
+    this.#onRecorded = onRecorded;
+  }
+
+  /** True while the end of a call is being recorded. */
+  awaits(id: number): boolean {
+    return this.#recording.has(id);
+  }
+
+  /** True when the ends of all calls are recorded. */
+  get isComplete(): boolean {
+    return this.#recording.size === 0;
+  }
+
+  /** A call has ended: acknowledges it when `recorded` resolves, or at once without. */
+  ended(id: number, recorded: Promise<EndRecord> | undefined): void {
+    if (recorded === undefined) {
+      this.acknowledge(id);
+      return;
+    }
+    this.#recording.add(id);
+    void recorded.then((record) => {
+      this.#recording.delete(id);
+      // A worker keeps what this node gives up, and brings it to the next one.
+      if (record !== "given_up") {
+        this.acknowledge(id, { isStale: record === "stale" });
+      }
+      this.#onRecorded();
+    });
+  }
+
+  /** `isStale`: the result counted for nothing, because the call had ended before. */
+  acknowledge(id: number, { isStale = false } = {}): void {
+    if (this.#ids.push(id) === 1) {
+      setImmediate(() => {
+        const [ids, stale] = [this.#ids, this.#stale];
+        this.#ids = [];
+        this.#stale = [];
+        this.#send(ids, stale);
+      });
+    }
+    if (isStale) {
+      this.#stale.push(id);
+    }
+  }
+}
+
+/** A listener of a call that tells besides what becomes of its end. */
+export function acknowledging(
+  listener: ExecutionListener,
+  onEnded: (recorded: Promise<EndRecord> | undefined) => void,
+): ExecutionListener {
+  return {
+    onEnd: (end: ExecutionEnd) => onEnded(listener.onEnd(end) ?? undefined),
+    onAbort: (reason) => listener.onAbort?.(reason),
+    onChunk: (piece, sequence) => listener.onChunk?.(piece, sequence),
+    onProgress: (fraction, message) => listener.onProgress?.(fraction, message),
+    onLog: (line) => listener.onLog?.(line),
+  };
+}

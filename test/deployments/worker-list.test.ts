@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { MAX_LISTED_WORKERS, WorkerList } from "../../src/deployments/worker-list.ts";
+import type { Worker } from "../../src/pool/worker.ts";
+
+const worker = (id: string): Worker =>
+  ({ id, revision: 2, machine: undefined, busyness: 1, loaded: true }) as unknown as Worker;
+
+it("describes the oldest workers, and counts the others", () => {
+  let nowMs = 0;
+  const list = new WorkerList(() => nowMs);
+  const workers = Array.from({ length: MAX_LISTED_WORKERS + 3 }, (_, index) => worker(`${index}`));
+  for (const one of workers) {
+    nowMs += 1;
+    list.began(one);
+  }
+  nowMs += 1;
+  list.began(workers[0] as Worker);
+  const { workers: told, omitted } = list.describe(workers.toReversed());
+  expect([told.length, omitted]).toEqual([MAX_LISTED_WORKERS, 3]);
+  expect(told[0]).toEqual({
+    workerId: "0",
+    revision: 2,
+    machine: undefined,
+    startedAtMs: 1,
+    calls: 1,
+    ready: true,
+  });
+});

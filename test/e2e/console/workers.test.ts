@@ -1,0 +1,71 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DeploymentStatus, WorkerPlace } from "../../../src/client/index.ts";
+import { leftOut } from "../../needed.ts";
+import { artifact, World } from "../hosting/world.ts";
+import { TestWorker } from "../workers/test-worker.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+const EMAIL = "ada@example.com";
+
+describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
+  let browser: Browser;
+  let world: World;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    world = await World.start();
+    const settings = { place: WorkerPlace.REMOTE, requires: { gpu: "*" } };
+    await world.deploy("away", await artifact(), { settings });
+    await world.until("away", ({ status }) => status === DeploymentStatus.DEGRADED);
+    await world.deployed("near", await artifact());
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  it("are joined by the command that a new token brings, and shown with where they run", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/deployments/away");
+    await page.getByText("There are none now.").waitFor();
+    const { origin } = new URL(page.url());
+    const command = (token: string) =>
+      `TESSERA_WORKER_TOKEN=${token} npx tessera-platform worker --join ${origin} --deployment away --label gpu=VALUE`;
+    await page.getByText(command("TOKEN")).waitFor();
+    await person.isSoundInAllWindows("workers-none");
+    await page.getByRole("link", { name: "a worker token" }).click();
+    await person.heading("API Tokens");
+    expect(await page.getByRole("checkbox", { name: /^Worker/ }).isChecked()).toBe(true);
+    expect(await page.getByRole("checkbox", { name: "away" }).isChecked()).toBe(true);
+    await person.isSound();
+    await person.fill("Name", "gpu machine");
+    await person.press("Submit");
+    const shown = await page.getByText(/^TESSERA_WORKER_TOKEN=/).innerText();
+    const [, value = ""] = /=(\S+) /.exec(shown) ?? [];
+    expect(shown).toBe(command(value));
+    await person.isSound();
+    await person.press("Done");
+    expect(new URL(page.url()).search).toBe("");
+
+    await using worker = new TestWorker(world.platform.url, value);
+    const runtime = { hostname: "gpu-7", platform: "linux-x64" };
+    await worker.register({ deployment: "away", labels: { gpu: "h200" }, runtime });
+    await worker.open();
+    await person.go("/o/acme/deployments/away");
+    const row = page.getByRole("row", { name: /gpu-7/ });
+    await row.getByText("linux-x64, gpu=h200").waitFor();
+    await row.getByText("ready", { exact: true }).waitFor();
+    await person.isSoundInAllWindows("workers-joined");
+  });
+
+  it("of a node are shown as such", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    await person.go("/o/acme/deployments/near");
+    await person.page.getByText("a node of the platform").waitFor();
+    await person.isSoundInAllWindows("workers-near");
+  });
+});

@@ -1,0 +1,297 @@
+/**
+ * Rounds of faults: tasks are submitted all the time, and in each round the network fails or a
+ * process is killed: the node, an agent, or the process of the service. In the end everything is
+ * mended, and what became of each acknowledged task is compared with what the runs said.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WorkerPlace } from "../../../../src/client/index.ts";
+import { Random } from "../../../chaos/random.ts";
+import { freePort } from "../../../free-port.ts";
+import { Program } from "../../cli/program.ts";
+import { type Answer, artifact, call, World } from "../../hosting/world.ts";
+import { hasJoined, startAgent, workerToken } from "../agent-program.ts";
+import { FaultLedger, type Run } from "./ledger.ts";
+import { FaultProxy } from "./proxy.ts";
+
+const AGENTS = 2;
+const MAX_WORK_MS = 800;
+/** How soon a run has told that it lives, and a little more. */
+const SIGN_TOLERANCE_MS = 250;
+const SUBMIT_INTERVAL_MS = 150;
+/** For a process that ran a few seconds ago. */
+const RECENT_MS = 500;
+/** A process lives for so long, and far longer. */
+const PROCESS_LIMIT_MS = 6 * 60 * 60_000;
+
+export interface FaultOptions {
+  readonly rounds: number;
+  readonly seed: number;
+  /** After this silence a worker is lost. */
+  readonly silenceMs: number;
+  /** How long the tasks may take to end when everything is mended. */
+  readonly recoveryMs: number;
+  onRound?(round: number, fault: string): void;
+}
+
+export interface FaultFigures {
+  readonly rounds: number;
+  readonly faults: { readonly [fault: string]: number };
+  readonly acknowledged: number;
+  readonly succeeded: number;
+  /** Tasks whose worker was lost too often. */
+  readonly gaveUp: number;
+  readonly runs: number;
+  /** Acknowledged tasks that did not end. */
+  readonly lost: readonly string[];
+  /** Tasks whose end changed, or that say that they ran as no run has. */
+  readonly endedTwice: readonly string[];
+  /** Tasks with two runs at once. */
+  readonly overlaps: readonly string[];
+}
+
+/** Runs all rounds. Rejects when a process does not start any more. */
+export async function runFaults(options: FaultOptions): Promise<FaultFigures> {
+  await using resources = new AsyncDisposableStack();
+  const world = await World.start();
+  resources.defer(() => world.folder[Symbol.dispose]());
+  await world.deploy("faulty", await artifact("faulty"), {
+    settings: { place: WorkerPlace.REMOTE },
+  });
+  const token = await workerToken(world, ["faulty"]);
+  await world.platform[Symbol.asyncDispose]();
+  const port = await freePort();
+  const stage = new Stage({
+    ...{ options, world, token, port },
+    ledger: resources.use(await FaultLedger.start(join(world.folder.path, "ledger"))),
+    proxy: resources.use(await FaultProxy.start(port)),
+  });
+  resources.use(stage);
+  await stage.start();
+  const counts: Record<string, number> = {};
+  for (let round = 1; round <= options.rounds; round += 1) {
+    const fault = await stage.strike();
+    counts[fault] = (counts[fault] ?? 0) + 1;
+    options.onRound?.(round, fault);
+  }
+  return { rounds: options.rounds, faults: counts, ...(await stage.verify()) };
+}
+
+interface StageOptions {
+  readonly options: FaultOptions;
+  readonly world: World;
+  readonly token: string;
+  readonly port: number;
+  readonly ledger: FaultLedger;
+  readonly proxy: FaultProxy;
+}
+
+/** What became of a task. */
+interface Outcome {
+  readonly kind: "success" | "gave_up";
+  readonly text: string;
+}
+
+class Stage implements AsyncDisposable {
+  readonly #stage: StageOptions;
+  readonly #random: Random;
+  readonly #acknowledged = new Map<string, Outcome | undefined>();
+  #node: Program | undefined;
+  readonly #agents: Program[] = [];
+  #isOver = false;
+  #submitting: Promise<void> = Promise.resolve();
+
+  constructor(stage: StageOptions) {
+    this.#stage = stage;
+    this.#random = new Random(stage.options.seed);
+  }
+
+  async start(): Promise<void> {
+    await this.#startNode();
+    for (let at = 0; at < AGENTS; at += 1) {
+      this.#startAgent(at);
+    }
+    await Promise.all(this.#agents.map(hasJoined));
+    this.#submitting = this.#submitAll();
+  }
+
+  /** Causes one fault, and mends it. Returns its name. */
+  async strike(): Promise<string> {
+    const { proxy, options } = this.#stage;
+    const random = this.#random;
+    const [name, strike] = random.pick(Object.entries(this.#faults)) ?? ["none", async () => {}];
+    await strike();
+    await sleep(random.between(50, 400));
+    proxy.heal();
+    if (name === "silence" && random.chance(0.3)) {
+      await sleep(options.silenceMs / 3);
+    }
+    return name;
+  }
+
+  readonly #faults: { readonly [name: string]: () => Promise<void> } = {
+    drop: async () => this.#stage.proxy.drop(),
+    delay: async () => {
+      this.#stage.proxy.delay(this.#random.between(20, 500));
+      await sleep(500);
+    },
+    silence: async () => {
+      this.#stage.proxy.silence();
+      await sleep(this.#random.between(100, this.#stage.options.silenceMs * 1.2));
+    },
+    "half close": async () => this.#stage.proxy.halfClose(),
+    "cut before the answer": async () => {
+      this.#stage.proxy.cutAfterNext();
+      await sleep(500);
+    },
+    "kill the node": async () => {
+      await this.#node?.[Symbol.asyncDispose]();
+      await sleep(this.#random.between(0, 300));
+      await this.#startNode();
+    },
+    "kill an agent": async () => {
+      const at = this.#random.between(0, AGENTS - 1);
+      await this.#agents[at]?.[Symbol.asyncDispose]();
+      this.#startAgent(at);
+    },
+    "kill a host": async () => {
+      const pid = this.#random.pick(this.#stage.ledger.pids(RECENT_MS));
+      try {
+        process.kill(pid ?? 0, pid === undefined ? 0 : "SIGKILL");
+      } catch {
+        // It has just ended.
+      }
+    },
+  };
+
+  /** Waits for the end of each task, and compares. */
+  async verify() {
+    const { ledger, proxy, options } = this.#stage;
+    proxy.heal();
+    this.#isOver = true;
+    await this.#submitting;
+    const untilMs = performance.now() + options.recoveryMs;
+    const lost: string[] = [];
+    const endedTwice: string[] = [];
+    const overlaps: string[] = [];
+    let runs = 0;
+    for (const [taskId, before] of this.#acknowledged) {
+      const outcome = await this.#outcome(taskId, untilMs);
+      const all = ledger.runs(taskId);
+      runs += all.length;
+      if (outcome === undefined) {
+        lost.push(taskId);
+      } else if (isTwice(outcome, before, all)) {
+        endedTwice.push(`${taskId}: ${before?.text} then ${outcome.text}`);
+      }
+      this.#acknowledged.set(taskId, outcome);
+      overlaps.push(...overlapsOf(all));
+    }
+    const outcomes = [...this.#acknowledged.values()];
+    return {
+      acknowledged: outcomes.length,
+      succeeded: outcomes.filter((outcome) => outcome?.kind === "success").length,
+      gaveUp: outcomes.filter((outcome) => outcome?.kind === "gave_up").length,
+      ...{ runs, lost, endedTwice, overlaps },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    await this.#submitting;
+    for (const program of [this.#node, ...this.#agents]) {
+      await program?.[Symbol.asyncDispose]();
+    }
+  }
+
+  async #startNode(): Promise<void> {
+    const { world, port, options } = this.#stage;
+    const node = new Program([String(port), world.folder.data, String(options.silenceMs)], {
+      cwd: world.folder.path,
+      entry: "../workers/faults/node.ts",
+      limitMs: PROCESS_LIMIT_MS,
+    });
+    this.#node = node;
+    await node.says("stdout", /runs on/);
+  }
+
+  #startAgent(at: number): void {
+    const { world, token, proxy } = this.#stage;
+    this.#agents[at] = startAgent(world, {
+      ...{ url: proxy.url, token, deployment: "faulty" },
+      env: { TESSERA_LOG_LEVEL: "error" },
+      limitMs: PROCESS_LIMIT_MS,
+    });
+  }
+
+  async #submitAll(): Promise<void> {
+    const { ledger } = this.#stage;
+    while (!this.#isOver) {
+      const forMs = this.#random.between(10, MAX_WORK_MS);
+      const body = { ledger: ledger.url, forMs };
+      const answer = await this.#ask("/work/submit", { body });
+      const taskId = answer?.json?.task_id;
+      if (typeof taskId === "string") {
+        this.#acknowledged.set(taskId, undefined);
+      }
+      await this.#lookAtOne();
+      await sleep(SUBMIT_INTERVAL_MS);
+    }
+  }
+
+  /** Notes how a task has ended, which must not change. */
+  async #lookAtOne(): Promise<void> {
+    const open = [...this.#acknowledged].find(([, outcome]) => outcome === undefined);
+    const outcome = open && outcomeOf(await this.#ask(`/work/get?task_id=${open[0]}`));
+    if (open && outcome) {
+      this.#acknowledged.set(open[0], outcome);
+    }
+  }
+
+  async #outcome(taskId: string, untilMs: number): Promise<Outcome | undefined> {
+    for (;;) {
+      const outcome = outcomeOf(await this.#ask(`/work/get?task_id=${taskId}&wait=5`));
+      if (outcome || performance.now() > untilMs) {
+        return outcome;
+      }
+      await sleep(100);
+    }
+  }
+
+  /** Undefined when the node does not answer. */
+  async #ask(path: string, options: { body?: object } = {}): Promise<Answer | undefined> {
+    const { world, port } = this.#stage;
+    const at = { started: { ...world.platform.started, port } };
+    return call(at, "faulty", path, options).catch(() => undefined);
+  }
+}
+
+function outcomeOf(answer: Answer | undefined): Outcome | undefined {
+  if (answer?.status === 200) {
+    return { kind: "success", text: answer.text };
+  }
+  const reason = answer?.json?.details?.[0]?.debug?.reason;
+  return reason === "WORKER_LOST" ? { kind: "gave_up", text: reason } : undefined;
+}
+
+/** True when the end is another one than before, or of a run that nobody has heard of. */
+function isTwice(outcome: Outcome, before: Outcome | undefined, runs: readonly Run[]): boolean {
+  if (before !== undefined && before.text !== outcome.text) {
+    return true;
+  }
+  if (outcome.kind !== "success") {
+    return false;
+  }
+  const { run } = JSON.parse(outcome.text) as { run: string };
+  return !runs.some((each) => each.run === run && each.hasEnded);
+}
+
+/** Runs of one task that were under way at once. */
+function overlapsOf(runs: readonly Run[]): string[] {
+  return runs.flatMap((run, at) => {
+    const next = runs[at + 1];
+    return next && next.beganMs < run.lastMs - SIGN_TOLERANCE_MS
+      ? [`${run.taskId}: ${Math.round(run.lastMs - next.beganMs)} ms`]
+      : [];
+  });
+}

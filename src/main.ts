@@ -13,7 +13,8 @@ import { platformCommands } from "./cli/platform.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { startCommand } from "./cli/start.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
-import { workerCommand } from "./cli/worker.ts";
+import { workerListCommand } from "./cli/worker/list.ts";
+import { workerCommand } from "./cli/worker/worker.ts";
 import {
   BACKUP_SETTINGS,
   CHECK_SETTINGS,
@@ -100,15 +101,6 @@ export async function main(
     }),
   );
   program.addCommand(
-    workerCommand({
-      settings: WORKER_SETTINGS,
-      readConfig: (flags) => readWorkerConfig(flags, env),
-      run: async (...given) => (await import("./app/worker.ts")).runWorkers(...given),
-      exit,
-      streams,
-    }),
-  );
-  program.addCommand(
     adminCommand({
       settings: DATA_SETTINGS,
       readConfig: (flags) => readDataConfig(flags, env),
@@ -138,6 +130,16 @@ export async function main(
     }),
   );
   const cloud = { readEnvironment: () => readCloudEnvironment(env), streams, clock };
+  program.addCommand(
+    workerCommand({
+      settings: WORKER_SETTINGS,
+      readConfig: (flags) => readWorkerConfig(flags, env),
+      run: async (...given) => (await import("./app/worker.ts")).runWorkers(...given),
+      exit,
+      streams,
+      below: [workerListCommand(cloud)],
+    }),
+  );
   program.addCommand(
     deployCommand({
       ...cloud,

@@ -11,6 +11,7 @@ export const UNITS: ReadonlySet<string> = new Set([
 
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   "fixed by a format or a protocol": [
+    "src/agent/agent.ts PROTOCOL",
     "src/app/operate/backup/format.ts BACKUP_FORMAT",
     "src/app/operate/backup/format.ts TAR_BLOCK_BYTES",
     "src/artifacts/index-file.ts NODE_FORMAT",
@@ -45,6 +46,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/worker/outbox.ts MAX_BYTES_PER_CHARACTER",
     "src/protocol/messages.ts CHANNEL_DESCRIPTOR",
     "src/server/rpc/engine/unimplemented.ts END_STREAM",
+    "src/server/rpc/worker/register.ts PROTOCOL",
     "src/storage/postgres/connection.ts INT8_OID",
     "src/tasks/id.ts TAIL_LENGTH",
   ],
@@ -65,8 +67,13 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/server/rpc/page.ts SIGNATURE_BYTES",
   ],
   "a weight, or a part of something": [
-    "src/pool/scaler.ts FULLNESS",
-    "src/pool/scaler.ts NEGLIGIBLE",
+    "src/agent/fence.ts ABORTING_AFTER",
+    "src/agent/fence.ts CLOSED_AFTER",
+    "src/agent/fence.ts LOOKS_PER_LIMIT",
+    "src/agent/fence.ts OVER_AFTER",
+    "src/agent/work-stream.ts ANSWER_SHARE",
+    "src/pool/demand.ts FULLNESS",
+    "src/pool/demand.ts NEGLIGIBLE",
     "src/queue/estimate.ts DRAINED_PART",
     "src/queue/estimate.ts WEIGHT",
     "src/tasks/retry.ts JITTER",

@@ -8,9 +8,9 @@ import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { FileKeeper } from "../files/keeper.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { Backoff } from "./backoff.ts";
-import { type Connection, connect, faultOf, refusalOf } from "./connection.ts";
+import { connect, faultOf, type PlatformConnection, refusalOf } from "./connection.ts";
 import type { AgentMachine } from "./service.ts";
-import { type Registration, type Resumption, Session } from "./session.ts";
+import { AgentSession, type Registration, type Resumption } from "./session.ts";
 
 /** The version of WorkerService that an agent speaks. */
 const PROTOCOL = 1;
@@ -88,7 +88,7 @@ class AgentWorker {
       onJoined(first.registered);
       const { workerId: worker, revision } = first.registered;
       machine.log.info({ worker, revision }, "the worker has joined");
-      const session = new Session({
+      const session = new AgentSession({
         ...{ machine, local, first, now, leave: this.#leave },
         register: (resumption) => this.#register(resumption),
       });
@@ -126,7 +126,7 @@ class AgentWorker {
   /** Registers over a connection of its own. */
   async #register(resumption: Resumption): Promise<Registration> {
     const { url, token, deployment, labels, version, platform, pythons, now } = this.#options;
-    const connection: Connection = connect({ url, token });
+    const connection: PlatformConnection = connect({ url, token });
     const sentAtMs = now();
     try {
       const registered = await connection.client.register(

@@ -15,9 +15,9 @@ import type { Execution, ExecutionEnd, ExecutionListener } from "../pool/executi
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AbortReason } from "../protocol/messages.ts";
-import type { CallFiles } from "./files.ts";
+import type { RemoteFiles } from "./files.ts";
 import { executeOptions, largeFile, type Request, type Result, resultOf } from "./messages.ts";
-import type { Reports } from "./reports.ts";
+import type { ReportStream } from "./reports.ts";
 
 /** Ends or chunks of one message. */
 const MAX_MESSAGE_ENTRIES = 64;
@@ -45,9 +45,9 @@ type SentChunk = {
     | { readonly case: "bytes"; readonly value: Uint8Array };
 };
 
-export interface CallsOptions {
-  readonly files: CallFiles;
-  readonly reports: Reports;
+export interface HeldCallsOptions {
+  readonly files: RemoteFiles;
+  readonly reports: ReportStream;
   /** Sends a message on the stream, if there is one. */
   send(request: Request): void;
   /** False when the node may have given the calls to others: then nothing is sent. */
@@ -56,15 +56,15 @@ export interface CallsOptions {
   onIdle(): void;
 }
 
-export class Calls {
-  readonly #options: CallsOptions;
+export class HeldCalls {
+  readonly #options: HeldCallsOptions;
   readonly #held = new Map<bigint, Held>();
   #highest = 0n;
   #results: Result[] = [];
   #chunks: SentChunk[] = [];
   #flushing = false;
 
-  constructor(options: CallsOptions) {
+  constructor(options: HeldCallsOptions) {
     this.#options = options;
   }
 
@@ -81,7 +81,11 @@ export class Calls {
   }
 
   /** Begins calls in a worker; without one, they go back to the queue. */
-  begin({ calls, together }: Assignments, worker: Worker | undefined, endpoints: Endpoints): void {
+  begin(
+    { calls, together }: Assignments,
+    worker: Worker | undefined,
+    endpoints: EndpointsByName,
+  ): void {
     const fresh = calls.filter(({ id }) => id > this.#highest);
     if (fresh.length === 0) {
       return;
@@ -280,7 +284,7 @@ export class Calls {
 }
 
 /** The endpoints of the service by name. */
-export type Endpoints = ReadonlyMap<string, EndpointManifest>;
+export type EndpointsByName = ReadonlyMap<string, EndpointManifest>;
 
 /** Takes a slot; returns what gives it back. */
 function ownSlot(worker: Worker, endpoint: EndpointManifest): () => void {
@@ -291,7 +295,7 @@ function ownSlot(worker: Worker, endpoint: EndpointManifest): () => void {
 /** Takes one slot for calls that run together; it is given back with the last of them. */
 function sharedSlot(
   worker: Worker,
-  endpoints: Endpoints,
+  endpoints: EndpointsByName,
   calls: readonly Assignment[],
 ): (() => void) | undefined {
   const endpoint = endpoints.get(calls[0]?.endpoint ?? "");

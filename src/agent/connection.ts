@@ -10,7 +10,7 @@ import { errorFacts } from "../client/error.ts";
 
 export type WorkerClient = Client<typeof WorkerService>;
 
-export interface Connection extends Disposable {
+export interface PlatformConnection extends Disposable {
   readonly client: WorkerClient;
 }
 
@@ -21,7 +21,7 @@ export function connect({
 }: {
   readonly url: string;
   readonly token: string;
-}): Connection {
+}): PlatformConnection {
   const sessionManager = new Http2SessionManager(url);
   const transport = createGrpcTransport({
     baseUrl: url,
@@ -40,7 +40,7 @@ export function connect({
 }
 
 /** What an error of a call means for a worker. */
-export type Refusal =
+export type RefusalKind =
   /** The platform will not have this worker, whatever it tries. */
   | "refused"
   /** The session is over. */
@@ -49,7 +49,7 @@ export type Refusal =
   | "passing";
 
 /** `isKnown`: the platform has taken this worker before. */
-export function refusalOf(err: unknown, isKnown: boolean): Refusal {
+export function refusalOf(err: unknown, isKnown: boolean): RefusalKind {
   const { code, reason } = { ...errorFacts(err), code: ConnectError.from(err).code };
   if (reason === "WORKER_SESSION_EXPIRED" || reason === "WORKER_REPLACED") {
     return "expired";

@@ -13,8 +13,11 @@
  * account. A process that was frozen looks at the fence before it takes or sends anything.
  */
 
+/** The share of the silence limit after which no calls are taken. */
 const CLOSED_AFTER = 8 / 15;
+/** The share of the silence limit after which calls are aborted. */
 const ABORTING_AFTER = 10 / 15;
+/** The share of the silence limit after which calls are killed. */
 const OVER_AFTER = 13 / 15;
 
 /** How often the fence is looked at, as a part of the silence limit: four times in a second. */

@@ -66,16 +66,16 @@ export async function* readBlob(
   }
 }
 
-export interface CallFilesOptions extends BlobSource {
+export interface RemoteFilesOptions extends BlobSource {
   /** Keeps results on this machine. */
   readonly local: FileKeeper;
 }
 
-export class CallFiles {
-  readonly #options: CallFilesOptions;
+export class RemoteFiles {
+  readonly #options: RemoteFilesOptions;
   readonly keepers: Keepers;
 
-  constructor(options: CallFilesOptions) {
+  constructor(options: RemoteFilesOptions) {
     const { local } = options;
     this.#options = options;
     const keeper = {

@@ -29,7 +29,7 @@ const MAX_PROGRESS_CHARACTERS = 1_000;
 type Line = MessageInitShape<typeof ReportedLineSchema>;
 type Report = MessageInitShape<typeof ReportRequestSchema>;
 
-export class Reports implements Disposable {
+export class ReportStream implements Disposable {
   readonly metrics = new MetricChanges();
   #lines: Line[] = [];
   #characters = 0;

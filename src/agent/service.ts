@@ -19,8 +19,8 @@ import type { Worker } from "../pool/worker.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { NetworkSettings } from "../storage/accounts/organizations.ts";
 import type { AgentArtifacts } from "./artifacts.ts";
-import type { BlobSource, CallFiles } from "./files.ts";
-import type { Reports } from "./reports.ts";
+import type { BlobSource, RemoteFiles } from "./files.ts";
+import type { ReportStream } from "./reports.ts";
 
 const MEBIBYTE = 1024 ** 2;
 
@@ -43,8 +43,8 @@ export interface JoinedServiceOptions {
   readonly machine: AgentMachine;
   readonly registered: RegisterResponse;
   readonly source: BlobSource;
-  readonly files: CallFiles;
-  readonly reports: Reports;
+  readonly files: RemoteFiles;
+  readonly reports: ReportStream;
   /** A process is ready, or has ended. */
   onChange(): void;
 }

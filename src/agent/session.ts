@@ -10,26 +10,23 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Drain, RegisterResponse, WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { FileKeeper } from "../files/keeper.ts";
-import type { WorkerUsage } from "../pool/usage.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import { Backoff } from "./backoff.ts";
-import { Calls, type Endpoints } from "./calls.ts";
-import { type Connection, faultOf, refusalOf } from "./connection.ts";
+import { type EndpointsByName, HeldCalls } from "./calls.ts";
+import { faultOf, type PlatformConnection, refusalOf } from "./connection.ts";
 import { Fence } from "./fence.ts";
-import { CallFiles, type SessionAccess } from "./files.ts";
+import { RemoteFiles, type SessionAccess } from "./files.ts";
 import { abortReason, type Request } from "./messages.ts";
-import { Reports } from "./reports.ts";
+import { ReportStream } from "./reports.ts";
 import { type AgentMachine, JoinedService } from "./service.ts";
 import { WorkStream } from "./work-stream.ts";
 
 /** How long a worker that leaves waits for its node to end the session, when no call is left. */
 const LEAVE_TIMEOUT_MS = 3_000;
 
-const NO_USAGE: WorkerUsage = { cpuMs: 0, memoryBytes: 0 };
-
 /** A registration, and when it was sent by the monotonic clock. */
 export interface Registration {
-  readonly connection: Connection;
+  readonly connection: PlatformConnection;
   readonly registered: RegisterResponse;
   readonly sentAtMs: number;
 }
@@ -37,10 +34,10 @@ export interface Registration {
 /** What a session goes on with. */
 export interface Resumption {
   readonly resumeSession: string;
-  readonly held: ReturnType<Calls["list"]>;
+  readonly held: ReturnType<HeldCalls["list"]>;
 }
 
-export interface SessionOptions {
+export interface AgentSessionOptions {
   readonly machine: AgentMachine;
   /** Keeps results on this machine. */
   readonly local: FileKeeper;
@@ -53,7 +50,7 @@ export interface SessionOptions {
   readonly now: () => number;
 }
 
-export type SessionEnd =
+export type AgentSessionEnd =
   /** The worker registers anew. */
   | { readonly kind: "again"; readonly reason: string }
   /** It was asked to leave, and has. */
@@ -61,13 +58,13 @@ export type SessionEnd =
   /** The platform does not have it any more. */
   | { readonly kind: "refused"; readonly error: unknown };
 
-export class Session {
-  readonly #options: SessionOptions;
+export class AgentSession {
+  readonly #options: AgentSessionOptions;
   readonly #ended = new AbortController();
-  readonly #over = Promise.withResolvers<SessionEnd>();
+  readonly #over = Promise.withResolvers<AgentSessionEnd>();
   readonly #fence: Fence;
-  readonly #reports = new Reports();
-  readonly #calls: Calls;
+  readonly #reports = new ReportStream();
+  readonly #calls: HeldCalls;
   readonly #service: JoinedService;
   readonly #backoff = new Backoff();
   readonly #unreachable: LogThrottle;
@@ -75,15 +72,15 @@ export class Session {
   #stream: WorkStream | undefined;
   /** What the session goes on with, until its stream is open. */
   #resumed: { readonly keep: readonly bigint[]; readonly isMoved: boolean } | undefined;
-  #leaving: SessionEnd | undefined;
+  #leaving: AgentSessionEnd | undefined;
   readonly #timers: NodeJS.Timeout[] = [];
 
-  constructor(options: SessionOptions) {
+  constructor(options: AgentSessionOptions) {
     const { machine, local, first, now } = options;
     this.#options = options;
     this.#current = first;
     const source = { access: () => this.#access, signal: this.#ended.signal };
-    const files = new CallFiles({ ...source, local });
+    const files = new RemoteFiles({ ...source, local });
     this.#fence = new Fence({
       silenceMs: silenceOf(first.registered),
       now,
@@ -91,7 +88,7 @@ export class Session {
       onAbort: () => this.#calls.abortAll("shutdown"),
       onOver: () => this.#cutOff(),
     });
-    this.#calls = new Calls({
+    this.#calls = new HeldCalls({
       files,
       reports: this.#reports,
       send: (request) => this.#send(request),
@@ -106,7 +103,7 @@ export class Session {
   }
 
   /** Works until the session ends. Never rejects. */
-  async run(): Promise<SessionEnd> {
+  async run(): Promise<AgentSessionEnd> {
     const { leave } = this.#options;
     const onLeave = (): void => this.#leave({ kind: "left" }, "it was asked to end");
     leave.addEventListener("abort", onLeave);
@@ -135,13 +132,13 @@ export class Session {
   }
 
   /** Works over one stream. Resolves with undefined when it broke. */
-  async #serve(): Promise<SessionEnd | undefined> {
+  async #serve(): Promise<AgentSessionEnd | undefined> {
     const { registered } = this.#current;
     const stream = new WorkStream({
       ...this.#access,
       heartbeatMs: heartbeatOf(registered),
       now: this.#options.now,
-      usage: () => this.#service.process?.usage() ?? NO_USAGE,
+      usage: () => this.#service.process?.usage() ?? { cpuMs: 0, memoryBytes: 0 },
       onWelcome: () => this.#backoff.reset(),
       onMessage: (response) => this.#take(response),
       onAnswer: (sentAtMs) => this.#fence.acknowledged(sentAtMs),
@@ -166,7 +163,7 @@ export class Session {
   }
 
   /** Registers again until that works, or the session is over. */
-  async #resume(): Promise<SessionEnd | undefined> {
+  async #resume(): Promise<AgentSessionEnd | undefined> {
     const { machine, register } = this.#options;
     while (!this.#ended.signal.aborted) {
       if (this.#leaving && this.#calls.idle) {
@@ -206,7 +203,7 @@ export class Session {
   }
 
   /** The end of the session that an error means; undefined when it goes on. */
-  #endOf(err: unknown): SessionEnd | undefined {
+  #endOf(err: unknown): AgentSessionEnd | undefined {
     if (this.#ended.signal.aborted) {
       return undefined;
     }
@@ -249,7 +246,7 @@ export class Session {
     }
   }
 
-  get #endpoints(): Endpoints {
+  get #endpoints(): EndpointsByName {
     return new Map(this.#service.manifest?.endpoints.map((each) => [each.name, each]));
   }
 
@@ -276,7 +273,7 @@ export class Session {
     }
   }
 
-  #leave(end: SessionEnd, reason: string): void {
+  #leave(end: AgentSessionEnd, reason: string): void {
     this.#options.machine.log.info({ reason }, "the worker takes no more calls");
     // Who is asked to end does not register again.
     this.#leaving = this.#leaving?.kind === "left" ? this.#leaving : end;

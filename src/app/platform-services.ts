@@ -45,10 +45,8 @@ export interface PlatformServicesPorts {
   readonly accounts: Accounts;
   readonly hosting: HostingStorage;
   readonly tasks: Pick<Storage, "searchTasks" | "queueStates" | "describeDatabase" | "adoptLease">;
-  readonly directory: Pick<Directory, "find">;
+  readonly directory: Pick<Directory, "find" | "workersHere">;
   readonly artifactOf: WorkerServiceOptions["artifactOf"];
-  /** The workers of a deployment on this node. Default: it runs none. */
-  readonly workersHere?: DeploymentServiceOptions["workersHere"];
   readonly blobs: BlobStore;
   readonly federation: Federation;
   readonly history: History;

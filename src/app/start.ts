@@ -282,7 +282,6 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       tasks: node.storage,
       directory: hosting,
       artifactOf: (deploymentId) => hosting.artifactOf(deploymentId),
-      workersHere: (deploymentId) => hosting.workersHere(deploymentId),
       blobs: hosted.blobs,
       federation,
       history,

@@ -19,7 +19,7 @@ import { onExit } from "./node.ts";
 import { openPython, type PythonHosting } from "./python.ts";
 
 /** What was started, for who started it. */
-export interface JoinedWorkers {
+export interface StartedWorkers {
   readonly config: WorkerConfig;
   readonly version: string;
   /** What holds the workers. */
@@ -33,7 +33,7 @@ export interface WorkerRun {
   /** Aborts when the workers are to finish their calls and leave. */
   readonly leave: AbortSignal;
   /** The first worker has joined. */
-  onJoined(joined: JoinedWorkers): void;
+  onJoined(joined: StartedWorkers): void;
 }
 
 /**

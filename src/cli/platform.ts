@@ -4,13 +4,12 @@ import { auditCommand } from "./audit.ts";
 import { endpointCallCommand } from "./call.ts";
 import { clientCommand } from "./client.ts";
 import { cloudCommand } from "./cloud.ts";
-import { type CloudActions, group } from "./command.ts";
+import type { CloudActions } from "./command.ts";
 import { deploymentCommand } from "./deployment/deployment.ts";
 import { memberCommand } from "./member.ts";
 import { orgCommand } from "./org.ts";
 import { taskCommand } from "./task/task.ts";
 import { tokenCommand } from "./token/token.ts";
-import { workerListCommand } from "./worker/list.ts";
 
 export function platformCommands(actions: CloudActions): Command[] {
   return [
@@ -22,8 +21,6 @@ export function platformCommands(actions: CloudActions): Command[] {
     orgCommand,
     memberCommand,
     deploymentCommand,
-    (actions: CloudActions) =>
-      group("worker", "Workers, and where they run.", [workerListCommand(actions)]),
     auditCommand,
   ].map((make) => make(actions));
 }

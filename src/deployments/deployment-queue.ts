@@ -95,7 +95,8 @@ export function openDeploymentQueue(
   const { expirer } = maintenance;
   const scaling = scale && new Scaling(all, scale);
   const unserved = record && new UnservedTasks(all);
-  const observer = metrics && new Observer({ ...all, metrics });
+  const desired = () => scaling?.desired ?? pool.size;
+  const observer = metrics && new Observer({ ...all, metrics, desired });
   const onFull = scaling && (() => scaling.tasksWait());
   const dispatcher = new Dispatcher({
     ...all,

@@ -51,7 +51,7 @@ export class Deployment implements AsyncDisposable {
   readonly #counts = new DeploymentCounts();
   /** Takes in workers on other machines. */
   readonly joining: Joining;
-  readonly #list: WorkerList;
+  readonly #list = new WorkerList(() => this.#options.now());
   #opened: (DeploymentQueue & { readonly name: string }) | undefined;
   #scale: Scale | undefined;
   readonly #rollout: Rollout;
@@ -66,7 +66,6 @@ export class Deployment implements AsyncDisposable {
     this.#scale = options.scale;
     this.tracing = options.tracing?.of(() => this.name);
     const { tracing } = this;
-    this.#list = new WorkerList(now);
     this.#changes = new Changes(options.maxWaiting);
     this.#workers = new Workers(options, this.#scratch);
     this.#attempts = new Attempts({
@@ -92,18 +91,16 @@ export class Deployment implements AsyncDisposable {
       },
       isUrgent: () => this.calls.anyWait,
       newId: () => workerIdOn(options.nodeId, newId()),
-      startWorker: (service, workerId, onUnblocked) => {
-        const worker = this.#workers.start(service, workerId, {
-          countsOf: (manifest) => this.#counts.worker(workerId, manifest),
-          onUnblocked,
-          onEgress: (decision) => this.#metrics?.egressDecided(decision),
-        });
-        this.#list.began(worker);
-        return worker;
-      },
+      startWorker: (service, workerId, onUnblocked) =>
+        this.#list.began(
+          this.#workers.start(service, workerId, {
+            countsOf: (manifest) => this.#counts.worker(workerId, manifest),
+            onUnblocked,
+            onEgress: (decision) => this.#metrics?.egressDecided(decision),
+          }),
+        ),
       onReady: (worker) => {
-        this.#list.began(worker);
-        const { id, lease } = worker;
+        const { id, lease } = this.#list.began(worker);
         return maintenance.leases.open(id, () => this.#pool.kill(id, LEASE_LOST), lease);
       },
       onExit: (worker, reason) => this.#onExit(worker, reason),
@@ -118,6 +115,7 @@ export class Deployment implements AsyncDisposable {
       pool: this.#pool,
       attempts: this.#attempts,
       counts: this.#counts,
+      list: this.#list,
       find: (endpoint) => this.find(endpoint),
       onCapacity: () => this.#onCapacity(),
     });

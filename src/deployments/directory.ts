@@ -1,6 +1,7 @@
 /** The directory of deployments: finds the deployment that a request is for. A port. */
 import type { Principal } from "../auth/principal.ts";
 import { type Problem, problem } from "../errors.ts";
+import type { NodeWorkers } from "../storage/hosting/nodes.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Placement } from "./placement.ts";
 
@@ -47,6 +48,9 @@ export interface Directory {
 
   /** True when host or header name a deployment; otherwise, a question about readiness is about the node. */
   names(target: Pick<CallTarget, "host" | "header">): boolean;
+
+  /** The workers of a deployment on this node. Undefined: nobody asks. */
+  workersHere?(deploymentId: string): NodeWorkers & { readonly nodeId: string };
 }
 
 /**

@@ -14,6 +14,7 @@ import type { LeasedTask } from "../storage/leases.ts";
 import { workerIdOn } from "../tasks/worker-id.ts";
 import type { DeploymentCounts } from "./counts.ts";
 import type { DeploymentOptions } from "./options.ts";
+import type { WorkerList } from "./worker-list.ts";
 import type { OutputSource } from "./workers.ts";
 
 /** Least time that is left to an attempt when another node goes on with it. */
@@ -39,6 +40,7 @@ export interface JoiningOptions {
   readonly pool: Pool;
   readonly attempts: Attempts;
   readonly counts: DeploymentCounts;
+  readonly list: WorkerList;
   /** An endpoint of the serving revision. */
   find(endpoint: string): EndpointManifest | undefined;
   onCapacity(): void;
@@ -72,7 +74,7 @@ export class Joining {
     held: readonly HeldCall[] = [],
   ): Promise<number[]> {
     const kept = leased.flatMap((one) => this.#adopt(worker, one, held) ?? []);
-    await this.#options.pool.join(worker);
+    await this.#options.pool.join(this.#options.list.began(worker));
     return kept;
   }
 

@@ -28,8 +28,9 @@ function untilNextMs(): number {
 export interface ObserverOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
-  readonly pool: Pick<Pool, "alive" | "measured" | "present" | "readyCount">;
+  readonly pool: Pick<Pool, "alive" | "joinedCount" | "measured" | "present" | "readyCount">;
   readonly metrics: DeploymentMetrics;
+  readonly desired: () => number;
   readonly endpoints: () => readonly EndpointManifest[];
   readonly log: Log;
   readonly now: () => number;
@@ -84,7 +85,7 @@ export class Observer implements AsyncDisposable {
   }
 
   #lookAtWorkers(): void {
-    const { metrics, pool } = this.#options;
+    const { metrics, pool, desired } = this.#options;
     let memoryBytes = 0;
     for (const worker of pool.alive) {
       const usage = worker.usage();
@@ -94,8 +95,9 @@ export class Observer implements AsyncDisposable {
     }
     const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);
     const up = pool.readyCount;
-    const starting = pool.present - up;
-    metrics.workersObserved({ up, starting, cpuSeconds: cpuMs / 1_000, memoryBytes });
+    const starting = pool.present + pool.joinedCount - up;
+    const cpuSeconds = cpuMs / 1_000;
+    metrics.workersObserved({ up, starting, desired: desired(), cpuSeconds, memoryBytes });
   }
 
   async #lookAtQueue(): Promise<void> {

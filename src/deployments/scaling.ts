@@ -5,11 +5,13 @@
  */
 
 import type { Log } from "../log/log.ts";
+import { type EndpointLoad, runsWithin } from "../pool/demand.ts";
 import type { Pool } from "../pool/pool.ts";
-import { type Bounds, decide, type EndpointLoad, evicted, firstState } from "../pool/scaler.ts";
+import { type Bounds, decide, evicted, firstState } from "../pool/scaler.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Calls } from "../queue/calls.ts";
 import type { RunTimes } from "../queue/estimate.ts";
+import { DEFAULT_SETTINGS } from "../storage/default-settings.ts";
 import type { DueCount } from "../storage/queues.ts";
 import type { Storage } from "../storage/storage.ts";
 import { Timer } from "../time/timer.ts";
@@ -18,13 +20,15 @@ import { Timer } from "../time/timer.ts";
 const SCALING_INTERVAL_MS = 1_000;
 /** Least time between two decisions on scaling that were asked for, because many tasks come at once. */
 const SCALING_MIN_INTERVAL_MS = 250;
-/** Due tasks that are counted for scaling: more of them ask for no more workers. */
-const MAX_COUNTED_DUE_TASKS = 1_000;
+/** Due tasks that are counted for scaling, of each endpoint: more of them ask for no more workers. */
+const MAX_COUNTED_DUE_TASKS = 10_000;
 
 /** The bounds of the number of workers on this node. */
 export interface Scale extends Bounds {
   /** Nodes that run the deployment, including this one; due tasks are split between them. Default: 1. */
   readonly nodes?: number;
+  /** How long a task that is due should wait for its start at most. Default: that of a new deployment. */
+  readonly queueTimeMs?: number;
 }
 
 export interface ScalingOptions {
@@ -43,7 +47,8 @@ export class Scaling implements AsyncDisposable {
   readonly #timer: Timer;
   #scale: Scale;
   #state: ReturnType<typeof firstState>;
-  /** True when tasks may be waiting for slots. */
+  #desired: number;
+  /** True when tasks may be waiting for slots: until a count finds none. */
   #full = false;
   #soon: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -53,13 +58,19 @@ export class Scaling implements AsyncDisposable {
   constructor(options: ScalingOptions, scale: Scale) {
     this.#options = options;
     this.#scale = scale;
-    this.#state = firstState(options.pool.size, performance.now());
+    this.#desired = options.pool.size;
+    this.#state = firstState(this.#desired, performance.now());
     this.#timer = new Timer(
       SCALING_INTERVAL_MS,
       () => this.#look(),
       (err) => options.log.error({ err }, "how many workers are needed could not be found out"),
     );
     this.wake();
+  }
+
+  /** The desired workers of the last decision: on this node, and on other machines that join it. */
+  get desired(): number {
+    return this.#desired;
   }
 
   /** Changes the bounds. */
@@ -70,7 +81,8 @@ export class Scaling implements AsyncDisposable {
 
   /** Another revision serves: counts its workers as needed from now. */
   revisionStarted(): void {
-    this.#state = firstState(this.#options.pool.size, performance.now());
+    const workers = Math.max(this.#desired, this.#options.pool.size);
+    this.#state = firstState(workers, performance.now());
     this.wake();
   }
 
@@ -119,47 +131,76 @@ export class Scaling implements AsyncDisposable {
   }
 
   async #decide(): Promise<void> {
-    const { pool, calls, runTimes, endpoints } = this.#options;
+    const { pool, log } = this.#options;
     const nowMs = performance.now();
     this.#lastLookMs = nowMs;
-    if (pool.awaits !== undefined) {
-      return;
-    }
     const due = await this.#due();
     if (this.#ended) {
       return;
     }
-    const { nodes = 1, min, max } = this.#scale;
-    const loads = endpoints().map(
-      (endpoint): EndpointLoad => ({
-        name: endpoint.name,
-        kind: endpoint.kind,
-        concurrency: endpoint.concurrency,
-        running: pool.running(endpoint),
-        waiting: calls.waiting(endpoint),
-        due: (due.find((count) => count.endpoint === endpoint.name)?.due ?? 0) / nodes,
-        meanRunMs: runTimes.mean(endpoint.name),
-      }),
-    );
-    const { workers, state } = decide(this.#state, loads, {
+    const { min, max } = this.#scale;
+    const joined = pool.joinedCount;
+    const { workers, local, state } = decide(this.#state, this.#loads(due), {
       min,
       max,
       nowMs,
-      ...(pool.waiting !== undefined && { startable: pool.present }),
+      queueTimeMs: this.#queueTimeMs,
+      ready: pool.readyCount,
+      joined,
+      ...(pool.waiting !== undefined && { startable: pool.present + joined }),
     });
     this.#state = state;
-    if (workers !== pool.size) {
-      this.#options.log.info({ from: pool.size, to: workers }, "the number of workers changes");
-      pool.resize(workers);
+    this.#desired = workers;
+    // Where workers have to join, the node starts none, and `desired` says how many are missing.
+    if (pool.awaits === undefined && local !== pool.size) {
+      log.info({ from: pool.size, to: local, desired: workers }, "the number of workers changes");
+      pool.resize(local);
     }
   }
 
+  get #queueTimeMs(): number {
+    return this.#scale.queueTimeMs ?? DEFAULT_SETTINGS.queueTimeMs;
+  }
+
+  #loads(due: readonly DueCount[]): EndpointLoad[] {
+    const { pool, calls, runTimes, endpoints } = this.#options;
+    const { nodes = 1 } = this.#scale;
+    return endpoints().map((endpoint) => ({
+      name: endpoint.name,
+      kind: endpoint.kind,
+      concurrency: endpoint.concurrency,
+      batchSize: endpoint.batch?.maxSize ?? 1,
+      running: pool.running(endpoint),
+      waiting: calls.waiting(endpoint),
+      due: (due.find((count) => count.endpoint === endpoint.name)?.due ?? 0) / nodes,
+      started: runTimes.began(endpoint.name),
+      meanRunMs: runTimes.mean(endpoint.name),
+    }));
+  }
+
   async #due(): Promise<readonly DueCount[]> {
-    if (!this.#full) {
+    const { min, max } = this.#scale;
+    // A number that is fixed follows no load.
+    if (!this.#full || min >= max) {
       return [];
     }
     this.#full = false;
     const { deploymentId, storage, now } = this.#options;
-    return await storage.countDue({ deploymentId, nowMs: now(), limit: MAX_COUNTED_DUE_TASKS });
+    const counts = await storage.countDue({ deploymentId, nowMs: now(), limit: this.#mostDue() });
+    this.#full ||= counts.length > 0;
+    return counts;
+  }
+
+  /** As many due tasks of an endpoint as could ask for another worker. */
+  #mostDue(): number {
+    const { endpoints, runTimes } = this.#options;
+    const { nodes = 1, max } = this.#scale;
+    const most = endpoints()
+      .filter(({ kind }) => kind === "task")
+      .map(({ name, concurrency, batch }) => {
+        const runs = runsWithin(this.#queueTimeMs, runTimes.mean(name));
+        return max * nodes * concurrency * (batch?.maxSize ?? 1) * runs;
+      });
+    return Math.min(Math.max(1, ...most), MAX_COUNTED_DUE_TASKS);
   }
 }

@@ -14,11 +14,12 @@ export class WorkerList {
     this.#now = now;
   }
 
-  /** A worker was started or has joined; later calls for the same one do nothing. */
-  began(worker: Worker): void {
+  /** Notes a worker that was started or has joined, once, and returns it. */
+  began(worker: Worker): Worker {
     if (!this.#startedAtMs.has(worker)) {
       this.#startedAtMs.set(worker, this.#now());
     }
+    return worker;
   }
 
   /** Describes the oldest of the workers. */

@@ -82,9 +82,11 @@ export function openNodeDeployment(
     log: options.log,
   });
   const log = sharedLog(options.log, deploymentId, lines);
-  const shareOf = ({ settings: { minWorkers, maxWorkers } }: DesiredDeployment): Share => {
+  const shareOf = ({ settings }: DesiredDeployment): Share => {
+    const { minWorkers, maxWorkers, queueTimeMs } = settings;
     const max = Math.max(nodes.shareOf(maxWorkers), 1);
-    return { min: Math.min(nodes.shareOf(minWorkers), max), max, nodes: nodes.count };
+    const min = Math.min(nodes.shareOf(minWorkers), max);
+    return { min, max, nodes: nodes.count, queueTimeMs };
   };
   const reconciler = new Reconciler(record, {
     open: (_record, scale) =>

@@ -54,6 +54,7 @@ export interface Share {
   readonly min: number;
   readonly max: number;
   readonly nodes: number;
+  readonly queueTimeMs: number;
 }
 
 interface Current extends ServedRevision {

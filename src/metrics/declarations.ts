@@ -220,6 +220,14 @@ export const METRICS = {
     of: "deployment",
     labels: [],
   }),
+  workersDesired: declare({
+    name: "tessera_workers_desired",
+    help: "Workers that the load asks for on the node, those on other machines that join it included; their sum over the nodes is what the deployment needs",
+    kind: "gauge",
+    unit: "none",
+    of: "deployment",
+    labels: [],
+  }),
   workerRestarts: declare({
     name: "tessera_worker_restarts_total",
     help: "Workers that were replaced because they had ended by themselves or had to be killed",

@@ -91,10 +91,11 @@ export class DeploymentMetrics {
   }
 
   /** Sets the total resource usage of the workers; call it every few seconds. */
-  workersObserved({ up, starting, cpuSeconds, memoryBytes }: ObservedWorkers): void {
+  workersObserved({ up, starting, desired, cpuSeconds, memoryBytes }: ObservedWorkers): void {
     const nowMs = this.#options.now();
     this.#metrics.workers.with()?.set(up, nowMs);
     this.#metrics.workersStarting.with()?.set(starting, nowMs);
+    this.#metrics.workersDesired.with()?.set(desired, nowMs);
     this.#metrics.workerCpu.with()?.reach(cpuSeconds);
     this.#metrics.workerMemory.with()?.set(memoryBytes, nowMs);
   }
@@ -134,6 +135,8 @@ export interface ObservedQueue {
 export interface ObservedWorkers {
   readonly up: number;
   readonly starting: number;
+  /** What the load asks for, within the bounds. */
+  readonly desired: number;
   /** Of all past and present workers, since the deployment came to this node. */
   readonly cpuSeconds: number;
   readonly memoryBytes: number;

@@ -2,45 +2,25 @@
  * The autoscaling decision: how many workers a deployment needs on this node. It
  * is a pure function of the current load and of when workers were last needed:
  *
- * - An endpoint needs enough workers to give a slot to each of its calls and
- *   tasks that run or wait. Short tasks count for less, because a slot finishes
- *   many of them before another worker would be ready. Endpoints have their own
- *   slots, so the one that needs most decides.
- * - For apis, whose callers wait, a fifth of the slots stays free above the mean
- *   load of the last seconds (exponentially weighted).
- * - Scaling up is immediate. A worker that was not needed for a minute goes; the
- *   last one goes after five, because the next call would wait for a start.
+ * - Endpoints have their own slots, so the one that needs most workers for its
+ *   slots decides (`demand.ts`). Workers on other machines count like those that
+ *   the node starts; it starts what they leave.
+ * - Scaling up is immediate, and no more than double while the run time of an
+ *   endpoint's tasks is unknown: the first that end say how many are needed.
+ * - A worker that was not needed for a minute goes; the last one goes after five,
+ *   because the next call would wait for a start. So at least a minute passes between
+ *   a rise and the next fall, whatever the load does.
  */
 
-import type { EndpointManifest } from "../protocol/manifest.ts";
+import { demandOf, type EndpointLoad, type PastLoad } from "./demand.ts";
 
-/** Mean run time at which a due task counts for a whole slot; shorter ones count for less. */
-const FULL_SLOT_RUN_MS = 1_000;
-/** Time in which the weight of past load falls to a third. */
-const LOAD_SMOOTHING_MS = 10_000;
-const FULLNESS = 0.8;
-/** A mean below this counts as no load. */
-const NEGLIGIBLE = 0.02;
+/** Slots are fractions, and sums of them may be above a whole number by less than this. */
+const ROUNDING = 1e-9;
 
 /** How long a worker that is not needed stays. */
 const IDLE_WORKER_KEEP_MS = 60_000;
 /** How long the last worker of a deployment stays, because the next call would wait for another. */
 const LAST_WORKER_KEEP_MS = 300_000;
-
-export interface EndpointLoad {
-  readonly name: string;
-  readonly kind: EndpointManifest["kind"];
-  /** Calls of the endpoint that a worker runs at a time. */
-  readonly concurrency: number;
-  /** Calls and tasks that run here. */
-  readonly running: number;
-  /** Calls that wait for a slot here. */
-  readonly waiting: number;
-  /** This node's share of the tasks that could start now. */
-  readonly due: number;
-  /** undefined before any run was measured. */
-  readonly meanRunMs: number | undefined;
-}
 
 export interface Bounds {
   readonly min: number;
@@ -50,18 +30,27 @@ export interface Bounds {
 export interface ScalerState {
   /** At index n, when n + 1 workers were last needed. */
   readonly neededAtMs: readonly number[];
-  /** The mean load of each endpoint. */
-  readonly means: ReadonlyMap<string, number>;
+  /** The loads of each endpoint before. */
+  readonly past: ReadonlyMap<string, PastLoad>;
   readonly decidedAtMs: number;
 }
 
 export interface Decision {
+  /** The desired workers, here and on other machines. */
   readonly workers: number;
+  /** Those that the node should have itself: what the joined ones leave. */
+  readonly local: number;
   readonly state: ScalerState;
 }
 
 export interface DecisionFacts {
   readonly nowMs: number;
+  /** How long a task that is due should wait for its start at most. */
+  readonly queueTimeMs: number;
+  /** Workers that take calls, here and on other machines. */
+  readonly ready: number;
+  /** Workers on other machines that take calls from this node. */
+  readonly joined: number;
   /**
    * The number of workers that are there while others wait for room on the node: those
    * are not kept for the sake of having them. Default: there is room.
@@ -73,7 +62,7 @@ export interface DecisionFacts {
 export function firstState(workers: number, nowMs: number): ScalerState {
   return {
     neededAtMs: Array.from({ length: workers }, () => nowMs),
-    means: new Map(),
+    past: new Map(),
     decidedAtMs: nowMs,
   };
 }
@@ -82,20 +71,17 @@ export function firstState(workers: number, nowMs: number): ScalerState {
 export function decide(
   before: ScalerState,
   endpoints: readonly EndpointLoad[],
-  { min, max, nowMs, startable = max }: Bounds & DecisionFacts,
+  { min, max, nowMs, queueTimeMs, ready, joined, startable = max }: Bounds & DecisionFacts,
 ): Decision {
   const passedMs = Math.max(0, nowMs - before.decidedAtMs);
-  const weight = 1 - Math.exp(-passedMs / LOAD_SMOOTHING_MS);
-  const means = new Map<string, number>();
+  const past = new Map<string, PastLoad>();
   let needed = 0;
-  for (const endpoint of endpoints) {
-    const load = loadOf(endpoint);
-    const fullness = endpoint.kind === "api" ? FULLNESS : 1;
-    const earlier = before.means.get(endpoint.name) ?? 0;
-    const mean = earlier + weight * (load - earlier);
-    means.set(endpoint.name, mean);
-    const lasting = mean < NEGLIGIBLE ? 0 : mean / fullness;
-    needed = Math.max(needed, Math.ceil(Math.max(load, lasting) / endpoint.concurrency));
+  for (const load of endpoints) {
+    const { name, concurrency } = load;
+    const demand = demandOf(load, before.past.get(name), { passedMs, queueTimeMs });
+    past.set(name, demand.past);
+    const workers = Math.ceil(demand.slots / concurrency - ROUNDING);
+    needed = Math.max(needed, Math.min(workers, mostOf(load, ready)));
   }
   const wanted = Math.min(needed, max);
   const neededAtMs = before.neededAtMs
@@ -108,9 +94,11 @@ export function decide(
     neededAtMs.pop();
   }
   neededAtMs.splice(Math.max(wanted, startable));
+  const workers = Math.min(Math.max(neededAtMs.length, min), max);
   return {
-    workers: Math.min(Math.max(neededAtMs.length, min), max),
-    state: { neededAtMs, means, decidedAtMs: nowMs },
+    workers,
+    local: Math.max(0, workers - joined),
+    state: { neededAtMs, past, decidedAtMs: nowMs },
   };
 }
 
@@ -119,8 +107,11 @@ export function evicted(state: ScalerState): ScalerState {
   return { ...state, neededAtMs: state.neededAtMs.slice(0, -1) };
 }
 
-function loadOf({ running, waiting, due, meanRunMs = FULL_SLOT_RUN_MS }: EndpointLoad): number {
-  return running + waiting + due * Math.min(1, meanRunMs / FULL_SLOT_RUN_MS);
+/** The most workers that an endpoint may ask for. */
+function mostOf({ kind, meanRunMs, running, concurrency }: EndpointLoad, ready: number): number {
+  return kind === "task" && meanRunMs === undefined
+    ? Math.max(1, 2 * ready, Math.ceil(running / concurrency))
+    : Number.POSITIVE_INFINITY;
 }
 
 /** True while the last of these workers is kept. */

@@ -83,6 +83,7 @@ export class Attempts {
     }
     running.begin(claimed.arguments);
     this.#running.set(task.taskId, running);
+    this.runTimes.begin(endpoint.name);
     this.#options.changes.publish(task.taskId, task);
     const waitSeconds = ((task.startedAtMs ?? task.runAtMs) - task.runAtMs) / 1_000;
     this.#options.metricsOf?.(task.deploymentId)?.taskStarted(endpoint.name, waitSeconds);

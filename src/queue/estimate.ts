@@ -16,9 +16,20 @@ const DEFAULT_QUEUE_FULL_RETRY_MS = 5_000;
 /** The fraction of a full queue that should have drained before its callers come back. */
 const DRAINED_PART = 0.01;
 
-/** Exponentially weighted means of the run times of endpoints, in milliseconds. */
+/** Exponentially weighted means of the run times of endpoints, in milliseconds, and how many runs began. */
 export class RunTimes {
   readonly #means = new Map<string, { meanMs: number; runs: number }>();
+  readonly #began = new Map<string, number>();
+
+  /** A run of the endpoint begins. */
+  begin(endpoint: string): void {
+    this.#began.set(endpoint, this.began(endpoint) + 1);
+  }
+
+  /** The number of runs that ever began here. */
+  began(endpoint: string): number {
+    return this.#began.get(endpoint) ?? 0;
+  }
 
   /** A call of the endpoint ran for `ranMs`. */
   add(endpoint: string, ranMs: number): void {

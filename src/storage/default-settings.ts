@@ -10,6 +10,7 @@ export const DEFAULT_SETTINGS: DeploymentSettings = {
   cpu: 1,
   env: {},
   network: { access: "open", hosts: [] },
+  queueTimeMs: 1_000,
   requires: {},
   place: "any",
 };

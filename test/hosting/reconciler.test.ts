@@ -41,7 +41,7 @@ it("goes on with what it brings when it is told the same again, also while it is
     open: () => expect.unreachable("nothing can be opened before it is there"),
     servedByOthers: async () => undefined,
     served: new LastServed(folder.path),
-    shareOf: () => ({ min: 0, max: 1, nodes: 1 }),
+    shareOf: () => ({ min: 0, max: 1, nodes: 1, queueTimeMs: 1_000 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     onChange: () => {
       changes += 1;

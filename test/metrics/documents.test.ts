@@ -66,6 +66,7 @@ describe("the dashboard", () => {
         digits.workersObserved({
           up: 2,
           starting: 0,
+          desired: 3,
           cpuSeconds: performance.now(),
           memoryBytes: 1e8,
         });

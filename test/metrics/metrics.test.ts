@@ -154,8 +154,14 @@ describe("counting", () => {
   it("never lets a counter go down, also when what it follows begins anew", async () => {
     const { metrics, lines } = counting();
     const digits = metrics.deployment(DIGITS);
-    digits.workersObserved({ up: 2, starting: 0, cpuSeconds: 10, memoryBytes: 2 ** 30 });
-    digits.workersObserved({ up: 1, starting: 0, cpuSeconds: 3, memoryBytes: 2 ** 20 });
+    digits.workersObserved({
+      up: 2,
+      starting: 0,
+      desired: 0,
+      cpuSeconds: 10,
+      memoryBytes: 2 ** 30,
+    });
+    digits.workersObserved({ up: 1, starting: 0, desired: 0, cpuSeconds: 3, memoryBytes: 2 ** 20 });
     expect((await lines("tessera_worker_cpu_seconds_total"))[0]).toMatch(/ 10$/);
     expect((await lines("tessera_workers"))[0]).toMatch(/ 1$/);
   });
@@ -196,7 +202,7 @@ describe("/metrics of a node", () => {
     digits.taskStarted("run", 1);
     digits.taskFinished("run", "success", 2);
     digits.queueObserved("run", { queued: 1, running: 0, oldestSeconds: 2 });
-    digits.workersObserved({ up: 1, starting: 0, cpuSeconds: 1, memoryBytes: 2 });
+    digits.workersObserved({ up: 1, starting: 0, desired: 0, cpuSeconds: 1, memoryBytes: 2 });
     digits.workerReplaced("crashed");
     digits.egressDecided("allowed");
     const delaySeconds = { "50": 0.001, "99": 0.01, "100": 0.02 };

@@ -447,6 +447,18 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
   network?: NetworkSettings | undefined;
 
   /**
+   * The target of scaling: how long a task that is due should wait for its
+   * start at most. The platform starts workers, up to `max_workers`, so that
+   * the tasks that wait start within it, by their measured run times; a longer
+   * time needs fewer workers. It is no deadline, which is what `start_within`
+   * of a task is. With 0, each task that waits asks for a slot at once. At most
+   * an hour. Default 1 s.
+   *
+   * @generated from field: google.protobuf.Duration queue_time = 30;
+   */
+  queueTime?: Duration | undefined;
+
+  /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
@@ -528,6 +540,18 @@ export declare type DeploymentSettingsJson = {
    * @generated from field: tessera.v1.NetworkSettings network = 7;
    */
   network?: NetworkSettingsJson;
+
+  /**
+   * The target of scaling: how long a task that is due should wait for its
+   * start at most. The platform starts workers, up to `max_workers`, so that
+   * the tasks that wait start within it, by their measured run times; a longer
+   * time needs fewer workers. It is no deadline, which is what `start_within`
+   * of a task is. With 0, each task that waits asks for a slot at once. At most
+   * an hour. Default 1 s.
+   *
+   * @generated from field: google.protobuf.Duration queue_time = 30;
+   */
+  queueTime?: DurationJson;
 
   /**
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
@@ -1183,8 +1207,8 @@ export declare type UpdateDeploymentRequest = Message<"tessera.v1.UpdateDeployme
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
    * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
-   * empty ones), `settings.network`, `settings.place`. Empty: those that are
-   * set.
+   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`.
+   * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -1216,8 +1240,8 @@ export declare type UpdateDeploymentRequestJson = {
    * The fields to change: `authorization`, `settings`, or of the settings
    * `settings.min_workers`, `settings.max_workers`, `settings.memory_mib`,
    * `settings.cpu`, `settings.env` and `settings.requires` (which may be set to
-   * empty ones), `settings.network`, `settings.place`. Empty: those that are
-   * set.
+   * empty ones), `settings.network`, `settings.place`, `settings.queue_time`.
+   * Empty: those that are set.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */

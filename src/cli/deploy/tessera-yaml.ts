@@ -16,6 +16,7 @@ import {
   parseMemory,
   parseNetwork,
   parsePlace,
+  parseQueueTime,
 } from "../deployment/settings.ts";
 import { CliError, ExitCode, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
@@ -42,6 +43,7 @@ const KEYS = [
   "cpu",
   "env",
   "network",
+  "queue_time",
   "requires",
   "place",
 ] as const;
@@ -121,6 +123,9 @@ function settings(read: Read): GivenSettings {
   const cpu = read("cpu", (node, key, fail) => parsedScalar(parseCpu, node, key, fail));
   const env = read("env", variables);
   const network = read("network", (node, key, fail) => parsedScalar(parseNetwork, node, key, fail));
+  const queueTime = read("queue_time", (node, key, fail) =>
+    parsedScalar(parseQueueTime, node, key, fail),
+  );
   const requires = read("requires", requirements);
   const place = read("place", (node, key, fail) => parsedScalar(parsePlace, node, key, fail));
   return {
@@ -129,6 +134,7 @@ function settings(read: Read): GivenSettings {
     ...(cpu !== undefined && { cpu }),
     ...(env !== undefined && { env }),
     ...(network !== undefined && { network }),
+    ...(queueTime !== undefined && { queueTime }),
     ...(requires !== undefined && { requires }),
     ...(place !== undefined && { place }),
   };

@@ -1,5 +1,6 @@
 /** Parses deployment settings for `deploy`, `deployment update` and `tessera.yaml`. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Duration, durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type DeploymentSettingsSchema, NetworkAccess, WorkerPlace } from "../../client/index.ts";
 import { type CallFlags, option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
@@ -7,7 +8,8 @@ import { usageError } from "../failure.ts";
 /** The given settings; others stay as they are. */
 export type GivenSettings = Pick<
   MessageInitShape<typeof DeploymentSettingsSchema> & object,
-  "minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network" | "requires" | "place"
+  | ("minWorkers" | "maxWorkers" | "memoryMib" | "cpu" | "env" | "network")
+  | ("requires" | "place" | "queueTime")
 >;
 
 export interface SettingsFlags extends CallFlags {
@@ -17,6 +19,7 @@ export interface SettingsFlags extends CallFlags {
   readonly cpu?: string;
   readonly env?: readonly string[];
   readonly network?: string;
+  readonly queueTime?: string;
   readonly require?: readonly string[];
   readonly place?: string;
 }
@@ -31,6 +34,10 @@ export const SETTINGS_OPTIONS = [
   option(
     "--network <access>",
     "where workers may connect to: none, open, or allow:api.example.com,*.example.org:443 (default: open)",
+  ),
+  option(
+    "--queue-time <duration>",
+    "how long tasks should wait at most before more workers start, such as 500ms, 5s or 10m (default: 1s)",
   ),
   repeatable(
     "--require <label=value>",
@@ -49,19 +56,26 @@ const WORKER_MEMORY_MIB = { min: 64, max: 65_536 };
 /** Processors that the command line takes for each worker. */
 const WORKER_CPU_COUNT = { min: 0.1, max: 64 };
 
+/** Time that tasks wait for workers, which the command line takes for a deployment. */
+const MAX_QUEUE_TIME_MS = 3_600_000;
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
 export const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** Value of a variable or secret. */
 export const MAX_VARIABLE_BYTES = 16_384;
 
 /** Parses the flags. Throws a usage error for invalid values. */
 export function settingsOf(flags: SettingsFlags): GivenSettings {
-  const { workers, memory, cpu, env, network, require, place } = flags;
+  const { workers, memory, cpu, env, network, require, place, queueTime } = flags;
   return {
     ...(workers !== undefined && parsed("--workers", workers, parseWorkers)),
     ...(memory !== undefined && { memoryMib: parsed("--memory", memory, parseMemory) }),
     ...(cpu !== undefined && { cpu: parsed("--cpu", cpu, parseCpu) }),
     ...(env !== undefined && { env: parseVariables(env) }),
     ...(network !== undefined && { network: parsed("--network", network, parseNetwork) }),
+    ...(queueTime !== undefined && {
+      queueTime: parsed("--queue-time", queueTime, parseQueueTime),
+    }),
     ...(require !== undefined && { requires: parseRequirements(require) }),
     ...(place !== undefined && { place: parsed("--place", place, parsePlace) }),
   };
@@ -126,6 +140,15 @@ export function parseNetwork(
     : {
         fault: "must be none, open, or allow: with hosts such as allow:api.example.com,10.0.0.0/8",
       };
+}
+
+/** Parses how long tasks should wait at most. */
+export function parseQueueTime(text: string): Parsed<Duration> {
+  const [, count, unit = ""] = /^(\d{1,7}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text) ?? [];
+  const ms = Math.round(Number(count) * (UNIT_MS[unit] ?? Number.NaN));
+  return ms <= MAX_QUEUE_TIME_MS
+    ? { value: durationFromMs(ms) }
+    : { fault: "must be a duration from 0s to 1h, such as 500ms, 5s or 10m" };
 }
 
 export function parsePlace(text: string): Parsed<WorkerPlace> {

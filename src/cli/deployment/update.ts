@@ -24,6 +24,7 @@ const PATHS: Readonly<Record<keyof GivenSettings, string>> = {
   cpu: "settings.cpu",
   env: "settings.env",
   network: "settings.network",
+  queueTime: "settings.queue_time",
   requires: "settings.requires",
   place: "settings.place",
 };

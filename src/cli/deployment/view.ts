@@ -1,4 +1,5 @@
 /** Formats deployments for people. */
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type Deployment,
   type DeploymentPlacement,
@@ -58,6 +59,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["memory", settings?.memoryMib === undefined ? "" : `${settings.memoryMib}Mi a worker`],
       ["cpu", settings?.cpu === undefined ? "" : `${settings.cpu} a worker`],
       ["network", networkText(settings?.network)],
+      ["queue time", queueTimeText(settings?.queueTime)],
       ["place", placeText(settings)],
       // Names only: the values may be secrets that were set as variables by mistake.
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
@@ -141,6 +143,10 @@ export function workersText({ workers, settings }: Deployment): string {
 function networkText(network: NetworkSettings | undefined): string {
   const access = network === undefined ? "" : (NetworkAccess[network.access] ?? "");
   return [access.toLowerCase(), ...(network?.hosts ?? [])].join(" ");
+}
+
+function queueTimeText(time: Duration | undefined): string {
+  return time === undefined ? "" : `at most ${durationMs(time) / 1_000}s, by more workers`;
 }
 
 /** Where its workers run: `remote, with gpu=h200`; empty for anywhere. */

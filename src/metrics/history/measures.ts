@@ -78,6 +78,7 @@ export const MEASURES = {
   worker_restarts: { metric: "workerRestarts", kind: "counter" },
   worker_memory_bytes: { metric: "workerMemory", kind: "gauge" },
   worker_cpu: { metric: "workerCpu", kind: "counter" },
+  workers_desired: { metric: "workersDesired", kind: "gauge" },
 } as const satisfies { readonly [name: string]: Measure };
 
 export type MeasureName = keyof typeof MEASURES;

@@ -71,6 +71,8 @@ export interface DeploymentSettings {
   readonly cpu: number;
   readonly env: { readonly [name: string]: string };
   readonly network: NetworkSettings;
+  /** How long a task should wait for its start at most, which decides on the number of workers. */
+  readonly queueTimeMs: number;
   /** MachineLabels of the machines that may run its workers. */
   readonly requires: MachineLabels;
   readonly place: WorkerPlace;

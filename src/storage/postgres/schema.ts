@@ -28,6 +28,7 @@ import {
   logLevelsSchema,
   nodeFactsSchema,
   placementSchema,
+  queueTimeSchema,
 } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -334,4 +335,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ),
   expand("worker access of tokens", workerTokensSchema()),
   expand("placement of workers", placementSchema('text COLLATE "C"')),
+  expand("queue time of deployments", queueTimeSchema()),
 ];

@@ -22,6 +22,7 @@ import {
   logLevelsSchema,
   nodeFactsSchema,
   placementSchema,
+  queueTimeSchema,
 } from "../sql/hosting/schema.ts";
 import { historySchema, metricsSchema } from "../sql/metrics/schema.ts";
 
@@ -232,4 +233,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ),
   expand("worker access of tokens", workerTokensSchema()),
   expand("placement of workers", placementSchema("text")),
+  expand("queue time of deployments", queueTimeSchema()),
 ];

@@ -73,6 +73,7 @@ place: remote
     ["workers: {most: 2}", '1:11: "most" is not a key; there are min, max'],
     ["memory: 512", "1:9: memory must be from 64Mi to 64Gi"],
     ["memory: [1]", "1:9: memory must be from 64Mi to 64Gi"],
+    ["queue_time: 2h", "1:13: queue_time must be a duration from 0s to 1h"],
     ["network: lan", "1:10: network must be none, open, or allow: with hosts"],
     ["network: [none]", "1:10: network must be none, open, or allow: with hosts"],
     ["requires: gpu", '1:11: requires must have labels with their values, such as gpu: "*"'],

@@ -34,7 +34,7 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
     for (let call = 0; call < 30; call += 1) {
       digits.requestFinished("read", { ...CALL, code: call < 10 ? "internal" : "ok" });
     }
-    digits.workersObserved({ up: 2, starting: 1, cpuSeconds: 5, memoryBytes: 1_000 });
+    digits.workersObserved({ up: 2, starting: 1, desired: 3, cpuSeconds: 5, memoryBytes: 1_000 });
     clock.nowMs += TICK_MS;
     await node.recorder.record();
     digits.requestFinished("read", { ...CALL, code: "not_found" });
@@ -50,6 +50,7 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
     expect(valuesOf(answer, "queue_seconds", "p99")).toEqual(Array(6).fill(gap));
     expect(valuesOf(answer, "workers")).toEqual([gap, gap, gap, gap, 2, 2]);
     expect(valuesOf(answer, "workers_starting")?.at(-1)).toBe(1);
+    expect(valuesOf(answer, "workers_desired")?.at(-1)).toBe(3);
     expect(valuesOf(answer, "worker_cpu")).toEqual([gap, gap, gap, gap, 0.5, 0]);
     expect(node.errors).toEqual([]);
   });
@@ -61,7 +62,7 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
       const digits = each.deployment("digits");
       digits.requestFinished("read", { ...CALL, code: "ok" });
       digits.queueObserved("train", { queued: 7, running: 3, oldestSeconds: 4 });
-      digits.workersObserved({ up: 2, starting: 0, cpuSeconds: 0, memoryBytes: 10 });
+      digits.workersObserved({ up: 2, starting: 0, desired: 0, cpuSeconds: 0, memoryBytes: 10 });
     }
     clock.nowMs += TICK_MS;
     await Promise.all([node.recorder.record(), other.recorder.record()]);
@@ -98,13 +99,13 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
     const { clock, of, node } = begun();
     const before = node.deployment("digits");
     before.requestFinished("read", { ...CALL, code: "ok" });
-    before.workersObserved({ up: 2, starting: 0, cpuSeconds: 0, memoryBytes: 10 });
+    before.workersObserved({ up: 2, starting: 0, desired: 0, cpuSeconds: 0, memoryBytes: 10 });
     clock.nowMs += 4_000;
     await node[Symbol.asyncDispose]();
     const restarted = new MeasuringNode(metrics, of);
     const after = restarted.deployment("digits");
     after.requestFinished("read", { ...CALL, code: "ok" });
-    after.workersObserved({ up: 2, starting: 0, cpuSeconds: 0, memoryBytes: 10 });
+    after.workersObserved({ up: 2, starting: 0, desired: 0, cpuSeconds: 0, memoryBytes: 10 });
     clock.nowMs += 6_000;
     await restarted.recorder.record();
     for (let tick = 0; tick < 5; tick += 1) {
@@ -145,10 +146,10 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
   it("writes that a deployment rests once, and then no more", async () => {
     const { clock, of, node } = begun();
     const digits = node.deployment("digits");
-    digits.workersObserved({ up: 1, starting: 0, cpuSeconds: 0, memoryBytes: 10 });
+    digits.workersObserved({ up: 1, starting: 0, desired: 0, cpuSeconds: 0, memoryBytes: 10 });
     clock.nowMs += TICK_MS;
     await node.recorder.record();
-    digits.workersObserved({ up: 0, starting: 0, cpuSeconds: 0, memoryBytes: 0 });
+    digits.workersObserved({ up: 0, starting: 0, desired: 0, cpuSeconds: 0, memoryBytes: 0 });
     for (let tick = 0; tick < 3; tick += 1) {
       clock.nowMs += TICK_MS;
       await node.recorder.record();

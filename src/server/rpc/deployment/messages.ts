@@ -1,6 +1,6 @@
 /** Conversion of deployments, revisions and log lines to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type DeploymentLogLineSchema,
   type DeploymentSchema,
@@ -48,7 +48,7 @@ export function toDeploymentMessage(
   const { deploymentId, organization, name, authorization, createdBy, version } = record;
   const { status, reason, revision, workers, nodes, endpoints } = state;
   const { placements, secretNames, withheldSecrets } = state;
-  const { network, requires, place } = record.settings;
+  const { network, requires, place, queueTimeMs, ...settings } = record.settings;
   return {
     deploymentId,
     organization,
@@ -65,9 +65,10 @@ export function toDeploymentMessage(
     workers,
     nodes,
     settings: {
-      ...record.settings,
+      ...settings,
       secretNames: [...secretNames],
       network: { access: ACCESS[network.access], hosts: [...network.hosts] },
+      queueTime: durationFromMs(queueTimeMs),
       requires: { ...requires },
       place: PLACE[place],
     },

@@ -1,4 +1,5 @@
 /** The settings of a deployment in requests. */
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type DeploymentSettings,
   NetworkAccess,
@@ -22,7 +23,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
     return {};
   }
   const { minWorkers, maxWorkers, memoryMib, cpu, env, network } = settings;
-  const { requires, place } = settings;
+  const { requires, place, queueTime } = settings;
   refuse([
     ...faultsOfMemory(memoryMib),
     ...faultsOfEnvironment("settings.env", env),
@@ -37,6 +38,7 @@ export function settingsOf(settings: DeploymentSettings | undefined): SettingsUp
     ...(network !== undefined && {
       network: { access: ACCESS[network.access] ?? "none", hosts: [...network.hosts] },
     }),
+    ...(queueTime !== undefined && { queueTimeMs: Math.round(durationMs(queueTime)) }),
     ...(Object.keys(requires).length > 0 && { requires }),
     ...(place !== undefined && { place: PLACE[place] ?? "any" }),
   };

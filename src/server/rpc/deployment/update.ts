@@ -36,20 +36,23 @@ interface UpdateOptions extends Sources {
   readonly sandbox?: SandboxLevel | undefined;
 }
 
-const SETTINGS = [
-  "min_workers",
-  "max_workers",
-  "memory_mib",
-  "cpu",
-  "env",
-  "network",
-  "requires",
-  "place",
-] as const;
+/** The settings that an update may name, and what records call them. */
+const SETTINGS = {
+  min_workers: "minWorkers",
+  max_workers: "maxWorkers",
+  memory_mib: "memoryMib",
+  cpu: "cpu",
+  env: "env",
+  network: "network",
+  requires: "requires",
+  place: "place",
+  queue_time: "queueTimeMs",
+} as const satisfies { readonly [field: string]: keyof SettingsUpdate };
+const NAMES = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
 export const CHANGEABLE = [
   "authorization",
   "settings",
-  ...SETTINGS.map((name) => `settings.${name}` as const),
+  ...NAMES.map((name) => `settings.${name}` as const),
 ] as const;
 
 /**
@@ -108,14 +111,11 @@ function changedSettings(
   if (changed.has("settings")) {
     return set;
   }
-  const named = SETTINGS.filter((name) => changed.has(`settings.${name}`));
+  const named = NAMES.filter((name) => changed.has(`settings.${name}`));
   const fields = named.map((name): readonly [string, unknown] => {
-    const key = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+    const key = SETTINGS[name];
     // Naming a map in the mask is the only way to empty it.
-    const value =
-      key === "env" || key === "requires"
-        ? (settings?.[key] ?? {})
-        : set[key as keyof SettingsUpdate];
+    const value = key === "env" || key === "requires" ? (settings?.[key] ?? {}) : set[key];
     if (value === undefined) {
       throw invalidField("update_mask", `names settings.${name}, which is not set`);
     }

@@ -6,8 +6,9 @@ import type {
   DeploymentService,
   DeploymentWorkerSchema,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
+import type { Directory } from "../../../deployments/directory.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
-import type { NodeStorage, NodeWorkers, WorkerRecord } from "../../../storage/hosting/nodes.ts";
+import type { NodeStorage, WorkerRecord } from "../../../storage/hosting/nodes.ts";
 import { memberOf } from "../engine/caller.ts";
 import { findDeployment } from "./refusals.ts";
 
@@ -15,10 +16,7 @@ export interface ListWorkersOptions {
   readonly accounts: Pick<Organizations, "findDeployment">;
   readonly hosting: Pick<NodeStorage, "listWorkers">;
   readonly now: () => number;
-  /** The workers of a deployment on this node. Default: it runs none. */
-  readonly workersHere?:
-    | ((deploymentId: string) => NodeWorkers & { readonly nodeId: string })
-    | undefined;
+  readonly directory: Pick<Directory, "workersHere">;
 }
 
 /** The implementation of ListWorkers. */
@@ -26,12 +24,12 @@ export function listWorkers({
   accounts,
   hosting,
   now,
-  workersHere,
+  directory,
 }: ListWorkersOptions): ServiceImpl<typeof DeploymentService>["listWorkers"] {
   return async ({ deployment: name }, ctx) => {
     const { organizationId, deploymentId } = await findDeployment(accounts, memberOf(ctx), name);
     const reported = await hosting.listWorkers({ organizationId, deploymentId, nowMs: now() });
-    const here = workersHere?.(deploymentId);
+    const here = directory.workersHere?.(deploymentId);
     const nodes = here
       ? [...reported.filter(({ nodeId }) => nodeId !== here.nodeId), here]
       : reported;

@@ -28,6 +28,7 @@ export interface DeploymentRow {
   readonly cpu: number;
   readonly environment: string;
   readonly network: string;
+  readonly queue_time_ms: number;
   readonly requires: string;
   readonly place: WorkerPlace;
   readonly version: number;
@@ -37,7 +38,7 @@ export interface DeploymentRow {
 export const DEPLOYMENT_COLUMNS = `d.deployment_id, d.organization_id, o.name AS organization, d.name,
     d.requires_token, d.created_at_ms, d.created_by, d.updated_at_ms, d.desired_state,
     d.target_revision, d.min_workers, d.max_workers, d.memory_mib, d.cpu, d.environment, d.network,
-    d.requires, d.place, d.version, d.secrets_since`;
+    d.requires, d.place, d.queue_time_ms, d.version, d.secrets_since`;
 
 export const SELECT_DEPLOYMENTS = `SELECT ${DEPLOYMENT_COLUMNS}
   FROM deployments d JOIN organizations o ON o.organization_id = d.organization_id`;
@@ -61,6 +62,7 @@ export function toDeployment(row: DeploymentRow): DeploymentRecord {
       cpu: row.cpu,
       env: JSON.parse(row.environment) as { [name: string]: string },
       network: JSON.parse(row.network) as NetworkSettings,
+      queueTimeMs: row.queue_time_ms,
       requires: JSON.parse(row.requires) as MachineLabels,
       place: row.place,
     },
@@ -123,6 +125,7 @@ const CHANGING = {
   cpu: ({ settings }) => settings.cpu,
   environment: ({ settings }) => JSON.stringify(settings.env),
   network: ({ settings }) => JSON.stringify(settings.network),
+  queue_time_ms: ({ settings }) => settings.queueTimeMs,
   requires: ({ settings }) => JSON.stringify(settings.requires),
   place: ({ settings }) => settings.place,
   version: ({ version }) => version,
@@ -198,6 +201,7 @@ export function changesBetween(
     ["memory_mib", String(settings.memoryMib)],
     ["cpu", String(settings.cpu)],
     ["network", [settings.network.access, ...settings.network.hosts].join(" ")],
+    ["queue_time", `${settings.queueTimeMs / 1_000}s`],
     [
       "requires",
       Object.entries(settings.requires)

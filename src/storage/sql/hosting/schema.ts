@@ -172,6 +172,13 @@ export function logLevelsSchema(text: string): string {
   `;
 }
 
+/** The target of scaling: how long tasks of a deployment should wait at most. */
+export function queueTimeSchema(): string {
+  return `
+  ALTER TABLE deployments ADD COLUMN queue_time_ms integer NOT NULL DEFAULT 1000;
+  `;
+}
+
 /** Where workers run: what deployments require, and what each node tells of its workers. */
 export function placementSchema(text: string): string {
   return `

@@ -34,6 +34,7 @@ export function deploymentsContract(it: It): void {
         network: { access: "open", hosts: [] },
         requires: {},
         place: "any",
+        queueTimeMs: 1_000,
       },
       version: 1,
       secretsSince: 0,
@@ -112,9 +113,13 @@ export function deploymentsContract(it: It): void {
       });
     const network = { access: "allow", hosts: ["api.example.com:443"] } as const;
     const placed = { requires: { gpu: "*", zone: "b" }, place: "remote" } as const;
-    const updated = await update({ maxWorkers: 4, cpu: 0.25, env, network, ...placed }, 1);
+    const scaled = { queueTimeMs: 5_000 };
+    const updated = await update(
+      { maxWorkers: 4, cpu: 0.25, env, network, ...placed, ...scaled },
+      1,
+    );
     const limits = { minWorkers: 1, maxWorkers: 4, memoryMib: 512, cpu: 0.25 };
-    const settings = { ...limits, env, network, ...placed };
+    const settings = { ...limits, env, network, ...placed, ...scaled };
     expect(updated).toMatchObject({
       outcome: "updated",
       deployment: { settings, authorization: true, version: 2 },
@@ -134,6 +139,7 @@ export function deploymentsContract(it: It): void {
         network: "allow api.example.com:443",
         requires: "gpu=* zone=b",
         place: "remote",
+        queue_time: "5s",
         env: "LANG URL",
         authorization: "true",
       },

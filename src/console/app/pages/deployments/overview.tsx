@@ -93,6 +93,7 @@ function placeOf({ place, requires = {} }: DeploymentSettingsJson): string {
 function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
+  const { queueTime } = settings;
   const access = ACCESS[network?.access ?? ""] ?? "public addresses";
   const facts = [
     ["Callers", deployment.authorization ? "need a token" : "anybody may call"],
@@ -102,6 +103,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
         ? `${workers} ready, as many as join`
         : `${workers} ready on ${counted(nodes, "node")}, between ${minWorkers} and ${maxWorkers}`,
     ],
+    ["Queue time", queueTime === undefined ? "" : `tasks should wait at most ${queueTime}`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
     ["Network", [access, ...(network?.hosts ?? [])].join(" ")],
     ["Workers run on", placeOf(settings)],

@@ -86,8 +86,9 @@ const WORKERS: readonly Shown[] = [
   {
     title: "Workers",
     format: count,
-    metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING"],
+    metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
     lines: [
+      ["workers_desired", "", "desired", "--warning"],
       ["workers", "", "ready", "--good"],
       ["workers_starting", "", "starting", "--accent"],
     ],

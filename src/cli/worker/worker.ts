@@ -1,12 +1,12 @@
 /** `tessera worker`: runs the calls of a deployment on this machine, for a platform elsewhere. */
 import { Command } from "commander";
-import type { JoinedWorkers, WorkerRun } from "../app/worker.ts";
-import type { Flags, Settings, WorkerConfig, WorkerSecrets } from "../config/config.ts";
-import { CliError } from "./failure.ts";
-import { addSettings } from "./settings.ts";
-import { sandboxLines } from "./start-greeting.ts";
-import { stopSignal } from "./stopping.ts";
-import type { Streams } from "./terminal.ts";
+import type { StartedWorkers, WorkerRun } from "../../app/worker.ts";
+import type { Flags, Settings, WorkerConfig, WorkerSecrets } from "../../config/config.ts";
+import { CliError } from "../failure.ts";
+import { addSettings } from "../settings.ts";
+import { sandboxLines } from "../start-greeting.ts";
+import { stopSignal } from "../stopping.ts";
+import type { Streams } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface WorkerActions {
@@ -15,6 +15,8 @@ export interface WorkerActions {
   run(config: WorkerConfig, secrets: WorkerSecrets, run: WorkerRun): Promise<void>;
   exit(code: number): void;
   readonly streams: Streams;
+  /** The commands below it. */
+  readonly below: readonly Command[];
 }
 
 const EXAMPLES = `
@@ -28,7 +30,12 @@ export function workerCommand(actions: WorkerActions): Command {
     .description("Join this machine to a platform, and run the calls of a deployment on it.")
     .showHelpAfterError("(tessera worker --help shows the options)")
     .exitOverride()
+    // What follows the name of a command below belongs to that.
+    .enablePositionalOptions()
     .action(async (flags: Flags) => actions.exit(await run(flags, actions)));
+  for (const below of actions.below) {
+    command.addCommand(below);
+  }
   return addSettings(command, actions.settings, "none").addHelpText("after", EXAMPLES);
 }
 
@@ -61,7 +68,7 @@ function refused(err: unknown, { url }: WorkerConfig): unknown {
     : err;
 }
 
-function workerGreeting({ config, version, sandbox, python, revision }: JoinedWorkers): string {
+function workerGreeting({ config, version, sandbox, python, revision }: StartedWorkers): string {
   const { deployment, url, workers, dataFolder } = config;
   const labels = Object.entries(config.labels).map(([name, value]) => `${name}=${value}`);
   const count = workers === 1 ? "One worker" : `${workers} workers`;

@@ -64,25 +64,18 @@ func main() {
 type worker struct {
 	client tesserav1.WorkerServiceClient
 	stream tesserav1.WorkerService_WorkClient
-	calls  map[uint64]*call // Until their results are acknowledged.
+	calls  map[uint64]context.CancelFunc // Until their results are acknowledged.
 	ends   chan *tesserav1.WorkResult
-	last   uint64               // The highest number of a call.
 	beats  map[uint64]time.Time // When each heartbeat was sent that was not answered.
 	heard  time.Time            // When the last answered heartbeat was sent.
-}
-
-type call struct {
-	endpoint string
-	ended    bool
-	cancel   context.CancelFunc
 }
 
 // run works in one session. When its stream breaks, its calls end here, and run again somewhere.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.calls, w.beats, w.ends = map[uint64]*call{}, map[uint64]time.Time{}, make(chan *tesserav1.WorkResult, 1000)
-	w.heard, w.last = time.Now(), 0
+	w.calls, w.beats, w.ends = map[uint64]context.CancelFunc{}, map[uint64]time.Time{}, make(chan *tesserav1.WorkResult, 1000)
+	w.heard = time.Now()
 	registered, err := w.client.Register(ctx, &tesserav1.RegisterRequest{
 		Deployment: cmp.Or(os.Getenv("TESSERA_DEPLOYMENT"), "primes"), ProtocolMin: 1, ProtocolMax: 1,
 		Code:    &tesserav1.RegisterRequest_ManifestJson{ManifestJson: manifest},
@@ -116,9 +109,7 @@ func (w *worker) run(ctx context.Context) error {
 				return err
 			}
 		case end := <-w.ends:
-			w.calls[end.GetId()].ended = true
 			w.send(&tesserav1.WorkRequest{Message: &tesserav1.WorkRequest_Results{Results: &tesserav1.Results{Results: []*tesserav1.WorkResult{end}}}})
-			w.offer()
 		case now := <-heartbeats.C:
 			w.beats[sequence] = now
 			w.send(&tesserav1.WorkRequest{Message: &tesserav1.WorkRequest_Heartbeat{Heartbeat: &tesserav1.Heartbeat{Sequence: sequence}}})
@@ -138,8 +129,8 @@ func (w *worker) take(ctx context.Context, response *tesserav1.WorkResponse) err
 			w.begin(ctx, assigned)
 		}
 	case *tesserav1.WorkResponse_Abort:
-		if found := w.calls[message.Abort.GetId()]; found != nil {
-			found.cancel()
+		if cancel := w.calls[message.Abort.GetId()]; cancel != nil {
+			cancel()
 		}
 	case *tesserav1.WorkResponse_ResultsAck:
 		for _, id := range message.ResultsAck.GetIds() {
@@ -157,7 +148,7 @@ func (w *worker) take(ctx context.Context, response *tesserav1.WorkResponse) err
 func (w *worker) begin(ctx context.Context, assigned *tesserav1.Assignment) {
 	id, ends := assigned.GetId(), w.ends
 	ctx, cancel := context.WithTimeout(ctx, assigned.GetTimeLeft().AsDuration())
-	w.calls[id], w.last = &call{endpoint: assigned.GetEndpoint(), cancel: cancel}, max(w.last, id)
+	w.calls[id] = cancel
 	w.send(&tesserav1.WorkRequest{Message: &tesserav1.WorkRequest_Accepted{Accepted: &tesserav1.Accepted{Ids: []uint64{id}}}})
 	var input struct{ Number int64 }
 	err := json.Unmarshal([]byte(assigned.GetJson()), &input)
@@ -175,18 +166,13 @@ func (w *worker) begin(ctx context.Context, assigned *tesserav1.Assignment) {
 	}()
 }
 
-// offer says which slots are free.
+// offer says how many calls of each endpoint run here at a time; the node counts what it assigns.
 func (w *worker) offer() {
-	free := map[string]uint32{}
+	all := map[string]uint32{}
 	for name := range functions {
-		free[name] = slots
+		all[name] = slots
 	}
-	for _, held := range w.calls {
-		if !held.ended {
-			free[held.endpoint]--
-		}
-	}
-	w.send(&tesserav1.WorkRequest{Message: &tesserav1.WorkRequest_Offer{Offer: &tesserav1.Offer{Free: free, Assigned: w.last}}})
+	w.send(&tesserav1.WorkRequest{Message: &tesserav1.WorkRequest_Offer{Offer: &tesserav1.Offer{Slots: all}}})
 }
 
 // send ignores a broken stream, whose reader learns of it.

@@ -1,5 +1,11 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DeploymentStatus, errorFacts, NetworkAccess } from "../../../src/client/index.ts";
+import {
+  DeploymentStatus,
+  errorFacts,
+  NetworkAccess,
+  WorkerPlace,
+} from "../../../src/client/index.ts";
 import { DEFAULT_SETTINGS } from "../../../src/storage/default-settings.ts";
 import { artifact, type DeployOptions, World } from "./world.ts";
 
@@ -53,10 +59,13 @@ it("an update beyond it is refused, and other updates are not", async () => {
 
 it("an organization has no more deployments than the operator allows", async () => {
   const { settings } = await world.client.deployments.createDeployment({ name: "second" });
+  const { queueTimeMs, ...defaults } = DEFAULT_SETTINGS;
   expect(settings).toMatchObject({
-    ...DEFAULT_SETTINGS,
+    ...defaults,
     network: { access: NetworkAccess.OPEN, hosts: [] },
+    place: WorkerPlace.ANY,
   });
+  expect(settings?.queueTime && durationMs(settings.queueTime)).toBe(queueTimeMs);
   await world.client.deployments.createDeployment({ name: "third" });
   const [reason, message] = await deploy("fourth", {});
   expect(reason).toBe("LIMIT_REACHED");

@@ -29,6 +29,7 @@ export function revisionsContract(it: It): void {
           cpu: 1,
           env: { LANG: "C" },
           network: { access: "open", hosts: [] },
+          queueTimeMs: 1_000,
           requires: {},
           place: "any",
         },

@@ -1,5 +1,5 @@
 /**
- * The agent: runs workers of a deployment on this machine for a platform elsewhere. Each worker
+ * The agent: runs workers of a deployment on this machine for a platform on another. Each worker
  * has a session of its own. One that ends registers anew, until the agent is asked to end or the
  * platform refuses it.
  */

@@ -106,8 +106,11 @@ export class Executions implements ExecutionHost {
     timeoutMs: number,
     listener: ExecutionListener,
   ): Execution {
-    const { host, graceMs } = { host: this, graceMs: this.#graceMs };
-    const execution = new Execution({ id, endpoint, kind }, listener, { host, graceMs, timeoutMs });
+    const execution = new Execution({ id, endpoint, kind }, listener, {
+      host: this,
+      graceMs: this.#graceMs,
+      timeoutMs,
+    });
     this.#executions.set(id, execution);
     return execution;
   }

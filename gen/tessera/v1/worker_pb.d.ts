@@ -2928,7 +2928,7 @@ export declare const WorkerService: GenService<{
    * UNAVAILABLE (NO_MATCHING_WORKER: the deployment requires a label that the
    * worker lacks; NO_WORKER: the revision is not ready on this node yet),
    * ABORTED (WORKER_SESSION_EXPIRED: register without `resume_session`;
-   * WORKER_REPLACED: the session goes on elsewhere), RESOURCE_EXHAUSTED
+   * WORKER_REPLACED: it has another stream), RESOURCE_EXHAUSTED
    * (LIMIT_REACHED: too many workers).
    *
    * @generated from rpc tessera.v1.WorkerService.Register

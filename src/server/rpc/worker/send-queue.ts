@@ -8,11 +8,6 @@ export class SendQueue<Message> implements AsyncIterable<Message> {
   #wake: (() => void) | undefined;
   #end: { readonly error: unknown } | undefined;
 
-  /** True when it has ended. */
-  get ended(): boolean {
-    return this.#end !== undefined;
-  }
-
   send(message: Message): void {
     if (this.#end === undefined) {
       this.#messages.push(message);

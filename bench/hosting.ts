@@ -1,17 +1,18 @@
 /**
  * A platform node for benchmarks: with as many deployments of the no-op service
  * as the third argument says, on the database and the data folder of the first
- * two.
+ * two. With `remote` as the fourth one, workers that join run the first
+ * deployment. Prints its port, and a token with which they join.
  */
 import { fileURLToPath } from "node:url";
 import { startPlatform } from "../src/app/start.ts";
 import { buildArtifact } from "../src/artifacts/build.ts";
 import { writeIndex } from "../src/artifacts/index-file.ts";
 import { openFile } from "../src/artifacts/pack.ts";
-import { createTesseraClient, DeploymentStatus } from "../src/client/index.ts";
+import { createTesseraClient, DeploymentStatus, WorkerPlace } from "../src/client/index.ts";
 import { readStartConfig } from "../src/config/config.ts";
 
-const [database = "", data = "", deployments = "1"] = process.argv.slice(2);
+const [database = "", data = "", deployments = "1", place] = process.argv.slice(2);
 const { config, secrets } = readStartConfig(
   { port: "0", data, logLevel: "warn" },
   { DATABASE_URL: database },
@@ -28,10 +29,10 @@ const signedIn = await post("auth:setUp", {
 });
 const cookie = signedIn.headers.getSetCookie().map((each) => each.split(";", 1)[0]);
 const expires_at = new Date(Date.now() + 3_600_000).toISOString();
-const fields = { name: "bench", access: ["developer_operations"], expires_at };
-const made = await post("tokens", fields, { cookie: cookie.join("; ") });
-const { value } = (await made.json()) as { value: string };
-const client = createTesseraClient({ url, token: value });
+const client = createTesseraClient({
+  url,
+  token: await token({ name: "bench", access: ["developer_operations"] }),
+});
 
 const artifact = await buildArtifact(fileURLToPath(new URL("noop.ts", import.meta.url)));
 for (const file of artifact.index.files) {
@@ -49,16 +50,27 @@ for (const file of artifact.index.files) {
 const index = Buffer.from(writeIndex(artifact.index));
 for (let number = 1; number <= Number(deployments); number++) {
   const name = `noop-${number}`;
-  await client.deployments.createRevision({ deployment: name, index });
+  const remote = place === "remote" && number === 1;
+  await client.deployments.createRevision({
+    deployment: name,
+    index,
+    settings: { minWorkers: 1, maxWorkers: 1, ...(remote && { place: WorkerPlace.REMOTE }) },
+  });
   for (;;) {
     const { status } = await client.deployments.getDeployment({ deployment: name });
-    if (status === DeploymentStatus.READY) {
+    if (status === (remote ? DeploymentStatus.DEGRADED : DeploymentStatus.READY)) {
       break;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
-process.stdout.write("port ready\n");
+const join = await token({ name: "join", access: ["worker"], deployments: ["noop-1"] });
+process.stdout.write(`port ${platform.port} token ${join} ready\n`);
+
+async function token(fields: object): Promise<string> {
+  const made = await post("tokens", { ...fields, expires_at }, { cookie: cookie.join("; ") });
+  return ((await made.json()) as { value: string }).value;
+}
 
 async function post(path: string, body: object, headers = {}): Promise<Response> {
   const answer = await fetch(`${url}/api/v1/${path}`, {

@@ -64,7 +64,7 @@ function startPlatform(
 ) {
   const file = new URL("hosting.ts", import.meta.url).pathname;
   const args = [...nodeFlags, file, database, data, String(deployments)];
-  return Program.start(process.execPath, args, /port (ready)\n/);
+  return Program.start(process.execPath, args, /port .* (ready)\n/);
 }
 
 async function countByThread(program: Program): Promise<Count> {

@@ -19,6 +19,8 @@ export interface LoadPlan {
   readonly port: number;
   readonly connections: number;
   readonly endpoint: string;
+  /** Of a platform: `organization/name`. Default: the only one of `tessera serve`. */
+  readonly deployment?: string;
   /** `submit` does not ask for results. Default `lifecycle`. */
   readonly kind?: "lifecycle" | "submit";
   /** The run stops after this many, or after `seconds`. Default 30,000 when neither is given. */
@@ -55,6 +57,8 @@ const nowMs = (): number => originMs + performance.now();
 class Load {
   readonly #plan: LoadPlan;
   readonly #submit: string;
+  /** The headers of every request. */
+  readonly #headers: string;
   readonly #submitTimes: number[] = [];
   readonly #lifecycleTimes: number[] = [];
   readonly #startTimes: number[] = [];
@@ -63,8 +67,10 @@ class Load {
 
   constructor(plan: LoadPlan) {
     this.#plan = plan;
+    const named = plan.deployment === undefined ? "" : `tessera-deployment: ${plan.deployment}\r\n`;
+    this.#headers = `host: localhost\r\n${named}`;
     this.#submit =
-      `POST /${plan.endpoint}/submit HTTP/1.1\r\nhost: localhost\r\n` +
+      `POST /${plan.endpoint}/submit HTTP/1.1\r\n${this.#headers}` +
       "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
   }
 
@@ -155,7 +161,7 @@ class Load {
       return;
     }
     const got = await connection.request(
-      `GET /${this.#plan.endpoint}/get?task_id=${taskId}&wait=30 HTTP/1.1\r\nhost: localhost\r\n\r\n`,
+      `GET /${this.#plan.endpoint}/get?task_id=${taskId}&wait=30 HTTP/1.1\r\n${this.#headers}\r\n`,
     );
     this.#lifecycleTimes.push(nowMs() - beginMs);
     this.#check(got.status === 200, got);

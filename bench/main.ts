@@ -13,6 +13,7 @@ import { benchMetrics } from "./metrics.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { benchPython } from "./python/compare.ts";
 import { benchRate } from "./rate.ts";
+import { benchRemote } from "./remote.ts";
 import { benchScrapes } from "./scrapes.ts";
 import { machine } from "./table.ts";
 import { benchTokens } from "./tokens.ts";
@@ -130,6 +131,19 @@ for (const name of figures) {
           calls: quick ? 100_000 : 1_000_000,
           series: quick ? 10_000 : 100_000,
           rounds: number("rounds", 5, 3),
+        },
+        write,
+      );
+      break;
+    case "remote":
+      await benchRemote(
+        {
+          folder: backends.folder,
+          fresh,
+          rounds: number("rounds", 3, 1),
+          seconds: number("seconds", 5, 2),
+          aborts: quick ? 20 : 300,
+          idleSeconds: quick ? 10 : 60,
         },
         write,
       );

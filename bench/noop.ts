@@ -2,6 +2,9 @@ import { api, service, task } from "tessera-platform";
 
 const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
+/** When tasks heard that they are aborted. */
+const abortedMs: Record<string, number> = {};
+
 /** Resolves only when aborted. */
 const untilAborted = (signal: AbortSignal): Promise<null> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));
@@ -15,6 +18,13 @@ export default service({
     noop: task({ concurrency: 256, queueLimit: 1_000_000 }, nowMs),
     /** The same, kept no longer than it must be. */
     brief: task({ concurrency: 256, queueLimit: 1_000_000, retention: "1s" }, nowMs),
+    /** Runs until it is aborted, as many as there are. */
+    aborted: task({ concurrency: 256, timeout: "1h" }, async (_input, ctx) => {
+      await untilAborted(ctx.signal);
+      abortedMs[ctx.taskId] = nowMs();
+    }),
+    /** When those heard of it, by id. */
+    aborts: api({}, () => abortedMs),
     /** One runs for as long as the server; all others wait behind it. */
     blocked: task({ concurrency: 1, queueLimit: 1_000_000, timeout: "24h" }, (_input, ctx) =>
       untilAborted(ctx.signal),

@@ -687,7 +687,10 @@ export declare type DeploymentEndpointJson = {
 export declare const DeploymentEndpointSchema: GenMessage<DeploymentEndpoint, {jsonType: DeploymentEndpointJson}>;
 
 /**
- * Revision is an artifact that was deployed.
+ * Revision is an artifact that was deployed: code, with its packages, files and
+ * endpoints. Settings, variables, secrets and authorization belong to the
+ * deployment, have one current value, and take effect on whichever revision
+ * runs.
  *
  * @generated from message tessera.v1.Revision
  */
@@ -765,7 +768,10 @@ export declare type Revision = Message<"tessera.v1.Revision"> & {
 };
 
 /**
- * Revision is an artifact that was deployed.
+ * Revision is an artifact that was deployed: code, with its packages, files and
+ * endpoints. Settings, variables, secrets and authorization belong to the
+ * deployment, have one current value, and take effect on whichever revision
+ * runs.
  *
  * @generated from message tessera.v1.Revision
  */
@@ -3332,8 +3338,10 @@ export declare const DeploymentService: GenService<{
   },
   /**
    * RollBackDeployment makes an earlier revision the target again, as a new
-   * revision of the same artifact. It has the deployment's secrets if a
-   * revision of this artifact is confirmed; see ConfirmSecrets.
+   * revision of the same artifact. It brings back code and nothing else: the
+   * settings, variables, secrets and authorization of the deployment stay as
+   * they are; see Revision. It has the deployment's secrets if a revision of
+   * this artifact is confirmed; see ConfirmSecrets.
    *
    * Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND, REVISION_NOT_FOUND: it never
    * existed, or is too old to be kept).

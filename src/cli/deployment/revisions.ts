@@ -52,7 +52,8 @@ interface RollbackFlags extends CallFlags, WaitFlags {
 
 export function rollbackCommand(actions: CloudActions): Command {
   return callCommand<RollbackFlags>("rollback", actions, {
-    description: "Bring an earlier revision back, as a new one of the same artifact.",
+    description:
+      "Bring the code of an earlier revision back, as a new revision. Settings, variables and secrets stay.",
     arguments: [NAME],
     options: [
       option("--to <revision>", "which one (default: the one before)").argParser((text: string) => {
@@ -71,7 +72,9 @@ export function rollbackCommand(actions: CloudActions): Command {
       const { organization } = call;
       const request = { organization, deployment: name, revision };
       const changed = await call.client.deployments.rollBackDeployment(request);
-      call.done(`Revision ${changed.targetRevision} brings it back`);
+      call.done(
+        `Revision ${changed.targetRevision} brings its code back; settings stay as they are`,
+      );
       await finishRollout(call, changed, { wait });
     },
   });

@@ -1,0 +1,267 @@
+/**
+ * Benchmark of workers that join from another machine, beside the node's own: the same
+ * platform with the same deployment once with a local worker and once with `tessera worker`,
+ * over loopback. Measures lifecycles, an open load, how fast an abort arrives, and what an
+ * idle worker says.
+ */
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { LoadPlan } from "./load.ts";
+import { load, Program } from "./program.ts";
+import { figure, median, table } from "./table.ts";
+
+const DEPLOYMENT = "acme/noop-1";
+const HEADERS = { "tessera-deployment": DEPLOYMENT, "content-type": "application/json" };
+const CONNECTIONS = 64;
+const PER_SECOND = 1_000;
+
+/** What a worker does at its start is over by then. */
+const SETTLE_MS = 10_000;
+
+/** Two messages closer together than this are one: TCP cuts where it likes. */
+const SAME_MESSAGE_MS = 50;
+
+export interface RemoteOptions {
+  readonly folder: string;
+  /** Creates a fresh database. */
+  readonly fresh: (name: string) => Promise<string>;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly aborts: number;
+  readonly idleSeconds: number;
+}
+
+interface Place {
+  readonly name: string;
+  readonly port: number;
+  readonly perSecond: number[];
+  readonly startMs: { p50: number; p99: number }[];
+  readonly lifecycleMs: { p50: number; p99: number }[];
+  readonly abortMs: number[];
+}
+
+export async function benchRemote(
+  { folder, fresh, rounds, seconds, aborts, idleSeconds }: RemoteOptions,
+  write: (text: string) => void,
+): Promise<void> {
+  await using local = await startNode(await fresh("local"), folder, "local");
+  await using remote = await startNode(await fresh("remote"), folder, "remote");
+  await using relay = await Relay.start(remote.port);
+  await using _agent = await startAgent(relay.port, remote.token, folder);
+  const places = [place("local worker", local.port), place("remote worker", remote.port)];
+  for (const { port } of places) {
+    await answers(port);
+    await load({ ...plan(port), seconds: 2 });
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    for (const each of places) {
+      const closed = await load({ ...plan(each.port), seconds });
+      each.perSecond.push(closed.done / closed.seconds);
+      const open = await load({ ...plan(each.port), perSecond: PER_SECOND, seconds });
+      each.lifecycleMs.push(open.lifecycleMs);
+      each.startMs.push(open.startMs ?? { p50: Number.NaN, p99: Number.NaN });
+      each.abortMs.push(...(await abortTimes(each.port, Math.ceil(aborts / rounds))));
+    }
+  }
+  write(
+    `\n${CONNECTIONS} connections; an open load of ${PER_SECOND} submits/s; ${aborts} aborts one after the other\n\n`,
+  );
+  write(
+    table(
+      [
+        ...["", "lifecycles/s", "start p50 ms", "p99", "lifecycle p50 ms", "p99"],
+        ...["abort p50 ms", "p99"],
+      ],
+      places.map((each) => [
+        each.name,
+        figure(median(each.perSecond)),
+        figure(median(each.startMs.map(({ p50 }) => p50)), 2),
+        figure(median(each.startMs.map(({ p99 }) => p99)), 2),
+        figure(median(each.lifecycleMs.map(({ p50 }) => p50)), 2),
+        figure(median(each.lifecycleMs.map(({ p99 }) => p99)), 2),
+        figure(at(each.abortMs, 0.5), 2),
+        figure(at(each.abortMs, 0.99), 2),
+      ]),
+    ),
+  );
+  await idle({ relay, remote: remote.program, local: local.program, seconds: idleSeconds }, write);
+}
+
+const place = (name: string, port: number): Place => ({
+  ...{ name, port, perSecond: [], startMs: [], lifecycleMs: [], abortMs: [] },
+});
+
+const plan = (port: number): Omit<LoadPlan, "seconds"> => ({
+  port,
+  connections: CONNECTIONS,
+  endpoint: "noop",
+  deployment: DEPLOYMENT,
+});
+
+function at(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+}
+
+async function startNode(database: string, folder: string, name: "local" | "remote") {
+  const file = fileURLToPath(new URL("hosting.ts", import.meta.url));
+  const counter = new URL("count-messages.ts", import.meta.url).href;
+  const data = join(folder, `node-${name}`);
+  const { program, match } = await Program.start(
+    process.execPath,
+    ["--import", counter, file, database, data, "1", name],
+    /port (\d+ token \S+) ready\n/,
+  );
+  const [port = "", , token = ""] = match.split(" ");
+  return {
+    ...{ program, port: Number(port), token },
+    [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
+  };
+}
+
+async function startAgent(port: number, token: string, folder: string): Promise<Program> {
+  const { program } = await Program.start(
+    process.execPath,
+    [
+      fileURLToPath(new URL("../bin/tessera.js", import.meta.url)),
+      ...["worker", "--join", `http://127.0.0.1:${port}`, "--deployment", "noop-1"],
+      ...["--data", mkdtempSync(join(folder, "agent-"))],
+    ],
+    /(joined) http/,
+    { TESSERA_WORKER_TOKEN: token },
+  );
+  return program;
+}
+
+/** Resolves when the deployment answers. */
+async function answers(port: number): Promise<void> {
+  for (;;) {
+    const { ok } = await call(port, "POST", "/echo", "{}");
+    if (ok) {
+      return;
+    }
+    await sleep(100);
+  }
+}
+
+function call(port: number, method: string, path: string, body?: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: HEADERS,
+    ...(body && { body }),
+  });
+}
+
+/** From before the request of a cancel until the function hears of it, in milliseconds. */
+async function abortTimes(port: number, count: number): Promise<number[]> {
+  const sentMs = new Map<string, number>();
+  for (let number = 0; number < count; number += 1) {
+    const submitted = await call(port, "POST", "/aborted/submit", "{}");
+    const { task_id: id } = (await submitted.json()) as { task_id: string };
+    await isRunning(port, id);
+    sentMs.set(id, Number(process.hrtime.bigint()) / 1e6);
+    const cancelled = await call(port, "POST", `/aborted/cancel?task_id=${id}&abort=true`);
+    if (!cancelled.ok) {
+      throw new Error(`cancel: ${cancelled.status} ${await cancelled.text()}`);
+    }
+  }
+  for (;;) {
+    const heard = await call(port, "POST", "/aborts", "{}");
+    const heardMs = (await heard.json()) as Record<string, number>;
+    if ([...sentMs.keys()].every((id) => id in heardMs)) {
+      return [...sentMs].map(([id, ms]) => (heardMs[id] ?? Number.NaN) - ms);
+    }
+    await sleep(50);
+  }
+}
+
+async function isRunning(port: number, id: string): Promise<void> {
+  for (;;) {
+    const answer = await call(port, "GET", `/aborted/status?task_id=${id}`);
+    const { status } = (await answer.json()) as { status: string };
+    if (status === "running") {
+      return;
+    }
+    await sleep(5);
+  }
+}
+
+interface Idle {
+  readonly relay: Relay;
+  readonly remote: Program;
+  readonly local: Program;
+  readonly seconds: number;
+}
+
+/** What a worker without calls sends and gets, and what it costs its node's database. */
+async function idle(
+  { relay, remote, local, seconds }: Idle,
+  write: (text: string) => void,
+): Promise<void> {
+  await sleep(SETTLE_MS);
+  const before = [await questions(local), await questions(remote)];
+  const said = { ...relay.messages };
+  await sleep(seconds * 1000);
+  const after = [await questions(local), await questions(remote)];
+  const per = (count: number): string => figure(count / (seconds / 5), 2);
+  const [ofLocal, ofRemote] = after.map((counts, index) =>
+    Object.entries(counts)
+      .map(([name, count]) => [name, count - (before[index]?.[name] ?? 0)] as const)
+      .filter(([, count]) => count > 0)
+      .map(([name, count]) => `${name} ${per(count)}`)
+      .join(", "),
+  );
+  write(
+    `\nidle for ${seconds} s, in 5 s: ${per(relay.messages.up - said.up)} messages of the worker, ` +
+      `${per(relay.messages.down - said.down)} of the node\n` +
+      `questions to the database: ${ofRemote}\nwith a local worker: ${ofLocal}\n`,
+  );
+}
+
+/** How often each operation of the storage was asked for. */
+async function questions(program: Program): Promise<Readonly<Record<string, number>>> {
+  const [, json = ""] = await program.ask("SIGUSR2", /counted (.+)\n/);
+  return (JSON.parse(json) as { questions: Record<string, number> }).questions;
+}
+
+/** Between an agent and its node; counts what passes. */
+class Relay implements AsyncDisposable {
+  readonly messages = { up: 0, down: 0 };
+  readonly #server;
+  readonly #lastMs = { up: 0, down: 0 };
+
+  static async start(target: number): Promise<Relay> {
+    const relay = new Relay(target);
+    relay.#server.listen(0, "127.0.0.1");
+    await once(relay.#server, "listening");
+    return relay;
+  }
+
+  private constructor(target: number) {
+    this.#server = createServer({ noDelay: true }, (near) => {
+      const far = connect({ port: target, host: "127.0.0.1", noDelay: true });
+      near.on("data", () => this.#passes("up")).on("error", () => far.destroy());
+      far.on("data", () => this.#passes("down")).on("error", () => near.destroy());
+      near.pipe(far).pipe(near);
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+  }
+
+  #passes(way: "up" | "down"): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lastMs[way] > SAME_MESSAGE_MS) {
+      this.messages[way] += 1;
+    }
+    this.#lastMs[way] = nowMs;
+  }
+}

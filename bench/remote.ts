@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { LoadPlan } from "./load.ts";
-import { load, Program } from "./program.ts";
+import { cpuSecondsOf, load, Program } from "./program.ts";
 import { figure, median, table } from "./table.ts";
 
 const DEPLOYMENT = "acme/noop-1";
@@ -38,7 +38,11 @@ export interface RemoteOptions {
 interface Place {
   readonly name: string;
   readonly port: number;
+  /** The node, and what joined it. */
+  readonly pids: readonly number[];
   readonly perSecond: number[];
+  /** CPU time of the node and what joined it, for one lifecycle. */
+  readonly cpuMicros: number[];
   readonly startMs: { p50: number; p99: number }[];
   readonly lifecycleMs: { p50: number; p99: number }[];
   readonly abortMs: number[];
@@ -51,16 +55,21 @@ export async function benchRemote(
   await using local = await startNode(await fresh("local"), folder, "local");
   await using remote = await startNode(await fresh("remote"), folder, "remote");
   await using relay = await Relay.start(remote.port);
-  await using _agent = await startAgent(relay.port, remote.token, folder);
-  const places = [place("local worker", local.port), place("remote worker", remote.port)];
+  await using agent = await startAgent(relay.port, remote.token, folder);
+  const places = [
+    place("local worker", local.port, [local.program.pid]),
+    place("remote worker", remote.port, [remote.program.pid, agent.pid]),
+  ];
   for (const { port } of places) {
     await answers(port);
     await load({ ...plan(port), seconds: 2 });
   }
   for (let round = 0; round < rounds; round += 1) {
     for (const each of places) {
+      const cpuSeconds = cpuSecondsOf(each.pids);
       const closed = await load({ ...plan(each.port), seconds });
       each.perSecond.push(closed.done / closed.seconds);
+      each.cpuMicros.push(((cpuSecondsOf(each.pids) - cpuSeconds) / closed.done) * 1e6);
       const open = await load({ ...plan(each.port), perSecond: PER_SECOND, seconds });
       each.lifecycleMs.push(open.lifecycleMs);
       each.startMs.push(open.startMs ?? { p50: Number.NaN, p99: Number.NaN });
@@ -73,12 +82,13 @@ export async function benchRemote(
   write(
     table(
       [
-        ...["", "lifecycles/s", "start p50 ms", "p99", "lifecycle p50 ms", "p99"],
+        ...["", "lifecycles/s", "CPU µs", "start p50 ms", "p99", "lifecycle p50 ms", "p99"],
         ...["abort p50 ms", "p99"],
       ],
       places.map((each) => [
         each.name,
         figure(median(each.perSecond)),
+        figure(median(each.cpuMicros)),
         figure(median(each.startMs.map(({ p50 }) => p50)), 2),
         figure(median(each.startMs.map(({ p99 }) => p99)), 2),
         figure(median(each.lifecycleMs.map(({ p50 }) => p50)), 2),
@@ -91,8 +101,8 @@ export async function benchRemote(
   await idle({ relay, remote: remote.program, local: local.program, seconds: idleSeconds }, write);
 }
 
-const place = (name: string, port: number): Place => ({
-  ...{ name, port, perSecond: [], startMs: [], lifecycleMs: [], abortMs: [] },
+const place = (name: string, port: number, pids: readonly number[]): Place => ({
+  ...{ name, port, pids, perSecond: [], cpuMicros: [], startMs: [], lifecycleMs: [], abortMs: [] },
 });
 
 const plan = (port: number): Omit<LoadPlan, "seconds"> => ({

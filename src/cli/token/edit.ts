@@ -4,7 +4,6 @@ import type { Command } from "commander";
 import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../../client/index.ts";
 import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
-import { scrapeConfig } from "../scrape.ts";
 import {
   ELEVATED_NOTE,
   SESSION_OPTIONS,
@@ -14,6 +13,7 @@ import {
 import { parseMoment } from "../times.ts";
 import { findToken, TOKEN } from "./find.ts";
 import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./flags.ts";
+import { scrapeConfig } from "./scrape.ts";
 import { showToken, showValue } from "./view.ts";
 
 /** The default lifetime of a new token. */

@@ -3,25 +3,25 @@
  * directly on its machine.
  */
 import { Command, Option } from "commander";
-import type { AdminCredentials, PasswordReset } from "../app/operate/administration.ts";
-import type { Flags } from "../config/config.ts";
-import { backupCommand, restoreCommand } from "./admin-backup.ts";
-import { checkCommand } from "./admin-check.ts";
-import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
-import { migrateCommand } from "./admin-migrate.ts";
-import { nodesCommand, operatorsCommand } from "./admin-operators.ts";
+import type { AdminCredentials, PasswordReset } from "../../app/operate/administration.ts";
+import type { Flags } from "../../config/config.ts";
+import { usageError } from "../failure.ts";
+import { npx } from "../npx.ts";
+import { plain } from "../plain.ts";
+import { Terminal } from "../terminal.ts";
+import { backupCommand, restoreCommand } from "./backup.ts";
+import { checkCommand } from "./check.ts";
+import { type AdminActions, adminOf, examples, open } from "./command.ts";
+import { migrateCommand } from "./migrate.ts";
+import { nodesCommand, operatorsCommand } from "./operators.ts";
 import {
   createOrganizationCommand,
   invitationLinksCommand,
   monitoringCommand,
   organizationsCommand,
-} from "./admin-organization.ts";
-import { usageError } from "./failure.ts";
-import { npx } from "./npx.ts";
-import { plain } from "./plain.ts";
-import { Terminal } from "./terminal.ts";
+} from "./organization.ts";
 
-export type { AdminActions } from "./admin-command.ts";
+export type { AdminActions } from "./command.ts";
 
 export function adminCommand(actions: AdminActions): Command {
   const monitoring = new Command("monitoring")

@@ -1,8 +1,8 @@
 /** The start message of `tessera serve`: URLs, and commands to try. */
-import type { StartedService } from "../app/serve.ts";
-import type { ServeConfig } from "../config/config.ts";
-import type { EndpointManifest } from "../protocol/manifest.ts";
-import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "./curl.ts";
+import type { StartedService } from "../../app/serve.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import type { EndpointManifest } from "../../protocol/manifest.ts";
+import { CURL_AUTHORIZATION, curlBody, type ExampleOf, shellQuote } from "../curl.ts";
 
 export interface GreetingOptions {
   readonly config: ServeConfig;

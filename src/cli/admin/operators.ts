@@ -1,11 +1,11 @@
 /** The commands of `tessera admin` about operators and nodes. */
 import { Command, Option } from "commander";
-import type { ListedNode } from "../app/operate/administration.ts";
-import type { Flags } from "../config/config.ts";
-import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
-import { type OutputFormat, table } from "./output.ts";
-import { inUnits } from "./sizes.ts";
-import { Terminal } from "./terminal.ts";
+import type { ListedNode } from "../../app/operate/administration.ts";
+import type { Flags } from "../../config/config.ts";
+import { type OutputFormat, table } from "../output.ts";
+import { inUnits } from "../sizes.ts";
+import { Terminal } from "../terminal.ts";
+import { type AdminActions, adminOf, examples, open } from "./command.ts";
 
 type ListFlags = Flags & { readonly output: OutputFormat };
 

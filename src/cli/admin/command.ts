@@ -1,12 +1,12 @@
 /** What the commands of `tessera admin` share: their settings, and the data that they open. */
 import { Command } from "commander";
-import type { Administration } from "../app/operate/administration.ts";
-import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
-import type { BackupActions } from "./admin-backup.ts";
-import type { CheckActions } from "./admin-check.ts";
-import type { MigrateActions } from "./admin-migrate.ts";
-import { addSettings } from "./settings.ts";
-import type { Streams } from "./terminal.ts";
+import type { Administration } from "../../app/operate/administration.ts";
+import type { DataConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import { addSettings } from "../settings.ts";
+import type { Streams } from "../terminal.ts";
+import type { BackupActions } from "./backup.ts";
+import type { CheckActions } from "./check.ts";
+import type { MigrateActions } from "./migrate.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
 export interface AdminActions {

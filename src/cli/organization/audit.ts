@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
-import { ListAuditEventsResponseSchema } from "../client/index.ts";
+import { ListAuditEventsResponseSchema } from "../../client/index.ts";
 import {
   type CloudActions,
   callCommand,
@@ -12,9 +12,9 @@ import {
   mentionMore,
   option,
   readPages,
-} from "./command.ts";
-import { moment, table } from "./output.ts";
-import { parseDuration } from "./times.ts";
+} from "../command.ts";
+import { moment, table } from "../output.ts";
+import { parseDuration } from "../times.ts";
 
 interface AuditFlags extends ListFlags {
   readonly actor?: string;

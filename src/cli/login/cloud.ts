@@ -2,19 +2,19 @@
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Command } from "commander";
-import { createTesseraClient } from "../client/index.ts";
-import { CLI_CALL_TIMEOUT_MS, type CloudActions, examplesText, group, option } from "./command.ts";
+import { createTesseraClient } from "../../client/index.ts";
+import { CLI_CALL_TIMEOUT_MS, type CloudActions, examplesText, group, option } from "../command.ts";
 import {
   type Context,
   contextPath,
   currentContext,
   readContext,
   removeContext,
-} from "./context.ts";
-import { CliError, describeFailure, usageError } from "./failure.ts";
-import { type LoginFlags, logIn } from "./login/login.ts";
-import { plain } from "./plain.ts";
-import { Terminal } from "./terminal.ts";
+} from "../context.ts";
+import { CliError, describeFailure, usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
+import { Terminal } from "../terminal.ts";
+import { type LoginFlags, logIn } from "./login.ts";
 
 const ENVIRONMENT = `
 Environment:

@@ -4,7 +4,7 @@ import {
   ListOrganizationsResponseSchema,
   type Organization,
   OrganizationSchema,
-} from "../client/index.ts";
+} from "../../client/index.ts";
 import {
   type CallFlags,
   type CloudActions,
@@ -12,11 +12,11 @@ import {
   callCommand,
   group,
   option,
-} from "./command.ts";
-import { usageError } from "./failure.ts";
-import { fields, moment, table } from "./output.ts";
+} from "../command.ts";
+import { usageError } from "../failure.ts";
+import { fields, moment, table } from "../output.ts";
+import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "../session.ts";
 import { roleText } from "./role.ts";
-import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "./session.ts";
 
 const DISPLAY_NAME = option("--display-name <text>", "its name for people");
 const NAME = ["[name]", "the organization (default: the token's own)"] as const;

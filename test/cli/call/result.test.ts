@@ -1,8 +1,8 @@
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { writePieces } from "../../src/cli/result.ts";
-import { Terminal } from "../../src/cli/terminal.ts";
+import { writePieces } from "../../../src/cli/call/result.ts";
+import { Terminal } from "../../../src/cli/terminal.ts";
 
 /** What is written of pieces to a terminal. */
 async function written(pieces: readonly unknown[], isText: boolean): Promise<string> {

@@ -1,7 +1,7 @@
 /** The start message of `tessera start`. */
 import { join, resolve } from "node:path";
-import type { StartedPlatform } from "../app/start.ts";
-import { npx } from "./npx.ts";
+import type { StartedPlatform } from "../../app/start.ts";
+import { npx } from "../npx.ts";
 
 /** The start message of a platform: where everything is, and how to set it up. */
 export function platformGreeting(platform: StartedPlatform): string {

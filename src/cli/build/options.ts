@@ -1,6 +1,6 @@
 /** What `tessera build` and `tessera deploy` share: options for Python, and words for the steps. */
-import type { BuildOptions, BuildStep, BuiltArtifact } from "../artifacts/build-options.ts";
-import { option } from "./command.ts";
+import type { BuildOptions, BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import { option } from "../command.ts";
 
 /** How a service in Python is built. */
 export interface PythonFlags {

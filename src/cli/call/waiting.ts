@@ -1,7 +1,7 @@
 /** Shows a task's progress while a command waits for it. */
-import type { Progress, RemoteTask } from "../client/index.ts";
-import { ProgressLine } from "./progress.ts";
-import type { DeploymentTarget } from "./target.ts";
+import type { Progress, RemoteTask } from "../../client/index.ts";
+import { ProgressLine } from "../progress.ts";
+import type { DeploymentTarget } from "../target.ts";
 
 const BAR_CELLS = 24;
 /** Least time between two lines of progress where there is no terminal and every line stays. */

@@ -1,10 +1,10 @@
 /** `tessera call`: calls an endpoint; waits for the result if it is a task. */
 import type { Command } from "commander";
-import { createEndpoint, factsOf, fetchSchema } from "../client/index.ts";
-import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./call-arguments.ts";
-import type { CloudActions } from "./command.ts";
+import { createEndpoint, factsOf, fetchSchema } from "../../client/index.ts";
+import type { CloudActions } from "../command.ts";
+import { type DeploymentTarget, type TargetFlags, targetCommand } from "../target.ts";
+import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./arguments.ts";
 import { OUTPUT_FILE, type ResultFlags, writePieces, writeResult } from "./result.ts";
-import { type DeploymentTarget, type TargetFlags, targetCommand } from "./target.ts";
 import { waitFor } from "./waiting.ts";
 
 export const ENDPOINT = ["<endpoint>", "its name"] as const;

@@ -3,9 +3,9 @@
  * time. The platform keeps uploaded files for an hour, so a repeated upload
  * resumes where an interrupted one stopped.
  */
-import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
-import { errorFacts, type TesseraClient } from "../client/index.ts";
-import { CliError, isPassing } from "./failure.ts";
+import type { ArtifactIndex, IndexedFile } from "../../artifacts/index-file.ts";
+import { errorFacts, type TesseraClient } from "../../client/index.ts";
+import { CliError, isPassing } from "../failure.ts";
 
 /** Chunk of a file's upload: what the platform takes in one message. */
 const UPLOAD_CHUNK_BYTES = 256 * 1024;

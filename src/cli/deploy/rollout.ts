@@ -1,8 +1,8 @@
 /** Waits for a roll-out: until a revision serves or has failed. */
-import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../client/index.ts";
-import type { CommandRun } from "./command.ts";
-import { CliError, isPassing } from "./failure.ts";
-import { plain } from "./plain.ts";
+import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../../client/index.ts";
+import type { CommandRun } from "../command.ts";
+import { CliError, isPassing } from "../failure.ts";
+import { plain } from "../plain.ts";
 
 /**
  * How long `deploy` waits for a revision: longer than a node waits for a service to start,

@@ -9,7 +9,7 @@ import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { CliError } from "./failure.ts";
+import { CliError } from "../failure.ts";
 
 const PATH = "/callback";
 

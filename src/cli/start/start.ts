@@ -1,11 +1,11 @@
 /** `tessera start`: runs a node of the platform. */
 import { Command } from "commander";
-import type { StartedPlatform } from "../app/start.ts";
-import type { Flags, Settings, StartConfig, StartSecrets } from "../config/config.ts";
-import { addSettings } from "./settings.ts";
-import { platformGreeting } from "./start-greeting.ts";
-import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
-import type { Streams } from "./terminal.ts";
+import type { StartedPlatform } from "../../app/start.ts";
+import type { Flags, Settings, StartConfig, StartSecrets } from "../../config/config.ts";
+import { addSettings } from "../settings.ts";
+import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
+import type { Streams } from "../terminal.ts";
+import { platformGreeting } from "./greeting.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface StartActions {

@@ -1,5 +1,5 @@
 /** Roles of members on the command line. */
-import { Role } from "../client/index.ts";
+import { Role } from "../../client/index.ts";
 
 /** Roles by the word that users type. */
 export const ROLES: Readonly<Record<string, Role>> = { member: Role.MEMBER, admin: Role.ADMIN };

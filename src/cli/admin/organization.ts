@@ -1,9 +1,9 @@
 /** The commands of `tessera admin` about organizations. */
 import { type Command, Option } from "commander";
-import type { Flags } from "../config/config.ts";
-import { type AdminActions, adminOf, examples, open } from "./admin-command.ts";
-import { type OutputFormat, table } from "./output.ts";
-import { Terminal } from "./terminal.ts";
+import type { Flags } from "../../config/config.ts";
+import { type OutputFormat, table } from "../output.ts";
+import { Terminal } from "../terminal.ts";
+import { type AdminActions, adminOf, examples, open } from "./command.ts";
 
 export function organizationsCommand(actions: AdminActions): Command {
   return adminOf(actions, "organizations", "List the organizations of the platform.")

@@ -8,8 +8,8 @@
 import { openAsBlob } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { usageError } from "./failure.ts";
-import type { Streams } from "./terminal.ts";
+import { usageError } from "../failure.ts";
+import type { Streams } from "../terminal.ts";
 
 type Arguments = Record<string, unknown>;
 

@@ -7,7 +7,7 @@ import {
   type Member,
   MemberSchema,
   Role,
-} from "../client/index.ts";
+} from "../../client/index.ts";
 import {
   type CloudActions,
   type CommandRun,
@@ -21,19 +21,19 @@ import {
   readPages,
   YES,
   type YesFlags,
-} from "./command.ts";
-import { contextPath, environmentContext, removeContext } from "./context.ts";
-import { CliError, ExitCode } from "./failure.ts";
-import { invitationsCommand } from "./invitation.ts";
-import { fields, moment, table } from "./output.ts";
-import { ROLES, roleText } from "./role.ts";
+} from "../command.ts";
+import { contextPath, environmentContext, removeContext } from "../context.ts";
+import { CliError, ExitCode } from "../failure.ts";
+import { fields, moment, table } from "../output.ts";
 import {
   SESSION_NOTE,
   SESSION_OPTIONS,
   type SessionFlags,
   withSession,
   withTokenOrSession,
-} from "./session.ts";
+} from "../session.ts";
+import { invitationsCommand } from "./invitation.ts";
+import { ROLES, roleText } from "./role.ts";
 
 const MEMBER = ["<member>", "their e-mail address or id"] as const;
 

@@ -2,12 +2,12 @@
 import { statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
-import type { BuildStep, BuiltArtifact } from "../artifacts/build-options.ts";
-import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./build-options.ts";
-import { usageError } from "./failure.ts";
-import { fields, table } from "./output.ts";
-import { inUnits } from "./sizes.ts";
-import type { Streams } from "./terminal.ts";
+import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import { usageError } from "../failure.ts";
+import { fields, table } from "../output.ts";
+import { inUnits } from "../sizes.ts";
+import type { Streams } from "../terminal.ts";
+import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./options.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface BuildActions {

@@ -1,9 +1,9 @@
 /** `tessera serve`: serves one service on this machine. */
 import { Command } from "commander";
-import type { StartedService } from "../app/serve.ts";
-import type { ServeConfig, ServeFlags, ServeSecrets } from "../config/config.ts";
+import type { StartedService } from "../../app/serve.ts";
+import type { ServeConfig, ServeFlags, ServeSecrets } from "../../config/config.ts";
+import { sayStopping, stopBeforeReady, stopSignal } from "../stopping.ts";
 import { type GreetingOptions, greeting } from "./greeting.ts";
-import { sayStopping, stopBeforeReady, stopSignal } from "./stopping.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface ServeActions {

@@ -1,11 +1,11 @@
 /** `tessera admin check`: whether this machine is fit for a node. */
 import { Command, Option } from "commander";
-import type { Check } from "../app/operate/check-result.ts";
-import type { CheckConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
-import { ExitCode } from "./failure.ts";
-import { type OutputFormat, table } from "./output.ts";
-import { addSettings } from "./settings.ts";
-import { type Streams, Terminal } from "./terminal.ts";
+import type { Check } from "../../app/operate/check-result.ts";
+import type { CheckConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import { ExitCode } from "../failure.ts";
+import { type OutputFormat, table } from "../output.ts";
+import { addSettings } from "../settings.ts";
+import { type Streams, Terminal } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface CheckActions {

@@ -1,15 +1,15 @@
 /** `tessera admin backup`, `backup verify` and `restore`. */
 import { Command } from "commander";
-import type { BackupRestored } from "../app/operate/backup/restore.ts";
-import type { BackupProgress, BackupRequest, BackupTaken } from "../app/operate/backup/take.ts";
-import type { BackupVerified, VerifyRequest } from "../app/operate/backup/verify.ts";
-import type { BackupConfig, BackupSecrets, Flags, Settings } from "../config/config.ts";
-import { ExitCode } from "./failure.ts";
-import { choosePassphrase, findPassphrase, noPassphrase, passphraseOption } from "./passphrase.ts";
-import { ProgressLine } from "./progress.ts";
-import { addSettings } from "./settings.ts";
-import { inUnits } from "./sizes.ts";
-import { type Streams, Terminal } from "./terminal.ts";
+import type { BackupRestored } from "../../app/operate/backup/restore.ts";
+import type { BackupProgress, BackupRequest, BackupTaken } from "../../app/operate/backup/take.ts";
+import type { BackupVerified, VerifyRequest } from "../../app/operate/backup/verify.ts";
+import type { BackupConfig, BackupSecrets, Flags, Settings } from "../../config/config.ts";
+import { ExitCode } from "../failure.ts";
+import { choosePassphrase, findPassphrase, noPassphrase, passphraseOption } from "../passphrase.ts";
+import { ProgressLine } from "../progress.ts";
+import { addSettings } from "../settings.ts";
+import { inUnits } from "../sizes.ts";
+import { type Streams, Terminal } from "../terminal.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
 export interface BackupActions {

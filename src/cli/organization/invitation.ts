@@ -1,9 +1,9 @@
 /** `tessera member invitations`: lists open invitations. */
 import type { Command } from "commander";
-import { ListInvitationsResponseSchema } from "../client/index.ts";
-import { type CallFlags, type CloudActions, callCommand, group } from "./command.ts";
-import { CliError, ExitCode } from "./failure.ts";
-import { moment, table } from "./output.ts";
+import { ListInvitationsResponseSchema } from "../../client/index.ts";
+import { type CallFlags, type CloudActions, callCommand, group } from "../command.ts";
+import { CliError, ExitCode } from "../failure.ts";
+import { moment, table } from "../output.ts";
 import { roleText } from "./role.ts";
 
 export function invitationsCommand(actions: CloudActions): Command {

@@ -1,11 +1,11 @@
 /** `tessera admin migrate`: migrates the database to the schema of this version. */
 import { Command, Option } from "commander";
-import type { MigrationAnswer, MigrationRequest } from "../app/operate/migrate.ts";
-import type { DataConfig, DataSecrets, Flags, Settings } from "../config/config.ts";
-import { type OutputFormat, table } from "./output.ts";
-import { addSettings } from "./settings.ts";
-import { inUnits } from "./sizes.ts";
-import { type Streams, Terminal } from "./terminal.ts";
+import type { MigrationAnswer, MigrationRequest } from "../../app/operate/migrate.ts";
+import type { DataConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import { type OutputFormat, table } from "../output.ts";
+import { addSettings } from "../settings.ts";
+import { inUnits } from "../sizes.ts";
+import { type Streams, Terminal } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface MigrateActions {

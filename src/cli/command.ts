@@ -4,12 +4,12 @@
  */
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createTesseraClient, type Principal, type TesseraClient } from "../client/index.ts";
+import type { Principal, TesseraClient } from "../client/index.ts";
 import type { CloudEnvironment } from "../config/config.ts";
 import { type Context, currentContext } from "./context.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { EXIT_CODES } from "./failure.ts";
-import { jsonText, type OutputFormat } from "./output.ts";
+import type { jsonText, OutputFormat } from "./output.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
@@ -38,6 +38,13 @@ export interface CallFlags {
   readonly endpoint?: string;
 }
 
+interface RunParts {
+  readonly context: Context;
+  readonly client: TesseraClient;
+  readonly flags: CallFlags;
+  readonly jsonText: typeof jsonText;
+}
+
 /** One run of a command against a platform. */
 export class CommandRun {
   readonly environment: CloudEnvironment;
@@ -50,17 +57,15 @@ export class CommandRun {
   readonly output: OutputFormat;
   /** The value of `--organization`; empty for the token's own organization. */
   readonly organization: string;
+  readonly #jsonText: typeof jsonText;
   #principal: Promise<Principal> | undefined;
 
-  private constructor(actions: CloudActions, context: Context, flags: CallFlags) {
+  private constructor(actions: CloudActions, { context, client, flags, jsonText }: RunParts) {
+    this.#jsonText = jsonText;
     this.environment = actions.readEnvironment();
     this.context = context;
     this.loggedIn = context.apiToken !== "";
-    this.client = createTesseraClient({
-      url: context.endpoint,
-      ...(this.loggedIn && { token: context.apiToken }),
-      timeoutMs: CLI_CALL_TIMEOUT_MS,
-    });
+    this.client = client;
     this.terminal = new Terminal(actions.streams);
     this.clock = actions.clock;
     this.output = flags.output;
@@ -72,7 +77,15 @@ export class CommandRun {
       flags.endpoint === undefined
         ? await currentContext(actions.readEnvironment())
         : { endpoint: parseEndpoint("--endpoint", flags.endpoint), apiToken: "" };
-    return new CommandRun(actions, context, flags);
+    // Loaded on demand: help and completion start sooner without it.
+    const { createTesseraClient } = await import("../client/index.ts");
+    const { jsonText } = await import("./output.ts");
+    const client = createTesseraClient({
+      url: context.endpoint,
+      ...(context.apiToken !== "" && { token: context.apiToken }),
+      timeoutMs: CLI_CALL_TIMEOUT_MS,
+    });
+    return new CommandRun(actions, { context, client, flags, jsonText });
   }
 
   /** Returns the principal of the token. */
@@ -92,7 +105,7 @@ export class CommandRun {
     message: MessageShape<Desc>,
     text: (message: MessageShape<Desc>) => string | undefined,
   ): void {
-    const answer = this.output === "json" ? jsonText(desc, message) : text(message);
+    const answer = this.output === "json" ? this.#jsonText(desc, message) : text(message);
     if (answer !== undefined) {
       this.terminal.answer(answer);
     }

@@ -1,6 +1,6 @@
 /** `tessera call`: calls an endpoint; waits for the result if it is a task. */
 import type { Command } from "commander";
-import { createEndpoint, factsOf, fetchSchema } from "../../client/index.ts";
+import { createEndpoint, factsOf, fetchSchema } from "../../client/deployment.ts";
 import type { CloudActions } from "../command.ts";
 import { type DeploymentTarget, type TargetFlags, targetCommand } from "../target.ts";
 import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "./arguments.ts";

@@ -8,7 +8,7 @@ import { rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stripVTControlCharacters } from "node:util";
-import type { OpenResult } from "../../client/index.ts";
+import type { OpenResult } from "../../client/deployment.ts";
 import { option } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { inUnits } from "../sizes.ts";

@@ -1,5 +1,5 @@
 /** Shows a task's progress while a command waits for it. */
-import type { Progress, RemoteTask } from "../../client/index.ts";
+import type { Progress, RemoteTask } from "../../client/deployment.ts";
 import { ProgressLine } from "../progress.ts";
 import type { DeploymentTarget } from "../target.ts";
 

@@ -1,7 +1,8 @@
 /** Waits for a roll-out: until a revision serves or has failed. */
 import { type Deployment, type DeploymentLogLine, DeploymentStatus } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
-import { CliError, isPassing } from "../failure.ts";
+import { isPassing } from "../describe.ts";
+import { CliError } from "../failure.ts";
 import { plain } from "../plain.ts";
 
 /**

@@ -9,10 +9,10 @@ import {
   Statistic,
 } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { table } from "../output.ts";
 import { inUnits } from "../sizes.ts";
-import { parseDuration } from "../times.ts";
 
 interface MetricsFlags extends CallFlags {
   readonly since: string;

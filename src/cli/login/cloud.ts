@@ -11,7 +11,8 @@ import {
   readContext,
   removeContext,
 } from "../context.ts";
-import { CliError, describeFailure, usageError } from "../failure.ts";
+import { describeFailure } from "../describe.ts";
+import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { Terminal } from "../terminal.ts";
 import { type LoginFlags, logIn } from "./login.ts";

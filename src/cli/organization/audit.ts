@@ -13,8 +13,8 @@ import {
   option,
   readPages,
 } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { moment, table } from "../output.ts";
-import { parseDuration } from "../times.ts";
 
 interface AuditFlags extends ListFlags {
   readonly actor?: string;

@@ -1,4 +1,4 @@
-/** `tessera serve`: serves one service on this machine. */
+/** `tessera serve`, and `tessera dev`, which also watches the source: one service on this machine. */
 import { Command } from "commander";
 import type { StartedService } from "../../app/serve.ts";
 import type { ServeConfig, ServeFlags, ServeSecrets } from "../../config/config.ts";
@@ -29,9 +29,14 @@ Environment:
   TESSERA_S3_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
                      for --blobs s3://…; without the first it is Amazon's own`;
 
-export function serveCommand(actions: ServeActions): Command {
-  return new Command("serve")
-    .description("Serve one service from its source file, for developing it.")
+export function serveCommand(name: "serve" | "dev", actions: ServeActions): Command {
+  const isDev = name === "dev";
+  const command = new Command(name)
+    .description(
+      isDev
+        ? "Serve one service from its source file, and reload it when that changes: tessera serve --watch."
+        : "Serve one service from its source file, for developing it.",
+    )
     .argument(
       "<service>",
       "TypeScript or JavaScript file that exports a service; or in Python: file.py, file.py:Name, package.module:Name",
@@ -60,7 +65,6 @@ export function serveCommand(actions: ServeActions): Command {
       "let pages of this origin call from a browser, such as http://localhost:5173; * is all; repeatable",
       repeated,
     )
-    .option("--watch", "reload the service when its source changes; the queue stays")
     .option("--allow-read <path>", "let workers read this file or folder; repeatable", repeated)
     .option("--allow-addons", "let workers load native code, which no other limit holds")
     .option("--allow-workers", "let workers start threads, which may get round the other limits")
@@ -74,11 +78,12 @@ export function serveCommand(actions: ServeActions): Command {
       "interpreter of a service in Python (default: VIRTUAL_ENV, .venv beside the service, python3)",
     )
     .addHelpText("after", EXAMPLES)
-    .showHelpAfterError("(tessera serve --help shows the options)")
-    .exitOverride()
     .action(async (path: string, flags: ServeFlags) =>
-      actions.exit(await run(path, flags, actions)),
+      actions.exit(await run(path, isDev ? { watch: true, ...flags } : flags, actions)),
     );
+  return isDev
+    ? command.option("--no-watch", "serve it as it is now")
+    : command.option("--watch", "reload the service when its source changes; the queue stays");
 }
 
 /**

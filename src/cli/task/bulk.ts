@@ -17,9 +17,9 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
-import { parseDuration } from "../times.ts";
 
 interface BulkFlags extends YesFlags {
   readonly deployment?: readonly string[];

@@ -8,8 +8,9 @@ import {
   type TaskStats,
 } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { table } from "../output.ts";
-import { parseDuration, toDuration } from "../times.ts";
+import { toDuration } from "../times.ts";
 
 interface StatsFlags extends CallFlags {
   readonly deployment?: readonly string[];

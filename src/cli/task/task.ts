@@ -1,7 +1,7 @@
 /** `tessera task`: commands about tasks, of a deployment and of an organization. */
 import type { Command } from "commander";
-import type { TaskLogEvent } from "../../client/index.ts";
-import { createEndpoint, type RemoteTask } from "../../client/index.ts";
+import type { TaskLogEvent } from "../../client/deployment.ts";
+import { createEndpoint, type RemoteTask } from "../../client/deployment.ts";
 import { ENDPOINT } from "../call/call.ts";
 import { OUTPUT_FILE, type ResultFlags, writeResult } from "../call/result.ts";
 import { waitFor } from "../call/waiting.ts";

@@ -10,6 +10,7 @@ import { type Context, currentContext } from "./context.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { EXIT_CODES } from "./failure.ts";
 import type { jsonText, OutputFormat } from "./output.ts";
+import type { Table } from "./table.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
@@ -103,7 +104,7 @@ export class CommandRun {
   show<Desc extends DescMessage>(
     desc: Desc,
     message: MessageShape<Desc>,
-    text: (message: MessageShape<Desc>) => string | undefined,
+    text: (message: MessageShape<Desc>) => string | Table | undefined,
   ): void {
     const answer = this.output === "json" ? this.#jsonText(desc, message) : text(message);
     if (answer !== undefined) {
@@ -145,11 +146,8 @@ export function callCommand<Flags extends CallFlags>(
   }
   return command
     .addOption(option("--organization <name>", "the organization (default: the token's own)"))
-    .addOption(
-      option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", examplesText(options.examples))
     .action(async (...given: readonly unknown[]) => {
       const command = given.at(-1) as Command;
@@ -174,6 +172,18 @@ export function examplesText(examples: readonly string[]): string {
 
 export function option(flags: string, description: string): Option {
   return new Option(flags, description);
+}
+
+/** `--output`, which every command has that prints a list or a thing. */
+export function outputOption(): Option {
+  return option("-o, --output <format>", "for people or for programs")
+    .choices(["table", "json"])
+    .default("table");
+}
+
+/** `--json`, beside `--output`. */
+export function jsonOption(): Option {
+  return option("--json", "the same as --output json").implies({ output: "json" });
 }
 
 /** Creates a repeatable option. */

@@ -77,7 +77,10 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
   const hint = HINTS[reason] ?? wait;
   const words = new FlagWords(command);
   if (reason === "REQUEST_INVALID" && violations.length > 0) {
-    const message = plain(violations.map((each) => words.ofViolation(each)).join("; "));
+    // The server's sentence is mostly the first of the violations.
+    const isSaid = violations.some(({ description }) => err.rawMessage.includes(description));
+    const faults = violations.map((each) => words.ofViolation(each));
+    const message = plain([...(isSaid ? [] : [err.rawMessage]), ...faults].join("; "));
     return { message, hint, exitCode: ExitCode.usage };
   }
   return { message: plain(err.rawMessage), hint, exitCode: exitCodeOf(err.code) };
@@ -89,8 +92,6 @@ function exitCodeOf(code: Code): number {
       return ExitCode.unauthenticated;
     case Code.NotFound:
       return ExitCode.notFound;
-    case Code.InvalidArgument:
-      return ExitCode.usage;
     default:
       return ExitCode.failed;
   }

@@ -20,3 +20,17 @@ export function parseDuration(option: string, text: string): number {
   }
   return Number(count) * unitMs;
 }
+
+/** Two digits and a unit, such as `0.48s`, `20s`, `12m`, `3h` or `5d`. */
+export function shortTime(ms: number): string {
+  if (ms >= 100 * 3_600_000) {
+    return `${Math.round(ms / 86_400_000)}d`;
+  }
+  if (ms >= 100 * 60_000) {
+    return `${Math.round(ms / 3_600_000)}h`;
+  }
+  if (ms >= 100_000) {
+    return `${Math.round(ms / 60_000)}m`;
+  }
+  return `${ms >= 10_000 ? Math.round(ms / 1_000) : Number((ms / 1_000).toPrecision(2))}s`;
+}

@@ -1,9 +1,9 @@
 /** Progress display: one changing line on a terminal, otherwise a few lines. */
 
-import type { UploadProgress } from "./deploy/upload.ts";
 import { plain } from "./plain.ts";
 import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";
+import type { UploadProgress } from "./upload.ts";
 
 const BAR_CELLS = 24;
 const LINE_CELLS = 79;

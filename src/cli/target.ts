@@ -12,7 +12,9 @@ import {
   type Clock,
   type CloudActions,
   examplesText,
+  jsonOption,
   option,
+  outputOption,
 } from "./command.ts";
 import {
   type Context,
@@ -25,6 +27,7 @@ import { parseDuration } from "./durations.ts";
 import { parseEndpoint, parseToken } from "./endpoint.ts";
 import { EXIT_CODES, usageError } from "./failure.ts";
 import type { OutputFormat } from "./output.ts";
+import type { Table } from "./table.ts";
 import { Terminal } from "./terminal.ts";
 
 export interface TargetFlags extends Pick<CallFlags, "organization"> {
@@ -75,14 +78,7 @@ export function targetCommand<Flags extends TargetFlags>(
   for (const [argument, description] of options.arguments ?? []) {
     command.argument(argument, description);
   }
-  const outputs =
-    options.formats === false
-      ? []
-      : [
-          option("-o, --output <format>", "for people or for programs")
-            .choices(["table", "json"])
-            .default("table"),
-        ];
+  const outputs = options.formats === false ? [] : [outputOption(), jsonOption()];
   for (const each of [...(options.options ?? []), ...TARGET_OPTIONS, ...outputs]) {
     command.addOption(each);
   }
@@ -189,7 +185,7 @@ function isBelow(url: string, endpoint: string): boolean {
 export function show(
   { terminal, output }: Pick<DeploymentTarget, "terminal" | "output">,
   json: unknown,
-  text: () => string,
+  text: () => string | Table,
 ): void {
   terminal.answer(output === "json" ? JSON.stringify(json, null, 2) : text());
 }

@@ -1,10 +1,12 @@
 /** `tessera admin check`: whether this machine is fit for a node. */
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import type { Check } from "../../app/operate/check-result.ts";
 import type { CheckConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
+import { jsonOption, outputOption } from "../command.ts";
 import { ExitCode } from "../failure.ts";
-import { type OutputFormat, table } from "../output.ts";
+import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
+import { table } from "../table.ts";
 import { type Streams, Terminal } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
@@ -33,11 +35,8 @@ export function checkCommand({
     "Check that this machine is fit for a node: database (of Postgres also its version, schema, sessions, notifications, clock, durability and replicas), disk, keys, sandbox. Changes nothing.",
   );
   return addSettings(command, settings)
-    .addOption(
-      new Option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", EXAMPLES)
     .action(async ({ output, ...flags }: Flags & { readonly output: OutputFormat }) => {
       const { config, secrets } = readConfig(flags);
@@ -46,7 +45,7 @@ export function checkCommand({
       new Terminal(streams).answer(
         output === "json"
           ? JSON.stringify(checks, null, 2)
-          : table(["CHECK", "RESULT", "DETAIL"], rows),
+          : table(["CHECK", "RESULT", "DETAIL"], rows, { empty: "Nothing to check" }),
       );
       if (checks.some(({ result }) => result === "failed")) {
         exit(ExitCode.failed);

@@ -1,10 +1,12 @@
 /** `tessera admin migrate`: migrates the database to the schema of this version. */
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import type { MigrationAnswer, MigrationRequest } from "../../app/operate/migrate.ts";
 import type { DataConfig, DataSecrets, Flags, Settings } from "../../config/config.ts";
-import { type OutputFormat, table } from "../output.ts";
+import { jsonOption, outputOption } from "../command.ts";
+import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
 import { inUnits } from "../sizes.ts";
+import { table } from "../table.ts";
 import { type Streams, Terminal } from "../terminal.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
@@ -44,11 +46,8 @@ export function migrateCommand({
   return addSettings(command, settings)
     .option("--dry-run", "only show what would be done")
     .option("--no-copy", "make no copy of a SQLite file before; you have a backup")
-    .addOption(
-      new Option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", EXAMPLES)
     .action(async ({ dryRun = false, copy, output, ...flags }: Flags & MigrateFlags) => {
       const { config, secrets } = readConfig(flags);
@@ -60,7 +59,7 @@ export function migrateCommand({
       }
       if (answer.pending.length > 0) {
         const rows = answer.pending.map(({ version, name }) => [String(version), name]);
-        terminal.answer(table(["VERSION", "MIGRATION"], rows));
+        terminal.answer(table(["VERSION", "MIGRATION"], rows, { empty: "No migrations" }));
       }
       terminal.say(told(answer, { dryRun, copy }));
     });

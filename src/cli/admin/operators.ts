@@ -1,18 +1,15 @@
 /** The commands of `tessera admin` about operators and nodes. */
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import type { ListedNode } from "../../app/operate/administration.ts";
 import type { Flags } from "../../config/config.ts";
-import { type OutputFormat, table } from "../output.ts";
+import { jsonOption, outputOption } from "../command.ts";
+import type { OutputFormat } from "../output.ts";
 import { inUnits } from "../sizes.ts";
+import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import { type AdminActions, adminOf, examples, open } from "./command.ts";
 
 type ListFlags = Flags & { readonly output: OutputFormat };
-
-const output = (): Option =>
-  new Option("-o, --output <format>", "for people or for programs")
-    .choices(["table", "json"])
-    .default("table");
 
 export function operatorsCommand(actions: AdminActions): Command {
   return new Command("operators")
@@ -24,7 +21,8 @@ export function operatorsCommand(actions: AdminActions): Command {
 
 function listCommand(actions: AdminActions): Command {
   return adminOf(actions, "list", "List the operators.")
-    .addOption(output())
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", examples(["tessera admin operators list"]))
     .action(async (flags: ListFlags) => {
       await using administration = await open(actions, flags);
@@ -36,7 +34,7 @@ function listCommand(actions: AdminActions): Command {
         return;
       }
       const rows = listed.map(({ email, displayName }) => [email, displayName]);
-      terminal.answer(table(["E-MAIL ADDRESS", "NAME"], rows));
+      terminal.answer(table(["E-MAIL ADDRESS", "NAME"], rows, { empty: "No operators" }));
     });
 }
 
@@ -62,7 +60,8 @@ function changeCommand(actions: AdminActions, verb: "add" | "remove"): Command {
 
 export function nodesCommand(actions: AdminActions): Command {
   return adminOf(actions, "nodes", "List the nodes that live, with what each has to do.")
-    .addOption(output())
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", examples(["tessera admin nodes --output json"]))
     .action(async (flags: ListFlags) => {
       await using administration = await open(actions, flags);
@@ -82,7 +81,12 @@ export function nodesCommand(actions: AdminActions): Command {
         "STARTED",
         "STATE",
       ];
-      terminal.answer(table(columns, nodes.map(toRow)));
+      terminal.answer(
+        table(columns, nodes.map(toRow), {
+          empty: "No node is running",
+          drop: ["DISK FREE", "STARTED", "SANDBOX"],
+        }),
+      );
     });
 }
 

@@ -1,17 +1,16 @@
 /** The commands of `tessera admin` about organizations. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Flags } from "../../config/config.ts";
-import { type OutputFormat, table } from "../output.ts";
+import { jsonOption, outputOption } from "../command.ts";
+import type { OutputFormat } from "../output.ts";
+import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import { type AdminActions, adminOf, examples, open } from "./command.ts";
 
 export function organizationsCommand(actions: AdminActions): Command {
   return adminOf(actions, "organizations", "List the organizations of the platform.")
-    .addOption(
-      new Option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", examples(["tessera admin organizations --output json"]))
     .action(async (flags: Flags & { readonly output: OutputFormat }) => {
       await using administration = await open(actions, flags);
@@ -38,7 +37,7 @@ export function organizationsCommand(actions: AdminActions): Command {
         new Date(one.createdAtMs).toISOString().slice(0, 10),
       ]);
       const columns = ["NAME", "DISPLAY NAME", "MEMBERS", "MONITORING", "LINKS", "CREATED"];
-      terminal.answer(table(columns, rows));
+      terminal.answer(table(columns, rows, { empty: "No organizations", drop: ["CREATED"] }));
     });
 }
 

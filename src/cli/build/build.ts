@@ -4,8 +4,9 @@ import { join, relative, resolve } from "node:path";
 import { Command } from "commander";
 import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
 import { usageError } from "../failure.ts";
-import { fields, table } from "../output.ts";
+import { fields } from "../output.ts";
 import { inUnits } from "../sizes.ts";
+import { table } from "../table.ts";
 import type { Streams } from "../terminal.ts";
 import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./options.ts";
 
@@ -151,7 +152,7 @@ function asText({ index, digest }: BuiltArtifact, { file, size }: Written): stri
     `${endpoint.timeoutMs / 1000} s`,
     String(endpoint.concurrency),
   ]);
-  return `${facts}\n\n${table(["ENDPOINT", "KIND", "TIMEOUT", "CONCURRENCY"], rows)}`;
+  return `${facts}\n\n${table(["ENDPOINT", "KIND", "TIMEOUT", "CONCURRENCY"], rows, { empty: "" }).text()}`;
 }
 
 function totalOf(files: readonly { readonly size: number }[]): number {

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { CloudActions } from "../command.ts";
 import type { LoadCommand } from "../commands.ts";
 import { plain } from "../plain.ts";
-import { type Candidate, placeOf } from "./words.ts";
+import { type CompletedWord, placeOf } from "./words.ts";
 
 /** Words of a command line that is completed; a longer one is no command line. */
 const MAX_COMPLETED_WORDS = 1_000;
@@ -39,7 +39,7 @@ async function answer(words: readonly string[], actions: CompleteActions): Promi
 }
 
 /** The candidates that begin with what is typed; none of another's making can pass for a line of its own. */
-function linesOf(candidates: readonly Candidate[], typed: string): string[] {
+function linesOf(candidates: readonly CompletedWord[], typed: string): string[] {
   return candidates
     .filter(({ word }) => word.startsWith(typed) && !/[\p{Cc}\s]/u.test(word))
     .map(({ word, about }) => {

@@ -1,27 +1,27 @@
 /**
- * Values that complete a flag or an argument: fixed choices, and what the platform has. Questions
+ * CompletedValues that complete a flag or an argument: fixed choices, and what the platform has. Questions
  * to the platform end after a moment; any failure gives no candidates.
  */
 import { Connection, fetchSchema } from "../../client/deployment.ts";
 import type { CloudActions } from "../command.ts";
 import { currentContext } from "../context.ts";
 import { clientOptions } from "../target.ts";
-import type { Candidate, Place } from "./words.ts";
+import type { CompletedWord, WordPlace } from "./words.ts";
 
 /** How long the answer to a completion may take: a person has pressed a key and waits. */
 const COMPLETION_TIMEOUT_MS = 1_500;
 /** Names that a completion reads at most: nobody looks through more. */
 const MAX_COMPLETED_NAMES = 200;
 
-type ValuePlace = Extract<Place, { kind: "value" }>;
+type ValuePlace = Extract<WordPlace, { kind: "value" }>;
 
-export interface Values {
-  readonly candidates: readonly Candidate[];
+export interface CompletedValues {
+  readonly candidates: readonly CompletedWord[];
   /** Whether the value is the name of a file or folder. */
   readonly files: boolean;
 }
 
-export async function valuesOf(place: ValuePlace, actions: CloudActions): Promise<Values> {
+export async function valuesOf(place: ValuePlace, actions: CloudActions): Promise<CompletedValues> {
   const choices = place.of.argChoices;
   if (choices !== undefined) {
     return { candidates: choices.map((word) => ({ word, about: "" })), files: false };
@@ -40,7 +40,7 @@ function placeholderOf({ of }: ValuePlace): string {
   return "flags" in of ? (/[<[]([\w.]+)/.exec(of.flags)?.[1] ?? "") : of.name();
 }
 
-type Read = (actions: CloudActions, place: ValuePlace) => Promise<Candidate[]>;
+type Read = (actions: CloudActions, place: ValuePlace) => Promise<CompletedWord[]>;
 
 function readerOf({ of, path }: ValuePlace): Read | undefined {
   const name = "flags" in of ? of.long : of.name();
@@ -72,7 +72,7 @@ function readerOf({ of, path }: ValuePlace): Read | undefined {
   }
 }
 
-async function deployments(actions: CloudActions, { flags }: ValuePlace): Promise<Candidate[]> {
+async function deployments(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {
   const { deployments = [] } = await ask<{ deployments?: Named[] }>(
     actions,
     "/api/v1/deployments",
@@ -84,7 +84,7 @@ async function deployments(actions: CloudActions, { flags }: ValuePlace): Promis
   return deployments.map(({ name, status = "" }) => ({ word: name, about: status }));
 }
 
-async function organizations(actions: CloudActions): Promise<Candidate[]> {
+async function organizations(actions: CloudActions): Promise<CompletedWord[]> {
   const { organizations = [] } = await ask<{ organizations?: Named[] }>(
     actions,
     "/api/v1/organizations",
@@ -93,7 +93,7 @@ async function organizations(actions: CloudActions): Promise<Candidate[]> {
   return organizations.map(({ name, display_name = "" }) => ({ word: name, about: display_name }));
 }
 
-async function endpoints(actions: CloudActions, place: ValuePlace): Promise<Candidate[]> {
+async function endpoints(actions: CloudActions, place: ValuePlace): Promise<CompletedWord[]> {
   const isForTasks = place.path[0] === "task";
   const connection = new Connection({
     ...(await clientOptions(actions, place.flags)),
@@ -109,7 +109,7 @@ async function endpoints(actions: CloudActions, place: ValuePlace): Promise<Cand
     }));
 }
 
-async function tasks(actions: CloudActions, { flags, args }: ValuePlace): Promise<Candidate[]> {
+async function tasks(actions: CloudActions, { flags, args }: ValuePlace): Promise<CompletedWord[]> {
   const { url, deployment = "", token } = await clientOptions(actions, flags);
   const connection = new Connection({
     ...{ url, timeout: COMPLETION_TIMEOUT_MS, retries: 0 },

@@ -3,14 +3,14 @@ import type { Argument, Command, Option } from "commander";
 import { COMMANDS, type CommandSummary, commandNamed, type LoadCommand } from "../commands.ts";
 
 /** A word that could stand at the cursor, and what it is. */
-export interface Candidate {
+export interface CompletedWord {
   readonly word: string;
   readonly about: string;
 }
 
 /** What the word at the cursor stands for: one of some words, or a value. */
-export type Place =
-  | { readonly kind: "words"; readonly words: readonly Candidate[] }
+export type WordPlace =
+  | { readonly kind: "words"; readonly words: readonly CompletedWord[] }
   | {
       readonly kind: "value";
       /** What it is a value of. */
@@ -26,10 +26,13 @@ export type Place =
     };
 
 /** Finds the place of the last of the words after the program's name. */
-export async function placeOf(words: readonly string[], load: LoadCommand): Promise<Place> {
+export async function placeOf(words: readonly string[], load: LoadCommand): Promise<WordPlace> {
   const before = words.slice(0, -1);
   const typed = words.at(-1) ?? "";
   const name = commandNamed(before);
+  if (name === undefined && before.some((word) => !word.startsWith("-") && word !== "help")) {
+    return { kind: "words", words: [] };
+  }
   if (name === undefined) {
     return { kind: "words", words: typed.startsWith("-") ? PROGRAM_OPTIONS : PROGRAM_COMMANDS };
   }
@@ -38,12 +41,12 @@ export async function placeOf(words: readonly string[], load: LoadCommand): Prom
   return placeIn(loaded, before.slice(before.indexOf(name) + 1), { typed, isHelp });
 }
 
-const PROGRAM_OPTIONS: readonly Candidate[] = [
+const PROGRAM_OPTIONS: readonly CompletedWord[] = [
   { word: "--help", about: "what there is" },
   { word: "--version", about: "the version of this program" },
 ];
 
-const PROGRAM_COMMANDS: readonly Candidate[] = COMMANDS.filter(
+const PROGRAM_COMMANDS: readonly CompletedWord[] = COMMANDS.filter(
   (each: CommandSummary) => each.hidden !== true,
 ).map(({ name, summary }) => ({ word: name, about: summary }));
 
@@ -51,7 +54,7 @@ function placeIn(
   first: Command,
   before: readonly string[],
   { typed, isHelp }: { readonly typed: string; readonly isHelp: boolean },
-): Place {
+): WordPlace {
   let command = first;
   const path = [first.name()];
   const flags: Record<string, string> = {};
@@ -117,7 +120,7 @@ export function takesValue({ required, optional }: Option): boolean {
   return required || optional;
 }
 
-function optionsOf({ options }: Command): Candidate[] {
+function optionsOf({ options }: Command): CompletedWord[] {
   const own = options
     .filter(({ hidden }) => !hidden)
     .flatMap(({ long, description }) =>

@@ -13,16 +13,16 @@ import {
 import { BUILD_STEPS, type Build } from "../build/options.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
+import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
 import { describeFailure } from "../describe.ts";
 import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
+import { uploadMissing } from "../upload.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";
-import { waitForRollout } from "./rollout.ts";
 import { readSecrets } from "./secrets.ts";
-import { uploadMissing } from "./upload.ts";
 
 /** The dependencies of the command, which `main.ts` provides. */
 export interface DeployActions extends CloudActions {

@@ -8,8 +8,8 @@ import {
   callCommand,
   option,
 } from "../command.ts";
-import { waitForRollout } from "../deploy/rollout.ts";
 import { ProgressLine } from "../progress.ts";
+import { waitForRollout } from "./rollout.ts";
 import { NAME, showDeployment, statusText } from "./view.ts";
 
 export interface WaitFlags extends CallFlags {

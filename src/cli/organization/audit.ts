@@ -14,7 +14,8 @@ import {
   readPages,
 } from "../command.ts";
 import { parseDuration } from "../durations.ts";
-import { moment, table } from "../output.ts";
+import { moment } from "../output.ts";
+import { table } from "../table.ts";
 
 interface AuditFlags extends ListFlags {
   readonly actor?: string;
@@ -75,6 +76,7 @@ function listCommand(actions: CloudActions): Command {
               .map(([name, value]) => `${name}=${value}`)
               .join(" "),
           ]),
+          { empty: "No events", drop: ["FROM", "DETAILS"] },
         ),
       );
       mentionMore(call, nextPageToken);

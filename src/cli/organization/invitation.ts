@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { ListInvitationsResponseSchema } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, group } from "../command.ts";
 import { CliError, ExitCode } from "../failure.ts";
-import { moment, table } from "../output.ts";
+import { moment } from "../output.ts";
+import { table } from "../table.ts";
 import { roleText } from "./role.ts";
 
 export function invitationsCommand(actions: CloudActions): Command {
@@ -30,6 +31,7 @@ function listCommand(actions: CloudActions): Command {
             moment(expiresAt),
             invitationId,
           ]),
+          { empty: "No open invitations", drop: ["ID", "INVITED BY"] },
         ),
       );
     },

@@ -24,7 +24,7 @@ import {
 } from "../command.ts";
 import { contextPath, environmentContext, removeContext } from "../context.ts";
 import { CliError, ExitCode } from "../failure.ts";
-import { fields, moment, table } from "../output.ts";
+import { fields, moment } from "../output.ts";
 import {
   SESSION_NOTE,
   SESSION_OPTIONS,
@@ -32,6 +32,7 @@ import {
   withSession,
   withTokenOrSession,
 } from "../session.ts";
+import { table } from "../table.ts";
 import { invitationsCommand } from "./invitation.ts";
 import { ROLES, roleText } from "./role.ts";
 
@@ -66,6 +67,7 @@ function listCommand(actions: CloudActions): Command {
             moment(joinedAt),
             userId,
           ]),
+          { empty: "No members", drop: ["ID", "JOINED", "NAME"] },
         ),
       );
       mentionMore(call, nextPageToken);

@@ -14,8 +14,9 @@ import {
   option,
 } from "../command.ts";
 import { usageError } from "../failure.ts";
-import { fields, moment, table } from "../output.ts";
+import { fields, moment } from "../output.ts";
 import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "../session.ts";
+import { table } from "../table.ts";
 import { roleText } from "./role.ts";
 
 const DISPLAY_NAME = option("--display-name <text>", "its name for people");
@@ -68,6 +69,7 @@ function listCommand(actions: CloudActions): Command {
             roleText(role),
             moment(createdAt),
           ]),
+          { empty: "No organizations", drop: ["CREATED"] },
         ),
       );
     },

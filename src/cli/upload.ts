@@ -3,10 +3,10 @@
  * time. The platform keeps uploaded files for an hour, so a repeated upload
  * resumes where an interrupted one stopped.
  */
-import type { ArtifactIndex, IndexedFile } from "../../artifacts/index-file.ts";
-import { errorFacts, type TesseraClient } from "../../client/index.ts";
-import { isPassing } from "../describe.ts";
-import { CliError } from "../failure.ts";
+import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
+import { errorFacts, type TesseraClient } from "../client/index.ts";
+import { isPassing } from "./describe.ts";
+import { CliError } from "./failure.ts";
 
 /** Chunk of a file's upload: what the platform takes in one message. */
 const UPLOAD_CHUNK_BYTES = 256 * 1024;

@@ -93,6 +93,7 @@ function prepare(command: Command, above: string, streams: Streams): void {
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(withoutTokens(text)),
+      outputError: (text, write) => write(text.replace(/^error: /, "tessera: ")),
     });
   for (const below of command.commands) {
     prepare(below, name, streams);

@@ -36,6 +36,17 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   window: ["--since"],
 };
 
+/** Kinds of access, which sentences name as such and not as what to give. */
+const ACCESS: ReadonlySet<string> = new Set(["developer_operations", "protected_endpoint"]);
+
+/** `86400s` becomes `24h`: durations in the unit that people would give. */
+function shortest(text: string): string {
+  const seconds = Number(/^(\d+)s$/.exec(text)?.[1] ?? Number.NaN);
+  const [unit, factor] =
+    [["h", 3_600] as const, ["m", 60] as const].find(([, one]) => seconds % one === 0) ?? [];
+  return factor === undefined ? text : `${seconds / factor}${unit}`;
+}
+
 interface Violation {
   readonly field: string;
   readonly description: string;
@@ -64,7 +75,7 @@ export class FlagWords {
   #ofField(path: string): string | undefined {
     for (const name of path.split(".").toReversed()) {
       const kebab = name.replaceAll("_", "-");
-      const candidates = [...(NAMES[name] ?? []), `--${kebab}`, `<${kebab}>`];
+      const candidates = [`<${kebab}>`, ...(NAMES[name] ?? []), `--${kebab}`];
       const found = candidates.find((each) => this.#has(each));
       if (found !== undefined) {
         return found;
@@ -88,8 +99,14 @@ export class FlagWords {
           `must have ${bound} ${count} character${count === "1" ? "" : "s"}`,
       )
       .replace(/^value (?=must )/, "")
+      .replace(
+        /^must be greater than or equal to (\S+) and less than or equal to (\S+)$/,
+        (_, least: string, most: string) => `must be from ${shortest(least)} to ${shortest(most)}`,
+      )
+      .replace(/\bgreater than or equal to\b/, "at least")
+      .replace(/\bless than or equal to\b/, "at most")
       .replaceAll(/\b[a-z]+(?:_[a-z]+)+\b/g, (name) => {
-        const flag = this.#ofField(name);
+        const flag = ACCESS.has(name) ? undefined : this.#ofField(name);
         return flag ?? name.replaceAll("_", " ");
       });
   }

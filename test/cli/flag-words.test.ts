@@ -33,6 +33,12 @@ describe("what a server says of a field", () => {
   });
 
   it("is in our own words where the validator has its own", () => {
+    expect(
+      said("window", "must be greater than or equal to 60s and less than or equal to 86400s"),
+    ).toBe("window: must be from 1m to 24h");
+    expect(said("expires_at", "must be less than or equal to 5")).toBe(
+      "--expires must be at most 5",
+    );
     expect(said("name", "value length must be at least 1 characters")).toBe(
       "<name> must have at least 1 character",
     );

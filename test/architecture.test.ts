@@ -90,9 +90,13 @@ describe("the root of src", () => {
 });
 
 describe("source files", () => {
-  it("read the environment only in config.ts, and a worker its own", () => {
+  it("read the environment only in config.ts and cloud.ts, and a worker its own", () => {
     const readers = modules.filter((path) => /\bprocess\.env\b|\bprocess\[/.test(code(path)));
-    expect(readers.toSorted()).toEqual(["src/config/config.ts", "src/worker/main.ts"]);
+    expect(readers.toSorted()).toEqual([
+      "src/config/cloud.ts",
+      "src/config/config.ts",
+      "src/worker/main.ts",
+    ]);
   });
 
   it("declare each exported type and class once", () => {

@@ -4,12 +4,13 @@
  */
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { createTesseraClient, type Principal, type TesseraClient } from "../client/index.ts";
+import type { Principal, TesseraClient } from "../client/index.ts";
 import type { CloudEnvironment } from "../config/config.ts";
 import { type Context, currentContext } from "./context.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { EXIT_CODES } from "./failure.ts";
-import { jsonText, type OutputFormat } from "./output.ts";
+import type { jsonText, OutputFormat } from "./output.ts";
+import type { Table } from "./table.ts";
 import { type Streams, Terminal } from "./terminal.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
@@ -38,6 +39,13 @@ export interface CallFlags {
   readonly endpoint?: string;
 }
 
+interface RunParts {
+  readonly context: Context;
+  readonly client: TesseraClient;
+  readonly flags: CallFlags;
+  readonly jsonText: typeof jsonText;
+}
+
 /** One run of a command against a platform. */
 export class CommandRun {
   readonly environment: CloudEnvironment;
@@ -50,17 +58,15 @@ export class CommandRun {
   readonly output: OutputFormat;
   /** The value of `--organization`; empty for the token's own organization. */
   readonly organization: string;
+  readonly #jsonText: typeof jsonText;
   #principal: Promise<Principal> | undefined;
 
-  private constructor(actions: CloudActions, context: Context, flags: CallFlags) {
+  private constructor(actions: CloudActions, { context, client, flags, jsonText }: RunParts) {
+    this.#jsonText = jsonText;
     this.environment = actions.readEnvironment();
     this.context = context;
     this.loggedIn = context.apiToken !== "";
-    this.client = createTesseraClient({
-      url: context.endpoint,
-      ...(this.loggedIn && { token: context.apiToken }),
-      timeoutMs: CLI_CALL_TIMEOUT_MS,
-    });
+    this.client = client;
     this.terminal = new Terminal(actions.streams);
     this.clock = actions.clock;
     this.output = flags.output;
@@ -72,7 +78,15 @@ export class CommandRun {
       flags.endpoint === undefined
         ? await currentContext(actions.readEnvironment())
         : { endpoint: parseEndpoint("--endpoint", flags.endpoint), apiToken: "" };
-    return new CommandRun(actions, context, flags);
+    // Loaded on demand: help and completion start sooner without it.
+    const { createTesseraClient } = await import("../client/index.ts");
+    const { jsonText } = await import("./output.ts");
+    const client = createTesseraClient({
+      url: context.endpoint,
+      ...(context.apiToken !== "" && { token: context.apiToken }),
+      timeoutMs: CLI_CALL_TIMEOUT_MS,
+    });
+    return new CommandRun(actions, { context, client, flags, jsonText });
   }
 
   /** Returns the principal of the token. */
@@ -90,9 +104,9 @@ export class CommandRun {
   show<Desc extends DescMessage>(
     desc: Desc,
     message: MessageShape<Desc>,
-    text: (message: MessageShape<Desc>) => string | undefined,
+    text: (message: MessageShape<Desc>) => string | Table | undefined,
   ): void {
-    const answer = this.output === "json" ? jsonText(desc, message) : text(message);
+    const answer = this.output === "json" ? this.#jsonText(desc, message) : text(message);
     if (answer !== undefined) {
       this.terminal.answer(answer);
     }
@@ -132,11 +146,8 @@ export function callCommand<Flags extends CallFlags>(
   }
   return command
     .addOption(option("--organization <name>", "the organization (default: the token's own)"))
-    .addOption(
-      option("-o, --output <format>", "for people or for programs")
-        .choices(["table", "json"])
-        .default("table"),
-    )
+    .addOption(outputOption())
+    .addOption(jsonOption())
     .addHelpText("after", examplesText(options.examples))
     .action(async (...given: readonly unknown[]) => {
       const command = given.at(-1) as Command;
@@ -161,6 +172,18 @@ export function examplesText(examples: readonly string[]): string {
 
 export function option(flags: string, description: string): Option {
   return new Option(flags, description);
+}
+
+/** `--output`, which every command has that prints a list or a thing. */
+export function outputOption(): Option {
+  return option("-o, --output <format>", "for people or for programs")
+    .choices(["table", "json"])
+    .default("table");
+}
+
+/** `--json`, beside `--output`. */
+export function jsonOption(): Option {
+  return option("--json", "the same as --output json").implies({ output: "json" });
 }
 
 /** Creates a repeatable option. */

@@ -1,25 +1,12 @@
 /**
- * Error reporting of commands: one line that says what was wrong, one that says
- * what to do, and an exit code for scripts. Errors of a server are shown in its
- * own words; failures to reach a server are classified here.
+ * Failures of commands and their exit codes. This file imports nothing, because every command
+ * starts with it; how errors of clients are reported is in `describe.ts`.
  */
-import { Code, ConnectError } from "@connectrpc/connect";
-import {
-  DeploymentError,
-  DeploymentNotFoundError,
-  DeploymentStoppedError,
-  errorFacts,
-  TaskNotFoundError,
-  TokenError,
-  UnknownEndpointError,
-} from "../client/index.ts";
-import { plain } from "./plain.ts";
-
 /** Exit codes; scripts may rely on them. */
 export const ExitCode = {
   done: 0,
   failed: 1,
-  /** The command line is invalid; nothing was tried. */
+  /** The command line is invalid, or a value of it is, as the server says; nothing was done. */
   usage: 2,
   /** Not logged in, or the token is not valid. */
   unauthenticated: 3,
@@ -31,8 +18,8 @@ export const ExitCode = {
 /** For the help of commands. */
 export const EXIT_CODES = `
 Exit codes:
-  0 done, 1 failed, 2 wrong command line, 3 not logged in or token not valid,
-  4 not found, 130 interrupted`;
+  0 done, 1 failed, 2 wrong command line or a value that is refused,
+  3 not logged in or token not valid, 4 not found, 130 interrupted`;
 
 export interface CliErrorOptions {
   /** Default: 1. */
@@ -68,179 +55,6 @@ export interface Failure {
   readonly message: string | undefined;
   readonly hint: string | undefined;
   readonly exitCode: number;
-}
-
-/** Converts any thrown value to a failure. */
-export function describeFailure(thrown: unknown): Failure {
-  if (thrown instanceof CliError) {
-    return { message: thrown.message, hint: thrown.hint, exitCode: thrown.exitCode };
-  }
-  if (thrown instanceof ConnectError) {
-    return describeCall(thrown);
-  }
-  if (thrown instanceof DeploymentError) {
-    return describeDeployment(thrown);
-  }
-  const { name, message } = thrown instanceof Error ? thrown : new Error(String(thrown));
-  // Ctrl-C at a prompt (Inquirer's own error), or while the command waited.
-  if (name === "ExitPromptError" || name === "AbortError") {
-    return { message: undefined, hint: undefined, exitCode: ExitCode.interrupted };
-  }
-  return { message, hint: undefined, exitCode: ExitCode.failed };
-}
-
-/**
- * Whether an error is temporary: the server is unreachable or busy, but did not
- * refuse the call. For calls to a server that has responded before.
- */
-export function isPassing(err: unknown): boolean {
-  return (
-    err instanceof ConnectError &&
-    (errorFacts(err).reason === undefined ||
-      [Code.Unavailable, Code.DeadlineExceeded].includes(err.code))
-  );
-}
-
-const HINTS: Readonly<Record<string, string>> = {
-  TOKEN_INVALID: "log in again: tessera cloud login",
-  ACCESS_DENIED: "tessera token list shows what your tokens may do",
-  ADMIN_REQUIRED: "tessera member list shows who is an admin",
-  SIGN_IN_REQUIRED: "sign in at the console of the platform",
-  LAST_ADMIN: "make somebody else an admin first: tessera member set-role <member> admin",
-  VERSION_CONFLICT: "look at it again, and repeat the change if it still fits",
-  TASKS_QUEUED: "to lose them: tessera deployment delete <name> --force",
-  NO_REVISION: "deploy something to it: tessera deploy <service> --name <name>",
-  REVISION_NOT_FOUND: "tessera deployment revisions <name> shows what there is",
-  ROUTE_NOT_FOUND:
-    "is the endpoint a platform (tessera start), and of this version? tessera cloud current-context shows it",
-};
-
-function describeCall(err: ConnectError): Failure {
-  const { reason, violations, retryAfterMs } = errorFacts(err);
-  if (reason === undefined) {
-    return describeTransport(err);
-  }
-  const faults = (reason === "REQUEST_INVALID" ? violations : [])
-    .filter(({ description }) => !err.rawMessage.includes(description))
-    .map(({ field, description }) => `${field}: ${description}`);
-  const wait =
-    retryAfterMs === undefined ? undefined : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
-  return {
-    message: plain([err.rawMessage, ...faults].join("; ")),
-    hint: HINTS[reason] ?? wait,
-    exitCode: exitCodeOf(err.code),
-  };
-}
-
-function exitCodeOf(code: Code): number {
-  switch (code) {
-    case Code.Unauthenticated:
-      return ExitCode.unauthenticated;
-    case Code.NotFound:
-      return ExitCode.notFound;
-    default:
-      return ExitCode.failed;
-  }
-}
-
-/** Converts an error of the deployment client, whose message says what to do. */
-function describeDeployment(err: DeploymentError): Failure {
-  const { message, reason = "", retryAfterMs } = err;
-  const wait =
-    retryAfterMs === undefined ? undefined : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
-  const hints: Readonly<Record<string, string>> = {
-    TOKEN_INVALID: "tessera cloud login, or give a token by --token or TESSERA_TOKEN",
-    TASK_ALREADY_STARTED: "to stop it nevertheless: add --abort",
-    ...(err instanceof DeploymentStoppedError && {
-      [reason]: "tessera deployment list shows how deployments are",
-    }),
-  };
-  const notFound = [TaskNotFoundError, UnknownEndpointError, DeploymentNotFoundError];
-  const exitCode =
-    err instanceof TokenError
-      ? ExitCode.unauthenticated
-      : notFound.some((each) => err instanceof each)
-        ? ExitCode.notFound
-        : ExitCode.failed;
-  return { message: plain(message), hint: hints[reason] ?? wait, exitCode };
-}
-
-const UNREACHABLE: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "there is no host of this name",
-  EAI_AGAIN: "the name of the host cannot be looked up now",
-  ETIMEDOUT: "the host does not answer",
-  EHOSTUNREACH: "there is no way to the host",
-  ENETUNREACH: "there is no way to the host's network",
-  ECONNRESET: "the connection was cut",
-  EPROTO: "it does not speak TLS: is it http:// rather than https://?",
-  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS: is it http:// rather than https://?",
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS: is it http:// rather than https://?",
-  CERT_HAS_EXPIRED: "its certificate has expired",
-  DEPTH_ZERO_SELF_SIGNED_CERT:
-    "its certificate is not trusted: name its authority in NODE_EXTRA_CA_CERTS",
-  SELF_SIGNED_CERT_IN_CHAIN:
-    "its certificate is not trusted: name its authority in NODE_EXTRA_CA_CERTS",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    "its certificate is not trusted: name its authority in NODE_EXTRA_CA_CERTS",
-  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
-};
-
-/** Converts a failed connection, or a response that did not come from a Tessera server. */
-function describeTransport(err: ConnectError): Failure {
-  const failed = (message: string, hint?: string): Failure => ({
-    message,
-    hint,
-    exitCode: ExitCode.failed,
-  });
-  const problem = systemCodes(err).find((code) => code in UNREACHABLE);
-  if (problem !== undefined) {
-    return failed(`the server cannot be reached: ${UNREACHABLE[problem]}`, CHECK_ENDPOINT);
-  }
-  if (err.code === Code.DeadlineExceeded) {
-    return failed("the server did not answer in time", "try again; then look whether it is well");
-  }
-  if (err.code === Code.Canceled) {
-    return { message: undefined, hint: undefined, exitCode: ExitCode.interrupted };
-  }
-  const location = err.metadata.get("location");
-  if (location !== null && /^HTTP 3/.test(err.rawMessage)) {
-    return failed(`the server sends callers on to ${plain(location)}`, CHECK_ENDPOINT);
-  }
-  const type = err.metadata.get("content-type") ?? "";
-  if (type.startsWith("text/html")) {
-    return failed(
-      `a web page came back instead of an answer${httpStatus(err)}: the endpoint is not that of a Tessera platform, or something in between answered`,
-      CHECK_ENDPOINT,
-    );
-  }
-  const unknown = /^(?:$|HTTP \d|unsupported content type)/.test(err.rawMessage);
-  if (unknown) {
-    return failed(
-      `what came back is not a Tessera platform's answer${httpStatus(err)}`,
-      CHECK_ENDPOINT,
-    );
-  }
-  return { message: plain(err.rawMessage), hint: undefined, exitCode: exitCodeOf(err.code) };
-}
-
-const CHECK_ENDPOINT =
-  "check the endpoint: tessera cloud current-context shows it, tessera cloud login --endpoint <url> sets it";
-
-function httpStatus({ rawMessage }: ConnectError): string {
-  const status = /^HTTP (\d{3})/.exec(rawMessage)?.[1];
-  return status === undefined ? "" : ` (HTTP ${status})`;
-}
-
-/** Lists the codes of an error and of all its causes. */
-function systemCodes(err: unknown, depth = 0): string[] {
-  if (!(err instanceof Error) || depth > 8) {
-    return [];
-  }
-  const own = "code" in err && typeof err.code === "string" ? [err.code] : [];
-  // A name with several addresses fails with one error for each.
-  const each = err instanceof AggregateError ? err.errors : [];
-  return [...own, ...[err.cause, ...each].flatMap((cause) => systemCodes(cause, depth + 1))];
 }
 
 /** Redacts tokens in a text that may quote the command line. */

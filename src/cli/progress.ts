@@ -1,4 +1,5 @@
 /** Progress display: one changing line on a terminal, otherwise a few lines. */
+
 import { plain } from "./plain.ts";
 import { inUnits } from "./sizes.ts";
 import type { Streams } from "./terminal.ts";

@@ -1,6 +1,6 @@
 /** Follows a stream over broken connections, with backoff, until Ctrl-C. */
 import type { CommandRun } from "./command.ts";
-import { isPassing } from "./failure.ts";
+import { isPassing } from "./describe.ts";
 
 /** Pause before a stream is followed again: from the first it doubles up to the longest. */
 const RECONNECT_PAUSE_MS = { first: 500, longest: 10_000 };

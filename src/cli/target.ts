@@ -5,14 +5,16 @@
  * below it; any other server needs its own token.
  */
 import { Command, type Option } from "commander";
-import { type ClientOptions, Connection, createTesseraClient } from "../client/index.ts";
+import { type ClientOptions, Connection } from "../client/deployment.ts";
 import {
   type CallFlags,
   CLI_CALL_TIMEOUT_MS,
   type Clock,
   type CloudActions,
   examplesText,
+  jsonOption,
   option,
+  outputOption,
 } from "./command.ts";
 import {
   type Context,
@@ -21,11 +23,12 @@ import {
   environmentContext,
   readContext,
 } from "./context.ts";
+import { parseDuration } from "./durations.ts";
 import { parseEndpoint, parseToken } from "./endpoint.ts";
 import { EXIT_CODES, usageError } from "./failure.ts";
 import type { OutputFormat } from "./output.ts";
+import type { Table } from "./table.ts";
 import { Terminal } from "./terminal.ts";
-import { parseDuration } from "./times.ts";
 
 export interface TargetFlags extends Pick<CallFlags, "organization"> {
   /** `json` for programs; otherwise for people. */
@@ -75,14 +78,7 @@ export function targetCommand<Flags extends TargetFlags>(
   for (const [argument, description] of options.arguments ?? []) {
     command.argument(argument, description);
   }
-  const outputs =
-    options.formats === false
-      ? []
-      : [
-          option("-o, --output <format>", "for people or for programs")
-            .choices(["table", "json"])
-            .default("table"),
-        ];
+  const outputs = options.formats === false ? [] : [outputOption(), jsonOption()];
   for (const each of [...(options.options ?? []), ...TARGET_OPTIONS, ...outputs]) {
     command.addOption(each);
   }
@@ -127,7 +123,11 @@ async function resolve(
   };
 }
 
-async function clientOptions(actions: CloudActions, flags: TargetFlags): Promise<ClientOptions> {
+/** Where and as whom the flags say to call. */
+export async function clientOptions(
+  actions: CloudActions,
+  flags: TargetFlags,
+): Promise<ClientOptions> {
   const { url, deployment, organization } = flags;
   if ((url === undefined) === (deployment === undefined)) {
     throw usageError(
@@ -157,9 +157,19 @@ async function clientOptions(actions: CloudActions, flags: TargetFlags): Promise
   return { url: login.endpoint, deployment: name, token: given ?? login.apiToken };
 }
 
+/** Asks over plain HTTP: a call starts sooner without the platform's client. */
 async function ownOrganization({ endpoint, apiToken }: Context): Promise<string> {
-  const options = { url: endpoint, token: apiToken, timeoutMs: CLI_CALL_TIMEOUT_MS };
-  return (await createTesseraClient(options).auth.getCurrentPrincipal({})).organization;
+  const connection = new Connection({
+    url: endpoint,
+    token: apiToken,
+    timeout: CLI_CALL_TIMEOUT_MS,
+  });
+  const { organization = "" } = await connection.send(
+    "/api/v1/me",
+    { repeatable: true },
+    async (response) => (await response.json()) as { readonly organization?: string },
+  );
+  return organization;
 }
 
 /** Whether a URL is on the platform's host or below it, on the same port. */
@@ -175,7 +185,7 @@ function isBelow(url: string, endpoint: string): boolean {
 export function show(
   { terminal, output }: Pick<DeploymentTarget, "terminal" | "output">,
   json: unknown,
-  text: () => string,
+  text: () => string | Table,
 ): void {
   terminal.answer(output === "json" ? JSON.stringify(json, null, 2) : text());
 }

@@ -4,6 +4,7 @@
  */
 import { CliError, ExitCode } from "./failure.ts";
 import { plain } from "./plain.ts";
+import type { Table } from "./table.ts";
 
 /** The streams of a command. */
 export interface Streams {
@@ -26,7 +27,8 @@ const MAX_TYPED_SECRET_CHARACTERS = 4096;
 /** The streams of this process. */
 export function processStreams(): Streams {
   const { stdin, stdout, stderr } = process;
-  stdout.on("error", ignoreEnd);
+  stdout.on("error", endWithReader);
+  stderr.on("error", endWithReader);
   return {
     stdin,
     stdout,
@@ -44,11 +46,12 @@ export function processStreams(): Streams {
   };
 }
 
-/** Ignores a closed pipe: a reader such as `head` may stop early. */
-function ignoreEnd(err: NodeJS.ErrnoException): void {
+/** A reader such as `head` may stop early: then there is nothing left to do, and no error. */
+function endWithReader(err: NodeJS.ErrnoException): void {
   if (err.code !== "EPIPE") {
     throw err;
   }
+  process.exit(ExitCode.done);
 }
 
 /** Messages and prompts of a command. */
@@ -63,9 +66,23 @@ export class Terminal {
     return this.streams.interactive;
   }
 
-  /** Writes one line of the answer. */
-  answer(text: string): void {
-    this.streams.stdout.write(`${text}\n`);
+  /** Writes lines of the answer: a table as wide as the terminal, or says that it is empty. */
+  answer(answer: string | Table): void {
+    if (typeof answer === "string") {
+      this.streams.stdout.write(`${answer}\n`);
+    } else if (answer.isEmpty) {
+      this.say(answer.empty);
+    } else {
+      this.streams.stdout.write(`${answer.text(this.#cells)}\n`);
+    }
+  }
+
+  /** The width of the terminal; undefined where the output goes to no terminal. */
+  get #cells(): number | undefined {
+    const { stdout } = this.streams;
+    return "columns" in stdout && typeof stdout.columns === "number" && stdout.columns > 0
+      ? stdout.columns
+      : undefined;
   }
 
   /** Writes a message to the user. */

@@ -1,26 +1,7 @@
 /** Parses durations and times that users type. */
 import { type Duration, type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { parseDuration } from "./durations.ts";
 import { usageError } from "./failure.ts";
-
-const UNIT_MS: Readonly<Record<string, number>> = {
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-};
-
-/** Parses a whole number with a unit from seconds to weeks, such as `90d`, into milliseconds. */
-export function parseDuration(option: string, text: string): number {
-  const [, count, unit = ""] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
-  const unitMs = UNIT_MS[unit];
-  if (count === undefined || unitMs === undefined) {
-    throw usageError(
-      `${option} ${JSON.stringify(text)} is not a duration: give a number with s, m, h, d or w, such as 90d`,
-    );
-  }
-  return Number(count) * unitMs;
-}
 
 /** Converts milliseconds to a protobuf duration. */
 export function toDuration(ms: number): Pick<Duration, "seconds" | "nanos"> {

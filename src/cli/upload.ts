@@ -5,7 +5,8 @@
  */
 import type { ArtifactIndex, IndexedFile } from "../artifacts/index-file.ts";
 import { errorFacts, type TesseraClient } from "../client/index.ts";
-import { CliError, isPassing } from "./failure.ts";
+import { isPassing } from "./describe.ts";
+import { CliError } from "./failure.ts";
 
 /** Chunk of a file's upload: what the platform takes in one message. */
 const UPLOAD_CHUNK_BYTES = 256 * 1024;

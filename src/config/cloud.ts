@@ -18,6 +18,14 @@ export interface CloudEnvironment {
   readonly canOpenBrowser: boolean;
 }
 
+/**
+ * Reads the environment of the commands that speak to a platform. It is here and not in
+ * `config.ts`, so that a call need not load the settings of a server.
+ */
+export function readCloudEnvironment(env: NodeJS.ProcessEnv = process.env): CloudEnvironment {
+  return cloudEnvironment(env, process.platform);
+}
+
 export function cloudEnvironment(
   env: NodeJS.ProcessEnv,
   platform: NodeJS.Platform,

@@ -1,10 +1,9 @@
 /**
  * Configuration: flags, environment and a file become one frozen object. Every
- * default and its reason is in this folder. This is the only reader of
- * `process.env`; secrets are kept apart from what may be printed.
+ * default and its reason is in this folder. This file and `cloud.ts` are
+ * the only readers of `process.env`; secrets are kept apart from what may be printed.
  */
 import { type BuildEnvironment, buildEnvironment } from "./build.ts";
-import { type CloudEnvironment, cloudEnvironment } from "./cloud.ts";
 import { type ServeConfig, type ServeFlags, type ServeSecrets, serveConfig } from "./serve.ts";
 import {
   type BackupConfig,
@@ -95,11 +94,6 @@ export function readBackupConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): { readonly config: BackupConfig; readonly secrets: BackupSecrets } {
   return backupConfig(flags, env);
-}
-
-/** Reads the environment of the commands that speak to a platform. */
-export function readCloudEnvironment(env: NodeJS.ProcessEnv = process.env): CloudEnvironment {
-  return cloudEnvironment(env, process.platform);
 }
 
 /** Reads the environment of a build. */

@@ -8,6 +8,9 @@ const NO_ADDONS = "loading addons is disabled";
 
 /** The advice about options of `tessera serve`, which does not apply to deployments. */
 const ADVICE = /; (?:tessera serve --|no option of tessera serve).*$/;
+const READ_ADVICE = /; tessera serve --allow-read .*$/;
+/** What a deployment reads comes with it. */
+const DEPLOY_ADVICE = "; --include takes files of the service's folder along";
 let isDeployed = false;
 
 /** From now on, messages are for someone who deployed the service and cannot change permissions. */
@@ -18,7 +21,7 @@ export function speakToDeployer(): void {
 /** What was denied, and which option of `tessera serve` allows it; undefined for any other error. */
 export function deniedMessage(thrown: unknown): string | undefined {
   const message = describe(thrown);
-  return isDeployed ? message?.replace(ADVICE, "") : message;
+  return isDeployed ? message?.replace(READ_ADVICE, DEPLOY_ADVICE).replace(ADVICE, "") : message;
 }
 
 function describe(thrown: unknown): string | undefined {

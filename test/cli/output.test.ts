@@ -1,48 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { fields, jsonText, moment, table } from "../../src/cli/output.ts";
+import { fields, jsonText, moment } from "../../src/cli/output.ts";
 import {
   ListTokensResponseSchema,
   OrganizationSchema,
   TokenAccess,
   TokenKind,
 } from "../../src/client/index.ts";
-
-describe("a table", () => {
-  it("aligns columns under their titles, without spaces at the ends of lines", () => {
-    expect(
-      table(
-        ["NAME", "ROLE"],
-        [
-          ["ada@example.com", "admin"],
-          ["b", ""],
-        ],
-      ),
-    ).toBe("NAME             ROLE\nada@example.com  admin\nb                -");
-  });
-
-  it("counts what terminals show in two cells as two", () => {
-    expect(
-      table(
-        ["NAME", "X"],
-        [
-          ["東京", "1"],
-          ["🎉", "2"],
-          ["abcd", "3"],
-        ],
-      ),
-    ).toBe("NAME  X\n東京  1\n🎉    2\nabcd  3");
-  });
-
-  it("cannot be made to steer the terminal", () => {
-    const text = table(["NAME"], [["a\u001b[31m\u001b]0;title\u0007b\nc\u202ed"]]);
-    expect(text).toMatch(/^NAME\n[^\n]+$/);
-    for (const steering of ["\u001b", "\u0007", "\u202e"]) {
-      expect(text).not.toContain(steering);
-    }
-  });
-});
 
 it("shows one thing with a field per line, without those that are empty", () => {
   expect(

@@ -1,6 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { parseDuration, parseMoment, toDuration } from "../../src/cli/times.ts";
+import { parseDuration } from "../../src/cli/durations.ts";
+import { parseMoment, toDuration } from "../../src/cli/times.ts";
 
 const NOW_MS = Date.parse("2027-01-01T12:00:00Z");
 

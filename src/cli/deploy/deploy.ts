@@ -4,7 +4,7 @@
  * the revision with one call; until that call nothing has changed.
  */
 import type { Command } from "commander";
-import { PYTHON_OPTIONS } from "../build-options.ts";
+import { PYTHON_OPTIONS } from "../build/options.ts";
 import { callCommand, option, repeatable } from "../command.ts";
 import { SETTINGS_OPTIONS } from "../deployment/settings.ts";
 import { type DeployFlags, deployPlan } from "./plan.ts";

@@ -1,7 +1,7 @@
 /** The plan of a deploy, merged from flags and `tessera.yaml`. */
 import { open, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { PythonFlags } from "../build-options.ts";
+import type { PythonFlags } from "../build/options.ts";
 import {
   type GivenSettings,
   NAME_PATTERN,

@@ -10,14 +10,15 @@ import {
   DeploymentStatus,
   errorFacts,
 } from "../../client/index.ts";
-import { BUILD_STEPS, type Build } from "../build-options.ts";
+import { BUILD_STEPS, type Build } from "../build/options.ts";
 import type { CloudActions, CommandRun } from "../command.ts";
 import { CURL_AUTHORIZATION, curlBody, type ExampleOf } from "../curl.ts";
+import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
-import { CliError, describeFailure, usageError } from "../failure.ts";
+import { describeFailure } from "../describe.ts";
+import { CliError, usageError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
-import { waitForRollout } from "../rollout.ts";
 import { inUnits } from "../sizes.ts";
 import { uploadMissing } from "../upload.ts";
 import { checkedName, type DeployPlan } from "./plan.ts";

@@ -9,10 +9,10 @@ import {
   Statistic,
 } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
-import { table } from "../output.ts";
 import { inUnits } from "../sizes.ts";
-import { parseDuration } from "../times.ts";
+import { type Table, table } from "../table.ts";
 
 interface MetricsFlags extends CallFlags {
   readonly since: string;
@@ -73,7 +73,7 @@ function metricOf(name: string): Metric {
 }
 
 /** A line for each series: its newest value, its average and its peak. */
-function metricsTable({ series }: QueryMetricsResponse): string {
+function metricsTable({ series }: QueryMetricsResponse): Table {
   return table(
     ["METRIC", "VALUE", "LAST", "AVERAGE", "PEAK"],
     series.map((one) => {
@@ -87,6 +87,7 @@ function metricsTable({ series }: QueryMetricsResponse): string {
             );
       return [titleOf(one), statisticOf(one), ...numbers, "", "", ""].slice(0, 5);
     }),
+    { empty: "No metrics", drop: ["PEAK"] },
   );
 }
 

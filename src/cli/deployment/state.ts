@@ -9,7 +9,7 @@ import {
   option,
 } from "../command.ts";
 import { ProgressLine } from "../progress.ts";
-import { waitForRollout } from "../rollout.ts";
+import { waitForRollout } from "./rollout.ts";
 import { NAME, showDeployment, statusText } from "./view.ts";
 
 export interface WaitFlags extends CallFlags {

@@ -13,8 +13,9 @@ import {
   WorkerPlace,
 } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
-import { fields, moment, table } from "../output.ts";
+import { fields, moment } from "../output.ts";
 import { plain } from "../plain.ts";
+import { type Table, table } from "../table.ts";
 
 /** The name argument of deployment commands. */
 export const NAME = ["<name>", "the deployment's name"] as const;
@@ -27,7 +28,7 @@ export function onOff(value: boolean): string {
   return value ? "on" : "off";
 }
 
-export function deploymentTable(deployments: readonly Deployment[]): string {
+export function deploymentTable(deployments: readonly Deployment[]): Table {
   return table(
     ["NAME", "STATUS", "REVISION", "WORKERS", "AUTHORIZATION", "CHANGED", "URL"],
     deployments.map((one) => [
@@ -39,6 +40,7 @@ export function deploymentTable(deployments: readonly Deployment[]): string {
       moment(one.updatedAt),
       one.url,
     ]),
+    { empty: "No deployments", drop: ["CHANGED", "AUTHORIZATION", "URL"] },
   );
 }
 
@@ -97,7 +99,7 @@ function statusLines({ status, statusReason }: Deployment): string[] {
 export function revisionTable(
   revisions: readonly Revision[],
   { revision: serving, settings }: Deployment,
-): string {
+): Table {
   const hasSecrets = (settings?.secretNames.length ?? 0) > 0;
   return table(
     ["REVISION", "DIGEST", "FILES", "SIZE", "CREATED", "BY", ""],
@@ -110,7 +112,8 @@ export function revisionTable(
       one.createdBy,
       noteOf(one, { serving, hasSecrets }),
     ]),
-  ).replaceAll(/ +-$/gm, "");
+    { empty: "Nothing has been deployed yet", drop: ["FILES", "SIZE", "DIGEST"] },
+  );
 }
 
 function noteOf(

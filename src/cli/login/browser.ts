@@ -7,8 +7,8 @@ import { createHash, randomBytes } from "node:crypto";
 import type { LoginResponse, TesseraClient } from "../../client/index.ts";
 import { openBrowser } from "../browser.ts";
 import { CliError } from "../failure.ts";
-import { Loopback } from "../loopback.ts";
 import type { Terminal } from "../terminal.ts";
+import { Loopback } from "./loopback.ts";
 
 /** Options of both kinds of login without a token. */
 export interface LoginOptions {

@@ -17,9 +17,9 @@ import {
   YES,
   type YesFlags,
 } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
-import { parseDuration } from "../times.ts";
 
 interface BulkFlags extends YesFlags {
   readonly deployment?: readonly string[];
@@ -113,8 +113,8 @@ export function retryAllCommand(actions: CloudActions): Command {
 
 function filterOf({ clock }: CommandRun, flags: BulkFlags, endpoint = ""): Filter {
   const { deployment = [], status = [], error = "", newerThan, olderThan, all = false } = flags;
-  const ago = (name: string, text: string) =>
-    timestampFromMs(clock.now() - parseDuration(name, text));
+  const nowMs = clock.now();
+  const ago = (name: string, text: string) => timestampFromMs(nowMs - parseDuration(name, text));
   const filter = {
     ...{ deployments: [...deployment], endpoint, errorContains: error, all },
     statuses: status.map(statusOf),

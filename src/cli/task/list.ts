@@ -1,6 +1,6 @@
 /** `tessera task list`: lists tasks of a deployment, newest first. */
-
 import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import {
   createTesseraClient,
@@ -16,7 +16,9 @@ import {
   option,
   readPages,
 } from "../command.ts";
-import { jsonText, moment, table } from "../output.ts";
+import { shortTime } from "../durations.ts";
+import { jsonText, moment } from "../output.ts";
+import { table } from "../table.ts";
 import { type DeploymentTarget, type TargetFlags, targetCommand } from "../target.ts";
 
 interface TaskListFlags extends TargetFlags, Pick<ListFlags, "limit" | "pageToken"> {
@@ -44,8 +46,14 @@ export function listCommand(actions: CloudActions): Command {
         terminal.answer(jsonText(ListTasksResponseSchema, all));
         return;
       }
+      const nowMs = target.clock.now();
+      const titles = ["TASK", "ENDPOINT", "STATUS", "AGE", "RUN TIME", "CREATED", ""];
       terminal.answer(
-        table(["TASK", "ENDPOINT", "STATUS", "CREATED", "FINISHED", ""], items.map(row)),
+        table(
+          titles,
+          items.map((each) => row(each, nowMs)),
+          { empty: emptyText(endpoint, flags), drop: ["CREATED", "", "RUN TIME"] },
+        ),
       );
       if (nextPageToken !== "") {
         terminal.say("There are more: raise --limit.");
@@ -81,13 +89,29 @@ function statusOf(word: string): TaskStatus {
   return TaskStatus[word.toUpperCase() as keyof typeof TaskStatus];
 }
 
-function row({ taskId, endpoint, status, createdAt, finishedAt, failure }: Task): string[] {
+function row(task: Task, nowMs: number): string[] {
+  const { taskId, endpoint, status, createdAt, failure } = task;
   return [
     taskId,
     endpoint,
     (TaskStatus[status] ?? "").toLowerCase(),
+    createdAt === undefined ? "" : shortTime(Math.max(0, nowMs - timestampMs(createdAt))),
+    runTime(task, nowMs),
     moment(createdAt),
-    moment(finishedAt),
-    failure?.message ?? " ",
+    failure?.message ?? "",
   ];
+}
+
+/** How long the last attempt has run; empty for a task that never started. */
+function runTime({ startedAt, finishedAt }: Task, nowMs: number): string {
+  if (startedAt === undefined) {
+    return "";
+  }
+  const endMs = finishedAt === undefined ? nowMs : timestampMs(finishedAt);
+  return shortTime(Math.max(0, endMs - timestampMs(startedAt)));
+}
+
+function emptyText(endpoint: string, { status }: TaskListFlags): string {
+  const what = status === undefined ? "No tasks" : `No tasks in the state ${status}`;
+  return endpoint === "" ? what : `${what} of ${endpoint}`;
 }

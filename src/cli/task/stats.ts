@@ -1,5 +1,5 @@
 /** `tessera task stats`: numbers of tasks by deployment and endpoint. */
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import {
   type GetTaskStatsResponse,
@@ -8,8 +8,9 @@ import {
   type TaskStats,
 } from "../../client/index.ts";
 import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
-import { table } from "../output.ts";
-import { parseDuration, toDuration } from "../times.ts";
+import { parseDuration, shortTime } from "../durations.ts";
+import { type Table, table } from "../table.ts";
+import { toDuration } from "../times.ts";
 
 interface StatsFlags extends CallFlags {
   readonly deployment?: readonly string[];
@@ -45,7 +46,7 @@ const TITLES = [
 ];
 
 /** A line for each endpoint, and one for all of them together. */
-function statsTable({ deployments, total }: GetTaskStatsResponse): string {
+function statsTable({ deployments, total }: GetTaskStatsResponse): Table {
   const rows = deployments.flatMap(({ deployment, endpoints }) =>
     endpoints.map(({ endpoint, stats }) => [
       deployment,
@@ -53,7 +54,10 @@ function statsTable({ deployments, total }: GetTaskStatsResponse): string {
       ...numbersOf(stats),
     ]),
   );
-  return table(TITLES, [...rows, ["all", "", ...numbersOf(total)]]);
+  return table(TITLES, [...rows, ["all", "", ...numbersOf(total)]], {
+    empty: "No tasks",
+    drop: ["CANCELLED", "OLDEST", "PER MIN"],
+  });
 }
 
 function numbersOf(stats: TaskStats | undefined): readonly string[] {
@@ -63,7 +67,7 @@ function numbersOf(stats: TaskStats | undefined): readonly string[] {
   const { queued, oldestQueuedAge, running, succeeded, failed, cancelled } = stats;
   return [
     String(queued),
-    oldestQueuedAge === undefined ? "" : shortTime(oldestQueuedAge),
+    oldestQueuedAge === undefined ? "" : shortTime(durationMs(oldestQueuedAge)),
     ...[running, succeeded, failed, cancelled].map(String),
     String(Number(stats.finishedPerMinute.toPrecision(3))),
     percentiles(stats.queueTime),
@@ -75,17 +79,5 @@ function percentiles(found: TaskPercentiles | undefined): string {
   const { p50, p95, p99 } = found ?? {};
   return p50 === undefined || p95 === undefined || p99 === undefined
     ? ""
-    : [p50, p95, p99].map(shortTime).join(" / ");
-}
-
-/** Two digits and a unit, such as `0.48s`, `20s`, `12m` or `3h`. */
-function shortTime(duration: Duration): string {
-  const ms = durationMs(duration);
-  if (ms >= 100 * 60_000) {
-    return `${Math.round(ms / 3_600_000)}h`;
-  }
-  if (ms >= 100_000) {
-    return `${Math.round(ms / 60_000)}m`;
-  }
-  return `${ms >= 10_000 ? Math.round(ms / 1_000) : Number((ms / 1_000).toPrecision(2))}s`;
+    : [p50, p95, p99].map((each) => shortTime(durationMs(each))).join(" / ");
 }

@@ -1,12 +1,12 @@
 /** `tessera task submit`: queues a task and writes its id. */
 import type { Command } from "commander";
-import { createEndpoint, type SubmitOptions } from "../../client/index.ts";
-import { ENDPOINT } from "../call.ts";
-import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "../call-arguments.ts";
+import { createEndpoint, type SubmitOptions } from "../../client/deployment.ts";
+import { ARGUMENTS, ARGUMENTS_NOTE, readArguments } from "../call/arguments.ts";
+import { ENDPOINT } from "../call/call.ts";
 import { type CloudActions, option } from "../command.ts";
+import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { show, type TargetFlags, targetCommand } from "../target.ts";
-import { parseDuration } from "../times.ts";
 
 interface SubmitFlags extends TargetFlags {
   readonly idempotencyKey?: string;

@@ -1,13 +1,13 @@
 /** `tessera task`: commands about tasks, of a deployment and of an organization. */
 import type { Command } from "commander";
-import type { TaskLogEvent } from "../../client/index.ts";
-import { createEndpoint, type RemoteTask } from "../../client/index.ts";
-import { ENDPOINT } from "../call.ts";
+import type { TaskLogEvent } from "../../client/deployment.ts";
+import { createEndpoint, type RemoteTask } from "../../client/deployment.ts";
+import { ENDPOINT } from "../call/call.ts";
+import { OUTPUT_FILE, type ResultFlags, writeResult } from "../call/result.ts";
+import { waitFor } from "../call/waiting.ts";
 import { type CloudActions, group, option } from "../command.ts";
 import { CliError } from "../failure.ts";
-import { OUTPUT_FILE, type ResultFlags, writeResult } from "../result.ts";
 import { type DeploymentTarget, show, type TargetFlags, targetCommand } from "../target.ts";
-import { waitFor } from "../waiting.ts";
 import { cancelAllCommand, retryAllCommand } from "./bulk.ts";
 import { listCommand } from "./list.ts";
 import { statsCommand } from "./stats.ts";

@@ -1,5 +1,5 @@
 /** Formats tasks and their events for people and for programs. */
-import type { AttemptState, TaskFault, TaskLogEvent, TaskState } from "../../client/index.ts";
+import type { AttemptState, TaskFault, TaskLogEvent, TaskState } from "../../client/deployment.ts";
 import { fields } from "../output.ts";
 import { plain } from "../plain.ts";
 

@@ -3,8 +3,7 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Command } from "commander";
 import { CreateTokenResponseSchema, TokenAccess, TokenKind } from "../../client/index.ts";
 import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
-import { usageError } from "../failure.ts";
-import { scrapeConfig } from "../scrape.ts";
+import { CliError, usageError } from "../failure.ts";
 import {
   ELEVATED_NOTE,
   SESSION_OPTIONS,
@@ -14,6 +13,7 @@ import {
 import { parseMoment } from "../times.ts";
 import { findToken, TOKEN } from "./find.ts";
 import { accessOf, KINDS, TOKEN_OPTIONS, type TokenFlags, tokenChange } from "./flags.ts";
+import { scrapeConfig } from "./scrape.ts";
 import { showToken, showValue } from "./view.ts";
 
 /** The default lifetime of a new token. */
@@ -67,6 +67,9 @@ async function createToken(
       "say what the token is for: --developer-operations, --deployment <name>, --all-deployments, --worker or --monitoring",
     );
   }
+  if (call.loggedIn && accessOf(meant).includes(TokenAccess.MONITORING)) {
+    await requireMonitoring(call);
+  }
   const { token } = tokenChange(meant, call.clock.now());
   const kind = KINDS[flags.kind] ?? TokenKind.UNSPECIFIED;
   const created = await withTokenOrSession(call, flags, async (client, organization, options) => {
@@ -90,6 +93,17 @@ async function createToken(
     const value = terminal.interactive ? created.value : undefined;
     terminal.say(`\nFor the configuration of your Prometheus:\n`);
     terminal.say(scrapeConfig(context.endpoint, value));
+  }
+}
+
+/** Says that monitoring is off before anything is said of who may make such a token. */
+async function requireMonitoring(call: CommandRun): Promise<void> {
+  const organization = await call.organizationName();
+  const found = await call.client.organizations.getOrganization({ organization });
+  if (!found.monitoringEnabled) {
+    throw new CliError(`monitoring tokens are not enabled for ${organization}`, {
+      hint: `the operator of the platform enables them: tessera admin monitoring enable --organization ${organization}`,
+    });
   }
 }
 

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { RevealTokenResponseSchema, RotateTokenResponseSchema } from "../../client/index.ts";
 import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { environmentContext, writeContext } from "../context.ts";
+import { parseDuration } from "../durations.ts";
 import {
   ELEVATED_NOTE,
   SESSION_NOTE,
@@ -11,7 +12,7 @@ import {
   withSession,
   withTokenOrSession,
 } from "../session.ts";
-import { parseDuration, toDuration } from "../times.ts";
+import { toDuration } from "../times.ts";
 import { findToken, TOKEN } from "./find.ts";
 import { showValue } from "./view.ts";
 

@@ -2,10 +2,11 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Token, TokenSchema } from "../../client/index.ts";
 import type { CommandRun } from "../command.ts";
-import { fields, moment, table } from "../output.ts";
+import { fields, moment } from "../output.ts";
+import { type Table, table } from "../table.ts";
 import { accessText, kindText } from "./flags.ts";
 
-export function tokenTable(tokens: readonly Token[], nowMs: number): string {
+export function tokenTable(tokens: readonly Token[], nowMs: number): Table {
   return table(
     ["ID", "NAME", "KIND", "ACCESS", "VALUE", "EXPIRES", "LAST USED"],
     tokens.map((token) => [
@@ -17,6 +18,7 @@ export function tokenTable(tokens: readonly Token[], nowMs: number): string {
       expiry(token, nowMs),
       moment(token.lastUsedAt),
     ]),
+    { empty: "No tokens", drop: ["VALUE", "LAST USED", "KIND"] },
   );
 }
 

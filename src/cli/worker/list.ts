@@ -14,7 +14,8 @@ import {
   callCommand,
   option,
 } from "../command.ts";
-import { moment, table } from "../output.ts";
+import { moment } from "../output.ts";
+import { type Table, table } from "../table.ts";
 
 interface ListFlags extends CallFlags {
   readonly deployment?: string;
@@ -64,7 +65,7 @@ async function deploymentNames({ client, organization }: CommandRun): Promise<st
   return names;
 }
 
-function workerTable({ workers }: ListWorkersResponse): string {
+function workerTable({ workers }: ListWorkersResponse): Table {
   return table(
     ["WORKER", "DEPLOYMENT", "REVISION", "STATE", "CALLS", "RUNS ON", "LABELS", "SINCE"],
     workers.map((one) => [
@@ -77,6 +78,7 @@ function workerTable({ workers }: ListWorkersResponse): string {
       labelsText(one.machine?.labels ?? {}),
       moment(one.startedAt),
     ]),
+    { empty: "No workers", drop: ["LABELS", "SINCE", "CALLS"] },
   );
 }
 

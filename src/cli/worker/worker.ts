@@ -4,7 +4,7 @@ import type { StartedWorkers, WorkerRun } from "../../app/worker.ts";
 import type { Flags, Settings, WorkerConfig, WorkerSecrets } from "../../config/config.ts";
 import { CliError } from "../failure.ts";
 import { addSettings } from "../settings.ts";
-import { sandboxLines } from "../start-greeting.ts";
+import { sandboxLines } from "../start/greeting.ts";
 import { stopSignal } from "../stopping.ts";
 import type { Streams } from "../terminal.ts";
 

@@ -157,9 +157,28 @@ function toViolation({ instancePath, keyword, message, params }: ErrorObject): F
         field: path.join("."),
         description: `must be one of ${params.allowedValues.map((value: unknown) => JSON.stringify(value)).join(", ")}`,
       };
-    default:
-      return { field: path.join("."), description: message ?? `does not satisfy ${keyword}` };
+    default: {
+      const description = sizeText(keyword, params.limit) ?? message;
+      return { field: path.join("."), description: description ?? `does not satisfy ${keyword}` };
+    }
   }
+}
+
+const SIZES: Readonly<Record<string, readonly [bound: string, unit: string, units: string]>> = {
+  minLength: ["at least", "character", "characters"],
+  maxLength: ["at most", "character", "characters"],
+  minItems: ["at least", "item", "items"],
+  maxItems: ["at most", "item", "items"],
+  minProperties: ["at least", "property", "properties"],
+  maxProperties: ["at most", "property", "properties"],
+};
+
+/** `must have at least 1 character`; undefined for keywords that are about no size. */
+function sizeText(keyword: string, limit: unknown): string | undefined {
+  const [bound, unit, units] = SIZES[keyword] ?? [];
+  return bound === undefined
+    ? undefined
+    : `must have ${bound} ${limit} ${limit === 1 ? unit : units}`;
 }
 
 /** JSON Pointer, RFC 6901. */

@@ -227,7 +227,7 @@ describe("a service that does not load", () => {
       ),
     });
     await expect(buildArtifact(project.path("service.ts"))).rejects.toThrow(
-      /reading \/etc\/hosts is not allowed in a worker$/,
+      /reading \/etc\/hosts is not allowed in a worker; --include takes files of .* along$/,
     );
   });
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { describeFailure } from "../../../src/cli/failure.ts";
+import { describeFailure } from "../../../src/cli/describe.ts";
 import { AuthService, TokenService } from "../../../src/client/index.ts";
 import { problem, type Reason } from "../../../src/errors.ts";
 import { type Answering, answering, answeringCalls } from "./answering.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { greeting } from "../../../src/cli/greeting.ts";
+import { greeting } from "../../../src/cli/serve/greeting.ts";
 import { readServeConfig } from "../../../src/config/config.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { exampleOf } from "../../../src/service/openapi/example.ts";

@@ -50,6 +50,12 @@ async function ask(endpoint: string, headers: Record<string, string> = {}): Prom
   return `${res.status} ${(await res.text()).replace(/^"(.*)"$/, "$1")}`;
 }
 
+/** The words that complete the last of these. */
+async function complete(...words: readonly string[]): Promise<string[]> {
+  const { stdout } = await run("complete", "--", ...words);
+  return stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.split("\t", 1)[0] ?? ""]));
+}
+
 describe("a service on a platform", () => {
   it("is deployed, called, changed, rolled back, stopped, started and deleted", async () => {
     const first = await run("deploy", wordService("one"));
@@ -58,6 +64,21 @@ describe("a service on a platform", () => {
       /^http:\/\/words\.acme\.apps\.localhost:\d+\n\n {2}curl http:\S+\/word -H "content-type: application\/json" -d '\{\}'\n\n$/,
     );
     expect(await ask("word")).toBe("200 one");
+    expect(await complete("deployment", "get", "w")).toEqual(["words"]);
+    expect(await complete("call", "--deployment=w")).toEqual(["--deployment=words"]);
+    expect(await complete("call", "--deployment", "words", "")).toEqual(["word", "later"]);
+    expect(await complete("task", "submit", "-d", "words", "")).toEqual(["later"]);
+    expect(await complete("org", "get", "")).toEqual(["acme"]);
+    const submitted = await run("task", "submit", "later", "-d", "words");
+    expect(await complete("task", "status", "-d", "words", "later", "")).toEqual([
+      submitted.stdout.trim(),
+    ]);
+    expect(await run("call", "later", "-d", "words")).toMatchObject({ code: 0 });
+    const page = `${at.platform.url}/o/acme/deployments/words`;
+    expect((await run("open", "words", "--no-browser")).stdout).toBe(`${page}\n`);
+    expect((await run("open")).stdout).toBe(`${at.platform.url}/\n`);
+    expect(json(await run("open", "words", "--json"))).toEqual({ url: page });
+    expect(await run("open", "nothing")).toMatchObject({ code: 4 });
 
     const second = await run("deploy", wordService("two"), "--env", "MARK=!", "--workers", "1");
     expect(second).toMatchObject({ code: 0 });

@@ -168,7 +168,7 @@ describe("a task", () => {
     expect(readFileSync(path).equals(content)).toBe(true);
     expect((await run([...args, "-1"])).stderr).toContain("is not the number of a file");
     const missing = await run([...args, "1"]);
-    expect(missing).toMatchObject({ code: 1, stdout: "" });
+    expect(missing).toMatchObject({ code: 2, stdout: "" });
     expect(missing.stderr).toContain("which have one file, 0");
   });
 
@@ -209,7 +209,11 @@ describe("what goes wrong", () => {
     expect(failed).toEqual({ code: 1, stdout: "", stderr: "tessera: out of luck\n" });
     const refused = await run(["call", "greet", "name=", "times=9"]);
     expect(refused.stderr).toMatch(/name.*times/s);
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(2);
+    const misnamed = await run(["call", "greet", "nam=Ada"]);
+    expect(misnamed.code).toBe(2);
+    expect(misnamed.stderr).toContain('"name" is required');
+    expect(misnamed.stderr).toMatch(/nam(?: is no argument of greet: it takes name|" is not an)/);
     const held = await submit("hold");
     const late = await run(["task", "wait", "hold", held, "--timeout", "0s"]);
     expect(late.stderr).toMatch(/it goes on, so wait for it again/);

@@ -104,9 +104,14 @@ describe("token create", () => {
 
   it.each([
     ["an unknown deployment", ["--deployment", "nowhere"], 4, /nowhere/],
-    ["an expiry in the past", ["--developer-operations", "--expires", "2020-01-01"], 1, /expir/],
-    ["an empty network", ["--developer-operations", "--allow-network", "x"], 1, /network/],
-    ["access without deployments", ["--protected-endpoint"], 1, /deployment/],
+    [
+      "an expiry in the past",
+      ["--developer-operations", "--expires", "2020-01-01"],
+      2,
+      /--expires must/,
+    ],
+    ["an empty network", ["--developer-operations", "--allow-network", "x"], 2, /--allow-network/],
+    ["access without deployments", ["--protected-endpoint"], 2, /--deployment .*--all-deployments/],
     ["monitoring that is not enabled", ["--kind", "organization", "--monitoring"], 1, /operator/],
   ])("says what the server refuses: %s", async (_, args, code, words) => {
     const outcome = await at.ada.run(["token", "create", "refused", ...args, "--password-stdin"], {

@@ -70,7 +70,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
   });
 
   it.each([
-    ["greet", { name: "" }, 400, "must NOT have fewer than 1 characters"],
+    ["greet", { name: "" }, 400, "must have at least 1 character"],
     ["judge", { page: { text: "blank" } }, 400, "a blank page cannot be judged"],
     ["judge", { page: { text: "nan" } }, 500, "score in it is not a finite number"],
     ["shorten", { text: "gone" }, 500, "returned 0 results for a batch of 1"],

@@ -88,7 +88,10 @@ function statusOf(
   const reports = running.length === 0 ? all : running;
   if (desiredState === "stopped") {
     const workers = reports.reduce((sum, report) => sum + report.workers, 0);
-    const reason = workers === 0 ? "" : `${workers} workers are finishing what they run`;
+    const reason =
+      workers === 0
+        ? ""
+        : `${workers === 1 ? "1 worker is finishing what it runs" : `${workers} workers are finishing what they run`}`;
     return { status: "stopped", reason };
   }
   const current = reports.filter((report) => report.targetRevision === targetRevision);

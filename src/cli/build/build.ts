@@ -1,0 +1,160 @@
+/** `tessera build`: packs a service and its dependencies into one artifact file. */
+import { statSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { Command } from "commander";
+import type { BuildStep, BuiltArtifact } from "../../artifacts/build-options.ts";
+import { usageError } from "../failure.ts";
+import { fields } from "../output.ts";
+import { inUnits } from "../sizes.ts";
+import { table } from "../table.ts";
+import type { Streams } from "../terminal.ts";
+import { BUILD_STEPS, type Build, PYTHON_OPTIONS, type PythonFlags } from "./options.ts";
+
+/** The dependencies of the command, which `main.ts` provides. */
+export interface BuildActions {
+  readonly build: Build;
+  readonly pack: (
+    built: BuiltArtifact,
+    path: string,
+    options: { readonly signal: AbortSignal },
+  ) => Promise<void>;
+  /** Returns the file name of an artifact. */
+  readonly fileNameOf: (name: string, digest: string) => string;
+  readonly streams: Streams;
+}
+
+interface BuildFlags extends PythonFlags {
+  readonly output?: string;
+  readonly include?: readonly string[];
+  readonly env?: readonly string[];
+  readonly json?: boolean;
+}
+
+const HELP = `
+The artifact has the code in one module, the packages and data files that it
+reads, and what the service says of itself. The service is loaded from it to
+prove that nothing is missing; the same source always gives the same digest.
+
+Examples:
+  $ tessera build service.ts                          writes summarizer-0f3a….tessera here
+  $ tessera build service.ts --output dist/           writes it into a folder
+  $ tessera build service.ts --include 'models/*.onnx'  adds files that only running code can name
+  $ tessera build service.ts --json                   for scripts: name, digest, file, sizes, endpoints`;
+
+export function buildCommand(actions: BuildActions): Command {
+  const command = new Command("build");
+  for (const each of PYTHON_OPTIONS) {
+    command.addOption(each);
+  }
+  return command
+    .description("Build one self-contained artifact of a service, for deploying it.")
+    .argument("<service>", "file that exports a service: TypeScript, JavaScript or Python")
+    .option("-o, --output <path>", "file, or folder, to write to (default: the current folder)")
+    .option(
+      "--include <glob>",
+      "add files or folders, from the service's folder; repeatable",
+      repeated,
+    )
+    .option(
+      "--env <NAME=value>",
+      "set a variable while the service is loaded; repeatable",
+      repeated,
+    )
+    .option("--json", "answer in JSON")
+    .addHelpText("after", HELP)
+    .action((path: string, flags: BuildFlags) => run(path, flags, actions));
+}
+
+/** Collects a repeatable option. */
+function repeated(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
+}
+
+async function run(
+  path: string,
+  flags: BuildFlags,
+  { build, pack, fileNameOf, streams }: BuildActions,
+): Promise<void> {
+  using interruption = streams.interruption();
+  const { signal } = interruption;
+  const say = (text: string): void => {
+    if (streams.interactive) {
+      streams.stderr.write(`${text} …\n`);
+    }
+  };
+  const env = environment(flags.env ?? []);
+  const include = flags.include ?? [];
+  const onStep = (step: BuildStep): void => say(BUILD_STEPS[step]);
+  const built = await build(path, { include, env, onStep, signal }, flags);
+  for (const warning of built.warnings) {
+    streams.stderr.write(`warning: ${warning}\n`);
+  }
+  say("packing");
+  const file = placeFor(flags.output ?? ".", fileNameOf(built.index.name, built.digest));
+  await pack(built, file, { signal });
+  const written = { file, size: statSync(file).size };
+  const text = flags.json === true ? asJson(built, written) : asText(built, written);
+  streams.stdout.write(`${text}\n`);
+}
+
+function environment(variables: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    variables.map((variable) => {
+      const [, name, value] = /^(\w+)=(.*)$/s.exec(variable) ?? [];
+      if (name === undefined || value === undefined) {
+        // Not quoted, because it is often a secret.
+        throw usageError("--env takes NAME=value", "such as --env MODEL=small");
+      }
+      return [name, value];
+    }),
+  );
+}
+
+function placeFor(output: string, name: string): string {
+  const isFolder =
+    output.endsWith("/") || statSync(output, { throwIfNoEntry: false })?.isDirectory() === true;
+  return resolve(isFolder ? join(output, name) : output);
+}
+
+interface Written {
+  readonly file: string;
+  /** In bytes. */
+  readonly size: number;
+}
+
+function asJson({ index, digest }: BuiltArtifact, { file, size }: Written): string {
+  const { name, files, platform, service } = index;
+  const answer = {
+    name,
+    digest,
+    file,
+    size,
+    files: files.length,
+    unpacked_size: totalOf(files),
+    ...(platform !== undefined && { platform }),
+    endpoints: service.endpoints.map(({ name, kind }) => ({ name, kind })),
+  };
+  return JSON.stringify(answer, null, 2);
+}
+
+function asText({ index, digest }: BuiltArtifact, { file, size }: Written): string {
+  const { name, files, platform = "", service } = index;
+  const facts = fields([
+    ["name", name],
+    ["digest", digest],
+    ["file", relative("", file)],
+    ["size", `${inUnits(size)}, unpacked ${inUnits(totalOf(files))} in ${files.length} files`],
+    ["platform", platform],
+  ]);
+  const rows = service.endpoints.map((endpoint) => [
+    endpoint.name,
+    endpoint.kind,
+    `${endpoint.timeoutMs / 1000} s`,
+    String(endpoint.concurrency),
+  ]);
+  return `${facts}\n\n${table(["ENDPOINT", "KIND", "TIMEOUT", "CONCURRENCY"], rows, { empty: "" }).text()}`;
+}
+
+function totalOf(files: readonly { readonly size: number }[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}

@@ -1,0 +1,87 @@
+/** The start message of `tessera start`. */
+import { join, resolve } from "node:path";
+import type { StartedPlatform } from "../../app/start.ts";
+import { npx } from "../npx.ts";
+
+/** The start message of a platform: where everything is, and how to set it up. */
+export function platformGreeting(platform: StartedPlatform): string {
+  const { config, database, keys, setupCode, url, version } = platform;
+  const methods = [
+    "password",
+    ...(config.oidc ? [`${config.oidc.name} (${config.oidc.issuer})`] : []),
+  ];
+  const lines = [
+    `Tessera ${version} runs on ${url}`,
+    "",
+    `  data       ${config.dataFolder}`,
+    `  database   ${database}`,
+    `  keys       ${keys}`,
+    `  listens    ${platform.listensOn}`,
+    ...sandboxLines(platform.sandbox),
+    pythonLine(platform.python),
+    ...proxies(config.trustedProxies, platform.proxySecret),
+    `  sign-in    ${methods.join(", ")}`,
+    `  log level  ${config.logLevel}`,
+    "",
+    ...(setupCode === undefined ? [] : setup(platform, setupCode)),
+    "Ctrl-C stops.",
+    "",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** What holds the workers, and what to do where it could be stronger. */
+export function sandboxLines(sandbox: StartedPlatform["sandbox"]): string[] {
+  if (sandbox.level === "kernel") {
+    return ["  sandbox    kernel: bubblewrap and seccomp hold the workers of deployments"];
+  }
+  const { shortfall } = sandbox;
+  return [
+    "  sandbox    permission: Node's permission model alone, so deploy only code that you trust",
+    ...(shortfall === undefined ? [] : [`             for the kernel's: ${shortfall}`]),
+  ];
+}
+
+/** Which services in Python run here. */
+function pythonLine(python: StartedPlatform["python"]): string {
+  if (python === undefined) {
+    return "  python     services in Python are refused: nothing holds them (--python-sandbox none trusts them)";
+  }
+  const named = python.named.map(({ version, path }) => `${version} (${path})`);
+  return `  python     ${named.join(", ") || "the interpreters on the PATH (--python names others)"}`;
+}
+
+/** The line about proxies; empty without proxies. */
+function proxies(networks: readonly string[], hasSecret: boolean): string[] {
+  const how = hasSecret ? "with TESSERA_PROXY_SECRET" : "not on this machine";
+  return networks.length === 0 ? [] : [`  proxies    ${networks.join(", ")}, ${how}`];
+}
+
+/** The code stands behind `#`, so that browsers send it to no server. Each start without setup replaces it. */
+function setup(platform: StartedPlatform, code: string): string[] {
+  return [
+    "Nobody has set this platform up yet. Do it in a browser, with a link that works once:",
+    "",
+    `  ${platform.url}/setup#code=${code}`,
+    "",
+    "or on this machine:",
+    "",
+    `  ${npx(process.cwd())} admin setup --organization acme --email you@example.com${where(platform)}`,
+    "",
+  ];
+}
+
+/** The options with which a command finds the same data from the same folder. */
+function where({ config: { dataFolder }, database }: StartedPlatform): string {
+  const data = dataFolder === resolve(".tessera") ? "" : ` --data ${quoted(dataFolder)}`;
+  if (database.includes("://")) {
+    return `${data}  (with the same DATABASE_URL)`;
+  }
+  const isUsual = database === join(dataFolder, "tessera.db");
+  return isUsual ? data : `${data} --database ${quoted(database)}`;
+}
+
+/** Quotes text for a POSIX shell if necessary. */
+function quoted(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

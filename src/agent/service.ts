@@ -112,10 +112,10 @@ export class JoinedService {
     }
   }
 
-  /** Lets the calls finish, and ends the process. */
+  /** Lets the process end by itself, within the grace period. */
   async stop(): Promise<void> {
     this.#end();
-    await this.#worker?.stop();
+    await this.#worker?.stop(limitsOf(this.#options.registered).graceMs);
     this.#letGo();
   }
 
@@ -198,8 +198,11 @@ export class JoinedService {
     });
     this.#worker = worker;
     void worker.exited.then((reason) => {
-      if (!this.#isEnding && this.#manifest) {
+      if (this.#isEnding) {
+        machine.log.info({ pid: worker.pid, reason }, "the process of the service has ended");
+      } else if (this.#manifest) {
         machine.log.warn({ pid: worker.pid, reason }, "the process of the service ended");
+        reports.line({ message: `the process of the service ended: ${reason}`, stream: "node" });
         const livedMs = performance.now() - beganMs;
         this.#backoff.ended(reason, { used: worker.used, livedMs });
       }

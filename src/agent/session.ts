@@ -306,6 +306,9 @@ export class AgentSession {
     }
     this.#fence[Symbol.dispose]();
     this.#ended.abort(new Error("the session is over"));
+    if (this.#leaving && this.#calls.idle && !this.#fence.isOver) {
+      await this.#service.stop();
+    }
     this.#calls.clear();
     await this.#service.kill("its session is over");
     this.#stream?.break("the session is over");

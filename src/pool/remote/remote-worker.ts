@@ -391,6 +391,7 @@ export class RemoteWorker implements Worker {
     clearInterval(this.#watch);
     this.#executions.stopWatching();
     this.counts?.end();
+    this.#acks.flush();
     this.#stream?.end(reason);
     this.#stream = undefined;
     this.#exited.resolve(reason);

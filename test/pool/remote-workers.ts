@@ -30,6 +30,7 @@ import { localFiles, ownFolder } from "../files/local.ts";
 import { files } from "./local-workers.ts";
 import type { ContractSkip, StartWorker } from "./worker-contract.ts";
 
+/** That of a platform. */
 const SILENCE_MS = 15_000;
 
 const TOKEN: TokenPrincipal = {
@@ -97,7 +98,7 @@ export function remoteWorkers(
   return {
     async start(_fixture, options = {}) {
       await started;
-      const node = await NodeEnd.start(await built(), options);
+      const node = await NodeEnd.start(await built(), { ...options, silenceMs: SILENCE_MS });
       const leave = new AbortController();
       const exit = Promise.withResolvers<string>();
       const tell = (fields: object, message: string): void => {
@@ -134,20 +135,25 @@ export function remoteWorkers(
   };
 }
 
+interface NodeEndOptions extends Partial<WorkerOptions> {
+  /** After this silence a worker is lost. */
+  readonly silenceMs: number;
+}
+
 /** The node's side of WorkerService, with one deployment. */
-class NodeEnd implements AsyncDisposable {
+export class NodeEnd implements AsyncDisposable {
   readonly #ready = Promise.withResolvers<RemoteWorker>();
   readonly #server;
   readonly #sockets = new Set<Socket>();
 
-  static async start(built: BuiltArtifact, options: Partial<WorkerOptions>): Promise<NodeEnd> {
+  static async start(built: BuiltArtifact, options: NodeEndOptions): Promise<NodeEnd> {
     const node = new NodeEnd(built, options);
     node.#server.listen(0, "127.0.0.1");
     await once(node.#server, "listening");
     return node;
   }
 
-  private constructor(built: BuiltArtifact, options: Partial<WorkerOptions>) {
+  private constructor(built: BuiltArtifact, options: NodeEndOptions) {
     const deployment = this.#deployment(built, options);
     const located = {
       facts: {
@@ -165,7 +171,7 @@ class NodeEnd implements AsyncDisposable {
       storage: { adoptLease: async () => undefined },
       artifactOf: () => ({ index: built.index, openFile: (file) => openFile(built, file) }),
       now: Date.now,
-      silenceMs: SILENCE_MS,
+      silenceMs: options.silenceMs,
     });
     this.#server = createServer(
       connectNodeAdapter({

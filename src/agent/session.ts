@@ -260,7 +260,8 @@ export class AgentSession {
     const slots = Object.fromEntries(
       (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),
     );
-    this.#send({ message: { case: "offer", value: { slots } } });
+    const { fault = "" } = this.#service;
+    this.#send({ message: { case: "offer", value: { slots, fault } } });
     if (this.#leaving) {
       this.#send({ message: { case: "draining", value: { reason: "it leaves" } } });
     }

@@ -253,6 +253,14 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
     chmodSync(program, 0o755);
     await joined({ python: `3.99=${program}` });
     const said = `it needs Python ${found.interpreter.version}, and this machine has 3.99 (${program})`;
+    await world.until("reader", ({ statusReason }) =>
+      statusReason.includes(`; the one that has joined cannot start it: ${said}`),
+    );
+    const refused = await world.call("reader", "/value", { body: {} });
+    expect([refused.status, refused.json.details[0].debug.reason]).toEqual([
+      503,
+      "NO_MATCHING_WORKER",
+    ]);
     const lines = world.client.deployments.watchDeploymentLogs({
       deployment: "reader",
       follow: true,

@@ -202,7 +202,7 @@ class Stage implements AsyncDisposable {
       runs += all.length;
       const verdict = judge({ taskId, before, outcome, runs: all });
       if (verdict.isLost) {
-        lost.push(taskId);
+        lost.push(`${taskId}: ${await this.#said(taskId)}`);
       }
       if (verdict.isEndedTwice) {
         endedTwice.push(`${taskId}: ${before?.text} then ${outcome?.text}`);
@@ -291,6 +291,15 @@ class Stage implements AsyncDisposable {
       }
       await sleep(100);
     }
+  }
+
+  /** What the node says of a task that has not ended as it should. */
+  async #said(taskId: string): Promise<string> {
+    const answers = [
+      await this.#ask(`/work/status?task_id=${taskId}`),
+      await this.#ask(`/work/get?task_id=${taskId}`),
+    ];
+    return answers.map((answer) => answer?.text ?? "no answer").join(" ");
   }
 
   /** Undefined when the node does not answer. */

@@ -1160,6 +1160,7 @@ export const comments = {
   "tessera.v1.Hello.session": "The session, from RegisterResponse.",
   "tessera.v1.Offer": "Offer says how many calls of each endpoint the worker runs at a time, in all. The node assigns no more than are free of these: it knows what it has assigned. The last one counts, so a lost one is repaired by the next.",
   "tessera.v1.Offer.slots": "Slots by endpoint. An endpoint that is missing has none; none has more than its manifest says.",
+  "tessera.v1.Offer.fault": "Why the service does not run at the worker, for those who deploy it, while there are no slots. Empty: it runs, or is about to.",
   "tessera.v1.Accepted": "Accepted acknowledges calls. One that is not acknowledged within 5 s goes back to the queue, and the attempt does not count.",
   "tessera.v1.Accepted.ids": "Their numbers.",
   "tessera.v1.Results": "Results are ends of calls. The worker keeps each until it is acknowledged, and sends it again on another stream.",

@@ -23,6 +23,8 @@ import type { BlobSource, RemoteFiles } from "./files.ts";
 import type { ReportStream } from "./reports.ts";
 
 const MEBIBYTE = 1024 ** 2;
+/** Characters of why a service cannot be started. */
+const MAX_FAULT_CHARACTERS = 4_000;
 
 /** What the workers of an agent share. */
 export interface AgentMachine {
@@ -58,6 +60,7 @@ export class JoinedService {
   #release: (() => void) | undefined;
   #worker: Worker | undefined;
   #manifest: ServiceManifest | undefined;
+  #fault: string | undefined;
   #isEnding = false;
   #starts = 0;
 
@@ -87,13 +90,18 @@ export class JoinedService {
     return this.#worker;
   }
 
+  /** Why the service cannot be started here yet; undefined: it was, or nothing is wrong so far. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
   get manifest(): ServiceManifest | undefined {
     return this.#manifest;
   }
 
   /** Starts a process, and again after a pause when that fails. Never rejects. */
   async start(): Promise<void> {
-    const { machine, reports } = this.#options;
+    const { machine, reports, onChange } = this.#options;
     const beganMs = performance.now();
     try {
       this.#service ??= await this.#prepare();
@@ -108,14 +116,16 @@ export class JoinedService {
         machine.log.error({ reason }, "the service cannot be started here yet");
         reports.line({ message: `the service cannot be started: ${reason}`, stream: "node" });
         this.#backoff.failed(reason);
+        this.#fault = reason.slice(0, MAX_FAULT_CHARACTERS);
+        onChange();
       }
     }
   }
 
-  /** Lets the calls finish, and ends the process. */
+  /** Lets the process end by itself, within the grace period. */
   async stop(): Promise<void> {
     this.#end();
-    await this.#worker?.stop();
+    await this.#worker?.stop(limitsOf(this.#options.registered).graceMs);
     this.#letGo();
   }
 
@@ -198,8 +208,11 @@ export class JoinedService {
     });
     this.#worker = worker;
     void worker.exited.then((reason) => {
-      if (!this.#isEnding && this.#manifest) {
+      if (this.#isEnding) {
+        machine.log.info({ pid: worker.pid, reason }, "the process of the service has ended");
+      } else if (this.#manifest) {
         machine.log.warn({ pid: worker.pid, reason }, "the process of the service ended");
+        reports.line({ message: `the process of the service ended: ${reason}`, stream: "node" });
         const livedMs = performance.now() - beganMs;
         this.#backoff.ended(reason, { used: worker.used, livedMs });
       }
@@ -207,6 +220,7 @@ export class JoinedService {
     });
     try {
       this.#manifest = await worker.load();
+      this.#fault = undefined;
     } catch (err) {
       worker.discard("its service was refused");
       await worker.outputEnded;

@@ -260,7 +260,8 @@ export class AgentSession {
     const slots = Object.fromEntries(
       (manifest?.endpoints ?? []).map(({ name, concurrency }) => [name, concurrency]),
     );
-    this.#send({ message: { case: "offer", value: { slots } } });
+    const { fault = "" } = this.#service;
+    this.#send({ message: { case: "offer", value: { slots, fault } } });
     if (this.#leaving) {
       this.#send({ message: { case: "draining", value: { reason: "it leaves" } } });
     }
@@ -306,6 +307,9 @@ export class AgentSession {
     }
     this.#fence[Symbol.dispose]();
     this.#ended.abort(new Error("the session is over"));
+    if (this.#leaving && this.#calls.idle && !this.#fence.isOver) {
+      await this.#service.stop();
+    }
     this.#calls.clear();
     await this.#service.kill("its session is over");
     this.#stream?.break("the session is over");

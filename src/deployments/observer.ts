@@ -28,7 +28,7 @@ function untilNextMs(): number {
 export interface ObserverOptions {
   readonly deploymentId: string;
   readonly storage: Pick<Storage, "countTasks" | "oldestWaiting">;
-  readonly pool: Pick<Pool, "alive" | "joinedCount" | "measured" | "present" | "readyCount">;
+  readonly pool: Pick<Pool, "alive" | "joined" | "measured" | "present" | "readyCount">;
   readonly metrics: DeploymentMetrics;
   readonly desired: () => number;
   readonly endpoints: () => readonly EndpointManifest[];
@@ -95,7 +95,7 @@ export class Observer implements AsyncDisposable {
     }
     const cpuMs = [...this.#cpuMs.values()].reduce((sum, each) => sum + each, this.#goneCpuMs);
     const up = pool.readyCount;
-    const starting = pool.present + pool.joinedCount - up;
+    const starting = pool.present + pool.joined.readyCount - up;
     const cpuSeconds = cpuMs / 1_000;
     metrics.workersObserved({ up, starting, desired: desired(), cpuSeconds, memoryBytes });
   }

@@ -139,7 +139,7 @@ export class Scaling implements AsyncDisposable {
       return;
     }
     const { min, max } = this.#scale;
-    const joined = pool.joinedCount;
+    const joined = pool.joined.readyCount;
     const { workers, local, state } = decide(this.#state, this.#loads(due), {
       min,
       max,

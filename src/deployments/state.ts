@@ -40,6 +40,8 @@ export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   readonly lastFault: string | undefined;
   /** What it waits for whose workers this node does not start; undefined: it starts them. */
   readonly awaits: string | undefined;
+  /** Why it does not run at a worker that has joined; undefined: it does, or none has. */
+  readonly joinedFault: string | undefined;
 }
 
 /** Its roll-outs, as far as the status shows them. */
@@ -61,6 +63,7 @@ export function factsOf(
     ready: readyCount,
     wanted: size,
     enough: Math.min(size, min ?? size),
+    joinedFault: pool.joined.fault,
     ...{ crashLoop, lastFault, waiting, awaits, failed, lines },
   };
 }
@@ -90,7 +93,9 @@ function stateOf(facts: StateFacts): [ServingState, string] {
     return ["starting", waiting ?? ""];
   }
   if (facts.awaits !== undefined) {
-    return ready > 0 ? ["ready", ""] : ["waiting", `waits for ${facts.awaits}`];
+    const { awaits, joinedFault: fault } = facts;
+    const why = fault === undefined ? "" : `; the one that has joined cannot start it: ${fault}`;
+    return ready > 0 ? ["ready", ""] : ["waiting", `waits for ${awaits}${why}`];
   }
   if (crashLoop !== undefined) {
     return ["degraded", `workers end again and again: ${crashLoop}`];

@@ -31,6 +31,16 @@ export class JoinedWorkers {
     return this.#workers.filter((worker) => worker.loaded).length;
   }
 
+  /** True while one of them makes the service ready, so that calls may wait for it. */
+  get isStarting(): boolean {
+    return this.#workers.some((each) => !each.loaded && !each.stopping && each.fault === undefined);
+  }
+
+  /** Why the service does not run at one of them; undefined: it does, as far as they say. */
+  get fault(): string | undefined {
+    return this.#workers.find(({ fault }) => fault !== undefined)?.fault;
+  }
+
   /** Takes a worker in. Rejects when it ends before its lease is open. */
   async add(worker: Worker): Promise<void> {
     void worker.exited.then((reason) => {

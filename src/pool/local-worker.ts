@@ -38,6 +38,7 @@ export class LocalWorker implements Worker {
   readonly machine = undefined;
   readonly lease = {};
   readonly isParted = false;
+  readonly fault = undefined;
   readonly #options: WorkerOptions;
   readonly #process: ServiceProcess;
   readonly #executions: Executions;

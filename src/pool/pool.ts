@@ -77,9 +77,9 @@ export class Pool implements AsyncDisposable {
     return this.#serving().filter((worker) => worker.loaded).length;
   }
 
-  /** The number of workers on other machines that take calls. */
-  get joinedCount(): number {
-    return this.#joined.readyCount;
+  /** The workers on other machines. */
+  get joined(): Pick<JoinedWorkers, "fault" | "isStarting" | "readyCount"> {
+    return this.#joined;
   }
 
   /** The number of workers on this machine that are there or load. */

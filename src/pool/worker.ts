@@ -41,6 +41,8 @@ export interface Worker {
   readonly busyness: number;
   /** False while it loads or stops, and after it has ended. */
   readonly loaded: boolean;
+  /** Why it does not load the service, where it stays and tries again; for those who deploy it. */
+  readonly fault: string | undefined;
   /** True after its first call, which shows that its service loads and starts. */
   readonly used: boolean;
   /** True when it was told to finish. */

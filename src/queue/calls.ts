@@ -187,7 +187,7 @@ export class Calls {
     }
     const { pool, firstWorkerMs, onWaiting } = this.#options;
     const toStart = firstWorkerMs !== undefined && !pool.ready;
-    if (!pool.ready && pool.awaits !== undefined) {
+    if (!pool.ready && pool.awaits !== undefined && !pool.joined.isStarting) {
       throw noMatchingWorker(pool.awaits);
     }
     if (toStart && pool.crashLoop !== undefined) {

@@ -8,5 +8,5 @@ workerContract("a worker in Node", startLocal(launchNode(undefined)));
 workerContract(
   "a worker in the sandbox",
   startLocal((options) => launchSandboxed(kernelSandbox(), nodeProgram)(options)),
-  skipped,
+  { skipped },
 );

@@ -887,6 +887,14 @@ export declare type Offer = Message<"tessera.v1.Offer"> & {
    * @generated from field: map<string, uint32> slots = 1;
    */
   slots: { [key: string]: number };
+
+  /**
+   * Why the service does not run at the worker, for those who deploy it, while
+   * there are no slots. Empty: it runs, or is about to.
+   *
+   * @generated from field: string fault = 2;
+   */
+  fault: string;
 };
 
 /**
@@ -904,6 +912,14 @@ export declare type OfferJson = {
    * @generated from field: map<string, uint32> slots = 1;
    */
   slots?: { [key: string]: number };
+
+  /**
+   * Why the service does not run at the worker, for those who deploy it, while
+   * there are no slots. Empty: it runs, or is about to.
+   *
+   * @generated from field: string fault = 2;
+   */
+  fault?: string;
 };
 
 /**

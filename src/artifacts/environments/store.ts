@@ -197,7 +197,7 @@ export class EnvironmentStore implements Environments {
       const there = interpreters.map((each) => `${each.version} (${each.path})`).join(", ");
       throw new EnvironmentError(
         "ENVIRONMENT_UNAVAILABLE",
-        `it needs Python ${version}, and this machine has ${there || "no Python"}: deploy it for one of these (--python), or ask the operator to install it and to name it (tessera start --python ${version}=/usr/bin/python${version})`,
+        `it needs Python ${version}, and this machine has ${there || "no Python"}: deploy it for one of these (--python), or ask the operator to install it and to name it (--python ${version}=/usr/bin/python${version})`,
       );
     }
     return found;

@@ -50,15 +50,20 @@ export class Acknowledgements {
   /** `isStale`: the result counted for nothing, because the call had ended before. */
   acknowledge(id: number, { isStale = false } = {}): void {
     if (this.#ids.push(id) === 1) {
-      setImmediate(() => {
-        const [ids, stale] = [this.#ids, this.#stale];
-        this.#ids = [];
-        this.#stale = [];
-        this.#send(ids, stale);
-      });
+      setImmediate(() => this.flush());
     }
     if (isStale) {
       this.#stale.push(id);
+    }
+  }
+
+  /** Sends now what was acknowledged. */
+  flush(): void {
+    if (this.#ids.length > 0) {
+      const [ids, stale] = [this.#ids, this.#stale];
+      this.#ids = [];
+      this.#stale = [];
+      this.#send(ids, stale);
     }
   }
 }

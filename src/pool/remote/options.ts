@@ -5,6 +5,12 @@ import type { WorkerLease, WorkerMachine } from "../worker.ts";
 import type { HeldCall } from "./messages.ts";
 import type { RemoteTransfersOptions } from "./transfers.ts";
 
+/**
+ * How much longer than its grace period an aborted call may take to end: the worker ends it by
+ * force, and its answer has to arrive.
+ */
+export const ABORT_ANSWER_MS = 5_000;
+
 export interface RemoteWorkerOptions extends RemoteTransfersOptions {
   readonly id: string;
   readonly machine: WorkerMachine;

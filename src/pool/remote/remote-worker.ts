@@ -28,14 +28,8 @@ import type { Worker, WorkerLease, WorkerMachine } from "../worker.ts";
 import { Acknowledgements, acknowledging } from "./acknowledgements.ts";
 import { AssignedCalls } from "./assigned-calls.ts";
 import type { HeldCall, RemoteResult, RemoteStream } from "./messages.ts";
-import type { RemoteWorkerOptions } from "./options.ts";
+import { ABORT_ANSWER_MS, type RemoteWorkerOptions } from "./options.ts";
 import { RemoteTransfers } from "./transfers.ts";
-
-/**
- * How much longer than its grace period an aborted call may take to end: the worker ends it by
- * force, and its answer has to arrive.
- */
-const ABORT_ANSWER_MS = 5_000;
 
 export class RemoteWorker implements Worker {
   readonly id: string;
@@ -43,6 +37,7 @@ export class RemoteWorker implements Worker {
   readonly lease: WorkerLease;
   readonly capacity = new Capacity();
   readonly pid = undefined;
+  fault: string | undefined;
   readonly transfers: RemoteTransfers;
   readonly #options: RemoteWorkerOptions;
   readonly #executions: Executions;
@@ -105,8 +100,9 @@ export class RemoteWorker implements Worker {
     return this.#executions.size;
   }
 
+  /** False while the service does not run at the worker. */
   get loaded(): boolean {
-    return !this.#isStopping && !this.ended;
+    return this.#slots.size > 0 && !this.#isStopping && !this.ended;
   }
 
   get used(): boolean {
@@ -265,8 +261,9 @@ export class RemoteWorker implements Worker {
     this.#heardMs = performance.now();
   }
 
-  offers(slots: ReadonlyMap<string, number>): void {
+  offers(slots: ReadonlyMap<string, number>, fault?: string): void {
     this.#slots = slots;
+    this.fault = fault;
     this.#options.onCapacity();
   }
 
@@ -391,6 +388,7 @@ export class RemoteWorker implements Worker {
     clearInterval(this.#watch);
     this.#executions.stopWatching();
     this.counts?.end();
+    this.#acks.flush();
     this.#stream?.end(reason);
     this.#stream = undefined;
     this.#exited.resolve(reason);

@@ -25,5 +25,5 @@ workerContract(
     (options) => launchPython({ ...python, interpreter: python.named ?? "" })(options),
     (path) => openService(path.replace(/\.ts$/, ".py"), python),
   ),
-  skipped,
+  { skipped },
 );

@@ -37,8 +37,20 @@ const HEARTBEAT_INTERVAL_MS = 5_000;
 
 const MEBIBYTE = 1024 ** 2;
 
+/** What a worker joins of a deployment. */
+export interface JoinedDeployment extends Pick<Deployment, "manifest" | "service"> {
+  readonly joining: Pick<Deployment["joining"], "remote" | "join">;
+}
+
+/** A deployment that exists, running or not. */
+interface Joinable extends Pick<Located, "facts" | "placement"> {
+  deployment(): JoinedDeployment;
+}
+
 export interface RegisterOptions {
-  readonly directory: Pick<Directory, "find">;
+  readonly directory: {
+    find(...target: Parameters<Directory["find"]>): Joinable | Promise<Joinable>;
+  };
   readonly storage: Pick<Storage, "adoptLease">;
   readonly sessions: WorkerSessions;
   /** The artifact of the revision that serves on this node; undefined where none does. */
@@ -85,7 +97,7 @@ function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
 }
 
 /** Throws NO_MATCHING_WORKER for a machine that may not run the deployment. */
-function checkPlace({ labels }: RegisterRequest, { facts, placement }: Located): void {
+function checkPlace({ labels }: RegisterRequest, { facts, placement }: Joinable): void {
   const settings = placement?.();
   const refusal = settings && joinRefusal({ ...facts, settings }, labels);
   if (refusal !== undefined) {
@@ -129,8 +141,8 @@ function parsed(text: string): unknown {
 interface Joining {
   readonly req: RegisterRequest;
   readonly principal: TokenPrincipal;
-  readonly located: Located;
-  readonly deployment: Deployment;
+  readonly located: Joinable;
+  readonly deployment: JoinedDeployment;
 }
 
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
@@ -209,7 +221,7 @@ function answer(
     keep,
   }: {
     readonly session: WorkerSession;
-    readonly deployment: Deployment;
+    readonly deployment: JoinedDeployment;
     readonly keep: readonly number[];
   },
 ) {
@@ -228,11 +240,11 @@ function answer(
   };
 }
 
-function limitsOf({ service }: Deployment) {
+function limitsOf({ service }: JoinedDeployment) {
   return service?.revision?.limits ?? DEFAULT_LIMITS;
 }
 
-function settingsOf(deployment: Deployment) {
+function settingsOf(deployment: JoinedDeployment) {
   const { graceMs, readyTimeoutMs, maxFileBytes, maxResultBytes } = deployment.joining.remote;
   const { memoryBytes, cpus, diskBytes, logLinesPerSecond } = limitsOf(deployment);
   const { env = {}, network } = deployment.service?.revision ?? {};

@@ -109,7 +109,7 @@ function take(
 ): string | undefined {
   switch (message.case) {
     case "offer":
-      worker.offers(new Map(Object.entries(message.value.slots)));
+      worker.offers(new Map(Object.entries(message.value.slots)), message.value.fault || undefined);
       return undefined;
     case "accepted":
       worker.accepted(message.value.ids.map(Number));

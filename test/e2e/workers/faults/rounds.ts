@@ -11,13 +11,17 @@ import { freePort } from "../../../free-port.ts";
 import { Program } from "../../cli/program.ts";
 import { type Answer, artifact, call, World } from "../../hosting/world.ts";
 import { hasJoined, startAgent, workerToken } from "../agent-program.ts";
-import { FaultLedger, type Run } from "./ledger.ts";
+import { judge, type Outcome } from "./checker.ts";
+import { FaultLedger } from "./ledger.ts";
 import { FaultProxy } from "./proxy.ts";
 
+const WITHOUT_FENCE = new URL("without-fence.ts", import.meta.url).href;
 const AGENTS = 2;
 const MAX_WORK_MS = 800;
-/** How soon a run has told that it lives, and a little more. */
-const SIGN_TOLERANCE_MS = 250;
+/** Tasks that outlast the silence limit: how long, and how often one comes, as parts of it. */
+const LONG_WORK = { least: 1.2, most: 1.8, interval: 0.5 };
+/** How often a fault of the network concerns all agents and not one. */
+const ALL_SHARE = 0.3;
 const SUBMIT_INTERVAL_MS = 150;
 /** For a process that ran a few seconds ago. */
 const RECENT_MS = 500;
@@ -31,6 +35,10 @@ export interface FaultOptions {
   readonly silenceMs: number;
   /** How long the tasks may take to end when everything is mended. */
   readonly recoveryMs: number;
+  /** The one fault of all rounds. Default: any. */
+  readonly only?: string;
+  /** The agents ignore their fence, so that the checker has something to find. Default: false. */
+  readonly isUnfenced?: boolean;
   onRound?(round: number, fault: string): void;
 }
 
@@ -64,7 +72,9 @@ export async function runFaults(options: FaultOptions): Promise<FaultFigures> {
   const stage = new Stage({
     ...{ options, world, token, port },
     ledger: resources.use(await FaultLedger.start(join(world.folder.path, "ledger"))),
-    proxy: resources.use(await FaultProxy.start(port)),
+    proxies: await Promise.all(
+      Array.from({ length: AGENTS }, async () => resources.use(await FaultProxy.start(port))),
+    ),
   });
   resources.use(stage);
   await stage.start();
@@ -83,13 +93,8 @@ interface StageOptions {
   readonly token: string;
   readonly port: number;
   readonly ledger: FaultLedger;
-  readonly proxy: FaultProxy;
-}
-
-/** What became of a task. */
-interface Outcome {
-  readonly kind: "success" | "gave_up";
-  readonly text: string;
+  /** One for each agent. */
+  readonly proxies: readonly FaultProxy[];
 }
 
 class Stage implements AsyncDisposable {
@@ -99,6 +104,7 @@ class Stage implements AsyncDisposable {
   #node: Program | undefined;
   readonly #agents: Program[] = [];
   #isOver = false;
+  #nextLongMs = 0;
   #submitting: Promise<void> = Promise.resolve();
 
   constructor(stage: StageOptions) {
@@ -117,12 +123,14 @@ class Stage implements AsyncDisposable {
 
   /** Causes one fault, and mends it. Returns its name. */
   async strike(): Promise<string> {
-    const { proxy, options } = this.#stage;
+    const { proxies, options } = this.#stage;
     const random = this.#random;
-    const [name, strike] = random.pick(Object.entries(this.#faults)) ?? ["none", async () => {}];
-    await strike();
+    const name = options.only ?? random.pick(Object.keys(this.#faults)) ?? "";
+    await this.#faults[name]?.();
     await sleep(random.between(50, 400));
-    proxy.heal();
+    for (const proxy of proxies) {
+      proxy.heal();
+    }
     if (name === "silence" && random.chance(0.3)) {
       await sleep(options.silenceMs / 3);
     }
@@ -130,18 +138,23 @@ class Stage implements AsyncDisposable {
   }
 
   readonly #faults: { readonly [name: string]: () => Promise<void> } = {
-    drop: async () => this.#stage.proxy.drop(),
+    drop: async () => this.#network((proxy) => proxy.drop()),
     delay: async () => {
-      this.#stage.proxy.delay(this.#random.between(20, 500));
+      const delayMs = this.#random.between(20, 500);
+      this.#network((proxy) => proxy.delay(delayMs));
       await sleep(500);
     },
     silence: async () => {
-      this.#stage.proxy.silence();
+      this.#network((proxy) => proxy.silence());
       await sleep(this.#random.between(100, this.#stage.options.silenceMs * 1.2));
     },
-    "half close": async () => this.#stage.proxy.halfClose(),
+    "silence of one": async () => {
+      this.#random.pick(this.#stage.proxies)?.silence();
+      await sleep(this.#stage.options.silenceMs * 1.5);
+    },
+    "half close": async () => this.#network((proxy) => proxy.halfClose()),
     "cut before the answer": async () => {
-      this.#stage.proxy.cutAfterNext();
+      this.#network((proxy) => proxy.cutAfterNext());
       await sleep(500);
     },
     "kill the node": async () => {
@@ -164,10 +177,18 @@ class Stage implements AsyncDisposable {
     },
   };
 
+  /** Does something to the network of one agent, or of all. */
+  #network(strike: (proxy: FaultProxy) => void): void {
+    const { proxies } = this.#stage;
+    const one = this.#random.pick(proxies);
+    for (const proxy of this.#random.chance(ALL_SHARE) || one === undefined ? proxies : [one]) {
+      strike(proxy);
+    }
+  }
+
   /** Waits for the end of each task, and compares. */
   async verify() {
-    const { ledger, proxy, options } = this.#stage;
-    proxy.heal();
+    const { ledger, options } = this.#stage;
     this.#isOver = true;
     await this.#submitting;
     const untilMs = performance.now() + options.recoveryMs;
@@ -179,13 +200,15 @@ class Stage implements AsyncDisposable {
       const outcome = await this.#outcome(taskId, untilMs);
       const all = ledger.runs(taskId);
       runs += all.length;
-      if (outcome === undefined) {
-        lost.push(taskId);
-      } else if (isTwice(outcome, before, all)) {
-        endedTwice.push(`${taskId}: ${before?.text} then ${outcome.text}`);
+      const verdict = judge({ taskId, before, outcome, runs: all });
+      if (verdict.isLost) {
+        lost.push(`${taskId}: ${await this.#said(taskId)}`);
       }
+      if (verdict.isEndedTwice) {
+        endedTwice.push(`${taskId}: ${before?.text} then ${outcome?.text}`);
+      }
+      overlaps.push(...verdict.overlapsMs.map((ms) => `${taskId}: ${ms} ms`));
       this.#acknowledged.set(taskId, outcome);
-      overlaps.push(...overlapsOf(all));
     }
     const outcomes = [...this.#acknowledged.values()];
     return {
@@ -216,10 +239,11 @@ class Stage implements AsyncDisposable {
   }
 
   #startAgent(at: number): void {
-    const { world, token, proxy } = this.#stage;
+    const { world, token, proxies, options } = this.#stage;
+    const preload = options.isUnfenced && { NODE_OPTIONS: `--import ${WITHOUT_FENCE}` };
     this.#agents[at] = startAgent(world, {
-      ...{ url: proxy.url, token, deployment: "faulty" },
-      env: { TESSERA_LOG_LEVEL: "error" },
+      ...{ url: proxies[at]?.url ?? "", token, deployment: "faulty" },
+      env: { TESSERA_LOG_LEVEL: "error", ...preload },
       limitMs: PROCESS_LIMIT_MS,
     });
   }
@@ -227,8 +251,7 @@ class Stage implements AsyncDisposable {
   async #submitAll(): Promise<void> {
     const { ledger } = this.#stage;
     while (!this.#isOver) {
-      const forMs = this.#random.between(10, MAX_WORK_MS);
-      const body = { ledger: ledger.url, forMs };
+      const body = { ledger: ledger.url, forMs: this.#workMs() };
       const answer = await this.#ask("/work/submit", { body });
       const taskId = answer?.json?.task_id;
       if (typeof taskId === "string") {
@@ -237,6 +260,18 @@ class Stage implements AsyncDisposable {
       await this.#lookAtOne();
       await sleep(SUBMIT_INTERVAL_MS);
     }
+  }
+
+  /** How long the next task takes: little, and now and then longer than a worker may be silent. */
+  #workMs(): number {
+    const { silenceMs } = this.#stage.options;
+    const nowMs = performance.now();
+    if (nowMs < this.#nextLongMs) {
+      return this.#random.between(10, MAX_WORK_MS);
+    }
+    this.#nextLongMs = nowMs + silenceMs * LONG_WORK.interval;
+    const { least, most } = LONG_WORK;
+    return this.#random.between(Math.round(silenceMs * least), Math.round(silenceMs * most));
   }
 
   /** Notes how a task has ended, which must not change. */
@@ -258,6 +293,15 @@ class Stage implements AsyncDisposable {
     }
   }
 
+  /** What the node says of a task that has not ended as it should. */
+  async #said(taskId: string): Promise<string> {
+    const answers = [
+      await this.#ask(`/work/status?task_id=${taskId}`),
+      await this.#ask(`/work/get?task_id=${taskId}`),
+    ];
+    return answers.map((answer) => answer?.text ?? "no answer").join(" ");
+  }
+
   /** Undefined when the node does not answer. */
   async #ask(path: string, options: { body?: object } = {}): Promise<Answer | undefined> {
     const { world, port } = this.#stage;
@@ -272,26 +316,4 @@ function outcomeOf(answer: Answer | undefined): Outcome | undefined {
   }
   const reason = answer?.json?.details?.[0]?.debug?.reason;
   return reason === "WORKER_LOST" ? { kind: "gave_up", text: reason } : undefined;
-}
-
-/** True when the end is another one than before, or of a run that nobody has heard of. */
-function isTwice(outcome: Outcome, before: Outcome | undefined, runs: readonly Run[]): boolean {
-  if (before !== undefined && before.text !== outcome.text) {
-    return true;
-  }
-  if (outcome.kind !== "success") {
-    return false;
-  }
-  const { run } = JSON.parse(outcome.text) as { run: string };
-  return !runs.some((each) => each.run === run && each.hasEnded);
-}
-
-/** Runs of one task that were under way at once. */
-function overlapsOf(runs: readonly Run[]): string[] {
-  return runs.flatMap((run, at) => {
-    const next = runs[at + 1];
-    return next && next.beganMs < run.lastMs - SIGN_TOLERANCE_MS
-      ? [`${run.taskId}: ${Math.round(run.lastMs - next.beganMs)} ms`]
-      : [];
-  });
 }

@@ -9,6 +9,7 @@ import type { Build } from "./cli/build-options.ts";
 import type { Clock } from "./cli/command.ts";
 import { deployCommand } from "./cli/deploy/deploy.ts";
 import { describeFailure, ExitCode, withoutTokens } from "./cli/failure.ts";
+import { initCommand } from "./cli/init/init.ts";
 import { platformCommands } from "./cli/platform.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { startCommand } from "./cli/start.ts";
@@ -35,6 +36,7 @@ import { version } from "./version.ts";
 
 const EXAMPLES = `
 Examples:
+  $ tessera init my-service     make a project of a small service
   $ tessera serve service.ts    serve on http://localhost:3000
   $ tessera serve --help        every option
   $ tessera start               run the platform: people, tokens, deployments
@@ -66,6 +68,7 @@ export async function main(
   const exit = (code: number): void => {
     exitCode = code;
   };
+  program.addCommand(initCommand({ streams }));
   // What a command runs is loaded when it is needed: every other command starts sooner without it.
   program.addCommand(
     serveCommand({

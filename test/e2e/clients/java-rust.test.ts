@@ -8,7 +8,7 @@ import { Program } from "../cli/program.ts";
 import { ROOT, run } from "./python-environment.ts";
 
 /** Cold caches mean that the packages are fetched, and in Rust compiled. */
-const BUILD_MS = 400_000;
+const BUILD_MS = 600_000;
 
 /** Rust with let chains, and Java with switches on arrows. */
 const OLDEST = { rust: [1, 88], java: [17, 0] } as const;

@@ -17,7 +17,7 @@ import { InstalledProgram } from "./installed-program.ts";
 const run = promisify(execFile);
 
 /** Packages come from the registry. */
-const INSTALL_MS = 300_000;
+const INSTALL_MS = 600_000;
 
 const NEW_REPOSITORY = ".git";
 

@@ -10,6 +10,11 @@ import { join } from "node:path";
 
 const fresh = mkdtempSync(join(tmpdir(), "tessera-gen-"));
 
+const exported = join(fresh, "proto");
+
+/** What stands in `clients/proto` and is written by hand. */
+const UNEXPORTED = ["--exclude=README.md", "--exclude=buf.yaml"];
+
 /** The API of the last release, as `npm run release:proto` wrote it. */
 const RELEASED = "scripts/released/api.binpb";
 
@@ -23,6 +28,9 @@ const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["proto compatible with the last release", "buf", "breaking", "proto", "--against", RELEASED],
   ["generated code", "buf", "generate", "--output", fresh],
   ["generated code is fresh", "diff", "-r", join(fresh, "gen"), "gen"],
+  ["protos for other languages", "node", "scripts/export-proto.ts", "--output", exported],
+  ["protos for other languages are fresh", "diff", "-r", ...UNEXPORTED, exported, "clients/proto"],
+  ["protos for other languages lint", "buf", "lint", "clients/proto"],
   ["tests", "vitest", "run"],
 ];
 

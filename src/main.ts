@@ -18,6 +18,7 @@ import { version } from "./version.ts";
 
 const EXAMPLES = `
 Examples:
+  $ tessera init my-service     make a project of a small service
   $ tessera serve service.ts    serve on http://localhost:3000
   $ tessera serve --help        every option
   $ tessera dev service.ts      the same, reloaded when its source changes
@@ -143,6 +144,7 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
     });
   };
   const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
+    init: async () => (await import("./cli/init/init.ts")).initCommand({ streams }),
     serve: () => serve("serve"),
     dev: () => serve("dev"),
     build: async () => {

@@ -12,6 +12,7 @@ export interface CommandSummary {
 }
 
 export const COMMANDS = [
+  { name: "init", summary: "Make a project of a small service, with a test and settings." },
   { name: "serve", summary: "Serve one service from its source file, for developing it." },
   { name: "dev", summary: "Serve one service, and reload it when its source changes." },
   { name: "build", summary: "Build one self-contained artifact of a service, for deploying it." },

@@ -1,0 +1,80 @@
+/** `tessera init`: makes a project of a small service, in TypeScript or Python. */
+import { basename, relative, resolve } from "node:path";
+import { Command, Option } from "commander";
+import { examplesText } from "../command.ts";
+import { plain } from "../plain.ts";
+import { type Streams, Terminal } from "../terminal.ts";
+import { LANGUAGES, type Language, nameFor, writeProject } from "./project.ts";
+
+interface InitFlags {
+  readonly language?: Language;
+}
+
+const LABELS: Readonly<Record<Language, string>> = { typescript: "TypeScript", python: "Python" };
+
+/** What to type then, in the project's folder. */
+const STEPS: Readonly<Record<Language, readonly string[]>> = {
+  typescript: ["npm install", "npm test", "npm run types", "npx tessera serve service.ts --watch"],
+  python: [
+    "python3 -m venv .venv",
+    ".venv/bin/pip install -e '.[test]'",
+    ".venv/bin/pytest",
+    ".venv/bin/mypy .",
+    "npx tessera-platform serve service.py --watch",
+  ],
+};
+
+export function initCommand({ streams }: { readonly streams: Streams }): Command {
+  return new Command("init")
+    .description("Make a project of a small service, with a test, settings to deploy it, and CI.")
+    .argument("[folder]", "an empty or new folder", ".")
+    .addOption(
+      new Option(
+        "--language <language>",
+        "of the service (default: asks at a terminal, typescript otherwise)",
+      ).choices(LANGUAGES),
+    )
+    .addHelpText(
+      "after",
+      examplesText(["tessera init my-service", "tessera init --language python"]),
+    )
+    .action(async (folder: string, flags: InitFlags) => {
+      const terminal = new Terminal(streams);
+      const language = flags.language ?? (await ask(terminal));
+      const path = resolve(folder);
+      const name = nameFor(basename(path));
+      writeProject({ folder: path, language, name });
+      terminal.answer(nextSteps({ path, language, name }));
+    });
+}
+
+async function ask(terminal: Terminal): Promise<Language> {
+  if (!terminal.interactive) {
+    return "typescript";
+  }
+  const choices = LANGUAGES.map((value) => ({ name: LABELS[value], value }));
+  return await terminal.choose("Language of the service", choices);
+}
+
+interface Made {
+  readonly path: string;
+  readonly language: Language;
+  readonly name: string;
+}
+
+function nextSteps({ path, language, name }: Made): string {
+  const folder = relative("", path);
+  const quoted = /^[\w./-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+  const npx = language === "typescript" ? "npx tessera" : "npx tessera-platform";
+  const lines = [...(folder === "" ? [] : [`cd ${plain(quoted)}`]), ...STEPS[language]];
+  return [
+    `Made ${name}, a service in ${LABELS[language]}. To test it and serve it on http://localhost:3000:`,
+    "",
+    ...lines.map((line) => `  ${line}`),
+    "",
+    `Then, with a platform (${npx} start runs one):`,
+    "",
+    `  ${npx} cloud login --endpoint http://localhost:3000`,
+    `  ${npx} deploy .`,
+  ].join("\n");
+}

@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "service types traces",
-    "streams task_streams",
+    "streams task_streams watch",
   ])(
     "passes its suite: %s",
     async (names) => {

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .sdk.services import service
     from .status import Attempt, Progress, TaskStatus
     from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
+    from .task_events import LogEvent, ProgressEvent, StateEvent, TaskEvent
 
 # The stubs of gRPC are the package tessera.v1 in a folder of their own; without
 # this line Python would look for it in this folder only.
@@ -112,6 +113,7 @@ _MODULES = {
     "sdk.services": ["service"],
     "status": ["Attempt", "Progress", "TaskStatus"],
     "sync_client": ["SyncEndpoint", "SyncHTTPClient", "SyncTask"],
+    "task_events": ["LogEvent", "ProgressEvent", "StateEvent", "TaskEvent"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -153,12 +155,14 @@ __all__ = [
     "ErrorCode",
     "File",
     "FileType",
+    "LogEvent",
     "NotATesseraServer",
     "NotFinished",
     "NotFound",
     "NotReady",
     "PermissionDenied",
     "Progress",
+    "ProgressEvent",
     "QueueFull",
     "RequestTooLarge",
     "ResultExpired",
@@ -166,10 +170,12 @@ __all__ = [
     "SchemaChanged",
     "ServerError",
     "ServerNotReached",
+    "StateEvent",
     "SyncEndpoint",
     "SyncHTTPClient",
     "SyncTask",
     "TaskCancelled",
+    "TaskEvent",
     "TaskFailed",
     "TaskNotFound",
     "TaskRestarted",

@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "service types traces",
-    "streams task_streams watch",
+    "streams task_streams watch data",
   ])(
     "passes its suite: %s",
     async (names) => {

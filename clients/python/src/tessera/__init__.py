@@ -21,6 +21,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
+    from .data import to_numpy, to_pandas
     from .errors import (
         AlreadyFinished,
         AlreadyStarted,
@@ -71,6 +72,7 @@ __path__ = extend_path(__path__, __name__)
 
 _MODULES = {
     "async_client": ["AsyncEndpoint", "AsyncHTTPClient", "AsyncTask"],
+    "data": ["to_numpy", "to_pandas"],
     "errors": [
         "AlreadyFinished",
         "AlreadyStarted",
@@ -194,4 +196,6 @@ __all__ = [
     "histogram",
     "service",
     "task",
+    "to_numpy",
+    "to_pandas",
 ]

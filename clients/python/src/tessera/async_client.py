@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Generic
 
@@ -105,7 +105,7 @@ class AsyncEndpoint:
         client = self._client
         return await client._driver.run(calls.call(client._session, self.name, Given(args, named)))
 
-    async def stream(self, *args: Any, **named: Any) -> AsyncIterator[Any]:
+    async def stream(self, *args: Any, **named: Any) -> AsyncGenerator[Any, None]:
         """Calls an endpoint that streams, and yields the pieces of its result as it makes them:
         texts, bytes or JSON values. Errors may come after some pieces. The function makes no
         more than is read; closing the generator ends the call, which leaving the loop does when
@@ -129,6 +129,10 @@ class AsyncEndpoint:
         given = Given(args, named)
         steps = calls.submit(client._session, self.name, given, self._options)
         return AsyncTask(client, await client._driver.run(steps))
+
+    def task(self, task_id: str) -> AsyncTask:
+        """Returns a handle on a task of this endpoint. Sends no request."""
+        return AsyncTask(self._client, TaskRef(self.name, task_id))
 
     def with_options(self, **given: Any) -> AsyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,

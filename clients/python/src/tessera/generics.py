@@ -5,16 +5,13 @@ Both are `Any` for the client that knows no service; generated clients say which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import Any
 
-if TYPE_CHECKING:
-    # Bundled with type checkers; only they need the defaults.
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:
     from typing_extensions import TypeVar
 
-    R = TypeVar("R", default=Any)
-    P = TypeVar("P", default=Any)
-else:
-    from typing import TypeVar
-
-    R = TypeVar("R")
-    P = TypeVar("P")
+R = TypeVar("R", default=Any)
+P = TypeVar("P", default=Any)

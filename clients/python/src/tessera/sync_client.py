@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import Any, Generic
 
@@ -105,7 +105,7 @@ class SyncEndpoint:
         client = self._client
         return client._driver.run(calls.call(client._session, self.name, Given(args, named)))
 
-    def stream(self, *args: Any, **named: Any) -> Iterator[Any]:
+    def stream(self, *args: Any, **named: Any) -> Generator[Any, None, None]:
         """Calls an endpoint that streams, and yields the pieces of its result as it makes them:
         texts, bytes or JSON values. Errors may come after some pieces. The function makes no
         more than is read; closing the generator, or leaving the loop, ends the call."""
@@ -127,6 +127,10 @@ class SyncEndpoint:
         given = Given(args, named)
         steps = calls.submit(client._session, self.name, given, self._options)
         return SyncTask(client, client._driver.run(steps))
+
+    def task(self, task_id: str) -> SyncTask:
+        """Returns a handle on a task of this endpoint. Sends no request."""
+        return SyncTask(self._client, TaskRef(self.name, task_id))
 
     def with_options(self, **given: Any) -> SyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,

@@ -13,6 +13,9 @@ const fresh = mkdtempSync(join(tmpdir(), "tessera-gen-"));
 /** The API of the last release, as `npm run release:proto` wrote it. */
 const RELEASED = "scripts/released/api.binpb";
 
+/** What the client in Python has of the platform's API. */
+const PYTHON = "clients/python/src/tessera/gen";
+
 const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["format and lint", "biome", "ci", "--error-on-warnings", "."],
   ["types", "tsc", "-p", "."],
@@ -23,6 +26,7 @@ const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["proto compatible with the last release", "buf", "breaking", "proto", "--against", RELEASED],
   ["generated code", "buf", "generate", "--output", fresh],
   ["generated code is fresh", "diff", "-r", join(fresh, "gen"), "gen"],
+  ["the client in Python is fresh", "diff", "-rx__pycache__", join(fresh, PYTHON), PYTHON],
   ["tests", "vitest", "run"],
 ];
 

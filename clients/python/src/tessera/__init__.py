@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from .files import ResultFile, Upload
+    from .platform import AsyncPlatformClient, SyncPlatformClient
     from .sdk.batches import Batch, BatchContext
     from .sdk.context import Aborted, Context
     from .sdk.endpoints import api, task
@@ -105,6 +106,7 @@ _MODULES = {
         "Violation",
     ],
     "files": ["ResultFile", "Upload"],
+    "platform": ["AsyncPlatformClient", "SyncPlatformClient"],
     "sdk.batches": ["Batch", "BatchContext"],
     "sdk.context": ["Aborted", "Context"],
     "sdk.endpoints": ["api", "task"],
@@ -140,6 +142,7 @@ __all__ = [
     "AlreadyStarted",
     "AsyncEndpoint",
     "AsyncHTTPClient",
+    "AsyncPlatformClient",
     "AsyncTask",
     "Attempt",
     "BadArguments",
@@ -175,6 +178,7 @@ __all__ = [
     "StateEvent",
     "SyncEndpoint",
     "SyncHTTPClient",
+    "SyncPlatformClient",
     "SyncTask",
     "TaskCancelled",
     "TaskEvent",

@@ -88,11 +88,11 @@ def tasks(client: SyncPlatformClient, url: str) -> object:
         submitted = echo.work.submit(text="a")
         submitted.wait(timeout=60)
     (listed,) = client.organization_tasks.list_organization_tasks()
-    task = client.tasks.get_task(deployment="echo", task_id=submitted.id)
-    events = list(client.tasks.watch_task(deployment="echo", task_id=submitted.id))
+    task = client.tasks.get_task(deployment="acme/echo", task_id=submitted.id)
+    events = list(client.tasks.watch_task(deployment="acme/echo", task_id=submitted.id))
     states = [each.state.status.name for each in events if each.state is not None]
     result = client.tasks.get_task_result(
-        deployment="echo", task_id=submitted.id, wait=timedelta(seconds=5)
+        deployment="acme/echo", task_id=submitted.id, wait=timedelta(seconds=5)
     )
     return {
         "same": listed.task_id == task.task_id == submitted.id,
@@ -102,19 +102,23 @@ def tasks(client: SyncPlatformClient, url: str) -> object:
         and task.finished_at > task.created_at,
         "states": states,
         "result": result.value,
+        "cancelled": refusal(
+            lambda: client.tasks.cancel_task(deployment="acme/echo", task_id=submitted.id)
+        ),
     }
 
 
 def members(client: SyncPlatformClient) -> object:
     (organization,) = client.organizations.list_organizations().organizations
     (member,) = client.organizations.list_members()
-    invited = client.organizations.invite_member(email="bob@example.com", role=Role.MEMBER)
-    invitations = client.organizations.list_invitations()
+    invited = refusal(
+        lambda: client.organizations.invite_member(email="bob@example.com", role=Role.MEMBER)
+    )
     return {
         "organization": organization.name,
         "admin": member.role is Role.ADMIN,
-        "invited": invited.invitation is not None and invited.invitation.email,
-        "invitations": len(invitations.invitations),
+        "invited": invited,
+        "invitations": client.organizations.list_invitations().invitations,
         "audit": next(iter(client.organizations.list_audit_events())).action,
     }
 

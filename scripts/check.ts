@@ -18,6 +18,9 @@ const UNEXPORTED = ["--exclude=README.md", "--exclude=buf.yaml"];
 /** The API of the last release, as `npm run release:proto` wrote it. */
 const RELEASED = "scripts/released/api.binpb";
 
+/** What the client in Python has of the platform's API. */
+const PYTHON = "clients/python/src/tessera/gen";
+
 const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["format and lint", "biome", "ci", "--error-on-warnings", "."],
   ["types", "tsc", "-p", "."],
@@ -31,6 +34,7 @@ const STEPS: readonly (readonly [name: string, ...command: string[]])[] = [
   ["protos for other languages", "node", "scripts/export-proto.ts", "--output", exported],
   ["protos for other languages are fresh", "diff", "-r", ...UNEXPORTED, exported, "clients/proto"],
   ["protos for other languages lint", "buf", "lint", "clients/proto"],
+  ["the client in Python is fresh", "diff", "-rx__pycache__", join(fresh, PYTHON), PYTHON],
   ["tests", "vitest", "run"],
 ];
 

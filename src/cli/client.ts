@@ -1,7 +1,13 @@
 /** `tessera client`: generates typed clients from a deployment's schema. */
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Command } from "commander";
-import { clientSource, fetchSchema } from "../client/index.ts";
+import {
+  clientSource,
+  fetchSchema,
+  pythonClientSource,
+  type ServiceSchema,
+} from "../client/index.ts";
 import { type CloudActions, group, option } from "./command.ts";
 import { CliError, usageError } from "./failure.ts";
 import { type TargetFlags, targetCommand } from "./target.ts";
@@ -10,27 +16,47 @@ export function clientCommand(actions: CloudActions): Command {
   return group("client", "Make clients of deployments.", [generateCommand(actions)]);
 }
 
+const LANGUAGES = { typescript: clientSource, python: pythonClientSource } satisfies Record<
+  string,
+  (schema: ServiceSchema) => string
+>;
+
+interface GenerateFlags extends TargetFlags {
+  readonly language: keyof typeof LANGUAGES;
+}
+
 function generateCommand(actions: CloudActions): Command {
-  const command = targetCommand<TargetFlags>("generate", actions, {
-    description: "Write a typed TypeScript client of a deployment.",
+  const command = targetCommand<GenerateFlags>("generate", actions, {
+    description: "Write a typed client of a deployment, in TypeScript or Python.",
     arguments: [["[url]", "the same as --url"]],
-    options: [option("--output <file>", "write it there (default: to standard output)")],
+    options: [
+      option("--language <language>", "what it is written in")
+        .choices(Object.keys(LANGUAGES))
+        .default("typescript"),
+      option(
+        "--output <path>",
+        "write it there (default: to standard output); Python: a file *.py, or a folder that becomes a package",
+      ),
+    ],
     formats: false,
     examples: [
       "tessera client generate http://localhost:3000 --output summarizer.ts",
-      "tessera client generate --deployment summarizer --output summarizer.ts",
+      "tessera client generate --deployment summarizer --language python --output summarizer.py",
     ],
     run: async ({ connection, terminal, signal }, flags) => {
-      const source = clientSource(await fetchSchema(connection, { signal }));
-      const file = flags.output;
-      if (file === undefined) {
+      const { language, output } = flags;
+      const source = LANGUAGES[language](await fetchSchema(connection, { signal }));
+      if (output === undefined) {
         terminal.streams.stdout.write(source);
         return;
       }
-      await writeFile(file, source).catch((err: NodeJS.ErrnoException) => {
-        throw new CliError(`${file} cannot be written: ${err.code}`, { cause: err });
-      });
-      terminal.say(`Wrote ${file}`);
+      const isPackage = language === "python" && !output.endsWith(".py");
+      await (isPackage ? writePackage(output, source) : writeFile(output, source)).catch(
+        (err: NodeJS.ErrnoException) => {
+          throw new CliError(`${output} cannot be written: ${err.code}`, { cause: err });
+        },
+      );
+      terminal.say(`Wrote ${output}`);
     },
   });
   // The argument is the URL.
@@ -44,4 +70,11 @@ function generateCommand(actions: CloudActions): Command {
     }
   });
   return command;
+}
+
+/** Writes a package of Python with the mark that its types are meant for others (PEP 561). */
+async function writePackage(folder: string, source: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "__init__.py"), source);
+  await writeFile(join(folder, "py.typed"), "");
 }

@@ -13,6 +13,7 @@ export {
 } from "./endpoint.ts";
 export * from "./errors.ts";
 export { clientSource } from "./generate.ts";
+export { pythonClientSource } from "./generate-python.ts";
 export {
   type CancelOptions,
   RemoteTask,

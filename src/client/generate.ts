@@ -35,12 +35,12 @@ export function createClient(
 
 function member(route: SchemaRoute): string {
   const { name, description, input, output, is_task: isTask } = route;
-  const whole = output.type === "file" ? "File" : typeOf(output, "  ");
+  const whole = output.type === "file" ? "File" : typeOf(output, RESULT);
   const piece = output.type === "file" ? "Uint8Array" : whole;
   const result = output.is_stream ? `AsyncIterable<${piece}>` : whole;
   return `${doc(description, "  ")}  readonly ${key(name)}: EndpointTypes<
     "${isTask ? "task" : "api"}",
-    ${typeOf(input, "    ")},
+    ${typeOf(input, ARGUMENT)},
     ${result}
   >;`;
 }
@@ -51,8 +51,19 @@ function member(route: SchemaRoute): string {
  */
 const MAX_SCHEMA_DEPTH = 32;
 
-function typeOf(schema: FlatSchema | undefined, indent: string, depth = 0): string {
-  if (schema === undefined || depth > MAX_SCHEMA_DEPTH) {
+/** Where a type stands. */
+interface Place {
+  readonly indent: string;
+  readonly depth: number;
+  /** `"readonly "` for arguments, which callers may have as such; results are theirs to change. */
+  readonly readonly: "readonly " | "";
+}
+
+const ARGUMENT: Place = { indent: "    ", depth: 0, readonly: "readonly " };
+const RESULT: Place = { indent: "    ", depth: 0, readonly: "" };
+
+function typeOf(schema: FlatSchema | undefined, place: Place): string {
+  if (schema === undefined || place.depth > MAX_SCHEMA_DEPTH) {
     return "unknown";
   }
   if (schema.const !== undefined) {
@@ -62,15 +73,10 @@ function typeOf(schema: FlatSchema | undefined, indent: string, depth = 0): stri
     return schema.enum.map(literal).join(" | ");
   }
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
-  return types.map((type) => typeNamed(type, schema, { indent, depth })).join(" | ");
+  return types.map((type) => typeNamed(type, schema, place)).join(" | ");
 }
 
-interface Place {
-  readonly indent: string;
-  readonly depth: number;
-}
-
-function typeNamed(type: unknown, schema: FlatSchema, { indent, depth }: Place): string {
+function typeNamed(type: unknown, schema: FlatSchema, place: Place): string {
   switch (type) {
     case "string":
     case "boolean":
@@ -82,31 +88,36 @@ function typeNamed(type: unknown, schema: FlatSchema, { indent, depth }: Place):
     case "file":
       return "Blob";
     case "array": {
-      const item = typeOf(schema.items, indent, depth + 1);
-      return `readonly ${/[ |]/.test(item) ? `(${item})` : item}[]`;
+      const item = typeOf(schema.items, { ...place, depth: place.depth + 1 });
+      return `${place.readonly}${/[ |]/.test(item) ? `(${item})` : item}[]`;
     }
     case "object":
-      return objectType(schema, { indent, depth });
+      return objectType(schema, place);
     default:
       return "unknown";
   }
 }
 
-function objectType(schema: FlatSchema, { indent, depth }: Place): string {
+function objectType(schema: FlatSchema, place: Place): string {
   const { properties = {}, required = [], additionalProperties } = schema;
-  const inner = `${indent}  `;
+  const inner = { ...place, indent: `${place.indent}  `, depth: place.depth + 1 };
   const members = Object.entries(properties).map(([name, property]) => {
     const optional = required.includes(name) ? "" : "?";
-    const type = typeOf(property, inner, depth + 1);
-    return `${doc(property.description, inner)}${inner}readonly ${key(name)}${optional}: ${type};`;
+    const declared = `${place.readonly}${key(name)}${optional}: ${typeOf(property, inner)};`;
+    return `${doc(property.description, inner.indent)}${inner.indent}${declared}`;
   });
   if (members.length > 0) {
-    return `{\n${members.join("\n")}\n${indent}}`;
+    return `{\n${members.join("\n")}\n${place.indent}}`;
   }
-  if (typeof additionalProperties === "object") {
-    return `Readonly<Record<string, ${typeOf(additionalProperties, indent, depth + 1)}>>`;
+  const record = `Record<string, ${valueType(additionalProperties, place)}>`;
+  return place.readonly ? `Readonly<${record}>` : record;
+}
+
+function valueType(additional: FlatSchema["additionalProperties"], place: Place): string {
+  if (typeof additional === "object") {
+    return typeOf(additional, { ...place, depth: place.depth + 1 });
   }
-  return `Readonly<Record<string, ${additionalProperties === false ? "never" : "unknown"}>>`;
+  return additional === false ? "never" : "unknown";
 }
 
 function literal(value: unknown): string {

@@ -113,7 +113,7 @@ type SentValue<Value> = unknown extends Value
         : Value
       : Value;
 
-/** A result as it arrives through JSON; bytes arrive as a `File`. */
+/** A result as it arrives through JSON, which the caller may change; bytes arrive as a `File`. */
 export type Received<Value> = unknown extends Value
   ? unknown
   : Value extends Blob | Uint8Array
@@ -121,5 +121,5 @@ export type Received<Value> = unknown extends Value
     : Value extends { toJSON(): infer Json }
       ? Received<Json>
       : Value extends object
-        ? { [Name in keyof Value]: Received<Value[Name]> }
+        ? { -readonly [Name in keyof Value]: Received<Value[Name]> }
         : Value;

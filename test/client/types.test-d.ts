@@ -29,6 +29,9 @@ const written = service({
     when: api({ output: z.object({ at: z.date(), note: z.string().optional() }) }, () => ({
       at: new Date(),
     })),
+    names: api({ output: z.object({ list: z.array(z.string()).readonly() }).readonly() }, () => ({
+      list: ["a"],
+    })),
     anything: task({}, () => ({ a: 1 })),
     tokens: api({ input: article, output: stream(z.string()) }, async function* ({ text }) {
       yield text;
@@ -60,6 +63,9 @@ export async function called(): Promise<void> {
 
   const moment = await client.when();
   holds<Equal<typeof moment, { at: string; note?: string | undefined }>>();
+
+  const names = await client.names();
+  holds<Equal<typeof names, { list: string[] }>>();
 
   const unknown = await (await client.anything.submit()).get();
   holds<Equal<typeof unknown, unknown>>();

@@ -9,7 +9,7 @@ import pytest
 
 from answering import Answering, Reply
 from conftest import MakeClient
-from tessera import TesseraError
+from tessera import AsyncPlatformClient, SyncPlatformClient, TesseraError
 
 SCHEMA = Reply(200, '{"name": "summarizer", "endpoints": []}', {"content-type": "application/json"})
 KEY = "SERVICE_CLOUD_API_KEY"
@@ -45,6 +45,9 @@ def test_half_a_login_names_the_other_half(
         make(deployment="acme/summarizer")
     with pytest.raises(ValueError, match=wanted):
         make("http://localhost:3000")
+    for platform_client in (SyncPlatformClient, AsyncPlatformClient):
+        with pytest.raises(ValueError, match=wanted):
+            platform_client()
 
 
 def test_both_name_the_platform_and_the_token(
@@ -87,6 +90,8 @@ def test_without_a_url_or_a_login_it_says_what_to_give(
 ) -> None:
     with pytest.raises(ValueError, match=f"set {ENDPOINT} and {KEY}"):
         make()
+    with pytest.raises(ValueError, match=f"set {ENDPOINT} and {KEY}"):
+        SyncPlatformClient()
     log_in(monkeypatch, "tessera.example.com")
     with pytest.raises(ValueError, match="give deployment='organization/name'"):
         make()

@@ -89,6 +89,19 @@ describe("a generated client", () => {
           },
           output: { type: "string" },
         },
+        {
+          name: "lists",
+          is_task: false,
+          input: { type: "object", additionalProperties: false },
+          output: {
+            type: "object",
+            properties: {
+              list: { type: ["array", "null"], items: { enum: ["p", "q"] } },
+              map: { type: "object", additionalProperties: { type: "integer" } },
+            },
+            required: ["map"],
+          },
+        },
       ],
     };
     const source = clientSource(schema);
@@ -103,6 +116,13 @@ describe("a generated client", () => {
       readonly any?: unknown;
     },
     string
+  >;`);
+    // Results are their caller's to change.
+    expect(source).toContain(`    Readonly<Record<string, never>>,
+    {
+      list?: ("p" | "q")[] | null;
+      map: Record<string, number>;
+    }
   >;`);
     expect(source).toContain('  "a-b": {"kind":"task","result":"text"},');
   });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
+import { artifact, World } from "../hosting/world.ts";
 import {
   type Environment,
   environment,
@@ -34,9 +35,12 @@ const PACKAGES = [
   "trio>=0.26",
 ];
 
-/** A program of the page, with the service that its first line says it is for. */
+/** A program of the page, with the service that its first line says it is for, or the platform. */
 interface Shown {
+  /** Empty for a program that calls the platform. */
   readonly service: string;
+  /** Where a client is generated to, if the page says so. */
+  readonly generated: string | undefined;
   readonly program: string;
   /** What the page says that it prints. */
   readonly prints: string;
@@ -50,7 +54,8 @@ function programs(): Shown[] {
   return [...blocks].map(({ groups = {} }) => {
     const { program = "", prints = "" } = groups;
     const service = /^# npx tessera serve (\S+)/.exec(program)?.[1] ?? "";
-    return { service, program, prints };
+    const generated = /^# npx tessera client generate \S+ --language python --output (\S+)$/m;
+    return { service, generated: generated.exec(program)?.[1], program, prints };
   });
 }
 
@@ -72,7 +77,7 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
     "failures",
     "connections",
     "service types traces",
-    "streams task_streams",
+    "streams task_streams watch data",
   ])(
     "passes its suite: %s",
     async (names) => {
@@ -120,15 +125,41 @@ describe.skipIf(skipped)(`the Python client${skipped}`, () => {
       expect(programs().length).toBeGreaterThanOrEqual(3);
     });
 
-    it.each(programs())(
+    it.each(programs().filter(({ service }) => service !== ""))(
       "a program for $service works as it stands there",
       async (shown) => {
         const { program: server, url } = await Program.serve([join(ROOT, shown.service)]);
         await using _ = server;
         const path = join(folder, "program.py");
         await writeFile(path, shown.program);
+        if (shown.generated !== undefined) {
+          const output = ["--language", "python", "--output", join(folder, shown.generated)];
+          await new Program(["client", "generate", url, ...output]).ended;
+        }
         const env = { TESSERA_URL: url, PYTHONPATH: join(CLIENT, "src") };
         expect(await run(made.python, [path], { env })).toBe(shown.prints);
+      },
+      120_000,
+    );
+
+    it.each(programs().filter(({ service }) => service === ""))(
+      "a program for the platform works as it stands there",
+      async ({ program, prints }) => {
+        expect(program).toMatch(/^# npx tessera start\n/);
+        await using world = await World.start();
+        await world.deployed("echo", await artifact());
+        const { value } = await world.platform.createToken(world.cookie, {
+          access: ["developer_operations", "protected_endpoint"],
+          all_deployments: true,
+        });
+        const path = join(folder, "program.py");
+        await writeFile(path, program);
+        const env = {
+          PYTHONPATH: join(CLIENT, "src"),
+          SERVICE_CLOUD_API_ENDPOINT: world.platform.url,
+          SERVICE_CLOUD_API_KEY: value,
+        };
+        expect(await run(made.python, [path], { env })).toBe(prints);
       },
       120_000,
     );

@@ -76,6 +76,20 @@ it.each(["summarizer", "digits"])(
   },
 );
 
+it("the program passes the type checker with the options that the page names", async () => {
+  const own = join(folder, "checked");
+  cpSync(join(ROOT, "examples/summarizer"), own, { recursive: true });
+  writeFileSync(join(own, "package.json"), '{"type":"module"}');
+  writeFileSync(join(own, "program.ts"), PROGRAMS[0]?.[1] ?? "");
+  const [, options = ""] = /^npx tsc (.+)$/m.exec(PAGE) ?? [];
+  expect(options).toMatch(/--types node program\.ts$/);
+  // The package is its source here, whose own settings are stricter than those of the page.
+  const settings = ["--exactOptionalPropertyTypes", "--skipLibCheck", "--ignoreConfig"];
+  await run(process.execPath, [TSC, ...settings, ...options.split(" ")], { cwd: own }).catch(
+    (err) => expect.fail(err.stdout),
+  );
+}, 60_000);
+
 it("every program of the page is among them", () => {
   expect(PROGRAMS).toHaveLength([...PAGE.matchAll(/```ts\n/g)].length);
 });

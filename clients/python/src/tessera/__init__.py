@@ -21,6 +21,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .async_client import AsyncEndpoint, AsyncHTTPClient, AsyncTask
+    from .data import to_numpy, to_pandas
     from .errors import (
         AlreadyFinished,
         AlreadyStarted,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         Violation,
     )
     from .files import ResultFile, Upload
+    from .platform import AsyncPlatformClient, SyncPlatformClient
     from .sdk.batches import Batch, BatchContext
     from .sdk.context import Aborted, Context
     from .sdk.endpoints import api, task
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from .sdk.services import service
     from .status import Attempt, Progress, TaskStatus
     from .sync_client import SyncEndpoint, SyncHTTPClient, SyncTask
+    from .task_events import LogEvent, ProgressEvent, StateEvent, TaskEvent
 
 # The stubs of gRPC are the package tessera.v1 in a folder of their own; without
 # this line Python would look for it in this folder only.
@@ -70,6 +73,7 @@ __path__ = extend_path(__path__, __name__)
 
 _MODULES = {
     "async_client": ["AsyncEndpoint", "AsyncHTTPClient", "AsyncTask"],
+    "data": ["to_numpy", "to_pandas"],
     "errors": [
         "AlreadyFinished",
         "AlreadyStarted",
@@ -102,6 +106,7 @@ _MODULES = {
         "Violation",
     ],
     "files": ["ResultFile", "Upload"],
+    "platform": ["AsyncPlatformClient", "SyncPlatformClient"],
     "sdk.batches": ["Batch", "BatchContext"],
     "sdk.context": ["Aborted", "Context"],
     "sdk.endpoints": ["api", "task"],
@@ -112,6 +117,7 @@ _MODULES = {
     "sdk.services": ["service"],
     "status": ["Attempt", "Progress", "TaskStatus"],
     "sync_client": ["SyncEndpoint", "SyncHTTPClient", "SyncTask"],
+    "task_events": ["LogEvent", "ProgressEvent", "StateEvent", "TaskEvent"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -136,6 +142,7 @@ __all__ = [
     "AlreadyStarted",
     "AsyncEndpoint",
     "AsyncHTTPClient",
+    "AsyncPlatformClient",
     "AsyncTask",
     "Attempt",
     "BadArguments",
@@ -153,12 +160,14 @@ __all__ = [
     "ErrorCode",
     "File",
     "FileType",
+    "LogEvent",
     "NotATesseraServer",
     "NotFinished",
     "NotFound",
     "NotReady",
     "PermissionDenied",
     "Progress",
+    "ProgressEvent",
     "QueueFull",
     "RequestTooLarge",
     "ResultExpired",
@@ -166,10 +175,13 @@ __all__ = [
     "SchemaChanged",
     "ServerError",
     "ServerNotReached",
+    "StateEvent",
     "SyncEndpoint",
     "SyncHTTPClient",
+    "SyncPlatformClient",
     "SyncTask",
     "TaskCancelled",
+    "TaskEvent",
     "TaskFailed",
     "TaskNotFound",
     "TaskRestarted",
@@ -188,4 +200,6 @@ __all__ = [
     "histogram",
     "service",
     "task",
+    "to_numpy",
+    "to_pandas",
 ]

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Generic
 
-import anyio
 import httpx
 
 from . import calls, session, streams, tasks
+from .async_driver import AsyncDriver, OnProgress, OnRestart
 from .calls import Given, Options
 from .environment import resolve
+from .generics import P, R
 from .repeat import Policy
 from .settings import options
 from .status import TaskStatus
+from .task_events import TaskEvent
 from .tasks import TaskRef
-from .transport import CHUNK_BYTES, Receiver, http_options, request_options
-from .version import __version__
-from .wire import Answer, Give, Pause, Read, Report, Request, Restart, Send, Steps
-
-T = TypeVar("T")
-
-OnProgress = Callable[[TaskStatus], Awaitable[object] | object]
-
-OnRestart = Callable[[int], Awaitable[object] | object]
 
 
 class AsyncHTTPClient:
@@ -55,10 +48,18 @@ class AsyncHTTPClient:
     ) -> None:
         url, token = resolve(url, token, deployment)
         headers = {} if deployment is None else {"tessera-deployment": deployment}
-        self._http = httpx.AsyncClient(**http_options(url, headers, __version__), verify=verify)
-        self._session = session.Session(Policy(url, timeout, retries))
-        self.token = token
-        """May be set to another at any time."""
+        policy = Policy(url, timeout, retries)
+        self._driver = AsyncDriver(policy, token, headers=headers, verify=verify)
+        self._session = session.Session(policy)
+
+    @property
+    def token(self) -> str | None:
+        """The token that is sent; may be set to another at any time."""
+        return self._driver.token
+
+    @token.setter
+    def token(self, token: str | None) -> None:
+        self._driver.token = token
 
     def __getattr__(self, name: str) -> AsyncEndpoint:
         if name.startswith("_"):
@@ -71,7 +72,7 @@ class AsyncHTTPClient:
 
     async def endpoints(self) -> list[str]:
         """Returns the names of the deployment's endpoints."""
-        return list((await self._run(session.load_schema(self._session))).endpoints)
+        return list((await self._driver.run(session.load_schema(self._session))).endpoints)
 
     def task(self, endpoint: str, task_id: str) -> AsyncTask:
         """Returns a handle on a task submitted earlier or by another program. Sends no request."""
@@ -79,113 +80,16 @@ class AsyncHTTPClient:
 
     async def wait_ready(self, timeout: float = 60) -> None:
         """Waits until the deployment accepts calls; raises `NotReady` after `timeout` seconds."""
-        await self._run(session.wait_ready(self._session, timeout))
+        await self._driver.run(session.wait_ready(self._session, timeout))
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._driver.close()
 
     async def __aenter__(self) -> AsyncHTTPClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _run(self, steps: Steps[T], on_progress: OnProgress | None = None) -> T:
-        outcome: Answer | None = None
-        failure: httpx.RequestError | None = None
-        while True:
-            try:
-                step = steps.throw(failure) if failure else steps.send(outcome)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            outcome, failure = None, None
-            if isinstance(step, Send):
-                try:
-                    outcome = await self._send(step.request)
-                except httpx.RequestError as err:
-                    failure = err
-            elif isinstance(step, Pause):
-                await anyio.sleep(step.seconds)
-            elif isinstance(step, Report) and on_progress is not None:
-                said = on_progress(step.status)
-                if isinstance(said, Awaitable):
-                    await said
-
-    async def _stream(
-        self, steps: Steps[None], on_restart: OnRestart | None
-    ) -> AsyncGenerator[Any, None]:
-        """Performs the steps of a stream; gives its pieces."""
-        opened: httpx.Response | None = None
-        chunks: AsyncIterator[bytes] | None = None
-        outcome: Any = None
-        failure: httpx.RequestError | None = None
-        try:
-            while True:
-                try:
-                    step = steps.throw(failure) if failure else steps.send(outcome)
-                except StopIteration:
-                    return
-                outcome, failure = None, None
-                try:
-                    if isinstance(step, Send):
-                        if opened is not None:
-                            await opened.aclose()
-                        outcome = await self._send(step.request)
-                        opened = outcome.opened
-                        chunks = None if opened is None else opened.aiter_bytes()
-                    elif isinstance(step, Read):
-                        outcome = b"" if chunks is None else await anext(chunks, b"")
-                except httpx.RequestError as err:
-                    failure = err
-                if isinstance(step, Give):
-                    yield step.piece
-                elif isinstance(step, Restart) and on_restart is not None:
-                    said = on_restart(step.attempt)
-                    if isinstance(said, Awaitable):
-                        await said
-                elif isinstance(step, Pause):
-                    await anyio.sleep(step.seconds)
-        finally:
-            if opened is not None:
-                with anyio.CancelScope(shield=True):
-                    await opened.aclose()
-
-    async def _send(self, request: Request) -> Answer:
-        built = self._http.build_request(
-            **request_options(request, self._session.policy, self.token),
-            content=None if request.body is None else _Chunks(request),
-        )
-        response = await self._http.send(built, stream=True)
-        if request.streams and response.status_code == 200:
-            return Answer(response.status_code, response.headers, opened=response)
-        try:
-            with Receiver(request, response) as receiver:
-                async for chunk in response.aiter_bytes(CHUNK_BYTES):
-                    if receiver.to_file:
-                        await anyio.to_thread.run_sync(receiver.take, chunk)
-                    else:
-                        receiver.take(chunk)
-                return receiver.finish()
-        finally:
-            await response.aclose()
-
-
-class _Chunks:
-    """Chunks of files, read by another thread so that slow disks do not block the event loop."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        assert self._request.body is not None
-        chunks = self._request.body.chunks()
-        while (chunk := await anyio.to_thread.run_sync(_next, chunks)) is not None:
-            yield chunk
-
-
-def _next(chunks: Iterator[bytes]) -> bytes | None:
-    return next(chunks, None)
 
 
 class AsyncEndpoint:
@@ -199,16 +103,16 @@ class AsyncEndpoint:
     async def __call__(self, *args: Any, **named: Any) -> Any:
         """Calls the endpoint and returns its result. A task is submitted and waited for."""
         client = self._client
-        return await client._run(calls.call(client._session, self.name, Given(args, named)))
+        return await client._driver.run(calls.call(client._session, self.name, Given(args, named)))
 
-    async def stream(self, *args: Any, **named: Any) -> AsyncIterator[Any]:
+    async def stream(self, *args: Any, **named: Any) -> AsyncGenerator[Any, None]:
         """Calls an endpoint that streams, and yields the pieces of its result as it makes them:
         texts, bytes or JSON values. Errors may come after some pieces. The function makes no
         more than is read; closing the generator ends the call, which leaving the loop does when
         the generator is collected: use `contextlib.aclosing` to end it at once."""
         client = self._client
         steps = calls.stream(client._session, self.name, Given(args, named))
-        pieces = await client._run(steps)
+        pieces = await client._driver.run(steps)
         async with aclosing(pieces.response):
             try:
                 async for chunk in pieces.response.aiter_bytes():
@@ -224,7 +128,11 @@ class AsyncEndpoint:
         client = self._client
         given = Given(args, named)
         steps = calls.submit(client._session, self.name, given, self._options)
-        return AsyncTask(client, await client._run(steps))
+        return AsyncTask(client, await client._driver.run(steps))
+
+    def task(self, task_id: str) -> AsyncTask:
+        """Returns a handle on a task of this endpoint. Sends no request."""
+        return AsyncTask(self._client, TaskRef(self.name, task_id))
 
     def with_options(self, **given: Any) -> AsyncEndpoint:
         """The endpoint with submit options: `idempotency_key`, `priority`, `run_at` or `delay`,
@@ -235,7 +143,7 @@ class AsyncEndpoint:
         return f"<endpoint {self.name}>"
 
 
-class AsyncTask:
+class AsyncTask(Generic[R, P]):
     """A submitted task. It runs whether or not a program waits for it."""
 
     def __init__(self, client: AsyncHTTPClient, ref: TaskRef) -> None:
@@ -252,16 +160,15 @@ class AsyncTask:
 
     async def get_status(self) -> TaskStatus:
         client = self._client
-        return await client._run(tasks.get_status(client._session, self._ref))
+        return await client._driver.run(tasks.get_status(client._session, self._ref))
 
-    async def get(self) -> Any:
+    async def get(self) -> R:
         """Returns the result; raises `NotFinished`, `TaskFailed` or `TaskCancelled`."""
         client = self._client
-        return await client._run(tasks.get(client._session, self._ref))
+        result: R = await client._driver.run(tasks.get(client._session, self._ref))
+        return result
 
-    async def wait(
-        self, timeout: float | None = None, on_progress: OnProgress | None = None
-    ) -> Any:
+    async def wait(self, timeout: float | None = None, on_progress: OnProgress | None = None) -> R:
         """Waits for the end, then works like `get`; raises `TimedOut` after `timeout` seconds.
 
         `on_progress` is called with the status, at once and at every change; it may be async.
@@ -269,9 +176,10 @@ class AsyncTask:
         client = self._client
         reports = on_progress is not None
         steps = tasks.wait(client._session, self._ref, timeout_s=timeout, reports=reports)
-        return await client._run(steps, on_progress)
+        result: R = await client._driver.run(steps, on_progress)
+        return result
 
-    def stream(self, on_restart: OnRestart | None = None) -> AsyncGenerator[Any, None]:
+    def stream(self, on_restart: OnRestart | None = None) -> AsyncGenerator[P, None]:
         """Yields the pieces of a streamed result: those that the task has given, then new ones
         as they come, until it has ended. Leaving the iteration ends nothing.
 
@@ -283,18 +191,29 @@ class AsyncTask:
         client = self._client
         tells = on_restart is not None
         steps = streams.stream(client._session, self._ref, tells_restarts=tells)
-        return client._stream(steps, on_restart)
+        return client._driver.stream(steps, on_restart)
+
+    def watch(self, after: int = 0) -> AsyncGenerator[TaskEvent, None]:
+        """Yields the log of the task (states, progress and lines) from its beginning, or from
+        behind the entry with the sequence number `after`, then new entries as they come, until
+        the task has ended.
+
+        Resumes by itself when the connection breaks, and loses and repeats nothing. Leaving the
+        iteration ends nothing.
+        """
+        client = self._client
+        return client._driver.stream(streams.watch(client._session, self._ref, after=after), None)
 
     async def cancel(self, abort: bool = False) -> None:
         """Cancels the task if it is queued; with `abort`, also if it is running."""
         client = self._client
-        await client._run(tasks.cancel(client._session, self._ref, abort=abort))
+        await client._driver.run(tasks.cancel(client._session, self._ref, abort=abort))
 
-    async def retry(self, idempotency_key: str | None = None) -> AsyncTask:
+    async def retry(self, idempotency_key: str | None = None) -> AsyncTask[R, P]:
         """Submits a new task with the same arguments. Stored at most once, like `submit`."""
         client = self._client
         steps = tasks.retry(client._session, self._ref, idempotency_key)
-        return AsyncTask(client, await client._run(steps))
+        return AsyncTask(client, await client._driver.run(steps))
 
     def __repr__(self) -> str:
         return f"<task {self.id} of {self.endpoint}>"

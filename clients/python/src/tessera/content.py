@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .data import plain
 from .errors import BadArguments, Facts, Violation
 from .files import Source
 
@@ -79,9 +80,9 @@ def _one_line(text: str) -> str:
 
 def to_json(name: str, value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return json.dumps(value, allow_nan=False, default=plain)
     except (TypeError, ValueError, RecursionError) as err:
-        advice = "give numbers, texts, lists, dicts, booleans or None"
+        advice = "give numbers, texts, lists, dicts, booleans, None, arrays or tables"
         violation = Violation(name, f"is no JSON ({err}): {advice}")
         raise BadArguments(
             f"{name} {violation.description}", Facts(violations=[violation])

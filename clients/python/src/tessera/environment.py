@@ -40,6 +40,18 @@ def resolve(url: str | None, token: str | None, deployment: str | None) -> Targe
     return Target(login.url, login.token if token is None else token or None)
 
 
+def resolve_platform(url: str | None, token: str | None) -> Target:
+    """The same for a client of the platform itself."""
+    if url is not None:
+        return resolve(url, token, None)
+    login = _login()
+    if login is None:
+        raise ValueError(
+            f"it is not said where to call: give the URL of a platform, or set {ENDPOINT} and {KEY}"
+        )
+    return Target(login.url, login.token if token is None else token or None)
+
+
 def check_url(url: str) -> str:
     """The URL without a slash at its end; raises `ValueError`."""
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Reads the pieces of a streamed result from Server-Sent Events, without I/O.
+"""Reads Server-Sent Events, and the pieces of a streamed result in them, without I/O.
 
 Events tell a stream that is over from one that broke. See
 https://html.spec.whatwg.org/multipage/server-sent-events.html.
@@ -31,32 +31,23 @@ class Event:
     data: str
 
 
-class Pieces:
-    """The pieces of one open answer, whose response the caller reads and closes."""
+class Events:
+    """The events of one open answer, whose response the caller reads and closes."""
 
     def __init__(self, answer: Answer, request: Request) -> None:
-        """Raises `NotATesseraServer` for an answer that is no stream of pieces."""
-        form = answer.headers.get("tessera-pieces")
-        if answer.opened is None or form is None:
+        """Raises `NotATesseraServer` for an answer that is no stream of events."""
+        kind = answer.headers.get("content-type", "")
+        if answer.opened is None or not kind.startswith("text/event-stream"):
             raise not_tessera(answer, request)
         self.response = answer.opened
         self._answer = answer
         self._request = request
-        self._is_bytes = form == "bytes"
         self._rest = b""
         self.ended = False
         """Whether the event that ends the stream has come."""
 
-    def feed(self, chunk: bytes) -> Iterator[Any]:
-        """Yields the pieces that this chunk completes; raises the error that ends the stream."""
-        return map(self.piece, self.events(chunk))
-
-    def piece(self, event: Event) -> Any:
-        value = json.loads(event.data)
-        return base64.b64decode(value) if self._is_bytes else value
-
     def events(self, chunk: bytes) -> Iterator[Event]:
-        """The same as events, whose names and ids tell more."""
+        """Yields the events that this chunk completes; raises the error that ends the stream."""
         *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise NotATesseraServer(f"{self._request.what}: an event has no end")
@@ -82,6 +73,26 @@ class Pieces:
     def _refusal(self, text: str) -> TesseraError:
         status = _STATUS.get(json.loads(text).get("code", ""), 500)
         return refusal(Answer(status, self._answer.headers, text.encode()), self._request)
+
+
+class Pieces(Events):
+    """The pieces of a streamed result."""
+
+    def __init__(self, answer: Answer, request: Request) -> None:
+        """Raises `NotATesseraServer` for an answer that is no stream of pieces."""
+        super().__init__(answer, request)
+        form = answer.headers.get("tessera-pieces")
+        if form is None:
+            raise not_tessera(answer, request)
+        self._is_bytes = form == "bytes"
+
+    def feed(self, chunk: bytes) -> Iterator[Any]:
+        """Yields the pieces that this chunk completes; raises the error that ends the stream."""
+        return map(self.piece, self.events(chunk))
+
+    def piece(self, event: Event) -> Any:
+        value = json.loads(event.data)
+        return base64.b64decode(value) if self._is_bytes else value
 
 
 def _parse(block: str) -> Event:

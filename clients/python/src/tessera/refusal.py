@@ -55,6 +55,11 @@ _BY_STATUS: Mapping[int, type[TesseraError]] = {
     504: errors.Unavailable,
 }
 
+_BY_CODE: Mapping[str, type[TesseraError]] = {
+    # HTTP has no status of its own for it.
+    "failed_precondition": errors.Conflict,
+}
+
 _UNAUTHENTICATED = (
     "make a token that is valid, set it with client.token = …, and call again; "
     "tasks that were submitted go on meanwhile"
@@ -69,7 +74,11 @@ def refusal(answer: Answer, request: Request) -> TesseraError:
     if said is None:
         return _from_others(answer, request)
     facts = _facts(said, answer)
-    kind = _BY_REASON.get(facts.reason or "") or _BY_STATUS.get(answer.status, errors.ServerError)
+    kind = (
+        _BY_REASON.get(facts.reason or "")
+        or _BY_CODE.get(facts.code or "")
+        or _BY_STATUS.get(answer.status, errors.ServerError)
+    )
     message = str(said.get("message") or f"HTTP {answer.status}")
     for violation in facts.violations:
         if violation.description not in message:

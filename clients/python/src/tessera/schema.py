@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .content import FormBody, JsonBody
+from .data import as_upload
 from .errors import BadArguments, Facts, Violation
 from .files import Source, Upload
 from .wire import Body
@@ -43,7 +44,8 @@ class Endpoint:
                 continue
             several = self._takes_files(name) and isinstance(given, (list, tuple))
             for each in given if several else [given]:
-                files.append((name, _source(name, each)))
+                file = as_upload(name, each, self._content_type(name))
+                files.append((name, _source(name, file)))
         sent = {name: value for name, value in values.items() if not self.takes_file(name)}
         return FormBody(sent, files) if files else JsonBody(sent)
 
@@ -63,6 +65,14 @@ class Endpoint:
     def _property(self, name: str) -> Mapping[str, Any]:
         found = self.input.get("properties", {}).get(name)
         return found if isinstance(found, dict) else {}
+
+    def _content_type(self, name: str) -> str:
+        """Of a file argument; empty for any."""
+        described = self._property(name)
+        if self._takes_files(name):
+            described = described["items"]
+        kind = str(described.get("content_type") or "")
+        return "" if "*" in kind else kind
 
     def _takes_files(self, name: str) -> bool:
         described = self._property(name)

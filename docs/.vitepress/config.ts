@@ -57,6 +57,9 @@ export default defineConfig({
   description: "A platform for slow functions that a team runs itself",
   lang: "en",
   base: "/docs/",
+  head: [["link", { rel: "icon", href: "/docs/favicon.svg", type: "image/svg+xml" }]],
+  // It would write a style element, which the policy refuses.
+  appearance: { disableTransition: false },
   srcDir: ROOT,
   srcExclude: OUTSIDE,
   rewrites: Object.fromEntries(PAGES),
@@ -88,9 +91,8 @@ export default defineConfig({
       { text: "Guide", link: "/guide.html" },
       { text: "Operate", link: "/production.html" },
       { text: "Errors", link: "/troubleshooting.html" },
-      // Outside of the site, on the same platform.
-      { text: "API", link: "pathname:///docs", target: "_self" },
-      { text: "Console", link: "pathname:///", target: "_self" },
+      // The platform's own page, one step above the site.
+      { text: "Console", link: "/../", target: "_self" },
     ],
   },
 });

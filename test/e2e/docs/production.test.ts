@@ -16,7 +16,7 @@ import { EndpointService } from "../../../gen/tessera/v1/endpoint_pb.js";
 import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { ROOT } from "../clients/python-environment.ts";
-import { artifact, World } from "../hosting/world.ts";
+import { artifact, until, World } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs/production.md"), "utf8");
@@ -99,7 +99,7 @@ describe.each(PROXIES)("$name as docs/production.md configures it", (proxy) => {
           TESSERA_PROXY_SECRET: SECRET,
         },
       });
-      await world.deploy("echo", await artifact());
+      await world.deployed("echo", await artifact());
       ({ value: caller } = await world.platform.createToken(world.cookie, {
         allowed_networks: [`${CALLER}/32`],
       }));
@@ -126,11 +126,11 @@ describe.each(PROXIES)("$name as docs/production.md configures it", (proxy) => {
       running.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
         said += chunk;
       });
-      await expect
-        .poll(async () => (await listens(port)) || (running.exitCode !== null && said), {
-          interval: 50,
-        })
-        .toBe(true);
+      await until(
+        async () => running.exitCode !== null || (await listens(port)),
+        (hasBegun) => hasBegun,
+      );
+      expect(running.exitCode, said).toBe(null);
     });
     afterAll(async () => {
       if (running?.exitCode === null) {

@@ -31,14 +31,23 @@ const CONTENT_SECURITY_POLICY = [
   "form-action 'none'",
 ];
 
-/** `inFrame`: pages of this server may show it in a frame. Default: nobody may. */
+/** A file with the digest of its content in its name never changes. */
+const MAX_AGE_SECONDS = 31_536_000;
+
+/** For files with such names. */
+export const IMMUTABLE = `public, max-age=${MAX_AGE_SECONDS}, immutable`;
+
 export interface AssetOptions {
+  /** Pages of this server may show it in a frame. Default: nobody may. */
   readonly inFrame?: boolean;
+  /** Elements may have a `style` of their own, as coloured code has. Default: none may. */
+  readonly styleAttributes?: boolean;
 }
 
-export function securityHeaders({ inFrame = false }: AssetOptions = {}) {
+export function securityHeaders({ inFrame = false, styleAttributes = false }: AssetOptions = {}) {
   const policy = [
     ...CONTENT_SECURITY_POLICY,
+    ...(styleAttributes ? ["style-src-attr 'unsafe-inline'"] : []),
     inFrame ? "frame-ancestors 'self'" : "frame-ancestors 'none'",
   ];
   return {

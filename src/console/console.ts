@@ -5,7 +5,8 @@
 import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyPluginAsync } from "fastify";
-import { securityHeaders, serveAssets } from "./assets.ts";
+import { IMMUTABLE, securityHeaders, serveAssets } from "./assets.ts";
+import { documentation } from "./documentation.ts";
 
 /** The same folder whether this runs from `src/` or from `dist/`. */
 const FOLDER = new URL("../../dist/console/app/", import.meta.url);
@@ -24,11 +25,9 @@ const PATHS = [
   "/docs",
 ];
 
-/** A file with the digest of its content in its name never changes. */
-const MAX_AGE_SECONDS = 31_536_000;
-
 export const consolePages: FastifyPluginAsync = async (app) => {
   await serveAssets(app, FOLDER, (name) => (name === "index.html" ? PATHS : []));
+  await app.register(documentation);
   await app.register(fastifyStatic, {
     root: fileURLToPath(new URL("assets/", FOLDER)),
     prefix: "/console/assets/",
@@ -39,7 +38,7 @@ export const consolePages: FastifyPluginAsync = async (app) => {
     setHeaders: (res) => {
       res.headers({
         ...securityHeaders(),
-        "cache-control": `public, max-age=${MAX_AGE_SECONDS}, immutable`,
+        "cache-control": IMMUTABLE,
       });
     },
   });

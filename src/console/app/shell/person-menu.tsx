@@ -31,6 +31,7 @@ export function PersonMenu() {
         <Link to="/account" onClick={() => document.getElementById(MENU)?.hidePopover()}>
           Account
         </Link>
+        <a href="/docs/">Documentation</a>
         <fieldset className="theme">
           <legend>Theme</legend>
           {THEMES.map((one) => (

@@ -23,7 +23,8 @@ export function Reference() {
       description={
         <>
           Version {document.info.version}. Calls need a token: <code>Authorization: Bearer …</code>{" "}
-          For programs, the same is at <a href="/docs.json">/docs.json</a> (OpenAPI 3.1).
+          For programs, the same is at <a href="/docs.json">/docs.json</a> (OpenAPI 3.1). Guides and
+          references are in <a href="/docs/">the documentation</a>.
         </>
       }
       person={person ?? undefined}

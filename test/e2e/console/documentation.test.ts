@@ -1,0 +1,113 @@
+/** The documentation as the platform serves it, in a browser of somebody who is not signed in. */
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
+import { Folder, type Platform, start } from "../start/platform.ts";
+import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { ConsoleBrowser } from "./console-browser.ts";
+
+const skipped = leftOut(chromiumMissing);
+
+/** One of each kind: prose, tables, code in several languages, a long reference. */
+const PAGES = [
+  ...["", "guide.html", "production.html", "sizing.html", "troubleshooting.html", "grpc.html"],
+  ...["security-model.html", "comparison.html", "typescript.html", "decisions/"],
+];
+
+const folder = new Folder();
+let platform: Platform;
+beforeAll(async () => {
+  platform = await start(folder);
+});
+afterAll(async () => {
+  await platform?.[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+describe("the site of the documentation", () => {
+  it("is sent compressed, and under a policy that allows no script but its files", async () => {
+    const answer = await fetch(`${platform.url}/docs/`, {
+      headers: { "accept-encoding": "gzip" },
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-encoding")).toBe("gzip");
+    expect(answer.headers.get("content-type")).toContain("text/html");
+    expect(answer.headers.get("cache-control")).toBe("no-cache");
+    const policy = answer.headers.get("content-security-policy");
+    expect(policy).toContain("script-src 'self';");
+    const page = await answer.text();
+    const [, script = ""] = /<script[^>]* src="([^"]+)"/.exec(page) ?? [];
+    const asset = await fetch(platform.url + script, { headers: { "accept-encoding": "gzip" } });
+    expect(asset.status).toBe(200);
+    expect(asset.headers.get("cache-control")).toContain("immutable");
+    expect(await (await fetch(`${platform.url}/docs/nothing.html`)).json()).toMatchObject({
+      details: expect.anything(),
+    });
+  });
+
+  it("is not served by deployments", async () => {
+    const asked = request(`${platform.url}/docs/`, {
+      headers: { host: "summarizer.acme.apps.localhost" },
+    });
+    asked.end();
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(404);
+  });
+});
+
+describe.skipIf(skipped)(`a reader of the documentation${skipped}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(() => browser?.close());
+
+  it.each(PAGES)("finds /docs/%s sound in light and dark, wide and narrow", async (path) => {
+    await using reader = await ConsoleBrowser.open(browser, platform);
+    await reader.go(`/docs/${path}`);
+    await reader.page.getByRole("heading", { level: 1 }).waitFor();
+    await reader.page.waitForLoadState("networkidle");
+    await reader.isSoundInAllWindows(`docs-${path.replaceAll("/", "-")}`);
+  });
+
+  it("finds the longest page sound", { timeout: 180_000 }, async () => {
+    await using reader = await ConsoleBrowser.open(browser, platform);
+    await reader.go("/docs/http.html");
+    await reader.page.getByRole("heading", { level: 1 }).waitFor();
+    await reader.isSound();
+  });
+
+  it("searches all pages, without asking another server", async () => {
+    await using reader = await ConsoleBrowser.open(browser, platform);
+    const asked: string[] = [];
+    reader.page.on("request", (request) => asked.push(new URL(request.url()).origin));
+    await reader.go("/docs/");
+    await reader.page.getByRole("button", { name: "Search" }).first().click();
+    await reader.page.getByRole("searchbox").fill("QUEUE_FULL");
+    await reader.page
+      .getByRole("option")
+      .or(reader.page.locator(".result"))
+      .filter({ hasText: "QUEUE_FULL" })
+      .first()
+      .click();
+    await reader.page.waitForURL(/troubleshooting\.html/);
+    expect(new Set(asked)).toEqual(new Set([platform.url.replace("127.0.0.1", "localhost")]));
+    await reader.isSound();
+  });
+
+  it("comes from the console and goes back", async () => {
+    await platform.setUp();
+    await using reader = await ConsoleBrowser.open(browser, platform, {
+      email: "ada@example.com",
+    });
+    await reader.go("/");
+    await reader.page.locator(".person-button").click();
+    await reader.page.getByRole("link", { name: "Documentation" }).click();
+    await reader.page.waitForURL("**/docs/");
+    await reader.page.getByRole("link", { name: "Console" }).first().click();
+    await reader.page.waitForURL("**/o/acme");
+  });
+});

@@ -1,0 +1,169 @@
+/**
+ * The commands of the documents: each block of them runs, here as it stands in
+ * the page or in a test of its own, or is in a list that says why not. What is
+ * in that list is checked as far as it goes: commands and flags of `tessera` exist.
+ */
+import { execFile } from "node:child_process";
+import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Program } from "../cli/program.ts";
+import { ROOT } from "../clients/python-environment.ts";
+import { World } from "../hosting/world.ts";
+import { Folder } from "../start/platform.ts";
+import { HERE, NOT_RUN, TESTED_BY } from "./commands.ts";
+
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+const DOCUMENTS = globSync(["*.md", "docs/*.md", "bench/*.md"], { cwd: ROOT }).sort();
+
+const BLOCKS = DOCUMENTS.flatMap((page) =>
+  [...read(page).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = ""]) => ({ page, text })),
+);
+
+/** The block of a page that begins so. Throws where there is none. */
+function block(page: string, start: string): string {
+  const found = BLOCKS.find((one) => one.page === page && one.text.startsWith(start));
+  if (found === undefined) {
+    throw new Error(`${page} has no commands that begin with ${start}`);
+  }
+  return found.text;
+}
+
+/** What the summarizer makes of three. */
+const SENTENCE = /^(?:One|Two|Three)\.$/;
+
+const tests = globSync("test/e2e/**/*.ts", { cwd: ROOT }).filter(
+  (path) => !path.includes("docs/commands"),
+);
+
+describe("the commands of the documents", () => {
+  it.each(BLOCKS)("are run, or it is said why not: $page, $text", ({ page, text }) => {
+    const lists = [HERE, NOT_RUN].map((list) =>
+      list.filter(([one, start]) => one === page && text.startsWith(start)),
+    );
+    const ownTest = TESTED_BY[page] ?? tests.find((path) => read(path).includes(page));
+    const count = lists.flat().length;
+    expect(count === 1 || (count === 0 && ownTest !== undefined), `${page}: ${text}`).toBe(true);
+  });
+
+  const listed = [...HERE, ...NOT_RUN].map(([page, start]) => [page, start] as const);
+
+  it.each(listed)("are still in %s: %s", (page, start) => {
+    expect(block(page, start)).toContain(start);
+  });
+
+  it.each(Object.entries(TESTED_BY))("of %s are in %s", (page, test) => {
+    expect(existsSync(join(ROOT, page)) && existsSync(join(ROOT, test))).toBe(true);
+    expect(read(test)).toContain(page.replace(/^.*\//, ""));
+  });
+
+  const words = BLOCKS.flatMap(({ text }) =>
+    [...text.replaceAll("\\\n", " ").matchAll(/\btessera((?: [a-z][a-z-]*)+)([^\n|;&)]*)/g)].map(
+      ([, command = "", rest = ""]) => `${command} ${rest}`.replace(/#.*/, "").trim(),
+    ),
+  );
+
+  it.each([...new Set(words)])("name flags that are there: tessera %s", async (line) => {
+    const [first = "", second = ""] = line.split(" ");
+    const group = ["admin", "cloud", "deployment", "member", "task", "token", "worker"];
+    const isGroup = group.includes(first) && /^[a-z-]+$/.test(second);
+    await using program = new Program([first, ...(isGroup ? [second] : []), "--help"]);
+    const { code, stdout } = await program.ended;
+    expect(code).toBe(0);
+    for (const flag of line.match(/(?<= )--[a-z-]+/g) ?? []) {
+      expect(stdout).toMatch(new RegExp(`${flag}\\b`));
+    }
+  });
+});
+
+describe("commands that run as they stand there", () => {
+  const folder = new Folder();
+  let world: World;
+  let env: Record<string, string>;
+  let served: Awaited<ReturnType<typeof Program.serve>>;
+
+  beforeAll(async () => {
+    const bin = join(folder.path, "bin");
+    mkdirSync(bin, { recursive: true });
+    const entry = join(ROOT, "test/e2e/cli/entry.ts");
+    const own = `exec "${process.execPath}" "${entry}" "$@"\n`;
+    writeFileSync(join(bin, "tessera"), `#!/bin/sh\n${own}`, { mode: 0o755 });
+    writeFileSync(
+      join(bin, "npx"),
+      `#!/bin/sh\nname=$1\nshift\ncase $name in tessera) ${own.trim()};; esac\nexec "${ROOT}/node_modules/.bin/$name" "$@"\n`,
+      { mode: 0o755 },
+    );
+    symlinkSync(join(ROOT, "examples"), join(folder.path, "examples"));
+    world = await World.start();
+    const { value } = await world.platform.createToken(world.cookie, {
+      access: ["developer_operations", "protected_endpoint"],
+      all_deployments: true,
+    });
+    env = {
+      PATH: `${bin}:${process.env.PATH}`,
+      HOME: folder.path,
+      no_proxy: "*",
+      SERVICE_CLOUD_API_ENDPOINT: world.platform.url,
+      SERVICE_CLOUD_API_KEY: value,
+      TESSERA_DATA: world.folder.data,
+      TESSERA_BACKUP_PASSPHRASE: "a long enough passphrase",
+    };
+    served = await Program.serve([join(ROOT, "examples/summarizer/service.ts")]);
+  });
+  afterAll(async () => {
+    await served?.program[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+
+  const run = async (commands: string, more: Record<string, string> = {}): Promise<string> => {
+    const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", commands], {
+      cwd: ROOT,
+      env: { ...env, ...more },
+    });
+    return stdout;
+  };
+  const onServer = (text: string) => text.replaceAll("http://localhost:3000", served.url);
+  const onPlatform = (text: string) =>
+    text.replaceAll("localhost:3000", `localhost:${world.platform.started.port}`);
+
+  it("call a service over gRPC and from the command line", async () => {
+    const called = await run(onServer(block("README.md", "npx buf curl")));
+    expect(JSON.parse(called)).toEqual({ value: expect.stringMatching(SENTENCE) });
+    const said = await run(onServer(block("README.md", "npx tessera call summarize")));
+    expect(said).toContain("One. Two.");
+  });
+
+  it("deploy a service, call it, and follow its tasks", { timeout: 120_000 }, async () => {
+    const deployed = await run(block("README.md", "npx tessera deploy examples"));
+    expect(deployed).toContain("summarizer");
+    const calls = block("README.md", "curl http://summarizer").split(/\n(?=curl )/);
+    expect(calls).toHaveLength(2);
+    for (const call of calls) {
+      expect(await run(onPlatform(call).replace("curl ", "curl -sSf "))).toMatch(SENTENCE);
+    }
+    const [app = "", submit = "", status = "", get = ""] = onPlatform(
+      block("README.md", "app=http://summarizer"),
+    )
+      .trim()
+      .split("\n")
+      .map((line) => line.replace("curl ", "curl -sSf "));
+    const { task_id: id } = JSON.parse(await run(`${app}\n${submit}`));
+    expect(await run(`${app}\n${status.replace("…", id)}`)).toContain(id);
+    expect(JSON.parse(await run(`${app}\n${get.replace("…", id)}`))).toEqual(["One. Two. Three."]);
+  });
+
+  it("back up, verify, restore, and migrate what was restored", async () => {
+    const commands = block("docs/backup.md", "tessera admin backup")
+      .replaceAll(/\/backups\/tessera-(?:2026-11-23|\$\(date \+%F\))\.tar/g, `${folder.path}/b.tar`)
+      .replace("/var/lib/tessera-restored", join(folder.path, "restored"));
+    await run(commands);
+    expect(existsSync(join(folder.path, "restored/tessera.db"))).toBe(true);
+    // No node runs on it, as the page says of SQLite.
+    const migrate = block("docs/upgrade.md", "tessera admin migrate").replaceAll(/ +#.*/g, " 2>&1");
+    const said = await run(migrate, { TESSERA_DATA: join(folder.path, "restored") });
+    expect(said).toMatch(/schema/i);
+  });
+});

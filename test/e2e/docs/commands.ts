@@ -1,0 +1,64 @@
+/** Where the commands of the documents are run, and why the others are not. */
+
+/** A page, and what a block of commands in it begins with. */
+type Block = readonly [page: string, start: string];
+
+/** Those that `commands.test.ts` runs. */
+export const HERE: readonly Block[] = [
+  ["README.md", "npx buf curl"],
+  ["README.md", "npx tessera call summarize"],
+  ["README.md", "npx tessera deploy examples"],
+  ["README.md", "curl http://summarizer"],
+  ["README.md", "app=http://summarizer"],
+  ["docs/upgrade.md", "tessera admin migrate"],
+  ["docs/backup.md", "tessera admin backup"],
+];
+
+/** Pages whose commands a test of their own runs. */
+export const TESTED_BY: { readonly [page: string]: string } = {
+  "docs/http.md": "test/e2e/docs/http.test.ts",
+  "docs/typescript.md": "test/e2e/docs/install.test.ts",
+  "docs/go.md": "test/e2e/clients/stubs.test.ts",
+  "docs/grpc.md": "test/e2e/clients/stubs.test.ts",
+};
+
+export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
+  ["README.md", "npm ci && npm start", "test/e2e/examples/start.test.ts runs the same script"],
+  ["README.md", "npm ci && npm test", "it is what CI runs"],
+  ["README.md", "npx tessera serve examples", "runs until it is stopped: the calls above need it"],
+  ["README.md", "npx tessera serve service.ts", "watches until it is stopped"],
+  ["README.md", "npx tessera serve service.py", "watches until it is stopped"],
+  ["README.md", "npx tessera start", "runs until it is stopped: test/e2e/start does it"],
+  ["README.md", "npx tessera admin setup", "asks for a password in a terminal"],
+  ["README.md", "npx tessera cloud login", "a person confirms it in a browser"],
+  ["README.md", "TESSERA_SMTP_URL=", "needs a mail server: test/e2e/start has its own"],
+  ["README.md", "npx tessera deployment update", "asks for a password in a terminal"],
+  ["README.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
+  ["CONTRIBUTING.md", "npm ci ", "they are what CI and contributors run"],
+  ["CONTRIBUTING.md", "TESSERA_FUZZ_SECONDS", "an hour; CI runs a minute of it"],
+  ["CONTRIBUTING.md", "TESSERA_BACKUP_SECONDS", "a minute of load; CI runs two seconds"],
+  ["CONTRIBUTING.md", "TESSERA_RESTARTS", "ten restarts; CI runs two"],
+  ["CONTRIBUTING.md", "TESSERA_LIVE_SECONDS", "a minute; CI runs five seconds"],
+  ["CONTRIBUTING.md", "TESSERA_BENTOML_VERSIONS", "more versions than CI installs"],
+  ["CONTRIBUTING.md", "for name in ocr filetype", "the wheels of the models are large"],
+  ["CONTRIBUTING.md", "TESSERA_SCHEMATHESIS_SECONDS", "ten minutes; CI runs some seconds"],
+  ["bench/README.md", "npm run build", "benchmarks take minutes and a quiet machine"],
+  ["docs/sizing.md", "npm run bench", "benchmarks take minutes and a quiet machine"],
+  ["docs/production.md", "curl https://tessera", "test/e2e/docs/production.test.ts asks the same"],
+  ["docs/backup.md", "pg_dump", "the Postgres of the tests brings no pg_dump"],
+  ["docs/backup.md", "createdb", "the Postgres of the tests brings no pg_restore"],
+  ["docs/high-availability.md", "DATABASE_URL", "a setting with names of others' machines"],
+  ["docs/high-availability.md", "pgbackrest", "needs pgBackRest and a bucket"],
+  ["docs/python.md", "pip install", "test/e2e/clients/python.test.ts installs it"],
+  ["docs/python.md", "export SERVICE_CLOUD", "a setting"],
+  ["docs/python-services.md", "npx tessera serve", "watches: test/e2e/python serves"],
+  ["docs/python-services.md", "npx tessera deploy", "test/e2e/python/deploy.test.ts deploys"],
+  ["docs/coming-from-bentoml.md", "npx tessera-platform", "test/e2e/clients serves such files"],
+  ["docs/sandbox.md", "apt install bubblewrap", "changes the machine: .ci/run installs it"],
+  ["docs/tracing.md", "OTEL_EXPORTER", "runs until it is stopped: test/e2e/tracing does it"],
+  ["docs/tracing.md", "docker run", "needs Docker"],
+  ["docs/workers.md", "tessera token create", "test/e2e/workers makes such tokens"],
+  ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],
+  ["docs/workers.md", "tessera deploy service.py", "needs a machine with a GPU"],
+  ["docs/workers.md", "tessera deploy manifest.json", "test/e2e/workers deploys manifests"],
+];

@@ -59,7 +59,7 @@ export function buildImage(system: System, output: string): BuiltImage {
     const archive = join(resolve(output), `tessera-${tag}.oci.tar`);
     rmSync(archive, { force: true });
     const layout = join(scratch, "layout");
-    buildah("push", name, `oci:${layout}:${tag}`);
+    buildah("push", name, `oci:${layout}:${name}`);
     const read = (path: string): unknown => JSON.parse(readFileSync(join(layout, path), "utf8"));
     const [{ digest }] = (read("index.json") as Index).manifests as [{ digest: string }];
     const { layers } = read(`blobs/${digest.replace(":", "/")}`) as Manifest;

@@ -1,5 +1,5 @@
 /**
- * The context of the image: `system/` and `program/` of the Containerfile.
+ * The context of the image: `system/`, `volume/` and `program/` of the Containerfile.
  *
  * The small system is Node with the libraries that `ldd` finds for it and for
  * every native module, certificates, time zones, and a user. It has no shell and
@@ -60,7 +60,7 @@ export function writeContext(folder: string, system: System): void {
   if (system === "python") {
     writeDebian(root);
   }
-  for (const path of ["data", "etc/ssl/certs", "tmp", "usr/local/bin"]) {
+  for (const path of ["etc/ssl/certs", "tmp", "usr/local/bin"]) {
     mkdirSync(join(root, path), { recursive: true });
   }
   const node = join(root, "usr/local/bin/node");
@@ -70,9 +70,8 @@ export function writeContext(folder: string, system: System): void {
     writeSmall(root, [node, ...nativeModules(program)]);
   }
   run("chmod", ["1777", join(root, "tmp")]);
-  run("chown", ["-R", "0:0", program]);
-  run("chown", [`${USER}:${USER}`, join(root, "data")]);
-  run("chmod", ["0700", join(root, "data")]);
+  mkdirSync(join(folder, "volume/data"), { recursive: true });
+  run("chmod", ["0700", join(folder, "volume/data")]);
 }
 
 function writeSmall(root: string, programs: readonly string[]): void {

@@ -7,7 +7,8 @@ tools=$(realpath "$1")
 chart=$(dirname "$0")/../../charts/tessera
 scratch=$(mktemp -d)
 started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; wait; rm -rf "$scratch"' EXIT
+# SIGKILL: after SIGTERM the API server waits for an etcd that has gone.
+trap 'kill -KILL "${started[@]}" 2>/dev/null || true; wait; rm -rf "$scratch"' EXIT
 
 client=http://127.0.0.1:12379 peer=http://127.0.0.1:12380
 etcd --data-dir "$scratch/etcd" --listen-client-urls $client --advertise-client-urls $client \
@@ -26,8 +27,14 @@ started+=($!)
 kubectl() {
   "$tools/kubectl" --server https://127.0.0.1:16443 --insecure-skip-tls-verify --token "$token" "$@"
 }
-for _ in $(seq 120); do
-  kubectl get --raw /readyz >/dev/null 2>&1 && break
+until kubectl get --raw /readyz >/dev/null 2>&1; do
+  for pid in "${started[@]}"; do
+    if ! kill -0 "$pid" 2>/dev/null || ((SECONDS > 120)); then
+      echo "etcd or the API server is not ready:" >&2
+      tail -5 "$scratch/etcd.log" "$scratch/apiserver.log" >&2
+      exit 1
+    fi
+  done
   sleep 0.5
 done
 for values in existingSecret=tessera database=sqlite,replicas=1; do

@@ -1,0 +1,208 @@
+/**
+ * Tries an image as an operator would: `node packaging/image/smoke.ts ARCHIVE`.
+ *
+ * Needs podman and runc, and root. The container is read-only, without
+ * capabilities, unprivileged, and keeps its data in a volume: set up, a token
+ * (which signs in, and so needs argon2 and its libraries), deploy, call, task;
+ * then the container is killed with SIGKILL and started again on its volume,
+ * and has the result of the task, serves and takes tasks; SIGTERM ends it with 0.
+ */
+import { strict as assert } from "node:assert";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ROOT } from "../program.ts";
+import { run } from "../run.ts";
+
+const READY_MS = 60_000;
+const ARGUMENTS = '{"texts": ["One. Two."]}';
+const RESULT = ["One. Two."];
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { readonly port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** One container at a time, on one volume. */
+class Trial {
+  readonly #folder = mkdtempSync(join(tmpdir(), "tessera-smoke-"));
+  readonly #url: string;
+  readonly #port: number;
+  #process: ChildProcess | undefined;
+  #image = "";
+  #env: Record<string, string> = {};
+
+  constructor(port: number) {
+    this.#port = port;
+    this.#url = `http://localhost:${port}`;
+  }
+
+  #podman(): string[] {
+    const [root, runRoot] = [join(this.#folder, "root"), join(this.#folder, "run")];
+    const runtime = ["--runtime", "runc", "--cgroup-manager", "cgroupfs"];
+    return ["--storage-driver", "vfs", "--root", root, "--runroot", runRoot, ...runtime];
+  }
+
+  podman(args: readonly string[], input = ""): string {
+    return run("podman", [...this.#podman(), ...args], { input });
+  }
+
+  load(archive: string): void {
+    const loaded = this.podman(["load", "-i", archive]);
+    this.#image = /Loaded image: (\S+)/.exec(loaded)?.[1] ?? "";
+    this.podman(["volume", "create", "smoke"]);
+  }
+
+  async start(): Promise<void> {
+    this.#process = spawn(
+      "podman",
+      [
+        ...[...this.#podman(), "run", "--rm", "--name", "smoke", "--network=host"],
+        ...["--read-only", "--tmpfs", "/tmp", "--cap-drop", "all"],
+        ...["--security-opt", "no-new-privileges", "--ulimit", "nofile=20000:20000"],
+        ...["--ulimit", "nproc=1000:1000", "-e", `TESSERA_PORT=${this.#port}`],
+        ...["-e", "TESSERA_HOST=localhost", "-e", "TESSERA_DRAIN_DELAY=0s"],
+        ...["-v", "smoke:/data", this.#image],
+      ],
+      { stdio: ["ignore", "ignore", "inherit"] },
+    );
+    const begun = performance.now();
+    while (!(await this.#isReady())) {
+      assert(performance.now() - begun < READY_MS, "the container is not ready after 60 s");
+      assert.equal(this.#process.exitCode, null, "the container has ended before it was ready");
+      await sleep(100);
+    }
+  }
+
+  async #isReady(): Promise<boolean> {
+    return await fetch(`${this.#url}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  }
+
+  /** Sends a signal; resolves with the exit code of the container. */
+  async end(signal: "KILL" | "TERM"): Promise<number> {
+    assert(this.#process);
+    const exited = once(this.#process, "exit");
+    this.podman(["kill", "--signal", signal, "smoke"]);
+    const [code] = (await exited) as [number];
+    return code;
+  }
+
+  /** Runs the command line in the container. */
+  inside(args: readonly string[], input = ""): string {
+    return this.podman(["exec", "-i", "smoke", "tessera", ...args], input);
+  }
+
+  setUp(): void {
+    const person = ["--email", "you@example.com"];
+    const password = this.inside(["admin", "setup", "--organization", "acme", ...person]).trim();
+    this.#env = { SERVICE_CLOUD_API_ENDPOINT: this.#url, SERVICE_CLOUD_API_KEY: "" };
+    this.#env.SERVICE_CLOUD_API_KEY = this.#createToken(password);
+    this.signIn = () => void this.#createToken(password);
+  }
+
+  /** Signs in with the password, and creates a token. */
+  signIn: () => void = () => assert.fail("not set up");
+
+  #createToken(password: string): string {
+    const access = ["--developer-operations", "--all-deployments"];
+    const sign = ["--endpoint", this.#url, "--email", "you@example.com", "--password-stdin"];
+    const name = `smoke-${performance.now().toFixed(0)}`;
+    const create = ["token", "create", name, ...access, ...sign, "-o", "json"];
+    return (JSON.parse(this.inside(create, `${password}\n`)) as { value: string }).value;
+  }
+
+  deploy(): void {
+    const program = join(ROOT, "bin/tessera.js");
+    const service = ["examples/summarizer/service.ts", "--name", "summarizer"];
+    run(process.execPath, [program, "deploy", ...service], { cwd: ROOT, env: this.#env });
+  }
+
+  async call(path: string, body?: string): Promise<string> {
+    const headers = { "tessera-deployment": "acme/summarizer", "content-type": "application/json" };
+    const method = body === undefined ? "GET" : "POST";
+    const answer = await fetch(`${this.#url}/${path}`, { method, headers, ...(body && { body }) });
+    const text = await answer.text();
+    assert(answer.ok, `${path}: ${answer.status} ${text}`);
+    return text;
+  }
+
+  async runTask(): Promise<string> {
+    const submitted = await this.call("summarize_batch/submit", ARGUMENTS);
+    const { task_id } = JSON.parse(submitted) as { readonly task_id: string };
+    const result = await this.call(`summarize_batch/get?task_id=${task_id}&wait=30`);
+    assert.deepEqual(JSON.parse(result), RESULT);
+    return task_id;
+  }
+
+  dispose(): void {
+    this.#process?.kill("SIGKILL");
+    for (const args of [
+      ["rm", "-f", "-a"],
+      ["volume", "rm", "-f", "smoke"],
+    ]) {
+      try {
+        this.podman(args);
+      } catch {
+        // Nothing was started.
+      }
+    }
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Tries the image in an OCI archive; throws at the first thing that is wrong. */
+export async function smoke(archive: string): Promise<void> {
+  const trial = new Trial(await freePort());
+  const begun = performance.now();
+  const say = (what: string): void => {
+    const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+    process.stdout.write(`${seconds.padStart(6)} s  ${what}\n`);
+  };
+  try {
+    trial.load(archive);
+    say("loaded");
+    await trial.start();
+    say("started: read-only, without capabilities, as 10001");
+    trial.setUp();
+    say("set up, signed in, token created");
+    trial.deploy();
+    say("deployed");
+    const summary = '{"text": "One. Two. Three.", "sentences": 1}';
+    assert.equal(await trial.call("summarize", summary), "Two.");
+    const task = await trial.runTask();
+    say("called, task run");
+    assert.notEqual(await trial.end("KILL"), 0);
+    await trial.start();
+    say("killed with SIGKILL and started again");
+    const kept = await trial.call(`summarize_batch/get?task_id=${task}`);
+    assert.deepEqual(JSON.parse(kept), RESULT);
+    trial.signIn();
+    await trial.runTask();
+    say("has the result from before, signs in, runs tasks");
+    assert.equal(await trial.end("TERM"), 0);
+    say("stopped with exit code 0");
+  } finally {
+    trial.dispose();
+  }
+}
+
+if (import.meta.main) {
+  const [archive] = process.argv.slice(2);
+  if (archive === undefined) {
+    process.stderr.write("usage: node packaging/image/smoke.ts ARCHIVE\n");
+    process.exitCode = 2;
+  } else {
+    await smoke(archive);
+  }
+}

@@ -1,0 +1,112 @@
+/** What of packaging is cheap to check; `npm run package:check` does the rest. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { changelogOf, versions } from "../../packaging/release/versions.ts";
+import { isInstalled } from "../../packaging/run.ts";
+import { START_SETTINGS } from "../../src/config/start-settings.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "tessera-packaging-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const skipped = (program: string): string =>
+  isInstalled(program) ? "" : ` (SKIPPED: ${program} is not installed)`;
+
+describe("a release", () => {
+  it("has one version everywhere", () => {
+    expect(new Set(versions().map(({ version }) => version)).size).toBe(1);
+  });
+
+  it("takes the notes of its version from the changelog", () => {
+    const changelog =
+      "# Changelog\n\n## Unreleased\n\nb\n\n## 1.2.3 (2026-11-24)\n\n- a\n\n## 1.2.2\n";
+    expect(changelogOf("1.2.3", changelog)).toBe("- a");
+    expect(changelogOf("1.2", changelog)).toBeUndefined();
+  });
+});
+
+describe.skipIf(!isInstalled("systemd-analyze"))(
+  `the systemd unit${skipped("systemd-analyze")}`,
+  () => {
+    /** The unit with programs that are there: systemd looks for them. */
+    function unit(): string {
+      const programs = join(folder, "bin");
+      mkdirSync(programs, { recursive: true });
+      for (const name of ["tessera", "wait-until-ready"]) {
+        writeFileSync(join(programs, name), "", { mode: 0o755 });
+      }
+      const text = readFileSync(join(ROOT, "packaging/systemd/tessera.service"), "utf8");
+      const path = join(folder, "tessera.service");
+      writeFileSync(path, text.replaceAll("/opt/tessera/bin", programs));
+      return path;
+    }
+
+    it("is understood whole by systemd, which only complains of what it does not know", () => {
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", unit()], {
+        encoding: "utf8",
+      });
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    });
+
+    it("exposes at most 2.0", () => {
+      const args = ["security", "--offline=true", "--threshold=20", unit()];
+      const { status, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+      expect(status, stdout.slice(-200)).toBe(0);
+    });
+  },
+);
+
+describe("the compose file", () => {
+  interface Service {
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly depends_on?: Readonly<Record<string, unknown>>;
+    readonly volumes?: readonly string[];
+    readonly profiles?: readonly string[];
+  }
+  const text = readFileSync(join(ROOT, "packaging/compose/compose.yaml"), "utf8");
+  const compose = parse(text, { merge: true }) as {
+    readonly services: Readonly<Record<string, Service>>;
+    readonly volumes: Readonly<Record<string, unknown>>;
+  };
+
+  it("names only volumes, services and settings that there are", () => {
+    const known = Object.values(START_SETTINGS).map(({ variable }) => variable);
+    for (const [name, service] of Object.entries(compose.services)) {
+      const mounted = (service.volumes ?? []).map((volume) => volume.split(":")[0] ?? "");
+      expect(Object.keys(compose.volumes)).toEqual(expect.arrayContaining(mounted));
+      expect(Object.keys(compose.services)).toEqual(
+        expect.arrayContaining(Object.keys(service.depends_on ?? {})),
+      );
+      if (name.startsWith("tessera")) {
+        expect(known).toEqual(expect.arrayContaining(Object.keys(service.environment ?? {})));
+      }
+    }
+    expect(compose.services["tessera-sqlite"]?.profiles).toEqual(["sqlite"]);
+  });
+});
+
+describe.skipIf(!isInstalled("helm"))(`the chart${skipped("helm")}`, () => {
+  const template = (...values: readonly string[]) =>
+    spawnSync(
+      "helm",
+      ["template", "t", "charts/tessera", ...values.flatMap((it) => ["--set", it])],
+      {
+        cwd: ROOT,
+        encoding: "utf8",
+      },
+    );
+
+  it("makes a Deployment on Postgres and a StatefulSet on SQLite", () => {
+    expect(template("existingSecret=s").stdout).toContain("kind: Deployment");
+    expect(template("database=sqlite", "replicas=1").stdout).toContain("kind: StatefulSet");
+  });
+
+  it("refuses several replicas on SQLite, and Postgres without a secret", () => {
+    expect(template("database=sqlite", "replicas=2").stderr).toContain("/replicas");
+    expect(template().stderr).toContain("/existingSecret");
+  });
+});

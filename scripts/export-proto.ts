@@ -41,7 +41,9 @@ for (const path of USED_OF_GOOGLE) {
 }
 copyFileSync(join(ROOT, "LICENSE"), join(output, "LICENSE"));
 const buf = join(ROOT, "node_modules/.bin/buf");
-const { status } = spawnSync(buf, ["format", "-w", output, "--path", join(output, "tessera")], { stdio: "inherit" });
+const { status } = spawnSync(buf, ["format", "-w", output, "--path", join(output, "tessera")], {
+  stdio: "inherit",
+});
 process.exitCode = status ?? 1;
 
 function write(path: string, text: string): void {

@@ -60,14 +60,16 @@ describe("the commands of the documents", () => {
   });
 
   const words = BLOCKS.flatMap(({ text }) =>
-    [...text.replaceAll("\\\n", " ").matchAll(/\btessera((?: [a-z][a-z-]*)+)([^\n|;&)]*)/g)].map(
-      ([, command = "", rest = ""]) => `${command} ${rest}`.replace(/#.*/, "").trim(),
-    ),
+    [
+      ...text
+        .replaceAll("\\\n", " ")
+        .matchAll(/(?<![\w/:.-])tessera(?! tessera )((?: (?!charts\/)[a-z][a-z-]*)+)([^\n|;&)]*)/g),
+    ].map(([, command = "", rest = ""]) => `${command} ${rest}`.replace(/#.*/, "").trim()),
   );
 
   it.each([...new Set(words)])("name flags that are there: tessera %s", async (line) => {
     const [first = "", second = ""] = line.split(" ");
-    const group = ["admin", "cloud", "deployment", "member", "task", "token", "worker"];
+    const group = ["admin", "client", "cloud", "deployment", "member", "task", "token", "worker"];
     const isGroup = group.includes(first) && /^[a-z-]+$/.test(second);
     await using program = new Program([first, ...(isGroup ? [second] : []), "--help"]);
     const { code, stdout } = await program.ended;

@@ -61,4 +61,15 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],
   ["docs/workers.md", "tessera deploy service.py", "needs a machine with a GPU"],
   ["docs/workers.md", "tessera deploy manifest.json", "test/e2e/workers deploys manifests"],
+  ["docs/cli.md", "source <(tessera completion", "test/e2e/cli/completion.test.ts asks the shells"],
+  ["docs/install.md", "npm ci && npm pack", "test/e2e/docs/first-hour.test.ts packs and installs"],
+  ["docs/install.md", "npm run package:image", "npm run package:check builds and runs the image"],
+  ["docs/install.md", "export POSTGRES_PASSWORD", "needs Docker"],
+  ["docs/install.md", "mkdir -p /opt/tessera", "changes the machine"],
+  [
+    "docs/install.md",
+    "kubectl create secret",
+    "needs a cluster: npm run package:check asks a server",
+  ],
+  ["docs/install.md", "sha256sum --check", "needs a release"],
 ];

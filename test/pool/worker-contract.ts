@@ -80,7 +80,10 @@ export function workerContract(
   test.each = <One>(all: readonly One[]) => {
     return (title: string, run: (one: One) => Promise<void>): void => {
       const { isSkipped, why } = skipExcused(title);
-      vitest.skipIf(isSkipped).each(all)(`${title}${why}`, run);
+      // A list is spread into arguments.
+      vitest.skipIf(isSkipped).each(all)(`${title}${why}`, (...args: unknown[]) =>
+        run((args.length > 1 ? args : args[0]) as One),
+      );
     };
   };
   function group(title: string, define: () => void): void {

@@ -138,7 +138,12 @@ function explain(
             `in the source, --include ${relative(dirname(source), join(root, missing))} adds it`,
         ];
   // Options of `tessera serve` do not apply to deployments.
-  const told = fault.replace(/; tessera serve --allow\S+(?: .+)? allows (?:it|them)/, "");
+  const told = fault
+    .replace(
+      /; tessera serve --allow-read .+ allows it/,
+      missing === undefined ? "; --include takes files of the service's folder along" : "",
+    )
+    .replace(/; tessera serve --allow\S+(?: .+)? allows (?:it|them)/, "");
   const output =
     lines.length === 0 ? [] : ["the service wrote:", ...lines.map((line) => `  ${line}`)];
   return ["the service does not load from its artifact", told, ...advice, ...output]

@@ -42,7 +42,7 @@ describe("help", { timeout: PROCESS_MS }, () => {
     async (...args) => {
       const { code, stdout, stderr } = await run(args);
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).toMatch(/Examples:\n {2}\$ tessera init my-service/);
+      expect(stdout).toMatch(/Examples:\n {2}\$ tessera (?:init my-service|serve service\.ts)/);
     },
   );
 

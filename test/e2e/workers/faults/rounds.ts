@@ -314,6 +314,7 @@ function outcomeOf(answer: Answer | undefined): Outcome | undefined {
   if (answer?.status === 200) {
     return { kind: "success", text: answer.text };
   }
-  const reason = answer?.json?.details?.[0]?.debug?.reason;
-  return reason === "WORKER_LOST" ? { kind: "gave_up", text: reason } : undefined;
+  // A task that lost as many workers as a task may has failed: it has ended, and says so.
+  const reason = answer?.json?.details?.[0]?.debug?.metadata?.failure_reason;
+  return reason === "worker_lost" ? { kind: "gave_up", text: reason } : undefined;
 }

@@ -87,7 +87,9 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   "how wide something is on a terminal": [
     "src/cli/progress.ts BAR_CELLS",
     "src/cli/progress.ts LINE_CELLS",
-    "src/cli/waiting.ts BAR_CELLS",
+    "src/cli/call/waiting.ts BAR_CELLS",
+    "src/cli/table.ts LONG_TEXT_CELLS",
+    "src/cli/table.ts SHORTEST_CELLS",
   ],
 };
 

@@ -10,8 +10,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import pg from "pg";
+import { freePort } from "../test/free-port.ts";
 import { startPostgres } from "../test/postgres.ts";
-import { freePort, Program } from "./program.ts";
+import { Program } from "./program.ts";
 
 export interface Redis {
   readonly url: string;

@@ -5,7 +5,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { promisify } from "node:util";
 import type { LoadPlan, LoadResult } from "./load.ts";
 
@@ -118,14 +117,6 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     throw new Error(`${result.failed} of ${result.done} failed, the first with ${result.failure}`);
   }
   return result;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address ? address.port : 0;
 }
 
 /** A process and its descendants, by /proc; only the process itself without /proc. */

@@ -25,6 +25,23 @@ export function run(command: string, args: readonly string[], options: RunOption
   return stdout.replace(/\n$/, "");
 }
 
+/** Without what differs between machines and times: the same files give the same bytes. */
+const REPRODUCIBLE = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
+
+export interface TarContent {
+  readonly folder: string;
+  readonly name: string;
+  readonly options?: readonly string[];
+}
+
+/** Writes `name` of a folder into a tar archive; `options` are tar's own. */
+export function writeTar(archive: string, { folder, name, options = [] }: TarContent): void {
+  run("tar", [...REPRODUCIBLE, ...options, "-cf", archive, "-C", folder, name]);
+}
+
+/** Compresses an archive, without the time in gzip's header. */
+export const GZIP = "--use-compress-program=gzip -n";
+
 /** Whether a program is in the search path. */
 export function isInstalled(command: string): boolean {
   return spawnSync("sh", ["-c", `command -v "${command}"`]).status === 0;

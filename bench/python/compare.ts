@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { environment } from "../../test/e2e/clients/python-environment.ts";
-import { freePort, Program } from "../program.ts";
+import { freePort } from "../../test/free-port.ts";
+import { Program } from "../program.ts";
 import { figure, median, table } from "../table.ts";
 import type { PythonPlan } from "./load.ts";
 

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { programVersion, ROOT } from "../program.ts";
-import { run } from "../run.ts";
+import { run, writeTar } from "../run.ts";
 import { type System, writeContext } from "./context.ts";
 
 export interface BuiltImage {
@@ -63,8 +63,7 @@ export function buildImage(system: System, output: string): BuiltImage {
     const read = (path: string): unknown => JSON.parse(readFileSync(join(layout, path), "utf8"));
     const [{ digest }] = (read("index.json") as Index).manifests as [{ digest: string }];
     const { layers } = read(`blobs/${digest.replace(":", "/")}`) as Manifest;
-    const times = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-    run("tar", [...times, "-cf", archive, "-C", layout, "."]);
+    writeTar(archive, { folder: layout, name: "." });
     const bytes = layers.reduce((sum, { size }) => sum + size, 0);
     return { archive, name, digest, bytes };
   } finally {

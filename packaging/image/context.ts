@@ -33,7 +33,6 @@ const PYTHON_PACKAGES = [
   "libstdc++6",
   "python3",
   "python3-venv",
-  "tini",
   "tzdata",
   "util-linux",
 ];

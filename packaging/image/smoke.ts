@@ -11,25 +11,16 @@ import { strict as assert } from "node:assert";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../test/free-port.ts";
 import { ROOT } from "../program.ts";
 import { run } from "../run.ts";
 
 const READY_MS = 60_000;
 const ARGUMENTS = '{"texts": ["One. Two."]}';
 const RESULT = ["One. Two."];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { readonly port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /** One container at a time, on one volume. */
 class Trial {
@@ -38,6 +29,7 @@ class Trial {
   readonly #port: number;
   #process: ChildProcess | undefined;
   #image = "";
+  #password = "";
   #env: Record<string, string> = {};
 
   constructor(port: number) {
@@ -105,21 +97,18 @@ class Trial {
 
   setUp(): void {
     const person = ["--email", "you@example.com"];
-    const password = this.inside(["admin", "setup", "--organization", "acme", ...person]).trim();
+    this.#password = this.inside(["admin", "setup", "--organization", "acme", ...person]).trim();
     this.#env = { SERVICE_CLOUD_API_ENDPOINT: this.#url, SERVICE_CLOUD_API_KEY: "" };
-    this.#env.SERVICE_CLOUD_API_KEY = this.#createToken(password);
-    this.signIn = () => void this.#createToken(password);
+    this.#env.SERVICE_CLOUD_API_KEY = this.signIn();
   }
 
   /** Signs in with the password, and creates a token. */
-  signIn: () => void = () => assert.fail("not set up");
-
-  #createToken(password: string): string {
+  signIn(): string {
     const access = ["--developer-operations", "--all-deployments"];
     const sign = ["--endpoint", this.#url, "--email", "you@example.com", "--password-stdin"];
     const name = `smoke-${performance.now().toFixed(0)}`;
     const create = ["token", "create", name, ...access, ...sign, "-o", "json"];
-    return (JSON.parse(this.inside(create, `${password}\n`)) as { value: string }).value;
+    return (JSON.parse(this.inside(create, `${this.#password}\n`)) as { value: string }).value;
   }
 
   deploy(): void {

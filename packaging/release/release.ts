@@ -16,7 +16,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { buildImage } from "../image/build.ts";
 import { ROOT } from "../program.ts";
-import { isInstalled, run } from "../run.ts";
+import { GZIP, isInstalled, run, writeTar } from "../run.ts";
 import { buildTarball } from "../tarball/build.ts";
 import { changelogOf, setVersion, versions } from "./versions.ts";
 
@@ -74,19 +74,11 @@ function release({ output, dryRun, image }: ReleaseOptions): void {
   } else {
     process.stderr.write("SKIPPED: helm lint of the chart, helm is not installed\n");
   }
-  const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-  const chart = join(output, `tessera-chart-${version}.tgz`);
-  const gzip = "--use-compress-program=gzip -n";
-  run("tar", [
-    ...same,
-    "--mode=u=rwX,go=rX",
-    gzip,
-    "-cf",
-    chart,
-    "-C",
-    join(ROOT, "charts"),
-    "tessera",
-  ]);
+  writeTar(join(output, `tessera-chart-${version}.tgz`), {
+    folder: join(ROOT, "charts"),
+    name: "tessera",
+    options: ["--mode=u=rwX,go=rX", GZIP],
+  });
   writeFileSync(join(output, `tessera-${version}.cdx.json`), sbom());
   writeFileSync(join(output, "NOTES.md"), `${notes}\n`);
   const sums = readdirSync(output)

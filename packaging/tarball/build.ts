@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { programVersion, ROOT, writeNode, writeProgram } from "../program.ts";
-import { run } from "../run.ts";
+import { GZIP, run, writeTar } from "../run.ts";
 
 /** Follows links to itself, such as one in /usr/local/bin. */
 const COMMAND = `#!/bin/sh
@@ -44,8 +44,7 @@ export function buildTarball(output: string): string {
     run("chmod", ["755", join(root, "bin/wait-until-ready")]);
     mkdirSync(output, { recursive: true });
     const archive = join(resolve(output), `${name}.tar.gz`);
-    const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
-    run("tar", [...same, "--use-compress-program=gzip -n", "-cf", archive, "-C", scratch, name]);
+    writeTar(archive, { folder: scratch, name, options: [GZIP] });
     return archive;
   } finally {
     rmSync(scratch, { recursive: true, force: true });

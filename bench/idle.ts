@@ -24,7 +24,8 @@ export interface IdleOptions {
   readonly platform?: { readonly deployments: number; readonly data: string };
 }
 
-interface Count {
+/** What a program has asked of its database so far. */
+export interface Count {
   readonly transactions: number;
   /** By name, where the thread is asked. */
   readonly questions?: Readonly<Record<string, number>>;
@@ -45,12 +46,8 @@ export async function benchIdle(
   const before = await count();
   await sleep(seconds * 1000);
   const after = await count();
-  const rate = (from: number, to: number): string => figure((to - from) / seconds, 2);
-  const questions = Object.entries(after.questions ?? {})
-    .map(([name, times]) => [name, times - (before.questions?.[name] ?? 0)] as const)
-    .filter(([, times]) => times > 0)
-    .map(([name, times]) => `${name} ${rate(0, times)}`);
-  const total = rate(before.transactions, after.transactions);
+  const questions = questionsBetween(before, after, seconds);
+  const total = figure((after.transactions - before.transactions) / seconds, 2);
   write(
     `\nidle node${platform ? ` with ${platform.deployments} deployments` : ""}, over ${seconds} s: ${total} transactions per second` +
       `${questions.length > 0 ? ` (${questions.join(", ")})` : ""}\n`,
@@ -67,7 +64,16 @@ function startPlatform(
   return Program.start(process.execPath, args, /port .* (ready)\n/);
 }
 
-async function countByThread(program: Program): Promise<Count> {
+/** What was asked in the meantime, with how often in each of `parts` of the time. */
+export function questionsBetween(before: Count, after: Count, parts: number): string[] {
+  return Object.entries(after.questions ?? {})
+    .map(([name, times]) => [name, times - (before.questions?.[name] ?? 0)] as const)
+    .filter(([, times]) => times > 0)
+    .map(([name, times]) => `${name} ${figure(times / parts, 2)}`);
+}
+
+/** Needs `count-messages.ts` in the program. */
+export async function countByThread(program: Program): Promise<Count> {
   const [, json = ""] = await program.ask("SIGUSR2", /counted (.+)\n/);
   return JSON.parse(json) as Count;
 }

@@ -10,7 +10,8 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { LoadPlan } from "./load.ts";
+import { countByThread, questionsBetween } from "./idle.ts";
+import { type LoadPlan, type Percentiles, percentiles } from "./load.ts";
 import { cpuSecondsOf, load, Program } from "./program.ts";
 import { figure, median, table } from "./table.ts";
 
@@ -43,8 +44,8 @@ interface Place {
   readonly perSecond: number[];
   /** CPU time of the node and what joined it, for one lifecycle. */
   readonly cpuMicros: number[];
-  readonly startMs: { p50: number; p99: number }[];
-  readonly lifecycleMs: { p50: number; p99: number }[];
+  readonly startMs: Percentiles[];
+  readonly lifecycleMs: Percentiles[];
   readonly abortMs: number[];
 }
 
@@ -93,8 +94,8 @@ export async function benchRemote(
         figure(median(each.startMs.map(({ p99 }) => p99)), 2),
         figure(median(each.lifecycleMs.map(({ p50 }) => p50)), 2),
         figure(median(each.lifecycleMs.map(({ p99 }) => p99)), 2),
-        figure(at(each.abortMs, 0.5), 2),
-        figure(at(each.abortMs, 0.99), 2),
+        figure(percentiles(each.abortMs).p50, 2),
+        figure(percentiles(each.abortMs).p99, 2),
       ]),
     ),
   );
@@ -111,10 +112,6 @@ const plan = (port: number): Omit<LoadPlan, "seconds"> => ({
   endpoint: "noop",
   deployment: DEPLOYMENT,
 });
-
-function at(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
-}
 
 async function startNode(database: string, folder: string, name: "local" | "remote") {
   const file = fileURLToPath(new URL("hosting.ts", import.meta.url));
@@ -212,29 +209,19 @@ async function idle(
   write: (text: string) => void,
 ): Promise<void> {
   await sleep(SETTLE_MS);
-  const before = [await questions(local), await questions(remote)];
+  const before = [await countByThread(local), await countByThread(remote)] as const;
   const said = { ...relay.messages };
   await sleep(seconds * 1000);
-  const after = [await questions(local), await questions(remote)];
-  const per = (count: number): string => figure(count / (seconds / 5), 2);
-  const [ofLocal, ofRemote] = after.map((counts, index) =>
-    Object.entries(counts)
-      .map(([name, count]) => [name, count - (before[index]?.[name] ?? 0)] as const)
-      .filter(([, count]) => count > 0)
-      .map(([name, count]) => `${name} ${per(count)}`)
-      .join(", "),
-  );
+  const after = [await countByThread(local), await countByThread(remote)] as const;
+  const parts = seconds / 5;
+  const per = (count: number): string => figure(count / parts, 2);
+  const ofLocal = questionsBetween(before[0], after[0], parts).join(", ");
+  const ofRemote = questionsBetween(before[1], after[1], parts).join(", ");
   write(
     `\nidle for ${seconds} s, in 5 s: ${per(relay.messages.up - said.up)} messages of the worker, ` +
       `${per(relay.messages.down - said.down)} of the node\n` +
       `questions to the database: ${ofRemote}\nwith a local worker: ${ofLocal}\n`,
   );
-}
-
-/** How often each operation of the storage was asked for. */
-async function questions(program: Program): Promise<Readonly<Record<string, number>>> {
-  const [, json = ""] = await program.ask("SIGUSR2", /counted (.+)\n/);
-  return (JSON.parse(json) as { questions: Record<string, number> }).questions;
 }
 
 /** Between an agent and its node; counts what passes. */

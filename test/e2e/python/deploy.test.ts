@@ -13,7 +13,7 @@ import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import type { PlatformOptions } from "../start/platform.ts";
 import { lockLine, PackageIndex } from "./package-index.ts";
-import { type Tools, tools } from "./uv.ts";
+import { environmentsIn, indexEnv, type Tools, tools } from "./uv.ts";
 
 const skipped = noSandbox || leftOut(pythonMissing);
 const NOWHERE = "http://127.0.0.1:9/simple";
@@ -69,8 +69,6 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
   };
   const start = (options: PlatformOptions = {}) =>
     World.start({ env, ...options, config: { python: python(64 * MEBIBYTE), ...options.config } });
-  const environments = ({ folder }: World): string[] =>
-    readdirSync(join(folder.data, "environments")).filter((name) => /^[0-9a-f]{64}/.test(name));
 
   beforeAll(async () => {
     if (skipped) {
@@ -80,15 +78,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-deploy-")));
     index = await PackageIndex.start();
     index.add("one", "1.0", { code: "VALUE = 41\n" });
-    env = {
-      ...Object.fromEntries(
-        Object.entries(process.env).flatMap(([name, value = ""]) =>
-          /^(?:UV|PIP|SSL)_|^(?:HOME|PATH)$|_PROXY$/i.test(name) ? [[name, value]] : [],
-        ),
-      ),
-      UV_INDEX: index.url,
-      UV_HTTP_RETRIES: "0",
-    };
+    env = indexEnv(index.url);
     artifact = await build({ "service.py": SERVICE, "requirements.txt": "one\n" });
     world = await start({ config: { allowedEgress: [new URL(index.url).host] } });
   }, 300_000);
@@ -112,7 +102,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     const changed = SERVICE.replace("one.VALUE", "one.VALUE + 1");
     await world.deployed("a", await build({ "service.py": changed, "requirements.txt": "one\n" }));
     await expect.poll(async () => (await world.call("a", "/value", { body: {} })).json).toBe(42);
-    expect(environments(world)).toHaveLength(1);
+    expect(environmentsIn(world.folder.data)).toHaveLength(1);
     const said: string[] = [];
     for (const deployment of ["a", "b", "c"]) {
       const search = "installing packages";

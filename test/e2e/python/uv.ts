@@ -1,5 +1,5 @@
 /** What the tests of environments are made with: uv from the registry, fetched once into the checkout. */
-import { realpathSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import {
   findInterpreters,
@@ -23,4 +23,22 @@ export async function tools(): Promise<Tools> {
   const folder = join(realpathSync(join(ROOT, "node_modules")), ".cache/python");
   const platform = currentPlatform();
   return { interpreter, uv: await findUv({ folder, platform, interpreter, env: process.env }) };
+}
+
+/** The variables of this process that uv needs, with a package index of the test's own. */
+export function indexEnv(url: string): Record<string, string> {
+  return {
+    ...Object.fromEntries(
+      Object.entries(process.env).flatMap(([name, value = ""]) =>
+        /^(?:UV|PIP|SSL)_|^(?:HOME|PATH)$|_PROXY$/i.test(name) ? [[name, value]] : [],
+      ),
+    ),
+    UV_INDEX: url,
+    UV_HTTP_RETRIES: "0",
+  };
+}
+
+/** The environments below a data folder. */
+export function environmentsIn(data: string): string[] {
+  return readdirSync(join(data, "environments")).filter((name) => /^[0-9a-f]{64}/.test(name));
 }

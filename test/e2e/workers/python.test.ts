@@ -20,7 +20,7 @@ import type { Program } from "../cli/program.ts";
 import { pythonMissing, ROOT } from "../clients/python-environment.ts";
 import { until, World } from "../hosting/world.ts";
 import { PackageIndex } from "../python/package-index.ts";
-import { type Tools, tools } from "../python/uv.ts";
+import { environmentsIn, indexEnv, type Tools, tools } from "../python/uv.ts";
 import { hasJoined, startAgent, workerToken } from "./agent-program.ts";
 
 const SILENCE_MS = 3_000;
@@ -136,10 +136,6 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
       (task) => task.status === TaskStatus.RUNNING && task.attempt === attempt,
     );
 
-  /** The environments below a data folder. */
-  const environments = (data: string): string[] =>
-    readdirSync(join(data, "environments")).filter((name) => /^[0-9a-f]{64}/.test(name));
-
   beforeAll(async () => {
     if (skipped) {
       return;
@@ -148,15 +144,7 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), "tessera-python-agent-")));
     index = await PackageIndex.start();
     index.add("one", "1.0", { code: "VALUE = 41\n" });
-    env = {
-      ...Object.fromEntries(
-        Object.entries(process.env).flatMap(([name, value = ""]) =>
-          /^(?:UV|PIP|SSL)_|^(?:HOME|PATH)$|_PROXY$/i.test(name) ? [[name, value]] : [],
-        ),
-      ),
-      UV_INDEX: index.url,
-      UV_HTTP_RETRIES: "0",
-    };
+    env = indexEnv(index.url);
     const { version, path } = found.interpreter;
     world = await World.start({
       env,
@@ -188,9 +176,9 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
     await joined();
     await serves();
     expect((await result("add", await submit("add", { number: 1 }))).json).toBe(42);
-    expect(environments(world.folder.data)).toEqual([]);
+    expect(environmentsIn(world.folder.data)).toEqual([]);
     const data = readdirSync(world.folder.path).filter((name) => name.startsWith("agent-"));
-    expect(data.flatMap((name) => environments(join(world.folder.path, name)))).toHaveLength(1);
+    expect(data.flatMap((name) => environmentsIn(join(world.folder.path, name)))).toHaveLength(1);
   });
 
   it("streams, from apis and tasks", async () => {

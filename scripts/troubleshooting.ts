@@ -59,7 +59,7 @@ Every error, in every protocol, has a \`code\`, a \`message\` for people, and \`
 }
 \`\`\`
 
-An error that a function threw itself has the code that the function gave it; those below are the catalogue's. An answer with \`Retry-After\` may be repeated after so many seconds; our clients do so. What is not an answer at all: a refused connection means that no node listens at the address (\`/livez\` tells), and a 502 or 504 comes from a proxy in front ([production](production.md)).
+The codes below are the platform's own; an error that a function throws has the code that the function sets. \`Retry-After\` says after how many seconds to repeat the call; our clients do. A refused connection means that no node listens at the address (\`/livez\` tells). A 502 or 504 comes from a proxy in front ([production](production.md)).
 
 ## When something is wrong with the platform
 

@@ -10,6 +10,7 @@ import type { Launch, WorkerRights } from "../pool/launch/launch.ts";
 import { ServiceProcess } from "../pool/process.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { ServiceEntry, WorkerMessage } from "../protocol/messages.ts";
+import { DEPLOY_ADVICE } from "../worker/permission-errors.ts";
 import { ArtifactError } from "./artifact-error.ts";
 import { ENTRY_NAME } from "./index-file.ts";
 
@@ -141,7 +142,7 @@ function explain(
   const told = fault
     .replace(
       /; tessera serve --allow-read .+ allows it/,
-      missing === undefined ? "; --include takes files of the service's folder along" : "",
+      missing === undefined ? DEPLOY_ADVICE : "",
     )
     .replace(/; tessera serve --allow\S+(?: .+)? allows (?:it|them)/, "");
   const output =

@@ -30,6 +30,11 @@ function extension(contentType: string | undefined): string {
   return contentType?.split("/")[1]?.replace(/[^a-z0-9].*$/, "") || "bin";
 }
 
+/** Quotes text for a POSIX shell if that is necessary. */
+export function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : shellQuote(text);
+}
+
 /** Quotes text for a POSIX shell. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;

@@ -72,9 +72,7 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
   if (reason === undefined) {
     return describeTransport(err);
   }
-  const wait =
-    retryAfterMs === undefined ? undefined : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
-  const hint = HINTS[reason] ?? wait;
+  const hint = HINTS[reason] ?? retryText(retryAfterMs);
   const words = new FlagWords(command);
   if (reason === "REQUEST_INVALID" && violations.length > 0) {
     // The server's sentence is mostly the first of the violations.
@@ -84,6 +82,12 @@ function describeCall(err: ConnectError, command: Command | undefined): Failure 
     return { message, hint, exitCode: ExitCode.usage };
   }
   return { message: plain(err.rawMessage), hint, exitCode: exitCodeOf(err.code) };
+}
+
+function retryText(retryAfterMs: number | undefined): string | undefined {
+  return retryAfterMs === undefined
+    ? undefined
+    : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
 }
 
 function exitCodeOf(code: Code): number {
@@ -102,8 +106,6 @@ function describeDeployment(err: DeploymentError): Failure {
   const { reason = "", retryAfterMs } = err;
   // Advice for programs.
   const [message = ""] = err.message.split(/; if it (?:was|worked) /);
-  const wait =
-    retryAfterMs === undefined ? undefined : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
   const hints: Readonly<Record<string, string>> = {
     TOKEN_INVALID: "tessera cloud login, or give a token by --token or TESSERA_TOKEN",
     ENDPOINT_NOT_A_TASK: "tessera call <endpoint> calls it",
@@ -121,7 +123,7 @@ function describeDeployment(err: DeploymentError): Failure {
         : err instanceof InvalidArgumentsError
           ? ExitCode.usage
           : ExitCode.failed;
-  return { message: plain(message), hint: hints[reason] ?? wait, exitCode };
+  return { message: plain(message), hint: hints[reason] ?? retryText(retryAfterMs), exitCode };
 }
 
 const UNREACHABLE: Readonly<Record<string, string>> = {

@@ -31,7 +31,7 @@ export class Table {
     options: TableOptions,
   ) {
     this.#titles = titles;
-    // A column without a title is for notes: nothing is shown where there is none.
+    // In a column without a title, which is for notes, an empty cell stays empty.
     this.#rows = rows.map((row) =>
       row.map((cell, column) => plain(cell).trim() || (titles[column] === "" ? "" : "-")),
     );
@@ -113,7 +113,7 @@ function cut(columns: readonly Column[], cells: number, least: number): Column[]
   return columns.map((column, at) => ({ ...column, width: widths[at] ?? 0 }));
 }
 
-/** The text in exactly so many cells, ending in `…` where it has more. */
+/** Pads the text to `cells` cells, or cuts it to them with `…` at the end. */
 function fitted(text: string, cells: number): string {
   const own = width(text);
   if (own <= cells) {

@@ -49,7 +49,7 @@ function member(route: SchemaRoute): string {
  * Depth to which types are generated of a schema: deep enough for any value that somebody
  * wrote a schema for.
  */
-const MAX_SCHEMA_DEPTH = 32;
+export const MAX_SCHEMA_DEPTH = 32;
 
 /** Where a type stands. */
 interface Place {

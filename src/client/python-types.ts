@@ -2,14 +2,12 @@
  * Types of Python from flat JSON Schemas. Objects become `TypedDict`s in their functional form,
  * which takes any names; types in it are texts, so that their order does not matter.
  */
+import { MAX_SCHEMA_DEPTH } from "./generate.ts";
 import { type ClassNames, prose, text } from "./python-names.ts";
 import type { FlatSchema } from "./schema.ts";
 
 /** Where a type stands: arguments take whatever can be sent, results are what comes. */
 export type Side = "argument" | "result";
-
-/** Depth to which types are generated of a schema; what lies deeper is `Any`. */
-const MAX_SCHEMA_DEPTH = 32;
 
 const ANY = "_typing.Any";
 

@@ -10,7 +10,7 @@ const NO_ADDONS = "loading addons is disabled";
 const ADVICE = /; (?:tessera serve --|no option of tessera serve).*$/;
 const READ_ADVICE = /; tessera serve --allow-read .*$/;
 /** What a deployment reads comes with it. */
-const DEPLOY_ADVICE = "; --include takes files of the service's folder along";
+export const DEPLOY_ADVICE = "; --include takes files of the service's folder along";
 let isDeployed = false;
 
 /** From now on, messages are for someone who deployed the service and cannot change permissions. */

@@ -38,7 +38,7 @@ async function answer(words: readonly string[], actions: CompleteActions): Promi
   return [...linesOf(whole, prefix + typed), ...(files ? [":files"] : [])];
 }
 
-/** The candidates that begin with what is typed; none of another's making can pass for a line of its own. */
+/** The candidates that begin with what is typed, without names whose line breaks would make further lines. */
 function linesOf(candidates: readonly CompletedWord[], typed: string): string[] {
   return candidates
     .filter(({ word }) => word.startsWith(typed) && !/[\p{Cc}\s]/u.test(word))

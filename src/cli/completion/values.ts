@@ -1,8 +1,8 @@
 /**
- * CompletedValues that complete a flag or an argument: fixed choices, and what the platform has. Questions
- * to the platform end after a moment; any failure gives no candidates.
+ * Candidates for the value of a flag or an argument: fixed choices, and what the platform has.
+ * Requests to the platform have a short timeout; any failure gives no candidates.
  */
-import { Connection, fetchSchema } from "../../client/deployment.ts";
+import { type ClientOptions, Connection, fetchSchema } from "../../client/deployment.ts";
 import type { CloudActions } from "../command.ts";
 import { currentContext } from "../context.ts";
 import { clientOptions } from "../target.ts";
@@ -95,11 +95,7 @@ async function organizations(actions: CloudActions): Promise<CompletedWord[]> {
 
 async function endpoints(actions: CloudActions, place: ValuePlace): Promise<CompletedWord[]> {
   const isForTasks = place.path[0] === "task";
-  const connection = new Connection({
-    ...(await clientOptions(actions, place.flags)),
-    timeout: COMPLETION_TIMEOUT_MS,
-    retries: 0,
-  });
+  const connection = hurried(await clientOptions(actions, place.flags));
   const { routes } = await fetchSchema(connection);
   return routes
     .filter(({ is_task }) => !isForTasks || is_task)
@@ -111,10 +107,7 @@ async function endpoints(actions: CloudActions, place: ValuePlace): Promise<Comp
 
 async function tasks(actions: CloudActions, { flags, args }: ValuePlace): Promise<CompletedWord[]> {
   const { url, deployment = "", token } = await clientOptions(actions, flags);
-  const connection = new Connection({
-    ...{ url, timeout: COMPLETION_TIMEOUT_MS, retries: 0 },
-    ...(token !== undefined && { token }),
-  });
+  const connection = hurried({ url, ...(token !== undefined && { token }) });
   const { tasks = [] } = await get<{ tasks?: ListedTask[] }>(connection, "/api/v1/tasks", {
     ...{ deployment, page_size: String(MAX_COMPLETED_NAMES) },
     ...(args[0] !== undefined && { endpoint: args[0] }),
@@ -144,10 +137,12 @@ async function ask<T>(
   query: Readonly<Record<string, string>>,
 ): Promise<T> {
   const { endpoint, apiToken } = await currentContext(actions.readEnvironment());
-  const connection = new Connection({
-    ...{ url: endpoint, token: apiToken, timeout: COMPLETION_TIMEOUT_MS, retries: 0 },
-  });
-  return await get<T>(connection, path, query);
+  return await get<T>(hurried({ url: endpoint, token: apiToken }), path, query);
+}
+
+/** A connection for a person who waits: with a short timeout, and without retries. */
+function hurried(options: ClientOptions): Connection {
+  return new Connection({ ...options, timeout: COMPLETION_TIMEOUT_MS, retries: 0 });
 }
 
 async function get<T>(

@@ -2,6 +2,7 @@
 import { basename, relative, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { examplesText } from "../command.ts";
+import { shellWord } from "../curl.ts";
 import { plain } from "../plain.ts";
 import { type Streams, Terminal } from "../terminal.ts";
 import { LANGUAGES, type Language, nameFor, writeProject } from "./project.ts";
@@ -64,9 +65,8 @@ interface Made {
 
 function nextSteps({ path, language, name }: Made): string {
   const folder = relative("", path);
-  const quoted = /^[\w./-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
   const npx = language === "typescript" ? "npx tessera" : "npx tessera-platform";
-  const lines = [...(folder === "" ? [] : [`cd ${plain(quoted)}`]), ...STEPS[language]];
+  const lines = [...(folder === "" ? [] : [`cd ${plain(shellWord(folder))}`]), ...STEPS[language]];
   return [
     `Made ${name}, a service in ${LABELS[language]}. To test it and serve it on http://localhost:3000:`,
     "",

@@ -1,6 +1,7 @@
 /** The start message of `tessera start`. */
 import { join, resolve } from "node:path";
 import type { StartedPlatform } from "../../app/start.ts";
+import { shellWord } from "../curl.ts";
 import { npx } from "../npx.ts";
 
 /** The start message of a platform: where everything is, and how to set it up. */
@@ -73,15 +74,10 @@ function setup(platform: StartedPlatform, code: string): string[] {
 
 /** The options with which a command finds the same data from the same folder. */
 function where({ config: { dataFolder }, database }: StartedPlatform): string {
-  const data = dataFolder === resolve(".tessera") ? "" : ` --data ${quoted(dataFolder)}`;
+  const data = dataFolder === resolve(".tessera") ? "" : ` --data ${shellWord(dataFolder)}`;
   if (database.includes("://")) {
     return `${data}  (with the same DATABASE_URL)`;
   }
   const isUsual = database === join(dataFolder, "tessera.db");
-  return isUsual ? data : `${data} --database ${quoted(database)}`;
-}
-
-/** Quotes text for a POSIX shell if necessary. */
-function quoted(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return isUsual ? data : `${data} --database ${shellWord(database)}`;
 }

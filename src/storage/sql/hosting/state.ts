@@ -70,6 +70,17 @@ function aggregate(deployment: DeploymentRecord, reports: readonly LiveReport[])
 /** Whether the node runs something of it, or is to. */
 const isPlaced = ({ status, workers }: LiveReport): boolean => status !== "stopped" || workers > 0;
 
+function finishingText(workers: number): string {
+  switch (workers) {
+    case 0:
+      return "";
+    case 1:
+      return "1 worker is finishing what it runs";
+    default:
+      return `${workers} workers are finishing what they run`;
+  }
+}
+
 /**
  * The first matching status: stopped; failed, when no node could start the
  * target revision; starting, while a node has not reported on it; degraded,
@@ -88,11 +99,7 @@ function statusOf(
   const reports = running.length === 0 ? all : running;
   if (desiredState === "stopped") {
     const workers = reports.reduce((sum, report) => sum + report.workers, 0);
-    const reason =
-      workers === 0
-        ? ""
-        : `${workers === 1 ? "1 worker is finishing what it runs" : `${workers} workers are finishing what they run`}`;
-    return { status: "stopped", reason };
+    return { status: "stopped", reason: finishingText(workers) };
   }
   const current = reports.filter((report) => report.targetRevision === targetRevision);
   const failed = current.filter(({ status }) => status === "failed");

@@ -26,6 +26,11 @@ export interface LoadPlan {
   /** The run stops after this many, or after `seconds`. Default 30,000 when neither is given. */
   readonly lifecycles?: number;
   readonly seconds?: number;
+  /**
+   * Submits come in lists of this many calls, which start in their order: a list is over when its
+   * last call is. Default 1, by the paths of the endpoint.
+   */
+  readonly list?: number;
   /** An open load of this many submits per second. */
   readonly perSecond?: number;
 }
@@ -62,6 +67,7 @@ class Load {
   readonly #submitTimes: number[] = [];
   readonly #lifecycleTimes: number[] = [];
   readonly #startTimes: number[] = [];
+  #done = 0;
   #failed = 0;
   #failure: string | undefined;
 
@@ -69,9 +75,14 @@ class Load {
     this.#plan = plan;
     const named = plan.deployment === undefined ? "" : `tessera-deployment: ${plan.deployment}\r\n`;
     this.#headers = `host: localhost\r\n${named}`;
+    const { endpoint, list = 1 } = plan;
     this.#submit =
-      `POST /${plan.endpoint}/submit HTTP/1.1\r\n${this.#headers}` +
-      "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+      list === 1
+        ? this.#post(`/${endpoint}/submit`, "{}")
+        : this.#post(
+            "/api/v1/tasks:batchSubmit",
+            JSON.stringify({ tasks: Array.from({ length: list }, () => ({ endpoint })) }),
+          );
   }
 
   async run(): Promise<LoadResult> {
@@ -88,7 +99,7 @@ class Load {
       connection.end();
     }
     return {
-      done: this.#submitTimes.length,
+      done: this.#done,
       failed: this.#failed,
       failure: this.#failure,
       seconds,
@@ -154,9 +165,14 @@ class Load {
   async #one(connection: Connection, beginMs: number): Promise<void> {
     const submitted = await connection.request(this.#submit);
     this.#submitTimes.push(nowMs() - beginMs);
-    // The answer begins with {"task_id":"…
-    const taskId = submitted.body.slice(12, submitted.body.indexOf('"', 12));
-    this.#check(submitted.status === 202, submitted);
+    const { list = 1 } = this.#plan;
+    this.#done += list;
+    const isTaken =
+      list === 1 ? submitted.status === 202 : submitted.body.includes(`"accepted":${list}`);
+    this.#check(isTaken, submitted);
+    // One task is answered as {"task_id":"…, and a list ends with its last one.
+    const at = submitted.body.lastIndexOf('"task_id":"') + 11;
+    const taskId = submitted.body.slice(at, submitted.body.indexOf('"', at));
     if (this.#plan.kind === "submit") {
       return;
     }
@@ -168,6 +184,13 @@ class Load {
     if (got.body !== "null") {
       this.#startTimes.push(Number(got.body) - beginMs);
     }
+  }
+
+  #post(path: string, body: string): string {
+    return (
+      `POST ${path} HTTP/1.1\r\n${this.#headers}` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    );
   }
 
   #check(good: boolean, { status, body }: { status: number; body: string }): void {

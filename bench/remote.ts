@@ -1,8 +1,8 @@
 /**
  * Benchmark of workers that join from another machine, beside the node's own: the same
  * platform with the same deployment once with a local worker and once with `tessera worker`,
- * over loopback. Measures lifecycles, an open load, how fast an abort arrives, and what an
- * idle worker says.
+ * over loopback. Measures lifecycles one by one and in lists, an open load, how fast an abort
+ * arrives, and what an idle worker says.
  */
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
@@ -18,6 +18,9 @@ import { figure, median, table } from "./table.ts";
 const DEPLOYMENT = "acme/noop-1";
 const HEADERS = { "tessera-deployment": DEPLOYMENT, "content-type": "application/json" };
 const CONNECTIONS = 64;
+
+/** Calls of a list, and connections that submit lists. */
+const LIST = { list: 100, connections: 8 };
 const PER_SECOND = 1_000;
 
 /** What a worker does at its start is over by then. */
@@ -42,6 +45,7 @@ interface Place {
   /** The node, and what joined it. */
   readonly pids: readonly number[];
   readonly perSecond: number[];
+  readonly listedPerSecond: number[];
   /** CPU time of the node and what joined it, for one lifecycle. */
   readonly cpuMicros: number[];
   readonly startMs: Percentiles[];
@@ -55,8 +59,7 @@ export async function benchRemote(
 ): Promise<void> {
   await using local = await startNode(await fresh("local"), folder, "local");
   await using remote = await startNode(await fresh("remote"), folder, "remote");
-  await using relay = await Relay.start(remote.port);
-  await using agent = await startAgent(relay.port, remote.token, folder);
+  await using agent = await startAgent(remote.port, remote.token, folder);
   const places = [
     place("local worker", local.port, [local.program.pid]),
     place("remote worker", remote.port, [remote.program.pid, agent.pid]),
@@ -71,6 +74,8 @@ export async function benchRemote(
       const closed = await load({ ...plan(each.port), seconds });
       each.perSecond.push(closed.done / closed.seconds);
       each.cpuMicros.push(((cpuSecondsOf(each.pids) - cpuSeconds) / closed.done) * 1e6);
+      const listed = await load({ ...plan(each.port), ...LIST, seconds });
+      each.listedPerSecond.push(listed.done / listed.seconds);
       const open = await load({ ...plan(each.port), perSecond: PER_SECOND, seconds });
       each.lifecycleMs.push(open.lifecycleMs);
       each.startMs.push(open.startMs ?? { p50: Number.NaN, p99: Number.NaN });
@@ -78,18 +83,28 @@ export async function benchRemote(
     }
   }
   write(
-    `\n${CONNECTIONS} connections; an open load of ${PER_SECOND} submits/s; ${aborts} aborts one after the other\n\n`,
+    `\n${CONNECTIONS} connections; lists of ${LIST.list} calls over ${LIST.connections} connections; an open load of ${PER_SECOND} submits/s; ${aborts} aborts one after the other\n\n`,
   );
   write(
     table(
       [
-        ...["", "lifecycles/s", "CPU µs", "start p50 ms", "p99", "lifecycle p50 ms", "p99"],
+        ...[
+          "",
+          "lifecycles/s",
+          "CPU µs",
+          "calls/s in lists",
+          "start p50 ms",
+          "p99",
+          "lifecycle p50 ms",
+          "p99",
+        ],
         ...["abort p50 ms", "p99"],
       ],
       places.map((each) => [
         each.name,
         figure(median(each.perSecond)),
         figure(median(each.cpuMicros)),
+        figure(median(each.listedPerSecond)),
         figure(median(each.startMs.map(({ p50 }) => p50)), 2),
         figure(median(each.startMs.map(({ p99 }) => p99)), 2),
         figure(median(each.lifecycleMs.map(({ p50 }) => p50)), 2),
@@ -99,11 +114,13 @@ export async function benchRemote(
       ]),
     ),
   );
-  await idle({ relay, remote: remote.program, local: local.program, seconds: idleSeconds }, write);
+  await agent[Symbol.asyncDispose]();
+  await idle({ remote, local: local.program, folder, seconds: idleSeconds }, write);
 }
 
 const place = (name: string, port: number, pids: readonly number[]): Place => ({
-  ...{ name, port, pids, perSecond: [], cpuMicros: [], startMs: [], lifecycleMs: [], abortMs: [] },
+  ...{ name, port, pids, perSecond: [], listedPerSecond: [], cpuMicros: [] },
+  ...{ startMs: [], lifecycleMs: [], abortMs: [] },
 });
 
 const plan = (port: number): Omit<LoadPlan, "seconds"> => ({
@@ -197,22 +214,24 @@ async function isRunning(port: number, id: string): Promise<void> {
 }
 
 interface Idle {
-  readonly relay: Relay;
-  readonly remote: Program;
+  readonly remote: Awaited<ReturnType<typeof startNode>>;
   readonly local: Program;
+  readonly folder: string;
   readonly seconds: number;
 }
 
 /** What a worker without calls sends and gets, and what it costs its node's database. */
 async function idle(
-  { relay, remote, local, seconds }: Idle,
+  { remote, local, folder, seconds }: Idle,
   write: (text: string) => void,
 ): Promise<void> {
+  await using relay = await Relay.start(remote.port);
+  await using _agent = await startAgent(relay.port, remote.token, folder);
   await sleep(SETTLE_MS);
-  const before = [await countByThread(local), await countByThread(remote)] as const;
+  const before = [await countByThread(local), await countByThread(remote.program)] as const;
   const said = { ...relay.messages };
   await sleep(seconds * 1000);
-  const after = [await countByThread(local), await countByThread(remote)] as const;
+  const after = [await countByThread(local), await countByThread(remote.program)] as const;
   const parts = seconds / 5;
   const per = (count: number): string => figure(count / parts, 2);
   const ofLocal = questionsBetween(before[0], after[0], parts).join(", ");

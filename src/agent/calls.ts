@@ -21,6 +21,11 @@ import type { ReportStream } from "./reports.ts";
 
 /** Ends or chunks of one message. */
 const MAX_MESSAGE_ENTRIES = 64;
+/**
+ * How long the arrival of calls is not told: most have ended by then, which tells it as well. A
+ * node waits for seconds.
+ */
+const ACCEPT_DELAY_MS = 100;
 /** Bytes of one message, about. */
 const MAX_MESSAGE_BYTES = 1024 ** 2;
 
@@ -63,6 +68,9 @@ export class HeldCalls {
   #results: Result[] = [];
   #chunks: SentChunk[] = [];
   #flushing = false;
+  /** Calls whose arrival was not told. */
+  #arrived: bigint[] = [];
+  #accepting: NodeJS.Timeout | undefined;
 
   constructor(options: HeldCallsOptions) {
     this.#options = options;
@@ -91,9 +99,8 @@ export class HeldCalls {
       return;
     }
     this.#highest = fresh.reduce((highest, { id }) => (id > highest ? id : highest), 0n);
-    this.#options.send({
-      message: { case: "accepted", value: { ids: fresh.map(({ id }) => id) } },
-    });
+    this.#arrived.push(...fresh.map(({ id }) => id));
+    this.#accepting ??= setTimeout(() => this.#accept(), ACCEPT_DELAY_MS);
     const batch = together ? new BatchPost(fresh.length) : undefined;
     const slot = together && worker ? sharedSlot(worker, endpoints, fresh) : undefined;
     for (const call of fresh) {
@@ -157,8 +164,19 @@ export class HeldCalls {
 
   /** Drops all calls. */
   clear(): void {
+    clearTimeout(this.#accepting);
     for (const held of this.#held.values()) {
       this.#drop(held);
+    }
+  }
+
+  /** Tells that the calls which run have arrived. */
+  #accept(): void {
+    this.#accepting = undefined;
+    const ids = this.#arrived.filter((id) => this.#held.get(id)?.execution !== undefined);
+    this.#arrived = [];
+    if (ids.length > 0) {
+      this.#options.send({ message: { case: "accepted", value: { ids } } });
     }
   }
 

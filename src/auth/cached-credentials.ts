@@ -6,6 +6,9 @@ import type { Cacheable } from "./lookup-cache.ts";
 import { Networks } from "./networks.ts";
 import type { SessionPrincipal, TokenPrincipal } from "./principal.ts";
 
+/** Uses of a token from one address closer together than this are stored as one. */
+const USE_RESOLUTION_MS = 30_000;
+
 /** A cached token with its parsed networks. */
 export class CachedToken implements Cacheable {
   readonly principal: TokenPrincipal;
@@ -13,6 +16,8 @@ export class CachedToken implements Cacheable {
   /** When it stops being valid; 0 for a token that never was. */
   readonly #endsAtMs: number;
   readonly #networks: Networks | undefined;
+  /** The use that was told last. */
+  #used = { atMs: Number.NEGATIVE_INFINITY, address: "" };
 
   constructor(found: TokenCredential) {
     const { tokenKind, access, user, allowedNetworks } = found;
@@ -43,6 +48,15 @@ export class CachedToken implements Cacheable {
       return this.#endsAtMs > 0 && nowMs >= this.#endsAtMs ? "expired" : "invalid";
     }
     return (this.#networks?.includes(address) ?? true) ? undefined : "network";
+  }
+
+  /** Notes a use. True for one worth storing: the first, from another address, or half a minute later. */
+  use(nowMs: number, address: string): boolean {
+    if (address === this.#used.address && nowMs - this.#used.atMs < USE_RESOLUTION_MS) {
+      return false;
+    }
+    this.#used = { atMs: nowMs, address };
+    return true;
   }
 
   dependsOn(forgotten: Forgotten): boolean {

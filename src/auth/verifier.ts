@@ -177,7 +177,9 @@ export class Verifier implements AsyncDisposable {
       throw this.#refused(refusal ?? "invalid");
     }
     this.#options.onVerified?.("valid");
-    this.#options.uses.note(token.principal, nowMs, address);
+    if (token.use(nowMs, address)) {
+      this.#options.uses.note(token.principal, nowMs, address);
+    }
     return token.principal;
   }
 

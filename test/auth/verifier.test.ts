@@ -133,6 +133,23 @@ describe.each(Object.entries(DATABASES))("on %s", (_name, open) => {
       expect(await node.bearer(value, "2001:db8::1")).toMatchObject({ kind: "token" });
     });
 
+    it("is noted as used again from another address, or half a minute later", async () => {
+      const { node, clock } = await startStill();
+      await using _node = node;
+      const { value, tokenId } = await createToken(node.accounts, node.keys);
+      await node.bearer(value, "192.0.2.7");
+      const usedAtMs = clock.nowMs;
+      clock.pass(20_000);
+      node.bearer(value, "192.0.2.7");
+      await node.uses.flush();
+      const read = () => node.accounts.getToken({ organizationId: ACME, tokenId });
+      expect(await read()).toMatchObject({ lastUsedAtMs: usedAtMs });
+      clock.pass(10_000);
+      await node.bearer(value, "192.0.2.7");
+      await node.uses.flush();
+      expect(await read()).toMatchObject({ lastUsedAtMs: clock.nowMs });
+    });
+
     it("is noted as used", async () => {
       const { node, clock } = await startStill();
       await using _node = node;

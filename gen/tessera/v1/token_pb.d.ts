@@ -118,7 +118,7 @@ export declare type Token = Message<"tessera.v1.Token"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When it was used last, up to a few seconds ago; absent: never.
+   * When it was used last, to half a minute; absent: never.
    *
    * @generated from field: google.protobuf.Timestamp last_used_at = 15;
    */
@@ -268,7 +268,7 @@ export declare type TokenJson = {
   updatedAt?: TimestampJson;
 
   /**
-   * When it was used last, up to a few seconds ago; absent: never.
+   * When it was used last, to half a minute; absent: never.
    *
    * @generated from field: google.protobuf.Timestamp last_used_at = 15;
    */

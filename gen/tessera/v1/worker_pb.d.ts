@@ -930,7 +930,8 @@ export declare const OfferSchema: GenMessage<Offer, {jsonType: OfferJson}>;
 
 /**
  * Accepted acknowledges calls. One that is not acknowledged within 5 s goes
- * back to the queue, and the attempt does not count.
+ * back to the queue, and the attempt does not count. The result of a call
+ * acknowledges it as well.
  *
  * @generated from message tessera.v1.Accepted
  */
@@ -945,7 +946,8 @@ export declare type Accepted = Message<"tessera.v1.Accepted"> & {
 
 /**
  * Accepted acknowledges calls. One that is not acknowledged within 5 s goes
- * back to the queue, and the attempt does not count.
+ * back to the queue, and the attempt does not count. The result of a call
+ * acknowledges it as well.
  *
  * @generated from message tessera.v1.Accepted
  */

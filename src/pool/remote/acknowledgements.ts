@@ -1,8 +1,14 @@
 /**
  * Acknowledgements: tells a worker which of its results are recorded, so that it may forget them.
- * Those of one turn of the event loop go in one message.
+ * Nobody waits for one, so those of a moment go in one message.
  */
 import type { EndRecord, ExecutionEnd, ExecutionListener } from "../execution.ts";
+
+/** How long acknowledgements are collected. */
+const ACKNOWLEDGE_DELAY_MS = 20;
+
+/** Acknowledgements of one message: with as many, it is sent at once. */
+const MAX_ACKNOWLEDGED = 1_000;
 
 export class Acknowledgements {
   readonly #send: (ids: readonly number[], stale: readonly number[]) => void;
@@ -10,6 +16,7 @@ export class Acknowledgements {
   readonly #recording = new Set<number>();
   #ids: number[] = [];
   #stale: number[] = [];
+  #timer: NodeJS.Timeout | undefined;
   readonly #onRecorded: () => void;
 
   constructor(
@@ -49,16 +56,20 @@ export class Acknowledgements {
 
   /** `isStale`: the result counted for nothing, because the call had ended before. */
   acknowledge(id: number, { isStale = false } = {}): void {
-    if (this.#ids.push(id) === 1) {
-      setImmediate(() => this.flush());
-    }
     if (isStale) {
       this.#stale.push(id);
     }
+    if (this.#ids.push(id) >= MAX_ACKNOWLEDGED) {
+      this.flush();
+      return;
+    }
+    this.#timer ??= setTimeout(() => this.flush(), ACKNOWLEDGE_DELAY_MS);
   }
 
   /** Sends now what was acknowledged. */
   flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#ids.length > 0) {
       const [ids, stale] = [this.#ids, this.#stale];
       this.#ids = [];

@@ -245,6 +245,7 @@ export class RemoteWorker implements Worker {
   /** It came back with these calls: returns those that go on. */
   resume(held: readonly HeldCall[]): number[] {
     const there = new Set(held.map(({ id }) => id));
+    this.#assigned.arrived(there);
     for (const id of this.#executions.ids()) {
       if (!there.has(id)) {
         this.#executions.displace(id, "its worker came back without it");

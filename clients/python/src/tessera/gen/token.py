@@ -105,7 +105,7 @@ class Token:
     updated_at: _dt.datetime | None = None
     """When it was changed last."""
     last_used_at: _dt.datetime | None = None
-    """When it was used last, up to a few seconds ago; absent: never."""
+    """When it was used last, to half a minute; absent: never."""
     last_used_address: str = ""
     """The address that it was last used from."""
     version: int = 0

@@ -1,0 +1,101 @@
+/** A worker on another machine, as its node sees it: the test plays the stream. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ExecutionEnd } from "../../../src/pool/execution.ts";
+import type { RemoteMessage, RemoteStream } from "../../../src/pool/remote/messages.ts";
+import { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
+import { endpoint, manifestOf } from "../../service/manifests.ts";
+import { files } from "../local-workers.ts";
+
+const work = endpoint({ name: "work", kind: "task" });
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "setInterval", "setImmediate", "performance"] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A worker that offers slots, and what it is sent. */
+function connected() {
+  const sent: RemoteMessage[] = [];
+  const stream: RemoteStream = { send: (message) => sent.push(message), end: () => {} };
+  const worker = new RemoteWorker({
+    id: "w",
+    machine: { hostname: "gpu-1", platform: "linux-x64", version: "1.0.0", labels: {} },
+    lease: { session: "s" },
+    revision: 1,
+    manifest: manifestOf(work),
+    graceMs: 1_000,
+    silenceMs: 15_000,
+    keepers: files,
+    maxFileBytes: 1_000,
+    maxResultBytes: 1_000,
+    onCapacity: () => {},
+  });
+  worker.connect(stream);
+  worker.offers(new Map([["work", 4]]));
+  return { worker, stream, sent };
+}
+
+/** Begins a call. Returns how it ended, as soon as it has. */
+function begin(worker: RemoteWorker): { end?: ExecutionEnd } {
+  const seen: { end?: ExecutionEnd } = {};
+  const facts = { endpoint: "work", taskId: "t", attempt: 1, timeoutMs: 60_000 } as const;
+  worker.execute(
+    { ...facts, kind: "task", arguments: { json: "{}", files: [] } },
+    {
+      onEnd: (end) => {
+        seen.end = end;
+      },
+    },
+  );
+  vi.advanceTimersByTime(1);
+  return seen;
+}
+
+/** Passes time in which the worker is heard. */
+function pass(worker: RemoteWorker, seconds: number): void {
+  for (let second = 0; second < seconds; second += 1) {
+    worker.heard();
+    vi.advanceTimersByTime(1_000);
+  }
+}
+
+test("a call whose arrival was not told in five seconds did not run", () => {
+  const { worker } = connected();
+  const call = begin(worker);
+  pass(worker, 7);
+  expect(call.end).toMatchObject({ kind: "displaced" });
+});
+
+test("a call whose arrival was told goes on", () => {
+  const { worker } = connected();
+  const call = begin(worker);
+  worker.accepted([1]);
+  pass(worker, 7);
+  expect(call.end).toBeUndefined();
+});
+
+test("a call that a worker comes back with has arrived", () => {
+  const { worker, stream } = connected();
+  const call = begin(worker);
+  worker.disconnect(stream);
+  const held = { id: 1, taskId: "t", attempt: 1, endpoint: "work" };
+  expect(worker.resume([held])).toEqual([1]);
+  worker.connect(stream);
+  pass(worker, 7);
+  expect(call.end).toBeUndefined();
+});
+
+test("acknowledgements of a moment are one message", () => {
+  const { worker, sent } = connected();
+  begin(worker);
+  begin(worker);
+  worker.finish({ id: 1, result: "1" });
+  worker.finish({ id: 2, result: "2" });
+  vi.advanceTimersByTime(100);
+  expect(sent.filter(({ type }) => type === "ack")).toEqual([
+    { type: "ack", ids: [1, 2], stale: [] },
+  ]);
+});

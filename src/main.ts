@@ -126,10 +126,11 @@ async function fail(
 function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
   const { streams } = cloud;
   const config = () => import("./config/config.ts");
-  const build: Build = async (path, options, { python: named, vendor = false }) => {
+  const build: Build = async (path, options, { python: named, ...flags }) => {
     const { buildArtifact } = await import("./artifacts/build.ts");
     const { readBuildEnvironment } = await config();
-    const python = { ...readBuildEnvironment(env), named, vendor };
+    const { vendor = false, buildFromSource: fromSource = [] } = flags;
+    const python = { ...readBuildEnvironment(env), named, vendor, fromSource };
     return buildArtifact(path, { ...options, python });
   };
   const serve = async (name: "serve" | "dev"): Promise<Command> => {

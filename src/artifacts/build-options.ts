@@ -36,6 +36,8 @@ export interface PythonBuildOptions {
   readonly activeEnvironment: string | undefined;
   /** The packages become a part of the artifact. */
   readonly vendor: boolean;
+  /** Packages that are built from their sources here, which runs their code; they are vendored. */
+  readonly fromSource: readonly string[];
   /** The program uv. Default: it is fetched. */
   readonly uv: string | undefined;
   /** Where environments and downloads are kept for the next build. */

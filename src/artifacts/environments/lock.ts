@@ -32,6 +32,8 @@ export interface LockOptions extends Omit<UvRun, "args" | "cwd"> {
   readonly folder: string;
   /** The path of its module from there. */
   readonly entry: string;
+  /** Packages that are built from their sources, as an index spells them; all others have wheels. */
+  readonly fromSource: readonly string[];
   /** Its version of Python is locked for. */
   readonly interpreter: Pick<PythonInterpreter, "path" | "version">;
 }
@@ -83,7 +85,7 @@ function finished(text: string, source: string): PythonLock {
   return { text: writeLock(packages), source };
 }
 
-function exportLock({ folder, interpreter, ...run }: LockOptions): Promise<string> {
+function exportLock({ folder, interpreter, fromSource: _, ...run }: LockOptions): Promise<string> {
   const python = ["--python", interpreter.path];
   const args = ["export", ...python, "--frozen", "--no-dev", "--no-emit-project", "--no-header"];
   return runUv({ ...run, args: [...args, "--no-annotate", "--quiet"], cwd: folder });
@@ -93,7 +95,7 @@ function exportLock({ folder, interpreter, ...run }: LockOptions): Promise<strin
 async function compile(
   { packages, files }: Needs,
   project: string,
-  { folder, interpreter, ...run }: LockOptions,
+  { folder, interpreter, fromSource, ...run }: LockOptions,
 ): Promise<string> {
   const temporary = await mkdtemp(join(tmpdir(), "tessera-lock-"));
   try {
@@ -110,6 +112,7 @@ async function compile(
         ...["pip", "compile", "needed.txt", ...given, "--excludes", "excludes.txt", "--universal"],
         ...["--python", interpreter.path, "--python-version", interpreter.version],
         ...["--generate-hashes", "--only-binary", ":all:", "--no-header", "--no-annotate"],
+        ...fromSource.flatMap((name) => ["--no-binary", name]),
         "--quiet",
       ],
       cwd: temporary,

@@ -37,8 +37,13 @@ export function readLock(text: string): readonly LockedPackage[] {
         `${JSON.stringify(line.slice(0, 100))} is not the release of a package with its hashes, such as six==1.17.0 --hash=sha256:…`,
       );
     }
-    return { name: groups.name.toLowerCase().replaceAll(/[-_.]+/g, "-"), line };
+    return { name: packageName(groups.name), line };
   });
+}
+
+/** A package as an index spells it (PEP 503). */
+export function packageName(text: string): string {
+  return text.toLowerCase().replaceAll(/[-_.]+/g, "-");
 }
 
 /** The text of a lock in its one form: a package a line, without comments. */

@@ -103,7 +103,7 @@ function explained(stderr: string): EnvironmentError {
   ) {
     return new EnvironmentError(
       "ENVIRONMENT_UNAVAILABLE",
-      `a package has no wheel for this platform and this version of Python, and packages are not built from source:\n${said}`,
+      `a package has no wheel for this platform and this version of Python, and packages are not built from source:\n${said}\nuse a release that has one, or deploy with --build-from-source NAME, which builds it where you are`,
     );
   }
   if (/Failed to fetch|error sending request|dns error|tcp connect error|timed out/.test(said)) {

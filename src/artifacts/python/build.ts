@@ -20,9 +20,10 @@ import {
   type PythonBuildOptions,
 } from "../build-options.ts";
 import { type FileSource, indexFiles, isNative, openSource } from "../content.ts";
-import { downloadWheels } from "../environments/download.ts";
+import { collectWheels, wheelsIn } from "../environments/collect.ts";
 import type { HeldEnvironment } from "../environments/environment.ts";
 import { lockPackages } from "../environments/lock.ts";
+import { packageName } from "../environments/requirements.ts";
 import { createIndex, digestOf, type IndexedFile, LOCK_NAME, writeIndex } from "../index-file.ts";
 import { currentPlatform } from "../platform.ts";
 import { probeService } from "../probe.ts";
@@ -49,30 +50,30 @@ export async function buildPythonArtifact(
   const { root, entry } = sources;
   const { interpreter, run, environments, folder } = await openToolchain(root, python, signal);
   const { version } = interpreter;
-  const lock = await lockPackages({ ...run, folder: root, entry, interpreter });
-  const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock.text)] as const]);
-  const own = await indexFiles(content);
+  const fromSource = python.fromSource.map(packageName);
+  const needed = await lockPackages({ ...run, folder: root, entry, interpreter, fromSource });
+  const isVendored = python.vendor || fromSource.length > 0;
   onStep?.("install");
+  const { lock, paths } = isVendored
+    ? // They stay in the cache, because they are read when the artifact is packed or uploaded.
+      await collectWheels({
+        ...run,
+        ...{ lock: needed.text, interpreter, fromSource },
+        folder: join(folder, "wheels", digestOf([needed.text, ...fromSource].join("\n"))),
+      })
+    : { lock: needed.text, paths: [] };
+  const wheels = await wheelFiles(paths);
+  const content = new Map([...sources.content, [LOCK_NAME, Buffer.from(lock)] as const]);
+  const own = await indexFiles(content);
   const environment = await environments.hold(
-    { lock: lock.text, python: version },
+    { lock, python: version, ...(isVendored && { wheels: wheelsIn(paths) }) },
     signal && { signal },
   );
-  const wheels = python.vendor
-    ? // They stay in the cache, because they are read when the artifact is packed or uploaded.
-      await wheelFiles(
-        await downloadWheels({
-          ...run,
-          lock: lock.text,
-          interpreter,
-          folder: join(folder, "wheels", digestOf(lock.text)),
-        }),
-      )
-    : new Map<string, FileSource>();
   onStep?.("load");
   const manifest = await probe(service, { sources, content, own, environment, python }, options);
   environment.release();
   await environments.sweep({ unusedForMs: UNUSED_ENVIRONMENT_TTL_MS });
-  const isForOnePlatform = python.vendor || own.some(({ path }) => isNative(path));
+  const isForOnePlatform = isVendored || own.some(({ path }) => isNative(path));
   const index = createIndex(manifest, [...own, ...(await indexFiles(wheels))], {
     entry,
     ...(isForOnePlatform && { platform: currentPlatform() }),

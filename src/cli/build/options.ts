@@ -6,6 +6,7 @@ import { option } from "../command.ts";
 export interface PythonFlags {
   readonly python?: string;
   readonly vendor?: boolean;
+  readonly buildFromSource?: readonly string[];
 }
 
 export const PYTHON_OPTIONS = [
@@ -16,6 +17,10 @@ export const PYTHON_OPTIONS = [
   option(
     "--vendor",
     "put the packages of a service in Python into the artifact, for a platform that reaches no package index",
+  ),
+  option(
+    "--build-from-source <name...>",
+    "build these packages of a service in Python here, which runs their code, because they have no wheel; implies --vendor",
   ),
 ];
 

@@ -41,7 +41,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
   /** Builds the service of these files. */
   const build = (
     files: Readonly<Record<string, string>>,
-    { vendor = false, object = "", include = [] as string[] } = {},
+    { vendor = false, fromSource = [] as string[], object = "", include = [] as string[] } = {},
   ) => {
     const home = mkdtempSync(join(folder, "service-"));
     for (const [name, text] of Object.entries(files)) {
@@ -54,6 +54,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
         named: found.interpreter.path,
         activeEnvironment: undefined,
         vendor,
+        fromSource,
         uv: found.uv,
         // Kept for the next run.
         cacheFolder: join(ROOT, "node_modules/.cache/builds"),
@@ -143,6 +144,34 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
     await alone.deploy("b", await locked(lockLine(index.add("two", "1.0"))));
     const { statusReason } = await alone.until("b", (of) => /index/.test(of.statusReason));
     expect(statusReason).toContain("the package index cannot be reached");
+  });
+
+  it("is deployed with a package that was built where its developer is", async () => {
+    index.addBuildable("sourced", "1.0", "VALUE = 43\n");
+    const files = {
+      "service.py": SERVICE.replace("one", "sourced"),
+      "requirements.txt": "sourced\n",
+    };
+    await expect(build(files)).rejects.toThrow(/no wheel[\s\S]*sourced[\s\S]*--build-from-source/);
+    const built = await build(files, { fromSource: ["Sourced"] });
+    const wheel = "wheels/sourced-1.0-py3-none-any.whl";
+    const { sha256 } = built.index.files.find(({ path }) => path === wheel) ?? {};
+    const lock = String(built.files.get(LOCK_NAME));
+    const line = lock.split("\n").find((each) => each.startsWith("sourced==1.0"));
+    expect(line?.match(/--hash=\S+/g)).toEqual([`--hash=sha256:${sha256}`]);
+    expect((await build(files, { fromSource: ["sourced"] })).digest).toBe(built.digest);
+    await using alone = await start({
+      env: { PATH: env.PATH ?? "", UV_DEFAULT_INDEX: NOWHERE, UV_HTTP_RETRIES: "0" },
+    });
+    await alone.deployed("a", built);
+    expect(await alone.call("a", "/value", { body: {} })).toMatchObject({ json: 43 });
+  });
+
+  it("is not built with a package from source that it does not need", async () => {
+    const files = { "service.py": SERVICE, "requirements.txt": "one\n" };
+    await expect(build(files, { fromSource: ["two"] })).rejects.toThrow(
+      /two is to be built from source, and is not among the packages/,
+    );
   });
 
   it.each([

@@ -245,6 +245,7 @@ describe.skipIf(skipped)(`the lock of a service's packages${skipped}`, () => {
     lockPackages({
       folder,
       entry: "service.py",
+      fromSource: [],
       interpreter: found.interpreter,
       uv: found.uv,
       cacheFolder: join(folder, "cache"),

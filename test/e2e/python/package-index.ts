@@ -29,6 +29,27 @@ with zipfile.ZipFile(target, "w") as archive:
         archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text)
 `;
 
+/** A build backend (PEP 517) of a pure package of one module. */
+const BUILD_BACKEND = `
+import os, zipfile
+name, version = "NAME", "VERSION"
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}/__init__.py": open("code.txt").read(),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{path},,\\n" for path in [*files, f"{info}/RECORD"])
+    file = f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, file), "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text)
+    return file
+`;
+
 export class PackageIndex implements AsyncDisposable {
   /** The number of files that were fetched. */
   fetched = 0;
@@ -96,11 +117,17 @@ export class PackageIndex implements AsyncDisposable {
   }
 
   /** Adds a package that has to be built, and says so where it is. */
-  addSource(name: string, version: string, setup: string): MadePackage {
+  addSource(
+    name: string,
+    version: string,
+    setup: string,
+    files: Readonly<Record<string, string>> = {},
+  ): MadePackage {
     const root = join(this.#folder, `${name}-${version}`);
     for (const [path, text] of [
       ["setup.py", setup],
       ["PKG-INFO", `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`],
+      ...Object.entries(files),
     ] as const) {
       mkdirSync(dirname(join(root, path)), { recursive: true });
       writeFileSync(join(root, path), text);
@@ -114,6 +141,16 @@ export class PackageIndex implements AsyncDisposable {
       `${name}-${version}`,
     ]);
     return this.#keep(name, file, readFileSync(join(this.#folder, file)));
+  }
+
+  /** Adds a package that builds its wheel by code of its own, for which nothing else is needed. */
+  addBuildable(name: string, version: string, code: string): MadePackage {
+    return this.addSource(name, version, "", {
+      "pyproject.toml":
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+      "backend.py": BUILD_BACKEND.replace("NAME", name).replace("VERSION", version),
+      "code.txt": code,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -92,6 +92,7 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
         named: found.interpreter.path,
         activeEnvironment: undefined,
         vendor: false,
+        fromSource: [],
         uv: found.uv,
         cacheFolder: join(ROOT, "node_modules/.cache/builds"),
         searchPath: process.env.PATH ?? "",

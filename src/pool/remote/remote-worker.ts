@@ -137,8 +137,12 @@ export class RemoteWorker implements Worker {
     return Promise.resolve(this.#options.manifest);
   }
 
+  runs({ name }: Pick<EndpointManifest, "name">): boolean {
+    return this.#options.endpoints?.has(name) !== false;
+  }
+
   freeSlots(endpoint: EndpointManifest): number {
-    if (!this.loaded || this.#stream === undefined) {
+    if (!this.loaded || this.#stream === undefined || !this.runs(endpoint)) {
       return 0;
     }
     const slots = Math.min(this.#slots.get(endpoint.name) ?? 0, endpoint.concurrency);

@@ -3,6 +3,7 @@
  * Python the environment with its packages.
  */
 import {
+  EnvironmentError,
   type EnvironmentProgress,
   type Environments,
   PYTHON_UNAVAILABLE,
@@ -105,7 +106,7 @@ export async function withCode(
     return { artifact, code: artifact.readCode };
   }
   if (environments === undefined) {
-    throw new Error(PYTHON_UNAVAILABLE);
+    throw new EnvironmentError("SANDBOX_UNAVAILABLE", PYTHON_UNAVAILABLE);
   }
   const holding = { environments, organizationId, progress };
   const environment = await holdEnvironment(artifact, python, holding);

@@ -2,6 +2,7 @@
  * The part of the hosting port for revisions: artifacts, roll-back, and the
  * desired deployments that nodes read.
  */
+import type { PlacementManifest } from "../../protocol/placement.ts";
 import type { Deed } from "../accounts/deed.ts";
 import type {
   DeploymentRecord,
@@ -11,7 +12,7 @@ import type {
 } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
 
-export interface EndpointSummary {
+export interface EndpointSummary extends PlacementManifest {
   readonly name: string;
   readonly kind: "api" | "task";
 }

@@ -29,8 +29,13 @@ describe("a service of which some endpoints require a GPU, on a node without one
     (await world.call(name, "/learn/submit", { body: {} })).json.task_id;
 
   it("runs the others on the node, and says for what those wait", async () => {
-    const { statusReason, workers } = await deployment(() => true);
+    const { statusReason, workers, endpoints } = await deployment(() => true);
     expect(workers).toBe(1);
+    expect(endpoints).toMatchObject([
+      { name: "ask", place: WorkerPlace.LOCAL, requires: {} },
+      { name: "see", place: WorkerPlace.ANY, requires: { gpu: "*" } },
+      { name: "learn", place: WorkerPlace.ANY, requires: { gpu: "*" } },
+    ]);
     expect(statusReason).toBe(
       "endpoints see, learn wait for a worker with the label gpu that joins: tessera worker --join URL --deployment split --label gpu=VALUE",
     );
@@ -40,7 +45,11 @@ describe("a service of which some endpoints require a GPU, on a node without one
     expect(refused.text).toContain("no worker that runs endpoint see is connected to this node");
     const taskId = await submit();
     const { json } = await world.call("split", `/learn/status?task_id=${taskId}`);
-    expect(json.status).toBe("queued");
+    expect(json).toMatchObject({
+      status: "queued",
+      waits_for: expect.stringMatching(/^a worker with the label gpu that joins: tessera worker/),
+    });
+    expect(json).not.toHaveProperty("estimated_start");
   });
 
   it("refuses a worker without the label, and gives one that has it calls of those only", async () => {

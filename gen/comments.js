@@ -451,7 +451,7 @@ export const comments = {
   "tessera.v1.ErrorReason.ERROR_REASON_WORKER_SESSION_EXPIRED": "The session of a worker has ended: register again.",
   "tessera.v1.ErrorReason.ERROR_REASON_WORKER_REPLACED": "The session of a worker goes on over another connection.",
   "tessera.v1.ErrorReason.ERROR_REASON_MANIFEST_CONFLICT": "The manifest of a worker is not that of the deployment's revision.",
-  "tessera.v1.ErrorReason.ERROR_REASON_NO_MATCHING_WORKER": "No worker has the labels that the deployment requires. Tasks wait for one.",
+  "tessera.v1.ErrorReason.ERROR_REASON_NO_MATCHING_WORKER": "No worker has the labels that the deployment, or the endpoint in its code, requires. Tasks wait for one.",
   "tessera.v1.ErrorReason.ERROR_REASON_BLOB_RANGE_INVALID": "The range lies outside the bytes.",
   "tessera.v1.FederateRequest": "FederateRequest selects series.",
   "tessera.v1.FederateRequest.match": "Instant vector selectors of PromQL, such as `{__name__=~\"tessera_.*\",deployment=\"digits\"}`. An empty list selects nothing.",

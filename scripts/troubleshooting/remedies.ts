@@ -102,6 +102,6 @@ export const REMEDIES = {
   WORKER_REPLACED: "Nothing: the newer connection of the worker goes on.",
   MANIFEST_CONFLICT: "Start the worker with the code of the deployment's revision.",
   NO_MATCHING_WORKER:
-    "Join a machine with these labels ([workers](workers.md)), or change `--require`. Tasks wait.",
+    "Join a machine with these labels ([workers](workers.md#placement)), or change `--require`, which goes before the code for the same label. Tasks wait.",
   BLOB_RANGE_INVALID: "Ask for a range within the length that the answer names.",
 } as const satisfies Readonly<Record<Reason, string>>;

@@ -5,7 +5,7 @@
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { RegisterResponse } from "../../gen/tessera/v1/worker_pb.js";
-import type { Environments } from "../artifacts/environments/environment.ts";
+import { EnvironmentError, type Environments } from "../artifacts/environments/environment.ts";
 import { currentPlatform } from "../artifacts/platform.ts";
 import { DeploymentCounts } from "../deployments/counts.ts";
 import type { ScratchFolders } from "../deployments/scratch.ts";
@@ -111,7 +111,7 @@ export class JoinedService {
       }
       await this.#load(this.#service, beganMs);
     } catch (err) {
-      const reason = err instanceof Error ? err.message : String(err);
+      const reason = faultText(err);
       if (!this.#isEnding) {
         machine.log.error({ reason }, "the service cannot be started here yet");
         reports.line({ message: `the service cannot be started: ${reason}`, stream: "node" });
@@ -159,7 +159,7 @@ export class JoinedService {
         );
       }
       if (python !== undefined && machine.environments === undefined) {
-        throw new Error(machine.pythonUnavailable);
+        throw new EnvironmentError("SANDBOX_UNAVAILABLE", machine.pythonUnavailable);
       }
       const { artifact, code } = await withCode(
         held,
@@ -228,6 +228,12 @@ export class JoinedService {
     }
     onChange();
   }
+}
+
+/** Why a service cannot be started, for those who deploy it: after its reason, where there is one. */
+function faultText(err: unknown): string {
+  const message = err instanceof Error ? err.message : String(err);
+  return err instanceof EnvironmentError ? `${err.reason}: ${message}` : message;
 }
 
 function limitsOf({ settings }: RegisterResponse) {

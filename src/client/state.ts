@@ -58,6 +58,8 @@ export interface TaskState {
   /** How many tasks are ahead of it in the queue, when the server counts them. */
   readonly queuePosition: number | undefined;
   readonly estimatedStart: Date | undefined;
+  /** The worker that it waits for, when none that could run it is there or starts. */
+  readonly waitsFor: string | undefined;
 }
 
 /** True when the task is in a final state. */
@@ -116,6 +118,7 @@ export function readState(json: Json): TaskState {
     failure: (json.failure as TaskFault | null) ?? undefined,
     queuePosition: json.queue_position as number | undefined,
     estimatedStart: date(json.estimated_start),
+    waitsFor: json.waits_for as string | undefined,
   };
 }
 

@@ -91,6 +91,8 @@ export function openDeploymentQueue(
     slots: (endpoint: string) =>
       Math.max(pool.size, scale?.max ?? workers) *
       (rollout.revision?.find(endpoint)?.manifest.concurrency ?? 0),
+    awaited: (name: string) =>
+      pool.serves({ name }) ? undefined : pool.awaits?.endpoints.get(name),
   };
   const { expirer } = maintenance;
   const scaling = scale && new Scaling(all, scale);

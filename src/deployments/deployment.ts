@@ -189,7 +189,7 @@ export class Deployment implements AsyncDisposable {
   get ready(): boolean {
     const wakes =
       this.#rollout.revision !== undefined &&
-      this.#pool.awaits === undefined &&
+      this.#pool.awaits?.isWhole !== true &&
       this.#scale?.min === 0 &&
       this.#pool.size === 0;
     return !this.#draining && this.#storageHealth.good && (this.#pool.ready || wakes);
@@ -362,7 +362,7 @@ export class Deployment implements AsyncDisposable {
   #onRestartFailed(err: unknown): void {
     this.#options.log.error({ err }, "a worker could not be replaced yet");
     this.#options.onReadiness();
-    if (this.#scale && !this.#pool.ready) {
+    if (this.#scale) {
       this.calls.refuseWaiting(err instanceof Error ? err.message : String(err));
     }
   }

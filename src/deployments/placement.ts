@@ -1,13 +1,25 @@
 /**
- * Placement: which workers run a deployment. Its setting `place` chooses between those that
+ * Placement: which workers run an endpoint of a deployment. `place` chooses between those that
  * nodes start and those that join from other machines, and `requires` names labels that the
  * machine of either must have. A node has the labels that it was started with, a worker on
  * another machine those with which it registers.
  *
- * A node that may not start workers of a deployment serves it all the same: it takes its
- * tasks, and its calls as soon as a worker has joined this node.
+ * Three may say something: the service, each of its endpoints, and the deployment's settings.
+ * Required labels add up. Where two name the same label, and for the place, the endpoint goes
+ * before its service, and the settings go before both; the place `any` of the settings, which
+ * is their default, says nothing.
+ *
+ * A worker runs the endpoints whose placement its machine fits, and has no slots for the
+ * others. What a node may run is decided when it prepares a revision, and what a worker on
+ * another machine may run when it registers; a change of the settings rolls out anew, so no
+ * call asks again. A node that may not start workers for an endpoint, or for none of them,
+ * serves it all the same: it takes its tasks, and its calls as soon as a worker has joined this
+ * node.
  */
 import { type Problem, problem } from "../errors.ts";
+import type { Awaited } from "../pool/options.ts";
+import type { ServiceManifest } from "../protocol/manifest.ts";
+import type { PlacementManifest } from "../protocol/placement.ts";
 import type {
   DeploymentRecord,
   DeploymentSettings,
@@ -17,11 +29,46 @@ import type {
 /** The value of a required label that any value satisfies. */
 const ANY_VALUE = "*";
 
-/** The settings that choose the workers of a deployment. */
+/** What chooses the workers: of a deployment's settings, or of an endpoint by all that is said. */
 export type Placement = Pick<DeploymentSettings, "place" | "requires">;
 
-interface Placed extends Pick<DeploymentRecord, "organization" | "name"> {
+/** A deployment, as far as it decides on placement. */
+export interface Placed extends Pick<DeploymentRecord, "organization" | "name"> {
   readonly settings: Placement;
+}
+
+type PlacedService = Pick<ServiceManifest, "endpoints" | keyof PlacementManifest>;
+
+/** The placement of an endpoint, by its service, itself and the settings of the deployment. */
+export function placementOf(
+  service: PlacementManifest,
+  endpoint: PlacementManifest,
+  settings: Placement,
+): Placement {
+  return {
+    place: settings.place === "any" ? (endpoint.place ?? service.place ?? "any") : settings.place,
+    requires: { ...service.requires, ...endpoint.requires, ...settings.requires },
+  };
+}
+
+/** Whether nodes may start workers for some endpoint, if they have its labels. */
+export function runsOnNodes(service: PlacedService, settings: Placement): boolean {
+  return service.endpoints.some(
+    (endpoint) => placementOf(service, endpoint, settings).place !== "remote",
+  );
+}
+
+/** Whether a node with these labels runs an endpoint that requires this one. */
+export function usesLabel(
+  label: string,
+  service: PlacedService,
+  { settings, labels }: { readonly settings: Placement; readonly labels: MachineLabels },
+): boolean {
+  return service.endpoints.some((endpoint) => {
+    const { place, requires } = placementOf(service, endpoint, settings);
+    const runs = place !== "remote" && missingLabels(requires, labels).length === 0;
+    return runs && requires[label] !== undefined;
+  });
 }
 
 /**
@@ -39,22 +86,47 @@ export function missingLabels(requires: MachineLabels, labels: MachineLabels): s
 }
 
 /**
- * Why a worker on a machine with these labels may not join a deployment: NO_MATCHING_WORKER,
- * which names the missing labels. Undefined: it may.
+ * The endpoints that a worker on a machine with these labels runs when it joins, by name.
+ * Throws NO_MATCHING_WORKER when there is none, with the labels that it lacks for the endpoint
+ * that is nearest.
  */
-export function joinRefusal(deployment: Placed, labels: MachineLabels): Problem | undefined {
-  const { organization, name, settings } = deployment;
-  const { place, requires } = settings;
-  if (place === "local") {
-    const message = `deployment ${organization}/${name} runs in workers of the nodes only: tessera deployment update ${name} --place any`;
-    return problem("NO_MATCHING_WORKER", message);
+export function joinedEndpoints(
+  deployment: Placed,
+  service: PlacedService,
+  labels: MachineLabels,
+): ReadonlySet<string> {
+  const joinable = service.endpoints
+    .map((endpoint) => ({
+      name: endpoint.name,
+      ...placementOf(service, endpoint, deployment.settings),
+    }))
+    .filter(({ place }) => place !== "local")
+    .map((endpoint) => ({ ...endpoint, missing: missingLabels(endpoint.requires, labels) }));
+  const fitting = joinable.filter(({ missing }) => missing.length === 0);
+  if (fitting.length > 0) {
+    return new Set(fitting.map(({ name }) => name));
   }
-  const missing = missingLabels(requires, labels);
-  if (missing.length === 0) {
-    return undefined;
-  }
+  const [nearest] = joinable.toSorted((a, b) => a.missing.length - b.missing.length);
+  throw nearest === undefined ? localOnly(deployment) : lacking(deployment, nearest);
+}
+
+function localOnly({ organization, name, settings }: Placed): Problem {
+  const message = `deployment ${organization}/${name} runs in workers of the nodes only: tessera deployment update ${name} --place ${joinablePlace(settings)}`;
+  return problem("NO_MATCHING_WORKER", message);
+}
+
+function lacking(
+  { organization, name }: Placed,
+  endpoint: Placement & { readonly name: string; readonly missing: readonly string[] },
+): Problem {
+  const { requires, missing } = endpoint;
   const message = `deployment ${organization}/${name} requires ${labelWord(missing)} ${missing.join(", ")}, which the worker does not have: join it with ${labelFlags(requires, missing)}`;
   return problem("NO_MATCHING_WORKER", message, { metadata: { labels: missing.join(",") } });
+}
+
+/** The setting with which workers may join: the code's `local` is overruled by `remote` alone. */
+function joinablePlace({ place }: Placement): "any" | "remote" {
+  return place === "local" ? "any" : "remote";
 }
 
 export interface NodeMatch {
@@ -65,11 +137,30 @@ export interface NodeMatch {
 }
 
 /**
- * What a deployment waits for whose workers this node may not start, for people. Undefined:
- * it starts them.
+ * What the endpoints of a deployment wait for whose workers this node may not start. Undefined:
+ * it starts workers that run all of them.
  */
-export function awaitedWorker(
-  { name, settings: { place, requires } }: Placed,
+export function awaitedWorkers(
+  deployment: Placed,
+  service: PlacedService,
+  node: NodeMatch,
+): Awaited | undefined {
+  const endpoints = new Map<string, string>();
+  for (const endpoint of service.endpoints) {
+    const placement = placementOf(service, endpoint, deployment.settings);
+    const awaited = awaitedWorker(deployment, placement, node);
+    if (awaited !== undefined) {
+      endpoints.set(endpoint.name, awaited);
+    }
+  }
+  return endpoints.size === 0
+    ? undefined
+    : { endpoints, isWhole: endpoints.size === service.endpoints.length };
+}
+
+function awaitedWorker(
+  { name, settings }: Placed,
+  { place, requires }: Placement,
   { labels, hasCode }: NodeMatch,
 ): string | undefined {
   const missing = missingLabels(requires, labels);
@@ -79,7 +170,7 @@ export function awaitedWorker(
   if (place === "local") {
     return hasCode
       ? `a node with ${labelWord(missing)} ${missing.join(", ")}: tessera start ${labelFlags(requires, missing)}`
-      : `a worker that brings its code and joins, which its place \`local\` forbids: tessera deployment update ${name} --place any`;
+      : `a worker that brings its code and joins, which its place \`local\` forbids: tessera deployment update ${name} --place ${joinablePlace(settings)}`;
   }
   const all = missingLabels(requires, {});
   const needed = all.length === 0 ? "" : ` with ${labelWord(all)} ${all.join(", ")}`;
@@ -88,6 +179,35 @@ export function awaitedWorker(
   }
   const flags = [`--deployment ${name}`, ...(all.length > 0 ? [labelFlags(requires, all)] : [])];
   return `a worker${needed} that joins: tessera worker --join URL ${flags.join(" ")}`;
+}
+
+/**
+ * What the endpoints wait for that no worker serves, as one text for people: `waits for …`, or,
+ * where they differ, `endpoint learn waits for …; endpoints a, b wait for …`. Undefined: all
+ * are served.
+ */
+export function awaitedText(
+  { endpoints, isWhole }: Awaited,
+  isServed: (endpoint: string) => boolean,
+): string | undefined {
+  const waiting = Map.groupBy(
+    [...endpoints].filter(([name]) => !isServed(name)),
+    ([, awaited]) => awaited,
+  );
+  const [first] = waiting;
+  if (first === undefined) {
+    return undefined;
+  }
+  if (isWhole && first[1].length === endpoints.size) {
+    return `waits for ${first[0]}`;
+  }
+  return [...waiting]
+    .map(([awaited, found]) => {
+      const names = found.map(([name]) => name).join(", ");
+      const [word, verb] = found.length === 1 ? ["endpoint", "waits"] : ["endpoints", "wait"];
+      return `${word} ${names} ${verb} for ${awaited}`;
+    })
+    .join("; ");
 }
 
 function labelWord(labels: readonly string[]): string {

@@ -111,12 +111,13 @@ export class Rollout {
   resume(service: ServiceCode, manifest: ServiceManifest): void {
     const { policy, pool, onActive, onEnd } = this.#options;
     try {
-      if (service.revision?.awaits === undefined) {
+      const startsNone = service.revision?.awaits?.isWhole === true;
+      if (!startsNone) {
         checkPolicy(service, policy);
       }
       const revision = new Revision(service, manifest, this.#options.now());
       // Other schemas were compiled when they were rolled out, and are again by their first call.
-      if (service.revision?.awaits !== undefined) {
+      if (startsNone) {
         revision.compile();
       }
       this.#takeOver(service, revision);

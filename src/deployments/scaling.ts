@@ -2,6 +2,11 @@
  * The autoscaler of one deployment on this node: measures the load and resizes the
  * pool (`pool/scaler.ts` decides). It runs every second, and soon after a call or a
  * task has to wait for a slot. It asks the storage only when tasks may be waiting.
+ *
+ * Where the workers of this node run only some of the endpoints, two numbers are decided: the
+ * load of those gives the workers of the node, and the load of the others how many should join.
+ * A worker that joined stands for one of the node if it runs all that those run; one that runs
+ * some of it takes load off them.
  */
 
 import type { Log } from "../log/log.ts";
@@ -46,8 +51,12 @@ export class Scaling implements AsyncDisposable {
   readonly #options: ScalingOptions;
   readonly #timer: Timer;
   #scale: Scale;
+  /** Of the workers of this node, and of those that stand for them. */
   #state: ReturnType<typeof firstState>;
-  #desired: number;
+  #workers: number;
+  /** Of workers that have to join, for endpoints that those of this node do not run. */
+  #awaitedState = firstState(0, performance.now());
+  #awaited = 0;
   /** True when tasks may be waiting for slots: until a count finds none. */
   #full = false;
   #soon: NodeJS.Timeout | undefined;
@@ -58,8 +67,8 @@ export class Scaling implements AsyncDisposable {
   constructor(options: ScalingOptions, scale: Scale) {
     this.#options = options;
     this.#scale = scale;
-    this.#desired = options.pool.size;
-    this.#state = firstState(this.#desired, performance.now());
+    this.#workers = options.pool.size;
+    this.#state = firstState(this.#workers, performance.now());
     this.#timer = new Timer(
       SCALING_INTERVAL_MS,
       () => this.#look(),
@@ -70,7 +79,7 @@ export class Scaling implements AsyncDisposable {
 
   /** The desired workers of the last decision: on this node, and on other machines that join it. */
   get desired(): number {
-    return this.#desired;
+    return this.#workers + this.#awaited;
   }
 
   /** Changes the bounds. */
@@ -81,8 +90,9 @@ export class Scaling implements AsyncDisposable {
 
   /** Another revision serves: counts its workers as needed from now. */
   revisionStarted(): void {
-    const workers = Math.max(this.#desired, this.#options.pool.size);
+    const workers = Math.max(this.#workers, this.#options.pool.size);
     this.#state = firstState(workers, performance.now());
+    this.#awaitedState = firstState(0, performance.now());
     this.wake();
   }
 
@@ -138,34 +148,68 @@ export class Scaling implements AsyncDisposable {
     if (this.#ended) {
       return;
     }
+    const [endpoints, awaited] = this.#endpoints();
+    this.#decideAwaited(awaited, due, nowMs);
+    const startsNone = pool.awaits?.isWhole === true;
+    const joined = startsNone ? pool.joined.readyCount : pool.joined.readyFor(endpoints);
     const { min, max } = this.#scale;
-    const joined = pool.joined.readyCount;
-    const { workers, local, state } = decide(this.#state, this.#loads(due), {
-      min,
-      max,
-      nowMs,
-      queueTimeMs: this.#queueTimeMs,
-      ready: pool.readyCount,
-      joined,
-      ...(pool.waiting !== undefined && { startable: pool.present + joined }),
-    });
+    const { workers, local, state } = decide(
+      this.#state,
+      endpoints.map((endpoint) => this.#load(endpoint, due, startsNone ? undefined : joined)),
+      {
+        ...{ min, max, nowMs, joined },
+        queueTimeMs: this.#queueTimeMs,
+        ready: pool.readyCount - pool.joined.readyCount + joined,
+        ...(pool.waiting !== undefined && { startable: pool.present + joined }),
+      },
+    );
     this.#state = state;
-    this.#desired = workers;
+    this.#workers = workers;
     // Where workers have to join, the node starts none, and `desired` says how many are missing.
-    if (pool.awaits === undefined && local !== pool.size) {
+    if (!startsNone && local !== pool.size) {
       log.info({ from: pool.size, to: local, desired: workers }, "the number of workers changes");
       pool.resize(local);
     }
+  }
+
+  /** Decides how many workers should join for endpoints that those of this node do not run. */
+  #decideAwaited(
+    endpoints: readonly EndpointManifest[],
+    due: readonly DueCount[],
+    nowMs: number,
+  ): void {
+    const { workers, state } = decide(
+      this.#awaitedState,
+      endpoints.map((endpoint) => this.#load(endpoint, due)),
+      {
+        ...{ min: 0, max: this.#scale.max, nowMs, joined: 0 },
+        queueTimeMs: this.#queueTimeMs,
+        ready: this.#options.pool.joined.readyCount,
+      },
+    );
+    this.#awaitedState = state;
+    this.#awaited = workers;
   }
 
   get #queueTimeMs(): number {
     return this.#scale.queueTimeMs ?? DEFAULT_SETTINGS.queueTimeMs;
   }
 
-  #loads(due: readonly DueCount[]): EndpointLoad[] {
-    const { pool, calls, runTimes, endpoints } = this.#options;
+  /** The endpoints that decide on the workers of this node, and those that wait for others. */
+  #endpoints(): [EndpointManifest[], EndpointManifest[]] {
+    const { pool, endpoints } = this.#options;
+    const { awaits } = pool;
+    const isAwaited = ({ name }: EndpointManifest): boolean =>
+      awaits?.isWhole === false && awaits.endpoints.has(name);
+    const all = endpoints();
+    return [all.filter((each) => !isAwaited(each)), all.filter(isAwaited)];
+  }
+
+  /** `joined`: workers that joined and are counted as those of this node; others take load. */
+  #load(endpoint: EndpointManifest, due: readonly DueCount[], joined?: number): EndpointLoad {
+    const { pool, calls, runTimes } = this.#options;
     const { nodes = 1 } = this.#scale;
-    return endpoints().map((endpoint) => ({
+    return {
       name: endpoint.name,
       kind: endpoint.kind,
       concurrency: endpoint.concurrency,
@@ -175,7 +219,8 @@ export class Scaling implements AsyncDisposable {
       due: (due.find((count) => count.endpoint === endpoint.name)?.due ?? 0) / nodes,
       started: runTimes.began(endpoint.name),
       meanRunMs: runTimes.mean(endpoint.name),
-    }));
+      ...(joined !== undefined && { helpers: pool.joined.readyFor([endpoint]) - joined }),
+    };
   }
 
   async #due(): Promise<readonly DueCount[]> {

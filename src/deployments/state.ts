@@ -1,5 +1,6 @@
 /** The status of a deployment on one node, derived from facts about its pool and roll-outs. */
 import type { Pool } from "../pool/pool.ts";
+import { awaitedText } from "./placement.ts";
 
 /** What a deployment does that finds no room in the budget of a node. */
 export const WAITING_FOR_ROOM = "waiting for room on a node";
@@ -34,12 +35,16 @@ export interface StateFacts extends Omit<DeploymentStatus, "state" | "reason"> {
   /** True when a revision serves. */
   readonly loaded: boolean;
   readonly draining: boolean;
-  /** With fewer ready workers than this, the deployment is degraded. */
+  /** Ready workers that may stand for those that this node starts. */
+  readonly started: number;
+  /** With fewer of those, the deployment is degraded. */
   readonly enough: number;
   readonly crashLoop: string | undefined;
   readonly lastFault: string | undefined;
-  /** What it waits for whose workers this node does not start; undefined: it starts them. */
-  readonly awaits: string | undefined;
+  /** True when this node starts no worker, so that all have to join. */
+  readonly startsNone: boolean;
+  /** What endpoints wait for that this node does not run and no worker that joined serves. */
+  readonly awaited: string | undefined;
   /** Why it does not run at a worker that has joined; undefined: it does, or none has. */
   readonly joinedFault: string | undefined;
 }
@@ -56,15 +61,20 @@ export function factsOf(
   { draining, min }: { readonly draining: boolean; readonly min: number | undefined },
 ): StateFacts {
   const { size, readyCount, crashLoop, lastFault, waiting, awaits } = pool;
+  // With some endpoints elsewhere, a worker that joined may do nothing of what is missing here.
+  const isPartial = awaits !== undefined && !awaits.isWhole;
   return {
     loaded: revision !== undefined,
     draining,
     revision: revision?.number,
     ready: readyCount,
     wanted: size,
+    started: isPartial ? readyCount - pool.joined.readyCount : readyCount,
     enough: Math.min(size, min ?? size),
     joinedFault: pool.joined.fault,
-    ...{ crashLoop, lastFault, waiting, awaits, failed, lines },
+    startsNone: awaits?.isWhole === true,
+    awaited: awaits && awaitedText(awaits, (name) => pool.serves({ name })),
+    ...{ crashLoop, lastFault, waiting, failed, lines },
   };
 }
 
@@ -77,7 +87,7 @@ export function statusOf(facts: StateFacts): DeploymentStatus {
 }
 
 function stateOf(facts: StateFacts): [ServingState, string] {
-  const { draining, loaded, failed, revision, ready, enough, crashLoop, lastFault } = facts;
+  const { draining, loaded, failed, revision, started, enough, crashLoop, lastFault } = facts;
   const waiting = facts.waiting && `${WAITING_FOR_ROOM}: ${facts.waiting}`;
   if (draining) {
     return ["stopped", ""];
@@ -92,20 +102,28 @@ function stateOf(facts: StateFacts): [ServingState, string] {
   if (!loaded) {
     return ["starting", waiting ?? ""];
   }
-  if (facts.awaits !== undefined) {
-    const { awaits, joinedFault: fault } = facts;
-    const why = fault === undefined ? "" : `; the one that has joined cannot start it: ${fault}`;
-    return ready > 0 ? ["ready", ""] : ["waiting", `waits for ${awaits}${why}`];
+  if (facts.startsNone) {
+    return placedState(facts);
   }
   if (crashLoop !== undefined) {
     return ["degraded", `workers end again and again: ${crashLoop}`];
   }
-  if (waiting !== undefined && (ready < enough || ready === 0)) {
-    return ["degraded", `${ready} workers are ready; ${waiting}`];
+  if (waiting !== undefined && (started < enough || started === 0)) {
+    return ["degraded", `${started} workers are ready; ${waiting}`];
   }
-  if (ready < enough) {
+  if (started < enough) {
     const why = lastFault === undefined ? "" : `; the last one that ended: ${lastFault}`;
-    return ["degraded", `${ready} of ${enough} workers are ready${why}`];
+    return ["degraded", `${started} of ${enough} workers are ready${why}`];
   }
-  return ["ready", ""];
+  return placedState(facts);
+}
+
+/** Ready, unless endpoints wait for a worker that joins. */
+function placedState({ awaited, joinedFault }: StateFacts): [ServingState, string] {
+  if (awaited === undefined) {
+    return ["ready", ""];
+  }
+  const why =
+    joinedFault === undefined ? "" : `; the one that has joined cannot start it: ${joinedFault}`;
+  return ["waiting", `${awaited}${why}`];
 }

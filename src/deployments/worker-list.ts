@@ -5,6 +5,9 @@ import type { NodeWorkers, WorkerRecord } from "../storage/hosting/nodes.ts";
 /** Workers of one deployment that a node tells of. */
 export const MAX_LISTED_WORKERS = 200;
 
+/** Of why a service does not run at a worker, which other nodes read from the database. */
+const MAX_LISTED_FAULT_CHARACTERS = 1_000;
+
 /** Notes when workers have begun, and describes those that are there. */
 export class WorkerList {
   readonly #startedAtMs = new WeakMap<Worker, number>();
@@ -32,7 +35,7 @@ export class WorkerList {
   }
 
   #record(worker: Worker): WorkerRecord {
-    const { id, revision = 0, machine, busyness, loaded } = worker;
+    const { id, revision = 0, machine, busyness, loaded, fault } = worker;
     return {
       workerId: id,
       revision,
@@ -45,6 +48,7 @@ export class WorkerList {
       startedAtMs: this.#startedAtMs.get(worker) ?? this.#now(),
       calls: busyness,
       ready: loaded,
+      ...(fault !== undefined && { fault: fault.slice(0, MAX_LISTED_FAULT_CHARACTERS) }),
     };
   }
 }

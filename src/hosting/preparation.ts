@@ -3,11 +3,12 @@
  * Python the environment with its packages.
  */
 import {
+  EnvironmentError,
   type EnvironmentProgress,
   type Environments,
   PYTHON_UNAVAILABLE,
 } from "../artifacts/environments/environment.ts";
-import { awaitedWorker } from "../deployments/placement.ts";
+import { awaitedWorkers, usesLabel } from "../deployments/placement.ts";
 import { DEFAULT_LIMITS } from "../pool/limits.ts";
 import type { ServiceCode } from "../pool/options.ts";
 import { gpuDevices } from "../pool/sandbox/gpus.ts";
@@ -56,13 +57,12 @@ export async function prepare(
   const held = await hold(record.organizationId, digest);
   try {
     const env = await variables(record, revision);
-    const awaits = awaitedWorker(record, {
-      labels: options.labels,
-      hasCode: held.index.kind !== "remote",
-    });
+    const { labels } = options;
+    const { service: manifest, kind } = held.index;
+    const awaits = awaitedWorkers(record, manifest, { labels, hasCode: kind !== "remote" });
     // Last, because it holds more. What this node does not start needs no packages here.
     const { artifact, code } =
-      awaits === undefined
+      awaits?.isWhole !== true
         ? await withCode(held, record, {
             ...options,
             progress: { signal, onProgress: (text) => onProgress(text, revision) },
@@ -80,7 +80,9 @@ export async function prepare(
         limits: { ...DEFAULT_LIMITS, memoryBytes: memoryMib * MEBIBYTE, cpus: cpu },
         network,
         ...(awaits !== undefined && { awaits }),
-        ...(record.settings.requires.gpu !== undefined && { devices: gpuDevices() }),
+        ...(usesLabel("gpu", manifest, { settings: record.settings, labels }) && {
+          devices: gpuDevices(),
+        }),
         // Code in Python is held by the sandbox alone, whatever it is made of.
         ...(index.platform !== undefined &&
           index.python === undefined && { platform: index.platform }),
@@ -104,7 +106,7 @@ export async function withCode(
     return { artifact, code: artifact.readCode };
   }
   if (environments === undefined) {
-    throw new Error(PYTHON_UNAVAILABLE);
+    throw new EnvironmentError("SANDBOX_UNAVAILABLE", PYTHON_UNAVAILABLE);
   }
   const holding = { environments, organizationId, progress };
   const environment = await holdEnvironment(artifact, python, holding);

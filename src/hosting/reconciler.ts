@@ -305,7 +305,7 @@ export class Reconciler implements AsyncDisposable {
         this.#deployment = open(record, shareOf(record));
       }
       // Where workers have to join, none can prove the service first: its manifest is believed.
-      if (how === "resume" || code.revision?.awaits !== undefined) {
+      if (how === "resume" || code.revision?.awaits?.isWhole === true) {
         this.#deployment.resume(code, artifact.index.service);
       } else {
         await this.#deployment.deploy(code, signal);

@@ -2,6 +2,7 @@
 import type { Attachments } from "../protocol/attachments.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { MAX_MANIFEST_BYTES } from "../protocol/messages.ts";
+import { faultOfPlacement } from "../protocol/placement.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_SIZE, MAX_BATCH_WAIT_MS } from "../sdk/batch.ts";
 import { metricsFault } from "../sdk/metric-rules.ts";
 import { isFields, MAX_MESSAGE_DEPTH, parseJson } from "./untrusted.ts";
@@ -48,6 +49,7 @@ function isManifest(manifest: unknown): manifest is ServiceManifest {
     typeof manifest.name === "string" &&
     Array.isArray(manifest.endpoints) &&
     manifest.endpoints.every(isEndpoint) &&
+    faultOfPlacement(manifest) === undefined &&
     (manifest.metrics === undefined ||
       (Array.isArray(manifest.metrics) && metricsFault(manifest.metrics) === undefined)) &&
     (manifest.compat === undefined || isCompat(manifest.compat))
@@ -64,6 +66,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
     typeof endpoint.name === "string" &&
     (endpoint.kind === "api" || endpoint.kind === "task") &&
     (endpoint.batch === undefined || isBatch(endpoint.batch)) &&
+    faultOfPlacement(endpoint) === undefined &&
     (endpoint.stream === undefined || isStream(endpoint.stream, endpoint.outputFile)) &&
     [endpoint.input, endpoint.files, endpoint.output, endpoint.retries].every(isFields) &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&

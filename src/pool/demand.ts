@@ -47,6 +47,8 @@ export interface EndpointLoad {
   readonly started: number;
   /** undefined before any run was measured, and for apis. */
   readonly meanRunMs: number | undefined;
+  /** Workers that run it, and stand for no other one because they do not run all. Default: 0. */
+  readonly helpers?: number;
 }
 
 /** What is remembered of an endpoint's loads. */

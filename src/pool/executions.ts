@@ -125,6 +125,15 @@ export class Executions implements ExecutionHost {
     this.#settle(id)?.displace(message);
   }
 
+  /** Ends those of the calls that match, as ones that did not run. */
+  displaceWhere(matches: (execution: Execution) => boolean, message: string): void {
+    for (const execution of [...this.#executions.values()]) {
+      if (matches(execution)) {
+        this.displace(execution.call.id, message);
+      }
+    }
+  }
+
   /** The process that ran a call has ended, and its worker goes on. */
   lose(id: number, message: string): void {
     this.#settle(id)?.lose(message);

@@ -3,6 +3,7 @@
  * counted in the size of the pool, and none is replaced when it ends; they go with the revision
  * that they run.
  */
+import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Worker } from "./worker.ts";
 
 export interface JoinedWorkersOptions {
@@ -31,9 +32,18 @@ export class JoinedWorkers {
     return this.#workers.filter((worker) => worker.loaded).length;
   }
 
-  /** True while one of them makes the service ready, so that calls may wait for it. */
-  get isStarting(): boolean {
-    return this.#workers.some((each) => !each.loaded && !each.stopping && each.fault === undefined);
+  /** The number of those that take calls of all these endpoints. */
+  readyFor(endpoints: readonly EndpointManifest[]): number {
+    return this.#workers.filter(
+      (worker) => worker.loaded && endpoints.every((each) => worker.runs(each)),
+    ).length;
+  }
+
+  /** True while one of them makes the service ready, so that calls of this endpoint may wait. */
+  isStarting(endpoint: EndpointManifest): boolean {
+    const starts = ({ loaded, stopping, fault }: Worker): boolean =>
+      !loaded && !stopping && fault === undefined;
+    return this.#workers.some((worker) => starts(worker) && worker.runs(endpoint));
   }
 
   /** Why the service does not run at one of them; undefined: it does, as far as they say. */

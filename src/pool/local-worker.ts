@@ -16,7 +16,13 @@ import { resultIsText } from "../service/schema.ts";
 import type { Execution, ExecutionListener } from "./execution.ts";
 import { Executions } from "./executions.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
-import type { CountsReceiver, ExecuteOptions, ServiceCode, WorkerOptions } from "./options.ts";
+import type {
+  Awaited,
+  CountsReceiver,
+  ExecuteOptions,
+  ServiceCode,
+  WorkerOptions,
+} from "./options.ts";
 import { ServiceProcess } from "./process.ts";
 import { Capacity } from "./slot.ts";
 import { FileTransfers, type TransferHost } from "./transfers.ts";
@@ -40,6 +46,7 @@ export class LocalWorker implements Worker {
   readonly isParted = false;
   readonly fault = undefined;
   readonly #options: WorkerOptions;
+  readonly #awaited: Awaited["endpoints"] | undefined;
   readonly #process: ServiceProcess;
   readonly #executions: Executions;
   readonly #heartbeat: WorkerHeartbeat;
@@ -55,6 +62,7 @@ export class LocalWorker implements Worker {
   constructor(id: string, options: WorkerOptions, onUnblocked: () => void) {
     this.id = id;
     this.#options = options;
+    this.#awaited = options.service.revision?.awaits?.endpoints;
     this.#heartbeat = new WorkerHeartbeat({
       isBusy: () => this.#executions.size > 0,
       ping: () => this.#process.send({ type: "ping", sequence: this.#executions.begun }),
@@ -151,8 +159,13 @@ export class LocalWorker implements Worker {
     }
   }
 
+  runs({ name }: Pick<EndpointManifest, "name">): boolean {
+    return this.#awaited?.has(name) !== true;
+  }
+
   freeSlots(endpoint: EndpointManifest): number {
-    return this.loaded && !this.#heartbeat.blocked ? this.capacity.free(endpoint) : 0;
+    const takes = this.loaded && !this.#heartbeat.blocked && this.runs(endpoint);
+    return takes ? this.capacity.free(endpoint) : 0;
   }
 
   release(endpoint: EndpointManifest): void {

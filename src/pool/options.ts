@@ -36,14 +36,19 @@ export interface ServiceCode {
      * cannot run may be meant for the newer one, so they wait. Default: false.
      */
     readonly standsIn?: boolean;
-    /**
-     * Set where the node may not start its workers, so that they have to join: what it waits
-     * for, for people. Default: they are started.
-     */
-    readonly awaits?: string;
+    /** What this node may not run. Default: nothing. */
+    readonly awaits?: Awaited;
     /** The platform of its native code, as its artifact says; undefined: it has none. */
     readonly platform?: string;
   };
+}
+
+/** The endpoints that the workers of a node may not run, so that workers have to join for them. */
+export interface Awaited {
+  /** By name, with what each waits for, for people. */
+  readonly endpoints: ReadonlyMap<string, string>;
+  /** True when it is all of them, so that the node starts no worker. */
+  readonly isWhole: boolean;
 }
 
 /** A service in Python, and the interpreter that has its packages. */

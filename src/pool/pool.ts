@@ -7,7 +7,7 @@
 
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
-import type { ServiceCode } from "./options.ts";
+import type { Awaited, ServiceCode } from "./options.ts";
 import type { PoolOptions } from "./pool-options.ts";
 import { PoolRoom } from "./pool-room.ts";
 import { startRevision } from "./replacement.ts";
@@ -77,8 +77,13 @@ export class Pool implements AsyncDisposable {
     return this.#serving().filter((worker) => worker.loaded).length;
   }
 
+  /** True when a worker takes calls of the endpoint, even if they have to wait for a slot. */
+  serves(endpoint: Pick<EndpointManifest, "name">): boolean {
+    return this.#serving().some((worker) => worker.loaded && worker.runs(endpoint));
+  }
+
   /** The workers on other machines. */
-  get joined(): Pick<JoinedWorkers, "fault" | "isStarting" | "readyCount"> {
+  get joined(): Pick<JoinedWorkers, "fault" | "isStarting" | "readyCount" | "readyFor"> {
     return this.#joined;
   }
 
@@ -87,11 +92,8 @@ export class Pool implements AsyncDisposable {
     return this.#workers.length + this.#starting.size;
   }
 
-  /**
-   * What the service waits for whose workers are not started here, but join; undefined: they
-   * are started.
-   */
-  get awaits(): string | undefined {
+  /** The endpoints that the workers of this node do not run; undefined: they run all. */
+  get awaits(): Awaited | undefined {
     return this.#service?.revision?.awaits;
   }
 
@@ -127,16 +129,13 @@ export class Pool implements AsyncDisposable {
 
   /** Kills a worker, which is then replaced. */
   kill(workerId: string, message: string): void {
-    this.#serving()
-      .find(({ id }) => id === workerId)
-      ?.kill(message);
+    const worker = this.#serving().find(({ id }) => id === workerId);
+    worker?.kill(message);
   }
 
   /** Takes in a worker on another machine; see `JoinedWorkers`. */
   async join(worker: Worker): Promise<void> {
-    if (this.#closed) {
-      throw new Error("the server is shutting down");
-    }
+    this.#checkOpen();
     this.#alive.add(worker);
     await this.#joined.add(worker);
   }
@@ -188,15 +187,10 @@ export class Pool implements AsyncDisposable {
     onManifest: (manifest: ServiceManifest) => void,
     signal?: AbortSignal,
   ): Promise<ServiceManifest> {
-    const open = (): void => {
-      if (this.#closed) {
-        throw new Error("the server is shutting down");
-      }
-    };
-    open();
+    this.#checkOpen();
     return await startRevision({
       spawn: (room) => {
-        open();
+        this.#checkOpen();
         return this.#spawn(service, room);
       },
       size: () => this.#size,
@@ -206,7 +200,7 @@ export class Pool implements AsyncDisposable {
       onReady: (worker) => this.#options.onReady(worker),
       signal,
       takeOver: (workers, manifest) => {
-        open();
+        this.#checkOpen();
         onManifest(manifest);
         if (this.#size === 0 && this.#starter.isUrgent()) {
           this.#size = 1;
@@ -270,6 +264,12 @@ export class Pool implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close(0);
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) {
+      throw new Error("the server is shutting down");
+    }
   }
 
   /** Starts a worker in this room, which is given back if that fails. */
@@ -342,7 +342,7 @@ export class Pool implements AsyncDisposable {
     const service = this.#service;
     const wantsMore = (): boolean =>
       !this.#closed &&
-      this.awaits === undefined &&
+      this.awaits?.isWhole !== true &&
       this.present < this.#size &&
       !this.#restarts.pausing;
     while (service !== undefined && wantsMore()) {

@@ -77,10 +77,10 @@ export function decide(
   const past = new Map<string, PastLoad>();
   let needed = 0;
   for (const load of endpoints) {
-    const { name, concurrency } = load;
+    const { name, concurrency, helpers = 0 } = load;
     const demand = demandOf(load, before.past.get(name), { passedMs, queueTimeMs });
     past.set(name, demand.past);
-    const workers = Math.ceil(demand.slots / concurrency - ROUNDING);
+    const workers = Math.ceil(demand.slots / concurrency - ROUNDING) - helpers;
     needed = Math.max(needed, Math.min(workers, mostOf(load, ready)));
   }
   const wanted = Math.min(needed, max);

@@ -61,6 +61,8 @@ export interface Worker {
   usage(): WorkerUsage;
   /** Loads the service. Rejects with one message that says what is wrong. */
   load(): Promise<ServiceManifest>;
+  /** False for an endpoint whose calls are not for its machine; also while it loads. */
+  runs(endpoint: Pick<EndpointManifest, "name">): boolean;
   /** The number of calls of the endpoint that it can take now; 0 while blocked or not loaded. */
   freeSlots(endpoint: EndpointManifest): number;
   /** Begins a call; the listener's `onEnd` is called exactly once. */

@@ -3,6 +3,8 @@
  * loaded the service computes it; the node knows nothing else of user code.
  */
 
+import type { PlacementManifest } from "./placement.ts";
+
 /** A JSON Schema (2020-12) as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -54,7 +56,7 @@ export interface BatchManifest {
   readonly onError: "split" | "fail";
 }
 
-export interface EndpointManifest {
+export interface EndpointManifest extends PlacementManifest {
   readonly name: string;
   readonly kind: "api" | "task";
   readonly description?: string;
@@ -107,7 +109,7 @@ export interface MetricManifest {
   readonly aggregator?: "sum" | "min" | "max" | "average";
 }
 
-export interface ServiceManifest {
+export interface ServiceManifest extends PlacementManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly EndpointManifest[];

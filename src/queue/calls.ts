@@ -146,10 +146,17 @@ export class Calls {
     return this.#waiting.size > 0;
   }
 
-  /** Refuses the waiting calls with NO_WORKER: no worker can be started, for this reason. */
+  /**
+   * Refuses the calls with NO_WORKER that wait for a worker of this node: none can be started,
+   * for this reason.
+   */
   refuseWaiting(reason: string): void {
+    const { pool } = this.#options;
     for (const waiting of [...this.#waiting]) {
-      waiting.refuse(noWorkerStarts(reason));
+      const { endpoint } = waiting;
+      if (!pool.serves(endpoint) && pool.awaits?.endpoints.has(endpoint.name) !== true) {
+        waiting.refuse(noWorkerStarts(reason));
+      }
     }
   }
 
@@ -186,11 +193,13 @@ export class Calls {
       throw shuttingDown();
     }
     const { pool, firstWorkerMs, onWaiting } = this.#options;
-    const toStart = firstWorkerMs !== undefined && !pool.ready;
-    if (!pool.ready && pool.awaits !== undefined && !pool.joined.isStarting) {
-      throw noMatchingWorker(pool.awaits);
+    const isServed = pool.serves(endpoint);
+    const awaited = isServed ? undefined : pool.awaits?.endpoints.get(endpoint.name);
+    if (awaited !== undefined && !pool.joined.isStarting(endpoint)) {
+      throw noMatchingWorker(endpoint, awaited);
     }
-    if (toStart && pool.crashLoop !== undefined) {
+    const toStart = firstWorkerMs !== undefined && !isServed;
+    if (toStart && awaited === undefined && pool.crashLoop !== undefined) {
       throw noWorkerStarts(pool.crashLoop);
     }
     const waitMs = toStart ? firstWorkerMs : endpoint.timeoutMs;
@@ -334,8 +343,8 @@ function forRoom({ waiting }: Pick<Pool, "waiting">): string {
 }
 
 /** Nothing that the node could start would take the call. */
-function noMatchingWorker(awaited: string): Error {
-  const message = `no worker of the deployment is connected to this node; it waits for ${awaited}`;
+function noMatchingWorker({ name }: EndpointManifest, awaited: string): Error {
+  const message = `no worker that runs endpoint ${name} is connected to this node; it waits for ${awaited}`;
   return problem("NO_MATCHING_WORKER", message, { retryAfterMs: 5_000 });
 }
 

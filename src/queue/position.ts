@@ -16,12 +16,16 @@ export interface QueuePosition {
   readonly position: number;
   /** The expected start in milliseconds since 1970; undefined when it cannot be estimated. */
   readonly estimatedStartMs: number | undefined;
+  /** The worker that it waits for, for people; undefined where one that runs it is here or starts here. */
+  readonly awaited?: string | undefined;
 }
 
 export interface QueuePositionsOptions {
   readonly storage: Storage;
   readonly runTimes: RunTimes;
   readonly slots: (endpoint: string) => number;
+  /** The worker that an endpoint waits for, for people. Default: it waits for none. */
+  readonly awaited?: (endpoint: string) => string | undefined;
   readonly now: () => number;
 }
 
@@ -48,8 +52,9 @@ export class QueuePositions {
     if (position === undefined) {
       return undefined;
     }
-    if (position >= MAX_POSITION) {
-      return { position, estimatedStartMs: undefined };
+    const awaited = this.#options.awaited?.(endpoint);
+    if (position >= MAX_POSITION || awaited !== undefined) {
+      return { position, estimatedStartMs: undefined, awaited };
     }
     const running = counts.find((count) => count.endpoint === endpoint)?.running ?? 0;
     // Other nodes work on the same queue, so more tasks may run than this node has slots.

@@ -47,6 +47,8 @@ export interface QueueOptions {
   readonly runTimes: RunTimes;
   /** The number of calls of an endpoint that this node can run at a time. */
   readonly slots: (endpoint: string) => number;
+  /** The worker that an endpoint waits for, for people. Default: it waits for none. */
+  readonly awaited?: (endpoint: string) => string | undefined;
   readonly graceMs: number;
   readonly newId: () => string;
   readonly now: () => number;

@@ -48,12 +48,14 @@ export async function readyService(
     const described = await describeEndpoint(definition.name, endpoint, instance);
     endpoints.set(endpoint.name, described);
   }
-  const { name, description, metrics } = definition;
+  const { name, description, metrics, requires, place } = definition;
   return {
     endpoints,
     manifest: {
       name,
       ...(description !== undefined && { description }),
+      ...(requires !== undefined && { requires }),
+      ...(place !== undefined && { place }),
       endpoints: [...endpoints.values()].map(({ manifest }) => manifest),
       ...(metrics.length > 0 && { metrics }),
     },

@@ -55,7 +55,7 @@ export {
   type MetricsOf,
   type NoMetrics,
 } from "./metrics.ts";
-export type { EndpointKind, RunOptions } from "./options.ts";
+export type { EndpointKind, PlacementOptions, RunOptions } from "./options.ts";
 export {
   type Answered,
   type ArgumentRecord,

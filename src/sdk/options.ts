@@ -1,16 +1,33 @@
 /** The run options of an endpoint, with their defaults and limits. */
 import { type Duration, formatDuration, parseDuration } from "../protocol/duration.ts";
 import type { RetryPolicy } from "../protocol/manifest.ts";
+import { faultOfPlacement, type PlacementManifest } from "../protocol/placement.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 
 /** An `api` answers in the call; the calls of a `task` are queued. */
 export type EndpointKind = "api" | "task";
 
+/** Which machines run an endpoint, or the endpoints of a service. */
+export interface PlacementOptions {
+  /**
+   * Labels that a machine must have, such as `{ gpu: "*" }`, where `*` is any value; at most 32.
+   * Those of an endpoint come on top of those of its service, and of those of the deployment;
+   * for the same label the deployment goes first, and then the endpoint. Default: none.
+   */
+  readonly requires?: { readonly [label: string]: string };
+  /**
+   * Who brings the workers: the nodes of the platform (`local`), machines that join (`remote`),
+   * or both (`any`). A deployment with another place than `any` goes first. Default: that of the
+   * service; for a service `any`.
+   */
+  readonly place?: "local" | "remote" | "any";
+}
+
 /**
  * The options of both kinds of endpoint. An `api` accepts the options of a `task`
  * and ignores them, so that turning one into the other changes only the word.
  */
-export interface RunOptions {
+export interface RunOptions extends PlacementOptions {
   /** What the endpoint does, for its documentation. At most 10,000 characters. Default: none. */
   readonly description?: string;
   /**
@@ -42,7 +59,7 @@ export interface RunOptions {
   readonly priority?: number;
 }
 
-export interface ResolvedOptions {
+export interface ResolvedOptions extends PlacementManifest {
   readonly description?: string;
   readonly timeoutMs: number;
   readonly concurrency: number;
@@ -87,6 +104,7 @@ export function resolveOptions(
   }
   return {
     ...checkDescription(description, place),
+    ...checkPlacement(options, place),
     timeoutMs: milliseconds(options.timeout ?? defaults.timeout, {
       place,
       name: "timeout",
@@ -139,6 +157,22 @@ export function checkDescription(
     );
   }
   return { description };
+}
+
+/** The placement as properties to spread; `{}` where nothing is said. */
+export function checkPlacement(
+  { requires, place }: PlacementOptions,
+  at: string,
+): PlacementManifest {
+  const fault = faultOfPlacement({ requires, place });
+  if (fault !== undefined) {
+    throw new ServiceDefinitionError(at, fault);
+  }
+  return {
+    ...(requires !== undefined &&
+      Object.keys(requires).length > 0 && { requires: { ...requires } }),
+    ...(place !== undefined && { place }),
+  };
 }
 
 interface Bounds {

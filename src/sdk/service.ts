@@ -5,15 +5,23 @@
  */
 
 import type { MetricManifest } from "../protocol/manifest.ts";
+import type { PlacementManifest } from "../protocol/placement.ts";
 import type { CallTypes, Endpoint, EndpointDefinition, EndpointFunction } from "./endpoint.ts";
 import { ServiceDefinitionError } from "./errors.ts";
 import { checkMetrics } from "./metric-rules.ts";
 import type { MetricDeclarations, MetricsOf, NoMetrics } from "./metrics.ts";
-import { checkDescription, type ResolvedOptions, resolveOptions } from "./options.ts";
+import {
+  checkDescription,
+  checkPlacement,
+  type PlacementOptions,
+  type ResolvedOptions,
+  resolveOptions,
+} from "./options.ts";
 import { isAsyncGenerator } from "./stream.ts";
 import { ENDPOINT, SERVICE } from "./symbols.ts";
 
-export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics> {
+export interface ServiceOptions<Declared extends MetricDeclarations = NoMetrics>
+  extends PlacementOptions {
   /** The service's name, a DNS label: lower-case letters, digits and inner hyphens, at most 63. */
   readonly name: string;
   /** What the service does, for its documentation. At most 10,000 characters. Default: none. */
@@ -43,7 +51,7 @@ export interface ServiceEndpoint {
   readonly method?: string;
 }
 
-export interface ServiceDefinition {
+export interface ServiceDefinition extends PlacementManifest {
   readonly name: string;
   readonly description?: string;
   readonly endpoints: readonly ServiceEndpoint[];
@@ -110,6 +118,7 @@ export function service(options: ServiceOptions | FunctionServiceOptions): unkno
   const described = {
     name: options.name,
     ...checkDescription(options.description, place),
+    ...checkPlacement(options, place),
     metrics: checkMetrics(options.metrics, place),
   };
   if (!("endpoints" in options)) {

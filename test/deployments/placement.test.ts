@@ -1,5 +1,21 @@
+import { create } from "@bufbuild/protobuf";
+import { createValidator } from "@bufbuild/protovalidate";
 import { describe, expect, it } from "vitest";
-import { awaitedWorker, joinRefusal, missingLabels } from "../../src/deployments/placement.ts";
+import { DeploymentSettingsSchema } from "../../gen/tessera/v1/deployment_pb.js";
+import { faultOfLabel } from "../../src/cli/deployment/settings.ts";
+import {
+  awaitedText,
+  awaitedWorkers,
+  joinedEndpoints,
+  missingLabels,
+  placementOf,
+  runsOnNodes,
+  usesLabel,
+} from "../../src/deployments/placement.ts";
+import { Problem } from "../../src/errors.ts";
+import type { Awaited } from "../../src/pool/options.ts";
+import type { EndpointManifest, ServiceManifest } from "../../src/protocol/manifest.ts";
+import { faultOfPlacement, type PlacementManifest } from "../../src/protocol/placement.ts";
 import type { MachineLabels, WorkerPlace } from "../../src/storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../src/storage/default-settings.ts";
 
@@ -7,6 +23,78 @@ const deployment = (place: WorkerPlace, requires: MachineLabels = {}) => ({
   organization: "acme",
   name: "digits",
   settings: { ...DEFAULT_SETTINGS, place, requires },
+});
+
+/** A service of these endpoints, of which only the placements matter. */
+function service(
+  endpoints: Readonly<Record<string, PlacementManifest>> = { one: {}, two: {} },
+  placement: PlacementManifest = {},
+): ServiceManifest {
+  const list = Object.entries(endpoints).map(([name, own]) => ({ name, ...own }));
+  return { name: "digits", endpoints: list as unknown as EndpointManifest[], ...placement };
+}
+
+const VALIDATOR = createValidator();
+
+const SPLIT = service({
+  ask: { place: "local" },
+  learn: { requires: { gpu: "*" }, place: "remote" },
+  tell: {},
+});
+
+describe("placementOf", () => {
+  const any = { place: "any", requires: {} } as const;
+
+  it("adds up what the service, the endpoint and the settings require", () => {
+    const { requires } = placementOf(
+      { requires: { zone: "b" } },
+      { requires: { gpu: "*" } },
+      { place: "any", requires: { disk: "ssd" } },
+    );
+    expect(requires).toEqual({ zone: "b", gpu: "*", disk: "ssd" });
+  });
+
+  it("takes a label of the settings before that of the endpoint, and that before the service's", () => {
+    const [whole, one] = [{ requires: { gpu: "a100" } }, { requires: { gpu: "h200" } }];
+    expect(placementOf(whole, {}, any).requires).toEqual({ gpu: "a100" });
+    expect(placementOf(whole, one, any).requires).toEqual({ gpu: "h200" });
+    const settings = { place: "any", requires: { gpu: "*" } } as const;
+    expect(placementOf(whole, one, settings).requires).toEqual({ gpu: "*" });
+  });
+
+  it.each([
+    [undefined, undefined, "any", "any"],
+    ["remote", undefined, "any", "remote"],
+    ["remote", "any", "any", "any"],
+    ["remote", "local", "any", "local"],
+    ["remote", "local", "remote", "remote"],
+    [undefined, "remote", "local", "local"],
+  ] as const)("of a service %s, an endpoint %s and settings %s is %s", (whole, one, set, place) => {
+    const of = (said: WorkerPlace | undefined) => (said === undefined ? {} : { place: said });
+    expect(placementOf(of(whole), of(one), { place: set, requires: {} }).place).toBe(place);
+  });
+});
+
+describe("the rule of labels", () => {
+  it.each([
+    ["gpu", "*"],
+    ["gpu", "h200"],
+    ["example.com/zone-1", "a.b_c-d"],
+    ["", "x"],
+    ["-gpu", "x"],
+    ["gpu", ""],
+    ["gpu", "*x"],
+    ["gpu", "a b"],
+    ["n".repeat(63), "v".repeat(255)],
+    ["n".repeat(64), "v"],
+    ["n", "v".repeat(256)],
+  ])("is one for the code, the command line and the API: %s=%s", (name, value) => {
+    const isValid = faultOfPlacement({ requires: { [name]: value } }) === undefined;
+    expect(faultOfLabel(name, value) === undefined).toBe(isValid);
+    const settings = create(DeploymentSettingsSchema, { requires: { [name]: value } });
+    const { kind } = VALIDATOR.validate(DeploymentSettingsSchema, settings);
+    expect(kind === "valid").toBe(isValid);
+  });
 });
 
 describe("missingLabels", () => {
@@ -23,25 +111,58 @@ describe("missingLabels", () => {
   });
 });
 
-describe("joinRefusal", () => {
+describe("joinedEndpoints", () => {
+  const names = (...asked: Parameters<typeof joinedEndpoints>) => [...joinedEndpoints(...asked)];
+  const refusal = (...asked: Parameters<typeof joinedEndpoints>): Problem => {
+    try {
+      joinedEndpoints(...asked);
+    } catch (err) {
+      expect(err).toBeInstanceOf(Problem);
+      return err as Problem;
+    }
+    throw new Error("it was not refused");
+  };
+
   it("names the labels that a worker lacks, and how to join it", () => {
-    const refusal = joinRefusal(deployment("any", { gpu: "*", zone: "b" }), { zone: "b" });
-    expect(refusal?.reason).toBe("NO_MATCHING_WORKER");
-    expect(refusal?.message).toContain("requires the label gpu, which");
-    expect(refusal?.message).toContain("--label gpu=VALUE");
+    const asked = deployment("any", { gpu: "*", zone: "b" });
+    const { reason, message, details } = refusal(asked, service(), { zone: "b" });
+    expect(reason).toBe("NO_MATCHING_WORKER");
+    expect(message).toContain("requires the label gpu, which");
+    expect(message).toContain("--label gpu=VALUE");
+    expect(details).toMatchObject([{ value: { metadata: { labels: "gpu" } } }]);
   });
 
   it("lets a worker with the labels join, but not a deployment of local workers", () => {
-    expect(joinRefusal(deployment("remote", { gpu: "*" }), { gpu: "h200" })).toBeUndefined();
-    expect(joinRefusal(deployment("local"), {})?.reason).toBe("NO_MATCHING_WORKER");
+    const asked = deployment("remote", { gpu: "*" });
+    expect(names(asked, service(), { gpu: "h200" })).toEqual(["one", "two"]);
+    expect(refusal(deployment("local"), service(), {}).message).toContain("--place any");
+    const local = service({ one: {} }, { place: "local" });
+    expect(refusal(deployment("any"), local, {}).message).toContain("--place remote");
+  });
+
+  it("gives a worker the endpoints whose labels its machine has", () => {
+    expect(names(deployment("any"), SPLIT, { gpu: "h200" })).toEqual(["learn", "tell"]);
+    expect(names(deployment("any"), SPLIT, {})).toEqual(["tell"]);
+    expect(names(deployment("remote"), SPLIT, {})).toEqual(["ask", "tell"]);
+  });
+
+  it("names what is missing for the nearest endpoint where a worker fits none", () => {
+    const apart = service({
+      far: { requires: { gpu: "*", zone: "b" } },
+      near: { requires: { disk: "ssd" } },
+    });
+    expect(refusal(deployment("any"), apart, {}).message).toMatch(/the label disk=ssd, which/);
   });
 });
 
-describe("awaitedWorker", () => {
+describe("awaitedWorkers", () => {
+  const node = { labels: {}, hasCode: true };
+  const gpuNode = { labels: { gpu: "h200" }, hasCode: true };
+
   it("waits for nothing where the node may start the workers", () => {
-    const node = { labels: { gpu: "h200" }, hasCode: true };
-    expect(awaitedWorker(deployment("any"), node)).toBeUndefined();
-    expect(awaitedWorker(deployment("local", { gpu: "h200" }), node)).toBeUndefined();
+    expect(awaitedWorkers(deployment("any"), service(), gpuNode)).toBeUndefined();
+    const asked = deployment("local", { gpu: "h200" });
+    expect(awaitedWorkers(asked, service(), gpuNode)).toBeUndefined();
   });
 
   it.each([
@@ -52,6 +173,63 @@ describe("awaitedWorker", () => {
     ["any", {}, false, /^a worker that brings its code and joins as deployment digits$/],
     ["local", {}, false, /which its place `local` forbids/],
   ] as const)("says what it waits for: %s %j, code: %s", (place, requires, hasCode, text) => {
-    expect(awaitedWorker(deployment(place, requires), { labels: {}, hasCode })).toMatch(text);
+    const asked = deployment(place, requires);
+    const awaits = awaitedWorkers(asked, service(), { labels: {}, hasCode });
+    expect(awaits?.isWhole).toBe(true);
+    expect([...(awaits?.endpoints.keys() ?? [])]).toEqual(["one", "two"]);
+    expect(awaits?.endpoints.get("two")).toMatch(text);
+  });
+
+  it("waits for workers of some endpoints, and of all where the settings say so", () => {
+    const some = awaitedWorkers(deployment("any"), SPLIT, gpuNode);
+    expect(some).toMatchObject({ isWhole: false });
+    expect([...(some?.endpoints.keys() ?? [])]).toEqual(["learn"]);
+    expect(awaitedWorkers(deployment("local"), SPLIT, gpuNode)).toBeUndefined();
+    expect(awaitedWorkers(deployment("local"), SPLIT, node)).toMatchObject({ isWhole: false });
+    expect(awaitedWorkers(deployment("remote"), SPLIT, gpuNode)).toMatchObject({ isWhole: true });
+  });
+});
+
+describe("awaitedText", () => {
+  const awaits = (endpoints: Readonly<Record<string, string>>, isWhole: boolean): Awaited => ({
+    endpoints: new Map(Object.entries(endpoints)),
+    isWhole,
+  });
+  const none = () => false;
+
+  it("speaks of the deployment where all endpoints wait for the same", () => {
+    expect(awaitedText(awaits({ a: "a GPU", b: "a GPU" }, true), none)).toBe("waits for a GPU");
+  });
+
+  it("names the endpoints that wait where others do not, or wait for something else", () => {
+    const some = awaits({ a: "a GPU", b: "a GPU" }, false);
+    expect(awaitedText(some, none)).toBe("endpoints a, b wait for a GPU");
+    expect(awaitedText(some, (name) => name === "a")).toBe("endpoint b waits for a GPU");
+    expect(awaitedText(awaits({ a: "a GPU", b: "a disk" }, true), none)).toBe(
+      "endpoint a waits for a GPU; endpoint b waits for a disk",
+    );
+  });
+
+  it("is nothing where all are served", () => {
+    expect(awaitedText(awaits({ a: "a GPU" }, true), () => true)).toBeUndefined();
+  });
+});
+
+describe("what a node may run", () => {
+  it("is nothing of a deployment whose place is remote, in the settings or for every endpoint", () => {
+    expect(runsOnNodes(service(), DEFAULT_SETTINGS)).toBe(true);
+    expect(runsOnNodes(service(), { ...DEFAULT_SETTINGS, place: "remote" })).toBe(false);
+    expect(runsOnNodes(service({ one: {} }, { place: "remote" }), DEFAULT_SETTINGS)).toBe(false);
+    expect(runsOnNodes(SPLIT, DEFAULT_SETTINGS)).toBe(true);
+  });
+
+  it("uses GPUs where an endpoint requires one and runs there", () => {
+    const labels = { gpu: "h200" };
+    const settings = DEFAULT_SETTINGS;
+    expect(usesLabel("gpu", service(), { settings, labels })).toBe(false);
+    expect(usesLabel("gpu", SPLIT, { settings, labels })).toBe(false);
+    const anywhere = { ...settings, place: "local" } as const;
+    expect(usesLabel("gpu", SPLIT, { settings: anywhere, labels })).toBe(true);
+    expect(usesLabel("gpu", SPLIT, { settings: anywhere, labels: {} })).toBe(false);
   });
 });

@@ -300,6 +300,18 @@ describe("a manifest of an index", () => {
     ["a long path", { route: `/${"x".repeat(300)}` }, false],
     ["a root argument", { rootArgument: "text" }, true],
     ["a root argument that is none of its arguments", { rootArgument: "toString" }, false],
+    ["a placement", { requires: { gpu: "*" }, place: "remote" }, true],
+    ["a place that is none", { place: "there" }, false],
+    ["a label that is none", { requires: { "no spaces": "*" } }, false],
+    ["a label without a value", { requires: { gpu: null } }, false],
+    ["labels in a list", { requires: ["gpu"] }, false],
+    [
+      "more labels than a machine has",
+      {
+        requires: Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, "*"])),
+      },
+      false,
+    ],
     ["a root argument without a name", { rootArgument: 1 }, false],
   ])("with %s of an endpoint", (_, given, valid) => {
     const input = { type: "object", properties: { text: {} } };

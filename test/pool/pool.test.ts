@@ -5,8 +5,11 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bundleService } from "../../src/artifacts/bundle.ts";
 import { workerRights } from "../../src/deployments/permissions.ts";
+import { DEFAULT_LIMITS } from "../../src/pool/limits.ts";
 import { LocalWorker } from "../../src/pool/local-worker.ts";
+import type { ServiceCode } from "../../src/pool/options.ts";
 import { Pool } from "../../src/pool/pool.ts";
+import { RemoteWorker } from "../../src/pool/remote/remote-worker.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { localFiles } from "../files/local.ts";
@@ -75,6 +78,21 @@ function reserve(name: string) {
   return endpoint && pool.reserve(endpoint);
 }
 
+function endpointOf(name: string): EndpointManifest {
+  return endpoints.get(name) ?? expect.unreachable(`there is no endpoint ${name}`);
+}
+
+/** The service as a revision of which these endpoints wait for workers on other machines. */
+async function placed(...names: readonly string[]): Promise<ServiceCode> {
+  const awaits = {
+    endpoints: new Map(names.map((name) => [name, "a GPU"])),
+    isWhole: names.length === endpoints.size,
+  };
+  const network = { access: "open", hosts: [] } as const;
+  const revision = { number: 1, env: {}, limits: DEFAULT_LIMITS, network, awaits };
+  return { ...(await bundleService(FAULTS)), revision };
+}
+
 /** True when a call of the endpoint could begin now. */
 function isFree(name: string): boolean {
   const slot = reserve(name);
@@ -131,6 +149,39 @@ describe("a pool", () => {
     await expect.poll(() => [...pool.alive].length).toBe(2);
     expect(held).toEqual(new Set([...pool.alive].map(({ id }) => id)));
     expect([...held]).toEqual(expect.arrayContaining(serving));
+  });
+
+  test("gives its workers no calls of endpoints that wait for others, and starts none for all", async () => {
+    const service = await placed("block_call");
+    await pool.replace(service, () => {});
+    expect([isFree("pid"), isFree("block_call")]).toEqual([true, false]);
+    expect([pool.serves({ name: "pid" }), pool.serves({ name: "block_call" })]).toEqual([
+      true,
+      false,
+    ]);
+    pool.adopt(await placed(...endpoints.keys()));
+    await expect.poll(() => [...pool.alive].length).toBe(0);
+    expect([pool.size, pool.present, pool.ready]).toEqual([1, 0, false]);
+  });
+
+  test("gives a worker on another machine the calls of its endpoints only", async () => {
+    pool.resize(0);
+    const manifest = { name: "faults", endpoints: [...endpoints.values()] };
+    const worker = new RemoteWorker({
+      ...{ id: "afar", revision: undefined, manifest, lease: {} },
+      machine: { hostname: "afar", platform: "", version: "", labels: { gpu: "h200" } },
+      ...{ graceMs: 100, silenceMs: 60_000, keepers: localFiles() },
+      ...{ maxFileBytes: 1_000, maxResultBytes: 1_000, onCapacity() {} },
+      endpoints: new Set(["pid"]),
+    });
+    await pool.join(worker);
+    worker.connect({ send() {}, end() {} });
+    const [pid, other] = [endpointOf("pid"), endpointOf("block_call")];
+    expect([pool.joined.isStarting(pid), pool.joined.isStarting(other)]).toEqual([true, false]);
+    worker.offers(new Map([...endpoints.keys()].map((name) => [name, 2])));
+    expect([isFree("pid"), isFree("block_call")]).toEqual([true, false]);
+    expect([pool.joined.readyFor([pid]), pool.joined.readyFor([pid, other])]).toEqual([1, 0]);
+    worker.kill("the test is over");
   });
 
   test("lets what has a slot begin before a worker that was told to stop ends", async () => {

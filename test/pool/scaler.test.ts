@@ -72,6 +72,14 @@ describe("the number of workers", () => {
     },
   );
 
+  it("leaves an endpoint to workers that run it and not all others", () => {
+    const load = { due: 6, running: 0, meanRunMs: 5_000, helpers: 4 };
+    const other = { ...idle, name: "other", due: 3 };
+    expect(new Node(0, { min: 0, max: 8 }).run(1, load)).toBe(2);
+    expect(new Node(0, { min: 0, max: 8 }).run(1, load, other)).toBe(3);
+    expect(new Node(1, { min: 1, max: 8 }).run(1, { ...load, helpers: 9 })).toBe(1);
+  });
+
   it("no more than doubles while it is not known how long tasks run", () => {
     const unknown = { due: 100, meanRunMs: undefined };
     expect(new Node(0, { min: 0, max: 64, ready: 0 }).run(5, unknown)).toBe(1);

@@ -6,6 +6,7 @@ import { readyService } from "../../src/sdk/describe.ts";
 import {
   api,
   BadInput,
+  type EndpointDecorator,
   type EndpointOptions,
   file,
   type InputSchema,
@@ -14,18 +15,34 @@ import {
   task,
   withJsonSchema,
 } from "../../src/sdk/index.ts";
-import { serviceDefinitionOf } from "../../src/sdk/service.ts";
+import { type ServiceDefinition, serviceDefinitionOf } from "../../src/sdk/service.ts";
 
 async function describeOne<In extends InputSchema, Out extends OutputSchema>(
   options: EndpointOptions<In, Out>,
 ): Promise<EndpointManifest> {
   const exported = service({ name: "one", endpoints: { go: task(options as object, () => 1) } });
+  const { manifest } = await readyService(exported, definitionOf(exported));
+  return manifest.endpoints[0] as EndpointManifest;
+}
+
+function definitionOf(exported: unknown): ServiceDefinition {
   const definition = serviceDefinitionOf(exported);
   if (definition === undefined) {
     throw new Error("not a service");
   }
-  const { manifest } = await readyService(exported, definition);
-  return manifest.endpoints[0] as EndpointManifest;
+  return definition;
+}
+
+/** A method that this decorator has marked. */
+function methodOf(decorator: EndpointDecorator<never, unknown>): () => number {
+  const method = () => 1;
+  decorator(method, {
+    kind: "method",
+    name: "go",
+    static: false,
+    private: false,
+  } as ClassMethodDecoratorContext<unknown, typeof method>);
+  return method;
 }
 
 describe("the input of an endpoint", () => {
@@ -95,10 +112,52 @@ describe("the options of an endpoint", () => {
     [{ queueLimit: "many" }, 'queueLimit must be a whole number from 1 to 10000000, not "many"'],
     [{ priority: Number.NaN }, "priority must be"],
     [{ description: 7 }, "description must be a string"],
+    [{ place: "there" }, 'place must be "local", "remote" or "any"'],
+    [{ requires: ["gpu"] }, "requires must have labels with their values"],
+    [{ requires: { "no spaces": "*" } }, 'requires: label "no spaces" must have a name'],
+    [{ requires: { gpu: "" } }, 'requires: label "gpu" must have a value'],
+    [{ requires: { gpu: 1 } }, 'requires: label "gpu" must have a value'],
   ])("are checked: %o", (options, message) => {
     const define = () =>
       service({ name: "one", endpoints: { go: task(options as object, () => 1) } });
     expect(define).toThrow(`service "one", endpoint "go": ${message}`);
+  });
+});
+
+describe("the placement of a service", () => {
+  it("is in its manifest where it says something, and of each endpoint apart", async () => {
+    const exported = service({
+      name: "one",
+      requires: { zone: "b" },
+      endpoints: {
+        ask: api({ place: "local", requires: {} }, () => 1),
+        learn: task({ requires: { gpu: "*" }, place: "remote" }, () => 1),
+        plain: task({}, () => 1),
+      },
+    });
+    const { manifest } = await readyService(exported, definitionOf(exported));
+    expect(manifest.requires).toEqual({ zone: "b" });
+    expect(manifest).not.toHaveProperty("place");
+    const placements = manifest.endpoints.map(({ requires, place }) => ({ requires, place }));
+    expect(placements).toEqual([
+      { requires: undefined, place: "local" },
+      { requires: { gpu: "*" }, place: "remote" },
+      { requires: undefined, place: undefined },
+    ]);
+    expect(manifest.endpoints[2]).not.toHaveProperty("requires");
+  });
+
+  it("of a class is that of its decorator, and is checked there", async () => {
+    expect(() => service({ name: "one", place: "here" as "any" })).toThrow(
+      'service "one": place must be "local", "remote" or "any"',
+    );
+    const definition = { name: "one", requires: { gpu: "h200" }, place: "any" } as const;
+    class One {}
+    Object.defineProperty(One.prototype, "go", { value: methodOf(task({ place: "local" })) });
+    service(definition)(One, { kind: "class" } as ClassDecoratorContext<typeof One>);
+    const { manifest } = await readyService(One, definitionOf(One));
+    expect(manifest).toMatchObject({ requires: { gpu: "h200" }, place: "any" });
+    expect(manifest.endpoints).toMatchObject([{ name: "go", place: "local" }]);
   });
 });
 

@@ -156,6 +156,50 @@ def test_options_become_those_of_the_manifest() -> None:
     assert [read["retentionMs"], read["queueLimit"], read["priority"]] == [604_800_000, 10, 5]
 
 
+def test_placement_is_in_the_manifest_where_something_is_said() -> None:
+    @service(name="s", requires={"gpu": "*"}, place="any")
+    class Placed:
+        @api(place="local", requires={})
+        def ask(self) -> str:
+            return ""
+
+        @task(requires={"gpu": "h200"}, place="remote")
+        def learn(self) -> str:
+            return ""
+
+        @task
+        def plain(self) -> str:
+            return ""
+
+    manifest = HostedClass(definition_of(Placed)).manifest  # type: ignore[arg-type]
+    assert (manifest["requires"], manifest["place"]) == ({"gpu": "*"}, "any")
+    ask, learn, plain = manifest["endpoints"]
+    assert (ask["place"], "requires" in ask) == ("local", False)
+    assert (learn["place"], learn["requires"]) == ("remote", {"gpu": "h200"})
+    assert not {"place", "requires"} & {*plain, *HOSTED.manifest}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"place": "there"}, 'place must be "local", "remote" or "any"'),
+        ({"requires": ["gpu"]}, "requires must have labels with their values"),
+        ({"requires": {"gpu": ""}}, "requires: label 'gpu' must have a value"),
+        ({"requires": {"gpu": 1}}, "requires: label 'gpu' must have a value"),
+        ({"requires": {"no spaces": "*"}}, "requires: label 'no spaces' must have a name"),
+        ({"requires": {f"l{each}": "*" for each in range(33)}}, "at most 32 labels"),
+    ],
+)
+def test_a_wrong_placement_is_told_where_it_is(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ServiceError, match=said) as refused:
+        service(name="s", **wrong)(type("S", (), {"go": api(lambda self: None)}))
+    assert str(refused.value).startswith('service "s": ')
+    with pytest.raises(ServiceError, match=said) as refused:
+        cls = service(name="s")(type("S", (), {"go": api(name="go", **wrong)(lambda self: None)}))
+        HostedClass(definition_of(cls))  # type: ignore[arg-type]
+    assert str(refused.value).startswith('service "s", endpoint "go": ')
+
+
 def test_type_hints_become_schemas() -> None:
     assert MANIFESTS["greet"]["input"] == {
         "type": "object",

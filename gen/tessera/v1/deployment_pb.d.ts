@@ -462,15 +462,17 @@ export declare type DeploymentSettings = Message<"tessera.v1.DeploymentSettings"
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
-   * joins. Default: none. In a request, if it is not empty, it replaces the
-   * former ones.
+   * joins. They come on top of those that the code of a service and of its
+   * endpoints requires, and go before the code for the same label. Default: none.
+   * In a request, if it is not empty, it replaces the former ones.
    *
    * @generated from field: map<string, string> requires = 31;
    */
   requires: { [key: string]: string };
 
   /**
-   * Where its workers run. Default: `any`.
+   * Where its workers run. `local` and `remote` go before what the code of the
+   * service and of its endpoints says, `any` leaves it to that. Default: `any`.
    *
    * @generated from field: optional tessera.v1.WorkerPlace place = 32;
    */
@@ -557,15 +559,17 @@ export declare type DeploymentSettingsJson = {
    * Labels that a machine must have to run its workers, such as `gpu: h200`;
    * `*` stands for any value. A node has the labels that it was started with
    * (`tessera start --label`), a worker on another machine those with which it
-   * joins. Default: none. In a request, if it is not empty, it replaces the
-   * former ones.
+   * joins. They come on top of those that the code of a service and of its
+   * endpoints requires, and go before the code for the same label. Default: none.
+   * In a request, if it is not empty, it replaces the former ones.
    *
    * @generated from field: map<string, string> requires = 31;
    */
   requires?: { [key: string]: string };
 
   /**
-   * Where its workers run. Default: `any`.
+   * Where its workers run. `local` and `remote` go before what the code of the
+   * service and of its endpoints says, `any` leaves it to that. Default: `any`.
    *
    * @generated from field: optional tessera.v1.WorkerPlace place = 32;
    */
@@ -657,6 +661,21 @@ export declare type DeploymentEndpoint = Message<"tessera.v1.DeploymentEndpoint"
    * @generated from field: tessera.v1.EndpointKind kind = 2;
    */
   kind: EndpointKind;
+
+  /**
+   * Labels that a machine must have to run it, by its code and, in answers about
+   * a deployment, by the deployment's settings.
+   *
+   * @generated from field: map<string, string> requires = 3;
+   */
+  requires: { [key: string]: string };
+
+  /**
+   * Where its workers run, by the same.
+   *
+   * @generated from field: tessera.v1.WorkerPlace place = 4;
+   */
+  place: WorkerPlace;
 };
 
 /**
@@ -678,6 +697,21 @@ export declare type DeploymentEndpointJson = {
    * @generated from field: tessera.v1.EndpointKind kind = 2;
    */
   kind?: EndpointKindJson;
+
+  /**
+   * Labels that a machine must have to run it, by its code and, in answers about
+   * a deployment, by the deployment's settings.
+   *
+   * @generated from field: map<string, string> requires = 3;
+   */
+  requires?: { [key: string]: string };
+
+  /**
+   * Where its workers run, by the same.
+   *
+   * @generated from field: tessera.v1.WorkerPlace place = 4;
+   */
+  place?: WorkerPlaceJson;
 };
 
 /**
@@ -2480,6 +2514,15 @@ export declare type DeploymentWorker = Message<"tessera.v1.DeploymentWorker"> & 
    * @generated from field: string deployment = 8;
    */
   deployment: string;
+
+  /**
+   * Why the service does not run at it, for a worker on another machine that
+   * stays joined and tries again. It begins with a reason of the catalogue where
+   * there is one, such as `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.
+   *
+   * @generated from field: string fault = 9;
+   */
+  fault: string;
 };
 
 /**
@@ -2543,6 +2586,15 @@ export declare type DeploymentWorkerJson = {
    * @generated from field: string deployment = 8;
    */
   deployment?: string;
+
+  /**
+   * Why the service does not run at it, for a worker on another machine that
+   * stays joined and tries again. It begins with a reason of the catalogue where
+   * there is one, such as `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.
+   *
+   * @generated from field: string fault = 9;
+   */
+  fault?: string;
 };
 
 /**

@@ -554,7 +554,8 @@ export enum ErrorReason {
   MANIFEST_CONFLICT = 75,
 
   /**
-   * No worker has the labels that the deployment requires. Tasks wait for one.
+   * No worker has the labels that the deployment, or the endpoint in its code,
+   * requires. Tasks wait for one.
    *
    * @generated from enum value: ERROR_REASON_NO_MATCHING_WORKER = 76;
    */

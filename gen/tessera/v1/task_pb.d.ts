@@ -157,6 +157,16 @@ export declare type Task = Message<"tessera.v1.Task"> & {
    * @generated from field: repeated tessera.v1.TaskAttempt attempts = 18;
    */
   attempts: TaskAttempt[];
+
+  /**
+   * The worker that it waits for, for people, while none that runs its endpoint
+   * is connected to the node that answers, and that node may start none: the
+   * labels that it needs, and how it joins. Another node may have one. In the
+   * answers that have a `queue_position`; empty otherwise.
+   *
+   * @generated from field: string waits_for = 19;
+   */
+  waitsFor: string;
 };
 
 /**
@@ -300,6 +310,16 @@ export declare type TaskJson = {
    * @generated from field: repeated tessera.v1.TaskAttempt attempts = 18;
    */
   attempts?: TaskAttemptJson[];
+
+  /**
+   * The worker that it waits for, for people, while none that runs its endpoint
+   * is connected to the node that answers, and that node may start none: the
+   * labels that it needs, and how it joins. Another node may have one. In the
+   * answers that have a `queue_position`; empty otherwise.
+   *
+   * @generated from field: string waits_for = 19;
+   */
+  waitsFor?: string;
 };
 
 /**

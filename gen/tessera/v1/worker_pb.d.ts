@@ -890,7 +890,8 @@ export declare type Offer = Message<"tessera.v1.Offer"> & {
 
   /**
    * Why the service does not run at the worker, for those who deploy it, while
-   * there are no slots. Empty: it runs, or is about to.
+   * there are no slots. It begins with a reason of the catalogue where there is
+   * one, such as `ENVIRONMENT_UNAVAILABLE: …`. Empty: it runs, or is about to.
    *
    * @generated from field: string fault = 2;
    */
@@ -915,7 +916,8 @@ export declare type OfferJson = {
 
   /**
    * Why the service does not run at the worker, for those who deploy it, while
-   * there are no slots. Empty: it runs, or is about to.
+   * there are no slots. It begins with a reason of the catalogue where there is
+   * one, such as `ENVIRONMENT_UNAVAILABLE: …`. Empty: it runs, or is about to.
    *
    * @generated from field: string fault = 2;
    */

@@ -47,7 +47,7 @@ export interface Environments {
 
 /** Why an environment cannot be made: what, where, and what to do about it. */
 export class EnvironmentError extends Error {
-  readonly reason: "ENVIRONMENT_UNAVAILABLE" | "LOCK_INVALID";
+  readonly reason: "ENVIRONMENT_UNAVAILABLE" | "LOCK_INVALID" | "SANDBOX_UNAVAILABLE";
 
   constructor(reason: EnvironmentError["reason"], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -41,11 +41,11 @@ export const SETTINGS_OPTIONS = [
   ),
   repeatable(
     "--require <label=value>",
-    "a label that a machine must have to run its workers, such as gpu=h200, or gpu=* for any value; they replace all there were",
+    "a label that a machine must have to run its workers, besides those in its code, such as gpu=h200, or gpu=* for any value; they replace all there were",
   ),
   option(
     "--place <place>",
-    "where its workers run: local (nodes start them), remote (they join from other machines), or any of both (the default)",
+    "where its workers run: local (nodes start them), remote (they join from other machines), or any of both (the default, which leaves it to its code)",
   ),
 ];
 

@@ -2,6 +2,7 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   type Deployment,
+  type DeploymentEndpoint,
   type DeploymentPlacement,
   DeploymentSchema,
   type DeploymentSettings,
@@ -67,7 +68,7 @@ export function showDeployment(call: CommandRun, deployment: Deployment): void {
       ["env", Object.keys(settings?.env ?? {}).join(", ")],
       ["secrets", settings?.secretNames.join(", ") ?? ""],
       ["withheld", shown.secretsWithheld.join(", ")],
-      ["endpoints", endpoints.map(({ name, kind }) => `${name} (${kindText(kind)})`).join(", ")],
+      ["endpoints", endpoints.map((each) => endpointText(each, placeText(settings))).join(", ")],
       ["created", `${moment(createdAt)} by ${createdBy}`],
       ["changed", moment(shown.updatedAt)],
       ["id", shown.deploymentId],
@@ -152,10 +153,19 @@ function queueTimeText(time: Duration | undefined): string {
   return time === undefined ? "" : `at most ${durationMs(time) / 1_000}s, by more workers`;
 }
 
+/** `learn (task, with gpu=*)`: with its place, where that is not the deployment's. */
+function endpointText(endpoint: DeploymentEndpoint, usual: string): string {
+  const place = placeText(endpoint);
+  return `${endpoint.name} (${[kindText(endpoint.kind), ...(place === usual ? [] : [place])].join(", ")})`;
+}
+
 /** Where its workers run: `remote, with gpu=h200`; empty for anywhere. */
-function placeText({ place, requires = {} }: Partial<DeploymentSettings> = {}): string {
+function placeText({
+  place,
+  requires = {},
+}: Partial<Pick<DeploymentSettings, "place" | "requires">> = {}): string {
   const labels = Object.entries(requires).map((label) => label.join("="));
-  const where = WorkerPlace[place ?? WorkerPlace.ANY].toLowerCase();
+  const where = WorkerPlace[place || WorkerPlace.ANY].toLowerCase();
   const needed = labels.length === 0 ? "" : `with ${labels.join(", ")}`;
   return [...(where === "any" ? [] : [where]), ...(needed === "" ? [] : [needed])].join(", ");
 }

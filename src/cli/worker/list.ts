@@ -15,6 +15,7 @@ import {
   option,
 } from "../command.ts";
 import { moment } from "../output.ts";
+import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
 
 interface ListFlags extends CallFlags {
@@ -72,7 +73,7 @@ function workerTable({ workers }: ListWorkersResponse): Table {
       one.workerId,
       one.deployment,
       one.revision === 0 ? "" : String(one.revision),
-      one.ready ? "ready" : "not ready",
+      stateText(one),
       String(one.calls),
       one.machine === undefined ? `node ${one.node}` : machineText(one.machine),
       labelsText(one.machine?.labels ?? {}),
@@ -80,6 +81,11 @@ function workerTable({ workers }: ListWorkersResponse): Table {
     ]),
     { empty: "No workers", drop: ["LABELS", "SINCE", "CALLS"] },
   );
+}
+
+function stateText({ ready, fault }: DeploymentWorker): string {
+  const why = fault === "" ? "" : `: ${plain(fault)}`;
+  return ready ? "ready" : `not ready${why}`;
 }
 
 function machineText({ hostname, platform }: WorkerMachine): string {

@@ -21,6 +21,8 @@ export interface RemoteWorkerOptions extends RemoteTransfersOptions {
   readonly graceMs: number;
   /** After this silence it is lost. */
   readonly silenceMs: number;
+  /** The endpoints whose calls are for its machine, by name. Default: all. */
+  readonly endpoints?: ReadonlySet<string> | undefined;
   /** Calls that it runs already, which another node began. */
   readonly held?: readonly HeldCall[];
   /** Slots became free. */

@@ -137,8 +137,12 @@ export class RemoteWorker implements Worker {
     return Promise.resolve(this.#options.manifest);
   }
 
+  runs({ name }: Pick<EndpointManifest, "name">): boolean {
+    return this.#options.endpoints?.has(name) !== false;
+  }
+
   freeSlots(endpoint: EndpointManifest): number {
-    if (!this.loaded || this.#stream === undefined) {
+    if (!this.loaded || this.#stream === undefined || !this.runs(endpoint)) {
       return 0;
     }
     const slots = Math.min(this.#slots.get(endpoint.name) ?? 0, endpoint.concurrency);
@@ -232,11 +236,7 @@ export class RemoteWorker implements Worker {
       return;
     }
     this.#stream = undefined;
-    for (const id of this.#executions.ids()) {
-      if (this.#executions.get(id)?.isStreamed) {
-        this.#executions.displace(id, "its stream broke");
-      }
-    }
+    this.#executions.displaceWhere(({ isStreamed }) => isStreamed, "its stream broke");
     if (this.#isStopping && this.busyness === 0) {
       this.kill("it ended");
     }
@@ -246,11 +246,10 @@ export class RemoteWorker implements Worker {
   resume(held: readonly HeldCall[]): number[] {
     const there = new Set(held.map(({ id }) => id));
     this.#assigned.arrived(there);
-    for (const id of this.#executions.ids()) {
-      if (!there.has(id)) {
-        this.#executions.displace(id, "its worker came back without it");
-      }
-    }
+    this.#executions.displaceWhere(
+      ({ call }) => !there.has(call.id),
+      "its worker came back without it",
+    );
     this.heard();
     return held.flatMap(({ id }) =>
       this.#executions.get(id) !== undefined || this.#acks.awaits(id) ? [id] : [],
@@ -376,11 +375,7 @@ export class RemoteWorker implements Worker {
       return;
     }
     this.#isParted = true;
-    for (const id of this.#executions.ids()) {
-      if (this.#executions.get(id)?.call.kind === "api") {
-        this.#executions.displace(id, "the node ends");
-      }
-    }
+    this.#executions.displaceWhere(({ call }) => call.kind === "api", "the node ends");
     this.#end("the node ends");
   }
 

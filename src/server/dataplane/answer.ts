@@ -151,11 +151,12 @@ function describeFile(reply: FastifyReply, contentType: string, filename: string
   }
 }
 
-/** The position of a waiting task, if known. */
-function place({ queuePosition, estimatedStart }: Task): object {
+/** The position of a waiting task, and what it waits for, if known. */
+function place({ queuePosition, estimatedStart, waitsFor }: Task): object {
   return {
     queue_position: queuePosition,
     estimated_start: estimatedStart && time(estimatedStart),
+    waits_for: waitsFor || undefined,
   };
 }
 

@@ -87,6 +87,15 @@ const place = {
   estimated_start: time("When it can be expected to start, where that can be said."),
 };
 
+/** Of a status only. */
+const waiting = {
+  ...place,
+  waits_for: {
+    type: "string",
+    description: "The worker that it waits for, where none that could run it is there or starts.",
+  },
+};
+
 export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
   "tessera.Error": {
     type: "object",
@@ -165,7 +174,7 @@ export const SCHEMAS: { readonly [name: string]: JsonSchema } = {
           "Its attempts, oldest first: of those that returned to the queue, the first 5 and the last 15, and the running or last one.",
         items: attempt,
       },
-      ...place,
+      ...waiting,
     },
     examples: [
       {

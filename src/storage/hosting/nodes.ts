@@ -80,6 +80,8 @@ export interface WorkerRecord {
   /** Calls under way. */
   readonly calls: number;
   readonly ready: boolean;
+  /** Why the service does not run at it; absent where nothing is wrong. */
+  readonly fault?: string;
 }
 
 /** The workers of one node, the oldest first. */

@@ -6,14 +6,19 @@ import type { Deed } from "../accounts/deed.ts";
 import type {
   DeploymentRecord,
   DesiredState,
+  MachineLabels,
   Openable,
   SettingsUpdate,
+  WorkerPlace,
 } from "../accounts/organizations.ts";
 import type { Page, PageQuery } from "../accounts/page.ts";
 
 export interface EndpointSummary {
   readonly name: string;
   readonly kind: "api" | "task";
+  /** What its code says of the machines that run it; absent where it says nothing. */
+  readonly requires?: MachineLabels;
+  readonly place?: WorkerPlace;
 }
 
 /** An artifact, as its index describes it. The caller has verified the index. */

@@ -241,10 +241,12 @@ describe.skipIf(skipped)(`a service in Python at an agent${skipped}`, () => {
     writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(facts)}'\n`);
     chmodSync(program, 0o755);
     await joined({ python: `3.99=${program}` });
-    const said = `it needs Python ${found.interpreter.version}, and this machine has 3.99 (${program})`;
+    const said = `ENVIRONMENT_UNAVAILABLE: it needs Python ${found.interpreter.version}, and this machine has 3.99 (${program})`;
     await world.until("reader", ({ statusReason }) =>
       statusReason.includes(`; the one that has joined cannot start it: ${said}`),
     );
+    const { workers } = await world.client.deployments.listWorkers({ deployment: "reader" });
+    expect(workers).toMatchObject([{ ready: false, fault: expect.stringContaining(said) }]);
     const refused = await world.call("reader", "/value", { body: {} });
     expect([refused.status, refused.json.details[0].debug.reason]).toEqual([
       503,

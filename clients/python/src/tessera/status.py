@@ -69,6 +69,8 @@ class TaskStatus:
     """Why it failed, in the function's words."""
     queue_position: int | None = None
     estimated_start: datetime | None = None
+    waits_for: str | None = None
+    """The worker that it waits for, when none that could run it is there or starts."""
     attempts: tuple[Attempt, ...] = ()
     """The first and the last attempts, oldest first; empty with an older server."""
 
@@ -93,6 +95,7 @@ class TaskStatus:
             failure=failure["message"] if failure else None,
             queue_position=answer.get("queue_position"),
             estimated_start=moment(answer.get("estimated_start")),
+            waits_for=answer.get("waits_for"),
             attempts=tuple(Attempt.parse(each) for each in answer.get("attempts") or ()),
         )
 

@@ -97,6 +97,32 @@ def test_reads_limits_from_the_configuration(eight: Hosted) -> None:
     assert limits["count"] == [86_400_000, 2, 50]
 
 
+def test_requires_a_gpu_where_the_service_or_one_that_it_depends_on_does() -> None:
+    @bentoml.service(resources={"gpu": 1, "gpu_type": "nvidia-tesla-t4"})
+    class Model:
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    @bentoml.service(resources={"cpu": "2"})
+    class Front:
+        model = bentoml.depends(Model)
+
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    @bentoml.service(resources={"cpu": "2"})
+    class Plain:
+        @bentoml.api
+        def read(self, text: str) -> str:
+            return text
+
+    assert adapt(Model).manifest["requires"] == {"gpu": "*"}
+    assert adapt(Front).manifest["requires"] == {"gpu": "*"}
+    assert "requires" not in adapt(Plain).manifest
+
+
 def test_gives_routes_streams_and_batches_to_the_node(eight: Hosted) -> None:
     assert manifest_of(eight, "pairs")["route"] == "/v1/pairs"
     assert "route" not in manifest_of(eight, "text")

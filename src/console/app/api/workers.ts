@@ -1,4 +1,11 @@
 /** How a worker on another machine joins a deployment. */
+import type { DeploymentJson } from "../../../../gen/tessera/v1/deployment_pb.js";
+
+/** The labels with which a machine runs every endpoint that workers which join may run. */
+export function labelsOf({ endpoints = [] }: DeploymentJson): Readonly<Record<string, string>> {
+  const joinable = endpoints.filter(({ place }) => place !== "WORKER_PLACE_LOCAL");
+  return Object.assign({}, ...joinable.map(({ requires }) => requires));
+}
 
 /**
  * The command for the other machine. Without a token it is for those who have one; labels

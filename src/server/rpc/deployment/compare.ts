@@ -7,8 +7,10 @@ import {
   type FileChangeSchema,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import type { ArtifactIndex, IndexedFile } from "../../../artifacts/index-file.ts";
+import { placementOf } from "../../../deployments/placement.ts";
 import { problem } from "../../../errors.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { RevisionRecord, Revisions } from "../../../storage/hosting/revisions.ts";
 import { memberOf } from "../engine/caller.ts";
 import { toRevisionMessage } from "./messages.ts";
@@ -58,8 +60,8 @@ export function compareRevisions({ accounts, hosting }: CompareOptions): Compare
     const [after, before] = [await read(revision), await read(base)];
     const files = changesOf(after.files, before.files, ({ path }) => path);
     const endpoints = changesOf(
-      after.service.endpoints,
-      before.service.endpoints,
+      placedEndpoints(after),
+      placedEndpoints(before),
       (endpoint) => endpoint.name,
     );
     return {
@@ -70,6 +72,14 @@ export function compareRevisions({ accounts, hosting }: CompareOptions): Compare
       endpoints: endpoints.map(({ key, kind }) => ({ name: key, kind })),
     };
   };
+}
+
+/** The endpoints with what their service says for all of them. */
+function placedEndpoints({ service }: ArtifactIndex) {
+  return service.endpoints.map((endpoint) => ({
+    ...endpoint,
+    ...placementOf(service, endpoint, DEFAULT_SETTINGS),
+  }));
 }
 
 interface Change<Item> {

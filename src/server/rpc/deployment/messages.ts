@@ -10,11 +10,13 @@ import {
   WorkerPlace,
 } from "../../../../gen/tessera/v1/deployment_pb.js";
 import { EndpointKind } from "../../../../gen/tessera/v1/endpoint_pb.js";
+import { type Placement, placementOf } from "../../../deployments/placement.ts";
 import type {
   DeploymentRecord,
   NetworkSettings,
   WorkerPlace as StoredPlace,
 } from "../../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { LogLine } from "../../../storage/hosting/logs.ts";
 import type { DeploymentState, HostingStatus } from "../../../storage/hosting/nodes.ts";
 import type { EndpointSummary, RevisionRecord } from "../../../storage/hosting/revisions.ts";
@@ -72,7 +74,7 @@ export function toDeploymentMessage(
       requires: { ...requires },
       place: PLACE[place],
     },
-    endpoints: endpoints.map(toEndpoint),
+    endpoints: endpoints.map((each) => toEndpoint(each, record.settings)),
     version,
     secretsWithheld: [...withheldSecrets],
     placements: placements.map((one) => ({
@@ -95,7 +97,7 @@ export function toRevisionMessage(record: RevisionRecord): MessageInitShape<type
     rolledBackTo: rolledBackTo ?? 0,
     files,
     sizeBytes: BigInt(sizeBytes),
-    endpoints: record.endpoints.map(toEndpoint),
+    endpoints: record.endpoints.map((each) => toEndpoint(each, DEFAULT_SETTINGS)),
     secretsConfirmedBy: confirmed?.by ?? "",
     ...(confirmed && { secretsConfirmedAt: timestampFromMs(confirmed.atMs) }),
   };
@@ -116,6 +118,13 @@ export function toLogMessage(line: LogLine): MessageInitShape<typeof DeploymentL
   };
 }
 
-function toEndpoint({ name, kind }: EndpointSummary) {
-  return { name, kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API };
+function toEndpoint(endpoint: EndpointSummary, settings: Placement) {
+  const { name, kind } = endpoint;
+  const { requires, place } = placementOf({}, endpoint, settings);
+  return {
+    name,
+    kind: kind === "task" ? EndpointKind.TASK : EndpointKind.API,
+    requires: { ...requires },
+    place: PLACE[place],
+  };
 }

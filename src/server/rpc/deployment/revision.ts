@@ -18,13 +18,19 @@ import { mayUseSecrets, openableBy } from "../../../auth/grants.ts";
 import { deploymentSecretContext, type KeyRing } from "../../../auth/keys.ts";
 import { faultOfName } from "../../../auth/names.ts";
 import type { Ceilings } from "../../../deployments/ceilings.ts";
+import { type Placement, placementOf, runsOnNodes } from "../../../deployments/placement.ts";
 import { problem } from "../../../errors.ts";
 import type { SandboxLevel } from "../../../pool/sandbox/sandbox.ts";
-import type { ServiceManifest } from "../../../protocol/manifest.ts";
+import type { EndpointManifest, ServiceManifest } from "../../../protocol/manifest.ts";
 import { ArgumentsReader } from "../../../service/input/arguments.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
+import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { ArtifactFiles } from "../../../storage/hosting/files.ts";
-import type { NewArtifact, Revisions } from "../../../storage/hosting/revisions.ts";
+import type {
+  EndpointSummary,
+  NewArtifact,
+  Revisions,
+} from "../../../storage/hosting/revisions.ts";
 import type { SecretStorage } from "../../../storage/hosting/secrets.ts";
 import { deed, type Member, memberOf, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
@@ -164,8 +170,8 @@ async function createRevision(
   const requested = settingsOf(req.settings);
   checkNetwork(requested, sandbox);
   const found = await accounts.findDeployment({ organizationId, name });
-  const place = requested.place ?? found?.settings.place;
-  const artifact = await readArtifact(req.index, { ...options, runsHere: place !== "remote" });
+  const placement = { ...DEFAULT_SETTINGS, ...found?.settings, ...requested };
+  const artifact = await readArtifact(req.index, { ...options, placement });
   const settings = settingsWithin(requested, found, ceilings);
   await checkEnvironment(hosting, found, { env: settings.env, secrets, removeSecrets });
   let deploymentId = found?.deploymentId ?? newId();
@@ -225,8 +231,8 @@ async function createRevision(
 }
 
 interface ReadOptions extends Pick<RevisionOptions, "platform" | "allowsNativeCode" | "python"> {
-  /** False: its workers are on other machines, which say themselves what they can run. */
-  readonly runsHere: boolean;
+  /** Where all workers are on other machines, those say themselves what they can run. */
+  readonly placement: Placement;
 }
 
 /** Reads the index of an artifact. Throws ARTIFACT_INVALID if it is invalid, or if the artifact cannot run here. */
@@ -243,14 +249,25 @@ async function readArtifact(bytes: Uint8Array, options: ReadOptions): Promise<Ne
   }
   if (index.kind === "remote") {
     checkSchemas(index.service);
-  } else if (options.runsHere) {
+  } else if (runsOnNodes(index.service, options.placement)) {
     await checkRunsHere(index, options);
   }
   return {
     digest: digestOf(text),
     index: text,
-    endpoints: index.service.endpoints.map(({ name, kind }) => ({ name, kind })),
+    endpoints: index.service.endpoints.map((endpoint) => summaryOf(endpoint, index.service)),
     files: index.files.map(({ sha256, size }) => ({ sha256, sizeBytes: size })),
+  };
+}
+
+/** What is shown of an endpoint, with what its service says for all of them. */
+function summaryOf(endpoint: EndpointManifest, service: ServiceManifest): EndpointSummary {
+  const { name, kind } = endpoint;
+  const { requires, place } = placementOf(service, endpoint, DEFAULT_SETTINGS);
+  return {
+    ...{ name, kind },
+    ...(Object.keys(requires).length > 0 && { requires }),
+    ...(place !== "any" && { place }),
   };
 }
 

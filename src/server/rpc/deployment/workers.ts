@@ -45,7 +45,7 @@ export function listWorkers({
 
 function toWorker(
   node: string,
-  { workerId, revision, machine, startedAtMs, calls, ready }: WorkerRecord,
+  { workerId, revision, machine, startedAtMs, calls, ready, fault = "" }: WorkerRecord,
 ): MessageInitShape<typeof DeploymentWorkerSchema> {
   return {
     workerId,
@@ -55,5 +55,6 @@ function toWorker(
     startedAt: timestampFromMs(startedAtMs),
     calls,
     ready,
+    fault,
   };
 }

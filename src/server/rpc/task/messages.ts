@@ -81,6 +81,7 @@ export function toTaskMessage(task: Task, deployment: string, place?: QueuePosit
     runAt: task.runAtMs > task.createdAtMs ? toTimestamp(task.runAtMs) : undefined,
     startBy: toTimestamp(task.startByMs),
     attempts: [],
+    waitsFor: place?.awaited ?? "",
   };
 }
 

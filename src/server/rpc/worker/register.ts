@@ -8,7 +8,7 @@ import { joins } from "../../../auth/permissions.ts";
 import type { TokenPrincipal } from "../../../auth/principal.ts";
 import type { Deployment } from "../../../deployments/deployment.ts";
 import type { Directory, Located } from "../../../deployments/directory.ts";
-import { joinRefusal } from "../../../deployments/placement.ts";
+import { joinedEndpoints } from "../../../deployments/placement.ts";
 import { problem } from "../../../errors.ts";
 import { DEFAULT_LIMITS } from "../../../pool/limits.ts";
 import { RemoteWorker } from "../../../pool/remote/remote-worker.ts";
@@ -80,10 +80,10 @@ export function register(options: RegisterOptions): ServiceImpl<typeof WorkerSer
         keep: own.worker.resume(heldCalls(req.held)),
       });
     }
-    checkPlace(req, located);
+    const endpoints = endpointsFor(req, located, deployment.manifest);
     checkCode(req, deployment.manifest, artifactOf(deploymentId));
     sessions.checkRoom(deploymentId);
-    return await join(options, { req, principal, located, deployment });
+    return await join(options, { req, principal, located, deployment, endpoints });
   };
 }
 
@@ -96,13 +96,18 @@ function checkProtocol({ protocolMin, protocolMax }: RegisterRequest): void {
   }
 }
 
-/** Throws NO_MATCHING_WORKER for a machine that may not run the deployment. */
-function checkPlace({ labels }: RegisterRequest, { facts, placement }: Joinable): void {
+/**
+ * The endpoints that the machine may run; undefined: all. Throws NO_MATCHING_WORKER where it may
+ * run none.
+ */
+function endpointsFor(
+  { labels }: RegisterRequest,
+  { facts, placement }: Joinable,
+  manifest: ServiceManifest,
+): ReadonlySet<string> | undefined {
   const settings = placement?.();
-  const refusal = settings && joinRefusal({ ...facts, settings }, labels);
-  if (refusal !== undefined) {
-    throw refusal;
-  }
+  const found = settings && joinedEndpoints({ ...facts, settings }, manifest, labels);
+  return found?.size === manifest.endpoints.length ? undefined : found;
 }
 
 /** A worker with code of its own has the manifest that was deployed; others need an artifact. */
@@ -143,13 +148,15 @@ interface Joining {
   readonly principal: TokenPrincipal;
   readonly located: Joinable;
   readonly deployment: JoinedDeployment;
+  readonly endpoints: ReadonlySet<string> | undefined;
 }
 
 /** A worker that is new to this node: its lease is opened, or adopted from the node before. */
-async function join(options: RegisterOptions, { req, principal, located, deployment }: Joining) {
+async function join(options: RegisterOptions, joining: Joining) {
+  const { req, principal, located, deployment, endpoints } = joining;
   const { sessions, silenceMs, artifactOf } = options;
-  const { service, joining } = deployment;
-  const { remote } = joining;
+  const { service } = deployment;
+  const { remote } = deployment.joining;
   const id = remote.newId();
   const secret = newSessionSecret(id);
   const held = heldCalls(req.held);
@@ -164,6 +171,7 @@ async function join(options: RegisterOptions, { req, principal, located, deploym
     lease: { session: sessionDigest(secret), isAdopted: isResumed },
     silenceMs,
     held,
+    endpoints,
     countsOf: remote.countsOf(id),
   });
   const session: WorkerSession = {
@@ -181,7 +189,7 @@ async function join(options: RegisterOptions, { req, principal, located, deploym
     }),
   };
   sessions.add(session);
-  const keep = await joining.join(worker, adopted, held);
+  const keep = await deployment.joining.join(worker, adopted, held);
   return answer(options, { session, deployment, keep });
 }
 

@@ -58,7 +58,15 @@ export function* addArtifact(
     organizationId,
     digest,
     index,
-    JSON.stringify(endpoints.map(({ name, kind }): EndpointSummary => ({ name, kind }))),
+    JSON.stringify(
+      endpoints.map(
+        ({ name, kind, requires, place }): EndpointSummary => ({
+          ...{ name, kind },
+          ...(requires && { requires }),
+          ...(place && { place }),
+        }),
+      ),
+    ),
     files.length,
     files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
   );

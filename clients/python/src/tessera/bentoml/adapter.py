@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
 from pydantic.errors import PydanticUserError
@@ -17,7 +17,7 @@ from pydantic.errors import PydanticUserError
 from ..sdk.executable import Executable, HostedService, Json, ServiceError
 from . import internals
 from .endpoint import BentoEndpoint
-from .manifest import service_manifest, threads_of
+from .manifest import needs_gpu, service_manifest, threads_of
 from .turns import Turns
 from .unsupported import refuse_unsupported, refuse_version
 
@@ -26,7 +26,7 @@ def adapt(service: Any) -> HostedService:
     """Adapts what ``@bentoml.service`` made. Raises ``ServiceError`` for what cannot be hosted."""
     refuse_version()
     refuse_unsupported(service)
-    for each in service.all_services().values():
+    for each in _all(service):
         _set_variables(each)
     return BentoService(service)
 
@@ -43,7 +43,10 @@ class BentoService:
             str(each.manifest["name"]): each for each in self._methods
         }
         self.manifest: Mapping[str, Json] = service_manifest(
-            service, [each.manifest for each in self._methods]
+            service,
+            [each.manifest for each in self._methods],
+            # Those that it depends on run in its process.
+            needs_gpu=any(needs_gpu(internals.configured(each)) for each in _all(service)),
         )
         self._started: list[tuple[Any, Any]] = []
         """Services and their instances, in the order of their start."""
@@ -98,6 +101,12 @@ class BentoService:
 
         if self._loop is not None:
             self._loop.call_soon_threadsafe(begin)
+
+
+def _all(service: Any) -> Iterable[Any]:
+    """The service, and those that it depends on."""
+    found: Iterable[Any] = service.all_services().values()
+    return found
 
 
 def _construct(service: Any) -> Any:

@@ -46,9 +46,11 @@ def service_name(name: str) -> str:
     return label or "service"
 
 
-def service_manifest(service: Any, endpoints: list[Json]) -> dict[str, Json]:
+def service_manifest(service: Any, endpoints: list[Json], *, needs_gpu: bool) -> dict[str, Json]:
     """``ServiceManifest`` of the node. BentoML's own description of the service is kept in it."""
     manifest: dict[str, Json] = {"name": service_name(service.name), "endpoints": endpoints}
+    if needs_gpu:
+        manifest["requires"] = {"gpu": "*"}
     said = _description(getattr(service, "description", None) or service.inner.__doc__)
     if said:
         manifest["description"] = said
@@ -173,6 +175,11 @@ def endpoint_manifest(
 def threads_of(config: Mapping[str, Any]) -> int:
     """How many synchronous methods of the service run at a time, in one process."""
     return max(1, min(MAX_CONCURRENCY, int(config.get("threads") or 1)))
+
+
+def needs_gpu(config: Mapping[str, Any]) -> bool:
+    """True for ``resources={"gpu": 1}``: its type is advice to BentoCloud."""
+    return bool((config.get("resources") or {}).get("gpu"))
 
 
 def _limits(method: Any, config: Mapping[str, Any], *, asynchronous: bool) -> dict[str, int]:

@@ -154,6 +154,12 @@ class DeploymentEndpoint:
     """Its name."""
     kind: _endpoint.EndpointKind = _endpoint.EndpointKind.UNSPECIFIED
     """How it is called."""
+    requires: dict[str, str] = _dc.field(default_factory=dict)
+    """Labels that a machine must have to run it, by its code and, in answers about a deployment,
+    by the deployment's settings.
+    """
+    place: WorkerPlace = WorkerPlace.UNSPECIFIED
+    """Where its workers run, by the same."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -235,11 +241,14 @@ class DeploymentSettings:
     requires: dict[str, str] = _dc.field(default_factory=dict)
     """Labels that a machine must have to run its workers, such as `gpu: h200`; `*` stands for any
     value. A node has the labels that it was started with (`tessera start --label`), a worker on
-    another machine those with which it joins. Default: none. In a request, if it is not empty,
-    it replaces the former ones.
+    another machine those with which it joins. They come on top of those that the code of a
+    service and of its endpoints requires, and go before the code for the same label. Default:
+    none. In a request, if it is not empty, it replaces the former ones.
     """
     place: WorkerPlace | None = None
-    """Where its workers run. Default: `any`."""
+    """Where its workers run. `local` and `remote` go before what the code of the service and of
+    its endpoints says, `any` leaves it to that. Default: `any`.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -262,6 +271,11 @@ class DeploymentWorker:
     """Whether it takes calls: false while it loads or stops."""
     deployment: str = ""
     """The name of the deployment."""
+    fault: str = ""
+    """Why the service does not run at it, for a worker on another machine that stays joined and
+    tries again. It begins with a reason of the catalogue where there is one, such as
+    `ENVIRONMENT_UNAVAILABLE: …`. Empty: nothing is wrong.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -188,6 +188,12 @@ class Task:
     15, and the running or last one. Where numbers are missing, attempts were left out. Answers
     of GetTask have it.
     """
+    waits_for: str = ""
+    """The worker that it waits for, for people, while none that runs its endpoint is connected to
+    the node that answers, and that node may start none: the labels that it needs, and how it
+    joins. Another node may have one. In the answers that have a `queue_position`; empty
+    otherwise.
+    """
 
 
 @_dc.dataclass(kw_only=True)

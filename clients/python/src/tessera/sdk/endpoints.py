@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, overload
 
 from .batches import Batch
 from .executable import ServiceError
 from .options import Duration
+from .placement import Place
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +38,8 @@ def api(
     timeout: Duration | None = None,
     concurrency: int | None = None,
     batch: Batch | None = None,
+    requires: Mapping[str, str] | None = None,
+    place: Place | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method that answers in the call.
@@ -46,6 +49,8 @@ def api(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``concurrency``: the calls that one worker runs at a time, from 1 to 1,000. Default: 100;
       with ``batch``, where it counts batches, 1.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
+    - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
+      the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("api", function, options)
@@ -66,6 +71,8 @@ def task(
     queue_limit: int | None = None,
     priority: int | None = None,
     batch: Batch | None = None,
+    requires: Mapping[str, str] | None = None,
+    place: Place | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Marks a method whose calls are stored in the queue and run when a worker is free.
@@ -80,6 +87,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     - ``queue_limit``: the waiting tasks beyond which submits are refused. Default: 10,000.
     - ``priority``: tasks of a higher one run first, from -1,000 to 1,000. Default: 0.
     - ``batch``: how calls are put together; each parameter is then a list. Default: they are not.
+    - ``requires``: labels that a machine must have, such as ``{"gpu": "*"}``, besides those of
+      the service. ``place``: ``local``, ``remote`` or ``any``. Default: that of the service.
     - ``name``: default: that of the method. ``description``: default: its docstring.
     """
     return _mark("task", function, options)

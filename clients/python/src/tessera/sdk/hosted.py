@@ -24,6 +24,7 @@ class HostedClass:
         self.endpoints: Mapping[str, Executable] = self._hosted
         self.manifest: dict[str, Any] = {
             "name": definition.name,
+            **definition.placement,
             "endpoints": [each.manifest for each in self._hosted.values()],
         }
         if definition.description:

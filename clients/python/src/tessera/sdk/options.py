@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from .executable import ServiceError
+from .placement import check_placement
 
 Duration = int | float | str | timedelta
 """Seconds, a ``timedelta``, or a text with a unit such as ``"30s"``, ``"5m"`` or ``"1.5h"``."""
@@ -52,6 +53,7 @@ def resolve_options(kind: str, options: dict[str, Any], place: str) -> dict[str,
         },
         "queueLimit": integer("queue_limit", 10_000, 1, 10_000_000),
         "priority": integer("priority", 0, -1_000, 1_000),
+        **check_placement(options.get("requires"), options.get("place"), place),
     }
 
 

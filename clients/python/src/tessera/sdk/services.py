@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from .endpoints import ENDPOINT, EndpointDefinition
 from .executable import ServiceError
 from .metrics import Metric
 from .options import check_description
+from .placement import Place, check_placement
 
 Class = TypeVar("Class", bound=type)
 
@@ -58,6 +59,8 @@ class ServiceDefinition:
     target: type
     endpoints: Sequence[EndpointDefinition]
     metrics: Sequence[Metric] | None
+    placement: Mapping[str, Any] = field(default_factory=dict)
+    """``requires`` and ``place``, as the manifest has them."""
 
 
 @overload
@@ -68,6 +71,8 @@ def service(
     name: str | None = None,
     description: str | None = None,
     metrics: Sequence[Metric] | None = None,
+    requires: Mapping[str, str] | None = None,
+    place: Place | None = None,
 ) -> Callable[[Class], Class]: ...
 def service(
     target: Any = None,
@@ -76,6 +81,8 @@ def service(
     name: str | None = None,
     description: str | None = None,
     metrics: Sequence[Metric] | None = None,
+    requires: Mapping[str, str] | None = None,
+    place: Place | None = None,
 ) -> Any:
     """Makes a service of a class, which is constructed once per worker, without arguments.
 
@@ -85,20 +92,26 @@ def service(
     - ``name``: a DNS label. Default: the name of the class, ``PageReader`` as ``page-reader``.
     - ``description``: default: the docstring of the class.
     - ``metrics``: default: all that ``counter``, ``gauge`` and ``histogram`` have declared.
+    - ``requires``: labels that a machine must have to run it, such as ``{"gpu": "*"}``, where
+      ``*`` is any value. The deployment may require more, and decides where both name a label.
+    - ``place``: who brings the workers: the nodes of the platform (``local``), machines that join
+      (``remote``), or both (``any``, the default). A deployment with another place than ``any``
+      decides.
     """
 
     def decorate(cls: Any) -> Any:
         if not isinstance(cls, type):
             raise ServiceError(f"@service needs a class, not {cls!r}")
         chosen = _kebab(cls.__name__) if name is None else name
-        place = f'service "{chosen}"'
+        at = f'service "{chosen}"'
         if not _DNS_LABEL.fullmatch(chosen):
             raise ServiceError(
-                f"{place}: the name must be a DNS label: "
+                f"{at}: the name must be a DNS label: "
                 "lower-case letters, digits and inner hyphens, at most 63"
             )
-        about = check_description(description or _own_docstring(cls), place)
-        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, place), metrics)
+        about = check_description(description or _own_docstring(cls), at)
+        placement = check_placement(requires, place, at)
+        definition = ServiceDefinition(chosen, about, cls, _endpoints(cls, at), metrics, placement)
         setattr(cls, SERVICE, definition)
         for endpoint in definition.endpoints:
             setattr(endpoint.function, OWNER, cls)

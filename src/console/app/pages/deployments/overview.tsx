@@ -1,5 +1,6 @@
 /** One deployment: where it is called, how it runs, and its endpoints. */
 import type {
+  DeploymentEndpointJson,
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
@@ -38,14 +39,17 @@ export function DeploymentOverview() {
           <section aria-labelledby="endpoints">
             <h2 id="endpoints">Endpoints</h2>
             <ul className="cards">
-              {deployment.endpoints?.map(({ name, kind }) => (
-                <li key={name} className="card">
-                  <strong>{name}</strong>
+              {deployment.endpoints?.map((endpoint) => (
+                <li key={endpoint.name} className="card">
+                  <strong>{endpoint.name}</strong>
                   <span className="secondary">
-                    {kind === "ENDPOINT_KIND_TASK"
+                    {endpoint.kind === "ENDPOINT_KIND_TASK"
                       ? "task: runs in the queue"
                       : "api: answers at once"}
                   </span>
+                  {placeOf(endpoint) !== placeOf(deployment.settings ?? {}) && (
+                    <span className="secondary">runs on {placeOf(endpoint) || "any machine"}</span>
+                  )}
                 </li>
               ))}
             </ul>
@@ -83,8 +87,11 @@ const PLACES: Readonly<Record<string, string>> = {
   WORKER_PLACE_REMOTE: "other machines, from which they join",
 };
 
-/** Where its workers may run; empty for anywhere. */
-function placeOf({ place, requires = {} }: DeploymentSettingsJson): string {
+/** Where workers may run; empty for anywhere. */
+function placeOf({
+  place,
+  requires = {},
+}: Pick<DeploymentSettingsJson & DeploymentEndpointJson, "place" | "requires">): string {
   const labels = Object.entries(requires).map((label) => label.join("="));
   const where = PLACES[place ?? ""] ?? (labels.length > 0 ? "the nodes and other machines" : "");
   return labels.length === 0 ? where : `${where}, with ${labels.join(", ")}`;

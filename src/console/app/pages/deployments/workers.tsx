@@ -7,7 +7,7 @@ import type {
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { workersOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
-import { joinCommand } from "../../api/workers.ts";
+import { joinCommand, labelsOf } from "../../api/workers.ts";
 import { Command } from "../../ui/command.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Status } from "../../ui/status.tsx";
@@ -51,7 +51,7 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
             </Link>
             :
           </p>
-          <Command text={joinCommand(name, undefined, settings.requires)} />
+          <Command text={joinCommand(name, undefined, labelsOf(deployment))} />
         </>
       )}
     </section>
@@ -78,6 +78,14 @@ function Machine({ of: { machine, node } }: { readonly of: DeploymentWorkerJson 
   );
 }
 
-function State({ of: { ready = false } }: { readonly of: DeploymentWorkerJson }) {
-  return ready ? <Status tone="good">ready</Status> : <Status tone="idle">not ready</Status>;
+function State({ of: { ready = false, fault } }: { readonly of: DeploymentWorkerJson }) {
+  if (ready) {
+    return <Status tone="good">ready</Status>;
+  }
+  return (
+    <>
+      <Status tone={fault ? "bad" : "idle"}>not ready</Status>
+      {fault && <span className="secondary">{fault}</span>}
+    </>
+  );
 }

@@ -114,6 +114,7 @@ function Facts({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
         {waiting !== undefined && (
           <Fact term="Before it in the queue">{waiting < 1_000 ? waiting : "1,000 or more"}</Fact>
         )}
+        {task.waitsFor && <Fact term="Waits for">{task.waitsFor}</Fact>}
         <Fact term="Priority">{task.priority ?? 0}</Fact>
         {task.retryOf && (
           <Fact term="Retries">

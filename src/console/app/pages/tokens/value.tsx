@@ -4,7 +4,7 @@ import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { deploymentsOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { isOrganizations } from "../../api/tokens.ts";
-import { joinCommand } from "../../api/workers.ts";
+import { joinCommand, labelsOf } from "../../api/workers.ts";
 import { Command } from "../../ui/command.tsx";
 import { Notice } from "../../ui/notice.tsx";
 
@@ -45,7 +45,7 @@ export function TokenValue({ token, value, loginCommand }: TokenValueProps) {
       {access.includes("TOKEN_ACCESS_WORKER") && called?.name && (
         <>
           <h3>Join a worker, on the other machine</h3>
-          <Command text={joinCommand(called.name, value, called.settings?.requires)} />
+          <Command text={joinCommand(called.name, value, labelsOf(called))} />
         </>
       )}
       {access.includes("TOKEN_ACCESS_MONITORING") && (

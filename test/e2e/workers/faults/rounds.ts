@@ -33,7 +33,7 @@ export interface FaultOptions {
   readonly seed: number;
   /** After this silence a worker is lost. */
   readonly silenceMs: number;
-  /** How long the tasks may take to end when everything is mended. */
+  /** How long a task may take to end when everything is mended, and those before it have ended. */
   readonly recoveryMs: number;
   /** The one fault of all rounds. Default: any. */
   readonly only?: string;
@@ -191,13 +191,12 @@ class Stage implements AsyncDisposable {
     const { ledger, options } = this.#stage;
     this.#isOver = true;
     await this.#submitting;
-    const untilMs = performance.now() + options.recoveryMs;
     const lost: string[] = [];
     const endedTwice: string[] = [];
     const overlaps: string[] = [];
     let runs = 0;
     for (const [taskId, before] of this.#acknowledged) {
-      const outcome = await this.#outcome(taskId, untilMs);
+      const outcome = await this.#outcome(taskId, performance.now() + options.recoveryMs);
       const all = ledger.runs(taskId);
       runs += all.length;
       const verdict = judge({ taskId, before, outcome, runs: all });

@@ -6,7 +6,7 @@ import { Command, Option } from "commander";
 import type { AdminCredentials, PasswordReset } from "../../app/operate/administration.ts";
 import type { Flags } from "../../config/config.ts";
 import { usageError } from "../failure.ts";
-import { npx } from "../npx.ts";
+import { programCall } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { Terminal } from "../terminal.ts";
 import { backupCommand, restoreCommand } from "./backup.ts";
@@ -52,7 +52,7 @@ export function adminCommand(actions: AdminActions): Command {
 const next = (): string => `
 Next, with the platform running and its address for http://localhost:3000:
 
-  ${npx(process.cwd())} cloud login --endpoint http://localhost:3000`;
+  ${programCall()} cloud login --endpoint http://localhost:3000`;
 
 interface PasswordFlags extends Flags {
   readonly email: string;

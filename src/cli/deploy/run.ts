@@ -17,6 +17,7 @@ import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
 import { describeFailure } from "../describe.ts";
 import { CliError, usageError } from "../failure.ts";
+import { programCall } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
@@ -299,8 +300,8 @@ export class Deploying {
     });
     call.done(
       authorization
-        ? `TESSERA_TOKEN is a token for it: tessera token create caller --deployment ${name}`
-        : `Anyone who can reach it may call it: tessera deployment update ${name} --authorization asks them for a token`,
+        ? `TESSERA_TOKEN is a token for it: ${programCall()} token create caller --deployment ${name}`
+        : `Anyone who can reach it may call it; to ask for a token: ${programCall()} deployment update ${name} --authorization`,
     );
   }
 }

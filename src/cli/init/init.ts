@@ -3,6 +3,7 @@ import { basename, relative, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { examplesText } from "../command.ts";
 import { shellWord } from "../curl.ts";
+import { programCall } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { type Streams, Terminal } from "../terminal.ts";
 import { LANGUAGES, type Language, nameFor, writeProject } from "./project.ts";
@@ -21,7 +22,7 @@ const STEPS: Readonly<Record<Language, readonly string[]>> = {
     ".venv/bin/pip install -e '.[test]'",
     ".venv/bin/pytest",
     ".venv/bin/mypy .",
-    "npx tessera-platform serve service.py --watch",
+    `${programCall()} serve service.py --watch`,
   ],
 };
 
@@ -65,16 +66,17 @@ interface Made {
 
 function nextSteps({ path, language, name }: Made): string {
   const folder = relative("", path);
-  const npx = language === "typescript" ? "npx tessera" : "npx tessera-platform";
+  // A project in TypeScript brings the command with it.
+  const tessera = language === "typescript" ? "npx tessera" : programCall();
   const lines = [...(folder === "" ? [] : [`cd ${plain(shellWord(folder))}`]), ...STEPS[language]];
   return [
     `Made ${name}, a service in ${LABELS[language]}. To test it and serve it on http://localhost:3000:`,
     "",
     ...lines.map((line) => `  ${line}`),
     "",
-    `Then, with a platform (${npx} start runs one):`,
+    `Then, with a platform (${tessera} start runs one, and says how to set it up):`,
     "",
-    `  ${npx} cloud login --endpoint http://localhost:3000`,
-    `  ${npx} deploy .`,
+    `  ${tessera} cloud login --endpoint http://localhost:3000`,
+    `  ${tessera} deploy .`,
   ].join("\n");
 }

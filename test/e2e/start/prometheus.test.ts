@@ -1,5 +1,5 @@
 /** The platform as its operator runs it, with a Prometheus that scrapes it and is asked in its place. */
-import { openAsBlob, writeFileSync } from "node:fs";
+import { openAsBlob, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
@@ -27,7 +27,7 @@ async function start(folder: Folder, env: Record<string, string>) {
     program,
     address: `localhost:${port}`,
     password: said(/password +(\w{20}) /),
-    token: said(/TESSERA_TOKEN=(\w+)/),
+    token: readFileSync(join(folder.data, "digits.token"), "utf8"),
   };
 }
 

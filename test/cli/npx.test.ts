@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { npx } from "../../src/cli/npx.ts";
+import { npx, programCall } from "../../src/cli/npx.ts";
 
 it("names the command where the package is installed, and the package elsewhere", () => {
   expect(npx(fileURLToPath(new URL("../../examples/", import.meta.url)))).toBe("npx tessera");
@@ -13,4 +13,9 @@ it("names the command where the package is installed, and the package elsewhere"
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+it("names the command as it was run", () => {
+  expect(programCall({})).toBe("tessera");
+  expect(programCall({ npm_command: "exec" })).toBe("npx tessera");
 });

@@ -24,7 +24,11 @@ Examples:
   $ tessera dev service.ts      the same, reloaded when its source changes
   $ tessera start               run the platform: people, tokens, deployments
   $ tessera cloud login         log in to a platform
-  $ tessera deploy service.ts   deploy to it`;
+  $ tessera deploy service.ts   deploy to it
+
+Topics:
+  $ tessera help environment    the variables that the command line reads
+  $ tessera help exit-codes     what the exit codes mean`;
 
 /** The environment of a run: streams, variables and clock. */
 export interface Surroundings {
@@ -210,6 +214,8 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(cloud),
     completion: async () =>
       (await import("./cli/completion/completion.ts")).completionCommand(streams),
+    environment: async () => (await import("./cli/topics.ts")).topicCommand("environment", streams),
+    "exit-codes": async () => (await import("./cli/topics.ts")).topicCommand("exit-codes", streams),
     complete: async () =>
       (await import("./cli/completion/complete.ts")).completeCommand({ ...cloud, load }),
   };

@@ -5,13 +5,13 @@ import type { Streams } from "./terminal.ts";
 const ENVIRONMENT = `Variables that the command line reads. A flag goes before its variable.
 
 Calling a platform:
-  SERVICE_CLOUD_API_ENDPOINT  the platform, such as https://tessera.example.com, and
-  SERVICE_CLOUD_API_KEY       a token for it: both together come before the login
-  TESSERA_TOKEN               the token that call and task send to a deployment;
+  SERVICE_CLOUD_API_ENDPOINT  the platform, such as https://tessera.example.com
+  SERVICE_CLOUD_API_KEY       a token for it: both together precede the login
+  TESSERA_TOKEN               the token that call and task send to deployments;
                               for serve, the one that callers have to send
   XDG_CONFIG_HOME             the folder with the login, tessera/context.json
                               (default: ~/.config; on Windows: APPDATA)
-  NODE_EXTRA_CA_CERTS         a file of authorities whose certificates are trusted
+  NODE_EXTRA_CA_CERTS         a file of authorities that are trusted for TLS
 
 What is written:
   NO_COLOR                    set to anything: no colours
@@ -23,7 +23,7 @@ Building services in Python:
   PIP_INDEX_URL, UV_INDEX, …  where packages come from, for pip and uv
 
 Running something:
-  TESSERA_LOG_LEVEL           debug, info, warn, error or silent: serve and start
+  TESSERA_LOG_LEVEL           debug, info, warn, error, silent: serve and start
   TESSERA_WORKER_TOKEN        the token with which worker joins a platform
   TESSERA_BACKUP_PASSPHRASE   seals the keys in a backup of admin backup
 

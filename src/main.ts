@@ -12,8 +12,9 @@ import {
   summarized,
 } from "./cli/commands.ts";
 import { ExitCode, withoutTokens } from "./cli/failure.ts";
+import { programCall } from "./cli/npx.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
-import { readCloudEnvironment } from "./config/cloud.ts";
+import { isRunByNpm, readCloudEnvironment } from "./config/cloud.ts";
 import { version } from "./version.ts";
 
 const EXAMPLES = `
@@ -47,7 +48,12 @@ export async function main(
   const { streams = processStreams(), env, clock = CLOCK } = surroundings;
   let exitCode: number = ExitCode.done;
   const load = commandLoader({
-    cloud: { readEnvironment: () => readCloudEnvironment(env), streams, clock },
+    cloud: {
+      readEnvironment: () => readCloudEnvironment(env),
+      streams,
+      clock,
+      program: programCall(isRunByNpm(env)),
+    },
     env,
     exit: (code) => {
       exitCode = code;
@@ -128,7 +134,7 @@ async function fail(
 
 /** Returns what loads a command with all that it runs. What runs is loaded later still. */
 function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
-  const { streams } = cloud;
+  const { streams, program } = cloud;
   const config = () => import("./config/config.ts");
   const build: Build = async (path, options, { python: named, vendor = false }) => {
     const { buildArtifact } = await import("./artifacts/build.ts");
@@ -148,7 +154,7 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
     });
   };
   const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
-    init: async () => (await import("./cli/init/init.ts")).initCommand({ streams }),
+    init: async () => (await import("./cli/init/init.ts")).initCommand({ streams, program }),
     serve: () => serve("serve"),
     dev: () => serve("dev"),
     build: async () => {
@@ -169,6 +175,7 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
         readConfig: (flags) => readStartConfig(flags, env),
         start: async (...given) => (await import("./app/start.ts")).startPlatform(...given),
         exit,
+        program,
         streams,
       });
     },
@@ -223,7 +230,11 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
   return load;
 }
 
-async function loadAdmin({ cloud: { streams, clock }, env, exit }: Parts): Promise<Command> {
+async function loadAdmin({
+  cloud: { streams, clock, program },
+  env,
+  exit,
+}: Parts): Promise<Command> {
   const { adminCommand } = await import("./cli/admin/admin.ts");
   const { BACKUP_SETTINGS, CHECK_SETTINGS, DATA_SETTINGS, ...config } = await import(
     "./config/config.ts"
@@ -252,5 +263,6 @@ async function loadAdmin({ cloud: { streams, clock }, env, exit }: Parts): Promi
       streams,
     },
     streams,
+    program,
   });
 }

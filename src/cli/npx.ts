@@ -22,6 +22,6 @@ export function npx(folder: string): string {
  * How the reader of a message runs this program in the current folder: as they have run it now,
  * by npx or an npm script, or by its name, which is then on their path.
  */
-export function programCall(env: NodeJS.ProcessEnv = process.env): string {
-  return env.npm_command === undefined ? "tessera" : npx(process.cwd());
+export function programCall(byNpm: boolean): string {
+  return byNpm ? npx(process.cwd()) : "tessera";
 }

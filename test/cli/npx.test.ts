@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { npx, programCall } from "../../src/cli/npx.ts";
+import { isRunByNpm } from "../../src/config/cloud.ts";
 
 it("names the command where the package is installed, and the package elsewhere", () => {
   expect(npx(fileURLToPath(new URL("../../examples/", import.meta.url)))).toBe("npx tessera");
@@ -16,6 +17,6 @@ it("names the command where the package is installed, and the package elsewhere"
 });
 
 it("names the command as it was run", () => {
-  expect(programCall({})).toBe("tessera");
-  expect(programCall({ npm_command: "exec" })).toBe("npx tessera");
+  expect([isRunByNpm({}), programCall(false)]).toEqual([false, "tessera"]);
+  expect([isRunByNpm({ npm_command: "exec" }), programCall(true)]).toEqual([true, "npx tessera"]);
 });

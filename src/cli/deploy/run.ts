@@ -17,7 +17,6 @@ import { waitForRollout } from "../deployment/rollout.ts";
 import { sayWithheld, statusText } from "../deployment/view.ts";
 import { describeFailure } from "../describe.ts";
 import { CliError, usageError } from "../failure.ts";
-import { programCall } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { ProgressLine } from "../progress.ts";
 import { inUnits } from "../sizes.ts";
@@ -300,8 +299,8 @@ export class Deploying {
     });
     call.done(
       authorization
-        ? `TESSERA_TOKEN is a token for it: ${programCall()} token create caller --deployment ${name}`
-        : `Anyone who can reach it may call it; to ask for a token: ${programCall()} deployment update ${name} --authorization`,
+        ? `TESSERA_TOKEN is a token for it: ${this.#actions.program} token create caller --deployment ${name}`
+        : `Anyone who can reach it may call it; to ask for a token: ${this.#actions.program} deployment update ${name} --authorization`,
     );
   }
 }

@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
-import { programCall } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
 import {
@@ -58,7 +57,9 @@ export function updateCommand(actions: CloudActions): Command {
       showDeployment(call, changed);
       if (flags.authorization === true) {
         call.done(
-          plain(`Callers need a token: ${programCall()} token create caller --deployment ${name}`),
+          plain(
+            `Callers need a token: ${actions.program} token create caller --deployment ${name}`,
+          ),
         );
       }
     },

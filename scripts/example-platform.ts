@@ -14,23 +14,29 @@ export class ExamplePlatform implements AsyncDisposable {
   readonly url: string;
   /** Of the person who set it up, you@acme.example. */
   readonly password: string;
-  /** A token that may call both examples. */
-  readonly token: string;
+  /** A token that may call the digits. */
+  readonly #caller: string;
+  /** A token that may deploy. */
+  readonly #developer: string;
   readonly inspector: Inspector;
   readonly #process: ChildProcess;
   readonly #texts = read("summarizer/articles").map(([, content]) => content.toString());
   readonly #images = read("digits/images").filter(([name]) => name.endsWith(".png"));
 
-  private constructor(process: ChildProcess, said: string, inspector: Inspector) {
+  private constructor(
+    process: ChildProcess,
+    { said, data }: { readonly said: string; readonly data: string },
+    inspector: Inspector,
+  ) {
     const [, url = ""] = /Tessera runs on (\S+)/.exec(said) ?? [];
     const [, password = ""] = /password +(\w{20}) /.exec(said) ?? [];
-    const [, token = ""] = /TESSERA_TOKEN=(\w+)/.exec(said) ?? [];
-    if (url === "" || password === "" || token === "") {
+    if (url === "" || password === "") {
       throw new Error(`npm start did not say how to use it:\n${said}`);
     }
     this.url = url;
     this.password = password;
-    this.token = token;
+    this.#caller = readFileSync(join(data, "digits.token"), "utf8");
+    this.#developer = readFileSync(join(data, "npm-start.token"), "utf8");
     this.inspector = inspector;
     this.#process = process;
   }
@@ -67,7 +73,7 @@ export class ExamplePlatform implements AsyncDisposable {
       }
     }
     output.resume();
-    return new ExamplePlatform(child, said, await inspector);
+    return new ExamplePlatform(child, { said, data }, await inspector);
   }
 
   /** The text of an article; one of the few there are. */
@@ -108,14 +114,14 @@ export class ExamplePlatform implements AsyncDisposable {
     form.set("image", new File([content], name, { type: "image/png" }));
     return this.asked("/classify", {
       method: "POST",
-      headers: { "tessera-deployment": "acme/digits" },
+      headers: { authorization: `Bearer ${this.#caller}`, "tessera-deployment": "acme/digits" },
       body: form,
     });
   }
 
-  /** Asks with the token. */
+  /** Asks with the token of a developer. */
   asked(path: string, init: RequestInit = {}): Promise<Response> {
-    const headers = { authorization: `Bearer ${this.token}`, ...init.headers };
+    const headers = { authorization: `Bearer ${this.#developer}`, ...init.headers };
     return fetch(this.url + path, { ...init, headers });
   }
 

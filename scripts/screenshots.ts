@@ -69,7 +69,7 @@ const pages = (taskId: string): readonly (readonly [name: string, path: string])
   ["operator", "/o/acme/operator"],
   ["account", "/account"],
   ["device", "/device"],
-  ["api-reference", "/docs"],
+  ["api-reference", "/reference"],
   ["sign-in", "/sign-in"],
 ];
 

@@ -7,11 +7,12 @@
  *
  *   npm start -- --port 8080 --data ./other-folder --examples all
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { ExitCode } from "../src/cli/failure.ts";
 import { processStreams } from "../src/cli/terminal.ts";
 import { main } from "../src/main.ts";
 import { greeting } from "./start-greeting.ts";
@@ -38,8 +39,10 @@ const { values } = parseArgs({
 const { port, data, examples } = values;
 const streams = processStreams();
 
-/** The file with the token of this script; empty from before the setup until the token exists. */
-const tokenFile = join(data, "npm-start.token");
+/** The file with the token that deploys the examples; empty from before the setup until its end. */
+const deployerFile = join(data, "npm-start.token");
+/** The file with the token that calls the digits, and nothing else. */
+const callerFile = join(data, "digits.token");
 
 interface Outcome {
   readonly code: number;
@@ -103,15 +106,15 @@ function writable(onText: (text: string) => void): Writable {
 
 function readToken(): string | undefined {
   try {
-    return readFileSync(tokenFile, "utf8").trim();
+    return readFileSync(deployerFile, "utf8").trim();
   } catch {
     return undefined;
   }
 }
 
-function keepToken(token: string): void {
+function keepToken(file: string, token: string): void {
   mkdirSync(data, { recursive: true, mode: 0o700 });
-  writeFileSync(tokenFile, token, { mode: 0o600 });
+  writeFileSync(file, token, { mode: 0o600 });
 }
 
 /** Creates the organization and its admin; returns the password, which cannot be shown again. */
@@ -127,7 +130,7 @@ async function setUp(): Promise<string> {
       );
       throw new Failed(1);
     }
-    keepToken("");
+    keepToken(deployerFile, "");
   }
   const person = ["--email", EMAIL];
   const first = ["admin", "setup", "--organization", "acme", ...person, ...place];
@@ -162,20 +165,35 @@ async function sandboxOf(url: string): Promise<string> {
   return ((await answer.json()) as { readonly sandbox: string }).sandbox;
 }
 
-/** Creates the token that deploys and calls the examples. */
-async function createToken(url: string, password: string): Promise<string> {
-  const access = ["--developer-operations", "--all-deployments", "--expires", "365d"];
+/** Creates a token, by the login of these variables or by the password; returns its value. */
+async function createToken(
+  [name, ...access]: readonly [name: string, ...access: string[]],
+  { url, password, env = {} }: Login,
+): Promise<string> {
   const person = ["--endpoint", url, "--email", EMAIL, "--password-stdin"];
-  const stdout = await show(["token", "create", "npm-start", ...access, ...person, "-o", "json"], {
-    input: `${password}\n`,
+  const args = ["token", "create", name, ...access, ...(password === undefined ? [] : person)];
+  const stdout = await show([...args, "-o", "json"], {
+    env,
+    input: password === undefined ? "" : `${password}\n`,
   });
-  const { value } = JSON.parse(stdout) as { value: string };
-  keepToken(value);
-  return value;
+  return (JSON.parse(stdout) as { value: string }).value;
 }
 
-/** Deploys an example, unless its newest revision has the same digest. */
-async function deploy(name: string, flags: readonly string[], env: Record<string, string>) {
+interface Login {
+  readonly url: string;
+  readonly password: string | undefined;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Deploys an example, unless its newest revision has the same digest. Resolves with whether the
+ * token was accepted: it may have expired, and then the examples run on as they are.
+ */
+async function deploy(
+  name: string,
+  flags: readonly string[],
+  env: Record<string, string>,
+): Promise<boolean> {
   const artifact = join(data, "examples", `${name}.tessera`);
   mkdirSync(join(data, "examples"), { recursive: true });
   const build = ["build", `examples/${name}/service.ts`, "--output", artifact, "--json"];
@@ -184,12 +202,37 @@ async function deploy(name: string, flags: readonly string[], env: Record<string
     ["deployment", "revisions", name, "--limit", "1", "-o", "json"],
     { env, quiet: true },
   );
+  if (code === ExitCode.unauthenticated) {
+    return false;
+  }
   const { revisions } = (code === 0 ? JSON.parse(stdout) : { revisions: [] }) as {
     revisions: { digest: string }[];
   };
   if (revisions[0]?.digest !== built.digest) {
     await show(["deploy", artifact, "--name", name, ...flags], { env });
   }
+  return true;
+}
+
+/** Deploys the examples, and makes the token that calls one. Resolves with whether it could. */
+async function deployExamples(url: string, password: string | undefined): Promise<boolean> {
+  const token =
+    password === undefined
+      ? (readToken() ?? "")
+      : await createToken(["npm-start", "--developer-operations"], { url, password });
+  const env = { SERVICE_CLOUD_API_KEY: token, SERVICE_CLOUD_API_ENDPOINT: url };
+  for (const { name, flags } of EXAMPLES) {
+    if (!(await deploy(name, flags, env))) {
+      return false;
+    }
+  }
+  if (password !== undefined || !existsSync(callerFile)) {
+    const login = { url, password, env };
+    keepToken(callerFile, await createToken(["digits", "--deployment", "digits"], login));
+  }
+  // Last: without it, the next start begins again.
+  keepToken(deployerFile, token);
+  return true;
 }
 
 /** The environments of the examples in Python, where they are asked for; a signal ends it and this process. */
@@ -219,8 +262,7 @@ async function run(): Promise<number> {
     throw new Failed(2);
   }
   const prepared = await environments();
-  const known = readToken();
-  const password = known ? undefined : await setUp();
+  const password = readToken() ? undefined : await setUp();
   const { url, ended } = await startPlatform();
   const beside: ExampleOutcome<ServedExample>[] = [];
   let stopped = false;
@@ -228,11 +270,7 @@ async function run(): Promise<number> {
     stopped = true;
   });
   try {
-    const token = password === undefined ? (known ?? "") : await createToken(url, password);
-    const env = { SERVICE_CLOUD_API_KEY: token, SERVICE_CLOUD_API_ENDPOINT: url };
-    for (const { name, flags } of EXAMPLES) {
-      await deploy(name, flags, env);
-    }
+    const isUpToDate = await deployExamples(url, password);
     for (const each of prepared ?? []) {
       if (!stopped) {
         beside.push("python" in each ? await serveExample(each, { data, platform: url }) : each);
@@ -243,7 +281,8 @@ async function run(): Promise<number> {
     }
     const sandbox = await sandboxOf(url);
     const python = prepared && beside;
-    process.stdout.write(greeting({ url, data, sandbox, email: EMAIL, password, token, python }));
+    const files = { callerFile, ...(!isUpToDate && { renewed: deployerFile }) };
+    process.stdout.write(greeting({ url, data, sandbox, email: EMAIL, password, files, python }));
   } catch (err) {
     if (!(err instanceof Failed)) {
       throw err;
@@ -252,7 +291,7 @@ async function run(): Promise<number> {
       process.stdout.write(`Sign in to ${url} as ${EMAIL} with the password ${password}\n`);
     }
     process.stderr.write(
-      `The platform runs on ${url}, but its setup is incomplete.\nIts token is in ${tokenFile}; Ctrl-C stops.\n`,
+      `The platform runs on ${url}, but its setup is incomplete.\nThe next start makes up for it; Ctrl-C stops.\n`,
     );
   }
   const code = await ended;

@@ -12,8 +12,9 @@ import {
   summarized,
 } from "./cli/commands.ts";
 import { ExitCode, withoutTokens } from "./cli/failure.ts";
+import { programCall } from "./cli/npx.ts";
 import { processStreams, type Streams } from "./cli/terminal.ts";
-import { readCloudEnvironment } from "./config/cloud.ts";
+import { isRunByNpm, readCloudEnvironment } from "./config/cloud.ts";
 import { version } from "./version.ts";
 
 const EXAMPLES = `
@@ -24,7 +25,11 @@ Examples:
   $ tessera dev service.ts      the same, reloaded when its source changes
   $ tessera start               run the platform: people, tokens, deployments
   $ tessera cloud login         log in to a platform
-  $ tessera deploy service.ts   deploy to it`;
+  $ tessera deploy service.ts   deploy to it
+
+Topics:
+  $ tessera help environment    the variables that the command line reads
+  $ tessera help exit-codes     what the exit codes mean`;
 
 /** The environment of a run: streams, variables and clock. */
 export interface Surroundings {
@@ -43,7 +48,12 @@ export async function main(
   const { streams = processStreams(), env, clock = CLOCK } = surroundings;
   let exitCode: number = ExitCode.done;
   const load = commandLoader({
-    cloud: { readEnvironment: () => readCloudEnvironment(env), streams, clock },
+    cloud: {
+      readEnvironment: () => readCloudEnvironment(env),
+      streams,
+      clock,
+      program: programCall(isRunByNpm(env)),
+    },
     env,
     exit: (code) => {
       exitCode = code;
@@ -124,7 +134,7 @@ async function fail(
 
 /** Returns what loads a command with all that it runs. What runs is loaded later still. */
 function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
-  const { streams } = cloud;
+  const { streams, program } = cloud;
   const config = () => import("./config/config.ts");
   const build: Build = async (path, options, { python: named, ...flags }) => {
     const { buildArtifact } = await import("./artifacts/build.ts");
@@ -145,7 +155,7 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
     });
   };
   const loaders: Readonly<Record<CommandName, () => Promise<Command>>> = {
-    init: async () => (await import("./cli/init/init.ts")).initCommand({ streams }),
+    init: async () => (await import("./cli/init/init.ts")).initCommand({ streams, program }),
     serve: () => serve("serve"),
     dev: () => serve("dev"),
     build: async () => {
@@ -166,6 +176,7 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
         readConfig: (flags) => readStartConfig(flags, env),
         start: async (...given) => (await import("./app/start.ts")).startPlatform(...given),
         exit,
+        program,
         streams,
       });
     },
@@ -211,6 +222,8 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
     audit: async () => (await import("./cli/organization/audit.ts")).auditCommand(cloud),
     completion: async () =>
       (await import("./cli/completion/completion.ts")).completionCommand(streams),
+    environment: async () => (await import("./cli/topics.ts")).topicCommand("environment", streams),
+    "exit-codes": async () => (await import("./cli/topics.ts")).topicCommand("exit-codes", streams),
     complete: async () =>
       (await import("./cli/completion/complete.ts")).completeCommand({ ...cloud, load }),
   };
@@ -218,7 +231,11 @@ function commandLoader({ cloud, env, exit }: Parts): LoadCommand {
   return load;
 }
 
-async function loadAdmin({ cloud: { streams, clock }, env, exit }: Parts): Promise<Command> {
+async function loadAdmin({
+  cloud: { streams, clock, program },
+  env,
+  exit,
+}: Parts): Promise<Command> {
   const { adminCommand } = await import("./cli/admin/admin.ts");
   const { BACKUP_SETTINGS, CHECK_SETTINGS, DATA_SETTINGS, ...config } = await import(
     "./config/config.ts"
@@ -247,5 +264,6 @@ async function loadAdmin({ cloud: { streams, clock }, env, exit }: Parts): Promi
       streams,
     },
     streams,
+    program,
   });
 }

@@ -91,7 +91,8 @@ export default defineConfig({
       { text: "Guide", link: "/guide.html" },
       { text: "Operate", link: "/production.html" },
       { text: "Errors", link: "/troubleshooting.html" },
-      // The platform's own page, one step above the site.
+      // The platform's own pages, one step above the site.
+      { text: "API", link: "/../reference/", target: "_self" },
       { text: "Console", link: "/../", target: "_self" },
     ],
   },

@@ -88,7 +88,10 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
     onWarning: (message) => log.warn({ database: shownDatabase(config.database) }, message),
     onNotifierState: reportNotifier(log, metrics),
     migration: config.migrate,
-    onMigrated: ({ from, to, copy }) => log.info({ from, to, copy }, "the schema was migrated"),
+    onMigrated: ({ from, to, copy }) =>
+      from === 0
+        ? log.debug({ to }, "the schema was made")
+        : log.info({ from, to, copy }, "the schema was migrated"),
   });
   resources.use(unmeasured);
   await startWhenThere(unmeasured, { log, waitMs: config.databaseWaitMs });
@@ -172,11 +175,13 @@ type OfTheNode = "log" | "readers" | "accessLog" | "shutdownSignal" | "connectio
 
 export interface HttpOptions extends Omit<ServerOptions, OfTheNode> {
   readonly connections: ConnectionsConfig;
+  /** Whether calls are logged at info instead of debug. */
+  readonly logsCalls: boolean;
 }
 
 /** Serves on the one port, which is bound already and stays so until after the last worker. */
 export async function serveHttp(
-  { connections, ...options }: HttpOptions,
+  { connections, logsCalls, ...options }: HttpOptions,
   {
     bound,
     log,
@@ -188,8 +193,7 @@ export async function serveHttp(
   resources: AsyncDisposableStack,
 ): Promise<Listener> {
   const shutdown = new AbortController();
-  // People who develop want to see calls; those who collect logs have to ask for them.
-  const accessLevel = process.stderr.isTTY ? "info" : "debug";
+  const accessLevel = logsCalls ? "info" : "debug";
   const { app, listener } = await createServer({
     ...options,
     log,

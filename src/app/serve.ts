@@ -182,5 +182,7 @@ function httpOptions(
     health: readiness,
     bodyBudgetBytes: config.bodyBudgetBytes,
     connections: config.connections,
+    // Who develops wants to see calls; who collects the log has to ask for them.
+    logsCalls: process.stderr.isTTY,
   };
 }

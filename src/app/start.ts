@@ -327,6 +327,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
     healthDetails: { sandbox: sandbox.level },
     bodyBudgetBytes: config.bodyBudgetBytes,
     connections: config.connections,
+    logsCalls: config.logsCalls,
   };
 }
 

@@ -18,6 +18,8 @@ export interface CloudActions {
   readEnvironment(): CloudEnvironment;
   readonly streams: Streams;
   readonly clock: Clock;
+  /** How the reader runs this program, such as `npx tessera`. */
+  readonly program: string;
 }
 
 export interface Clock {

@@ -7,7 +7,7 @@ import { Command } from "commander";
 export interface CommandSummary {
   readonly name: string;
   readonly summary: string;
-  /** Runs, but is not shown: for programs. */
+  /** Runs, but is not in the list of commands: for programs, or a topic of the help. */
   readonly hidden?: true;
 }
 
@@ -31,6 +31,8 @@ export const COMMANDS = [
   { name: "deployment", summary: "See, change, stop and delete deployments." },
   { name: "audit", summary: "See what happened in an organization." },
   { name: "completion", summary: "Write the script with which a shell completes commands." },
+  { name: "environment", summary: "The variables that the command line reads.", hidden: true },
+  { name: "exit-codes", summary: "What the exit codes mean.", hidden: true },
   { name: "complete", summary: "Answer a shell's question for completions.", hidden: true },
 ] as const satisfies readonly CommandSummary[];
 

@@ -108,6 +108,8 @@ function describeDeployment(err: DeploymentError): Failure {
   const [message = ""] = err.message.split(/; if it (?:was|worked) /);
   const hints: Readonly<Record<string, string>> = {
     TOKEN_INVALID: "tessera cloud login, or give a token by --token or TESSERA_TOKEN",
+    ACCESS_DENIED:
+      "make one, and give it by TESSERA_TOKEN: tessera token create caller --deployment <name>",
     ENDPOINT_NOT_A_TASK: "tessera call <endpoint> calls it",
     TASK_ALREADY_STARTED: "to stop it nevertheless: add --abort",
     ...(err instanceof DeploymentStoppedError && {

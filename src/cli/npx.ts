@@ -17,3 +17,11 @@ export function npx(folder: string): string {
     return `npx ${PACKAGE}`;
   }
 }
+
+/**
+ * How the reader of a message runs this program in the current folder: as they have run it now,
+ * by npx or an npm script, or by its name, which is then on their path.
+ */
+export function programCall(byNpm: boolean): string {
+  return byNpm ? npx(process.cwd()) : "tessera";
+}

@@ -18,6 +18,11 @@ export interface CloudEnvironment {
   readonly canOpenBrowser: boolean;
 }
 
+/** Whether the program was started by npx or an npm script, and so may be on nobody's path. */
+export function isRunByNpm(env: NodeJS.ProcessEnv = process.env): boolean {
+  return env.npm_command !== undefined;
+}
+
 /**
  * Reads the environment of the commands that speak to a platform. It is here and not in
  * `config.ts`, so that a call need not load the settings of a server.

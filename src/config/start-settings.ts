@@ -273,7 +273,15 @@ export const START_SETTINGS = {
     fallback: "info",
     parse: values.oneOf(LOG_LEVELS),
     summary: `${LOG_LEVELS.join(", ")}`,
-    reason: "calls are logged at debug, on a terminal at info",
+    reason: "calls are logged at debug, so that what needs attention stands out",
+  }),
+  accessLog: setting({
+    flag: "--access-log <answer>",
+    variable: "TESSERA_ACCESS_LOG",
+    fallback: "off",
+    parse: values.oneOf(["on", "off"]),
+    summary: "whether calls are logged at info: on or off",
+    reason: "busy platforms answer thousands a second; metrics and traces count them all",
   }),
   sessionLifetime: setting({
     flag: "--session-lifetime <time>",

@@ -70,6 +70,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   /** Origins whose pages may call deployments; `*` is all. */
   readonly allowedOrigins: readonly string[];
   readonly logLevel: string;
+  /** Whether calls are logged at info instead of debug. */
+  readonly logsCalls: boolean;
   /** How long the node waits for a database that does not answer when it starts. */
   readonly databaseWaitMs: number;
   readonly sessionLifetimeMs: number;
@@ -154,6 +156,7 @@ export function startConfig(
     trustedProxies: read.trustedProxies,
     allowedOrigins: read.cors,
     logLevel: read.logLevel,
+    logsCalls: read.accessLog === "on",
     databaseWaitMs: read.databaseWait,
     sessionLifetimeMs: read.sessionLifetime,
     drainDelayMs: read.drainDelay,

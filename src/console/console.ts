@@ -22,7 +22,7 @@ const PATHS = [
   "/account-secured",
   "/cli/authorize",
   "/device",
-  "/docs",
+  "/reference",
 ];
 
 export const consolePages: FastifyPluginAsync = async (app) => {

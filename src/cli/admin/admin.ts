@@ -6,7 +6,6 @@ import { Command, Option } from "commander";
 import type { AdminCredentials, PasswordReset } from "../../app/operate/administration.ts";
 import type { Flags } from "../../config/config.ts";
 import { usageError } from "../failure.ts";
-import { npx } from "../npx.ts";
 import { plain } from "../plain.ts";
 import { Terminal } from "../terminal.ts";
 import { backupCommand, restoreCommand } from "./backup.ts";
@@ -49,10 +48,10 @@ export function adminCommand(actions: AdminActions): Command {
     .addCommand(rotateKeysCommand(actions));
 }
 
-const next = (): string => `
+const next = (program: string): string => `
 Next, with the platform running and its address for http://localhost:3000:
 
-  ${npx(process.cwd())} cloud login --endpoint http://localhost:3000`;
+  ${program} cloud login --endpoint http://localhost:3000`;
 
 interface PasswordFlags extends Flags {
   readonly email: string;
@@ -88,7 +87,7 @@ function setupCommand(actions: AdminActions): Command {
       });
       terminal.say(`Made the organization ${organization} with its admin ${made.email}`);
       tellPassword(terminal, made);
-      terminal.say(next());
+      terminal.say(next(actions.program));
     });
 }
 

@@ -10,6 +10,8 @@ import type { MigrateActions } from "./migrate.ts";
 
 /** The dependencies of the commands, which `main.ts` provides. */
 export interface AdminActions {
+  /** How the reader runs this program, such as `npx tessera`. */
+  readonly program: string;
   readonly settings: Settings;
   readConfig(flags: Flags): { config: DataConfig; secrets: DataSecrets };
   /** Opens the platform's data; nodes may be running on it. */

@@ -32,10 +32,11 @@ async function answer(words: readonly string[], actions: CompleteActions): Promi
   }
   // Loaded on demand: completing commands and flags asks nobody.
   const { valuesOf } = await import("./values.ts");
-  const { candidates, files } = await valuesOf(place, actions);
+  const { candidates, filesAfter } = await valuesOf(place, actions);
   const { prefix, typed } = place;
   const whole = candidates.map(({ word, about }) => ({ word: prefix + word, about }));
-  return [...linesOf(whole, prefix + typed), ...(files ? [":files"] : [])];
+  const files = filesAfter === undefined ? [] : [`:files ${prefix}${filesAfter}`.trimEnd()];
+  return [...linesOf(whole, prefix + typed), ...files];
 }
 
 /** The candidates that begin with what is typed, without names whose line breaks would make further lines. */

@@ -17,23 +17,41 @@ type ValuePlace = Extract<WordPlace, { kind: "value" }>;
 
 export interface CompletedValues {
   readonly candidates: readonly CompletedWord[];
-  /** Whether the value is the name of a file or folder. */
-  readonly files: boolean;
+  /**
+   * What stands before the name of a file or folder in the value, such as `image=@` or nothing;
+   * undefined where the value has no such name.
+   */
+  readonly filesAfter?: string | undefined;
 }
 
 export async function valuesOf(place: ValuePlace, actions: CloudActions): Promise<CompletedValues> {
   const choices = place.of.argChoices;
   if (choices !== undefined) {
-    return { candidates: choices.map((word) => ({ word, about: "" })), files: false };
+    return { candidates: choices.map((word) => ({ word, about: "" })) };
   }
-  const read = readerOf(place);
-  if (read === undefined) {
-    return { candidates: [], files: FILES.test(placeholderOf(place)) };
-  }
-  return { candidates: await read(actions, place), files: false };
+  const filesAfter = filesAfterOf(place);
+  const read = filesAfter === undefined ? readerOf(place) : undefined;
+  return { candidates: read === undefined ? [] : await read(actions, place), filesAfter };
 }
 
-const FILES = /^(?:path|file|folder|place|glob|service|arguments)$/;
+const FILES = /^(?:path|file|folder|place|glob|service)$/;
+/** Values that may name a file behind an `@`, and what stands before it. */
+const FILES_AFTER_AT: { readonly [name: string]: RegExp } = {
+  arguments: /^(?:[^@=]+=)?@/,
+  "--secret": /^[^@=]+=@/,
+};
+
+function filesAfterOf(place: ValuePlace): string | undefined {
+  if (FILES.test(placeholderOf(place))) {
+    return "";
+  }
+  return FILES_AFTER_AT[nameOf(place) ?? ""]?.exec(place.typed)?.[0];
+}
+
+/** `--task` or `endpoint`. */
+function nameOf({ of }: ValuePlace): string | undefined {
+  return "flags" in of ? of.long : of.name();
+}
 
 /** `path` of `--output-file <path>`, `service` of `[service]`. */
 function placeholderOf({ of }: ValuePlace): string {
@@ -42,14 +60,13 @@ function placeholderOf({ of }: ValuePlace): string {
 
 type Read = (actions: CloudActions, place: ValuePlace) => Promise<CompletedWord[]>;
 
-function readerOf({ of, path }: ValuePlace): Read | undefined {
-  const name = "flags" in of ? of.long : of.name();
-  const [group, command] = path;
+function readerOf(place: ValuePlace): Read | undefined {
+  const [group, command] = place.path;
   if (group === "admin") {
     // Its commands work on the data of this machine, not on the platform of the login.
     return undefined;
   }
-  switch (name) {
+  switch (nameOf(place)) {
     case "--deployment":
     case "deployment":
       return deployments;
@@ -57,6 +74,19 @@ function readerOf({ of, path }: ValuePlace): Read | undefined {
       return organizations;
     case "endpoint":
       return endpoints;
+    case "arguments":
+      return parameters;
+    case "token":
+      return tokens;
+    case "member":
+    case "--actor":
+      return members;
+    case "invitation":
+      return invitations;
+    case "revision":
+    case "base":
+    case "--to":
+      return revisions;
     case "task":
     case "--task":
       return tasks;
@@ -76,10 +106,7 @@ async function deployments(actions: CloudActions, { flags }: ValuePlace): Promis
   const { deployments = [] } = await ask<{ deployments?: Named[] }>(
     actions,
     "/api/v1/deployments",
-    {
-      ...(flags.organization !== undefined && { organization: flags.organization }),
-      page_size: String(MAX_COMPLETED_NAMES),
-    },
+    pageOf(flags),
   );
   return deployments.map(({ name, status = "" }) => ({ word: name, about: status }));
 }
@@ -116,6 +143,93 @@ async function tasks(actions: CloudActions, { flags, args }: ValuePlace): Promis
     word: task_id,
     about: `${endpoint}, ${status}`,
   }));
+}
+
+/** A token by its name where only one has it, else by its id, as commands take it. */
+async function tokens(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {
+  const { tokens = [] } = await ask<{ tokens?: ListedToken[] }>(
+    actions,
+    "/api/v1/tokens",
+    pageOf(flags),
+  );
+  const count = Map.groupBy(tokens, ({ name }) => name);
+  return tokens.map(({ token_id, name, hint }) => {
+    const isByName = count.get(name)?.length === 1 && !/\s/.test(name);
+    return isByName
+      ? { word: name, about: `${hint}…` }
+      : { word: token_id, about: `${name}, ${hint}…` };
+  });
+}
+
+async function members(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {
+  const { members = [] } = await ask<{ members?: Person[] }>(
+    actions,
+    "/api/v1/members",
+    pageOf(flags),
+  );
+  return members.map(({ email, display_name = "" }) => ({ word: email, about: display_name }));
+}
+
+async function invitations(actions: CloudActions, { flags }: ValuePlace): Promise<CompletedWord[]> {
+  const { invitations = [] } = await ask<{ invitations?: Person[] }>(
+    actions,
+    "/api/v1/invitations",
+    ofOrganization(flags),
+  );
+  return invitations.map(({ email }) => ({ word: email, about: "" }));
+}
+
+async function revisions(
+  actions: CloudActions,
+  { flags, args }: ValuePlace,
+): Promise<CompletedWord[]> {
+  const { revisions = [] } = await ask<{ revisions?: ListedRevision[] }>(
+    actions,
+    `/api/v1/deployments/${encodeURIComponent(args[0] ?? "")}/revisions`,
+    pageOf(flags),
+  );
+  return revisions.map(({ revision, created_by = "" }) => ({
+    word: String(revision),
+    about: created_by,
+  }));
+}
+
+/** The parameters of an endpoint that are not given yet, as `name=`. */
+async function parameters(actions: CloudActions, place: ValuePlace): Promise<CompletedWord[]> {
+  const [endpoint, ...given] = place.args;
+  const connection = hurried(await clientOptions(actions, place.flags));
+  const { routes } = await fetchSchema(connection);
+  const { properties = {} } = (routes.find(({ name }) => name === endpoint)?.input ?? {}) as {
+    readonly properties?: { readonly [name: string]: { readonly description?: string } };
+  };
+  return Object.entries(properties)
+    .filter(([name]) => !given.some((argument) => argument.startsWith(`${name}=`)))
+    .map(([name, { description = "" }]) => ({ word: `${name}=`, about: description }));
+}
+
+/** The first page of a list in the organization of the flags. */
+function pageOf(flags: ValuePlace["flags"]): Readonly<Record<string, string>> {
+  return { ...ofOrganization(flags), page_size: String(MAX_COMPLETED_NAMES) };
+}
+
+function ofOrganization({ organization }: ValuePlace["flags"]): Readonly<Record<string, string>> {
+  return organization === undefined ? {} : { organization };
+}
+
+interface ListedToken {
+  readonly token_id: string;
+  readonly name: string;
+  readonly hint: string;
+}
+
+interface Person {
+  readonly email: string;
+  readonly display_name?: string;
+}
+
+interface ListedRevision {
+  readonly revision: string | number;
+  readonly created_by?: string;
 }
 
 interface Named {

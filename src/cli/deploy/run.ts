@@ -299,8 +299,8 @@ export class Deploying {
     });
     call.done(
       authorization
-        ? `TESSERA_TOKEN is a token for it: tessera token create caller --deployment ${name}`
-        : `Anyone who can reach it may call it: tessera deployment update ${name} --authorization asks them for a token`,
+        ? `TESSERA_TOKEN is a token for it: ${this.#actions.program} token create caller --deployment ${name}`
+        : `Anyone who can reach it may call it; to ask for a token: ${this.#actions.program} deployment update ${name} --authorization`,
     );
   }
 }

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
+import { plain } from "../plain.ts";
 import { SESSION_OPTIONS, type SessionFlags, withTokenOrSession } from "../session.ts";
 import {
   type GivenSettings,
@@ -54,6 +55,13 @@ export function updateCommand(actions: CloudActions): Command {
         ),
       );
       showDeployment(call, changed);
+      if (flags.authorization === true) {
+        call.done(
+          plain(
+            `Callers need a token: ${actions.program} token create caller --deployment ${name}`,
+          ),
+        );
+      }
     },
   });
 }

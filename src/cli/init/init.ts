@@ -15,17 +15,23 @@ const LABELS: Readonly<Record<Language, string>> = { typescript: "TypeScript", p
 
 /** What to type then, in the project's folder. */
 const STEPS: Readonly<Record<Language, readonly string[]>> = {
-  typescript: ["npm install", "npm test", "npm run types", "npx tessera serve service.ts --watch"],
+  typescript: ["npm install", "npm test", "npm run types"],
   python: [
     "python3 -m venv .venv",
     ".venv/bin/pip install -e '.[test]'",
     ".venv/bin/pytest",
     ".venv/bin/mypy .",
-    "npx tessera-platform serve service.py --watch",
   ],
 };
 
-export function initCommand({ streams }: { readonly streams: Streams }): Command {
+export function initCommand({
+  streams,
+  program,
+}: {
+  readonly streams: Streams;
+  /** How the reader runs this program, such as `npx tessera`. */
+  readonly program: string;
+}): Command {
   return new Command("init")
     .description("Make a project of a small service, with a test, settings to deploy it, and CI.")
     .argument("[folder]", "an empty or new folder", ".")
@@ -45,7 +51,7 @@ export function initCommand({ streams }: { readonly streams: Streams }): Command
       const path = resolve(folder);
       const name = nameFor(basename(path));
       writeProject({ folder: path, language, name });
-      terminal.answer(nextSteps({ path, language, name }));
+      terminal.answer(nextSteps({ path, language, name }, program));
     });
 }
 
@@ -63,18 +69,21 @@ interface Made {
   readonly name: string;
 }
 
-function nextSteps({ path, language, name }: Made): string {
+function nextSteps({ path, language, name }: Made, program: string): string {
   const folder = relative("", path);
-  const npx = language === "typescript" ? "npx tessera" : "npx tessera-platform";
+  // A project in TypeScript brings the command with it.
+  const tessera = language === "typescript" ? "npx tessera" : program;
   const lines = [...(folder === "" ? [] : [`cd ${plain(shellWord(folder))}`]), ...STEPS[language]];
+  const file = language === "typescript" ? "service.ts" : "service.py";
   return [
     `Made ${name}, a service in ${LABELS[language]}. To test it and serve it on http://localhost:3000:`,
     "",
     ...lines.map((line) => `  ${line}`),
+    `  ${tessera} serve ${file} --watch`,
     "",
-    `Then, with a platform (${npx} start runs one):`,
+    `Then, with a platform (${tessera} start runs one, and says how to set it up):`,
     "",
-    `  ${npx} cloud login --endpoint http://localhost:3000`,
-    `  ${npx} deploy .`,
+    `  ${tessera} cloud login --endpoint http://localhost:3000`,
+    `  ${tessera} deploy .`,
   ].join("\n");
 }

@@ -2,10 +2,9 @@
 import { join, resolve } from "node:path";
 import type { StartedPlatform } from "../../app/start.ts";
 import { shellWord } from "../curl.ts";
-import { npx } from "../npx.ts";
 
 /** The start message of a platform: where everything is, and how to set it up. */
-export function platformGreeting(platform: StartedPlatform): string {
+export function platformGreeting(platform: StartedPlatform, program: string): string {
   const { config, database, keys, setupCode, url, version } = platform;
   const methods = [
     "password",
@@ -14,6 +13,9 @@ export function platformGreeting(platform: StartedPlatform): string {
   const lines = [
     `Tessera ${version} runs on ${url}`,
     "",
+    `  console    ${url}/`,
+    `  docs       ${url}/docs/`,
+    `  reference  ${url}/reference (of the API)`,
     `  data       ${config.dataFolder}`,
     `  database   ${database}`,
     `  keys       ${keys}`,
@@ -22,9 +24,11 @@ export function platformGreeting(platform: StartedPlatform): string {
     pythonLine(platform.python),
     ...proxies(config.trustedProxies, platform.proxySecret),
     `  sign-in    ${methods.join(", ")}`,
-    `  log level  ${config.logLevel}`,
+    `  log        ${config.logLevel}, ${config.logsCalls ? "with calls" : "without calls (--access-log on)"}`,
     "",
-    ...(setupCode === undefined ? [] : setup(platform, setupCode)),
+    ...(setupCode === undefined
+      ? logIn(url, program)
+      : setup(platform, { code: setupCode, program })),
     "Ctrl-C stops.",
     "",
   ];
@@ -58,8 +62,15 @@ function proxies(networks: readonly string[], hasSecret: boolean): string[] {
   return networks.length === 0 ? [] : [`  proxies    ${networks.join(", ")}, ${how}`];
 }
 
+function logIn(url: string, program: string): string[] {
+  return ["Log in on the command line:", "", `  ${program} cloud login --endpoint ${url}`, ""];
+}
+
 /** The code stands behind `#`, so that browsers send it to no server. Each start without setup replaces it. */
-function setup(platform: StartedPlatform, code: string): string[] {
+function setup(
+  platform: StartedPlatform,
+  { code, program }: { readonly code: string; readonly program: string },
+): string[] {
   return [
     "Nobody has set this platform up yet. Do it in a browser, with a link that works once:",
     "",
@@ -67,7 +78,7 @@ function setup(platform: StartedPlatform, code: string): string[] {
     "",
     "or on this machine:",
     "",
-    `  ${npx(process.cwd())} admin setup --organization acme --email you@example.com${where(platform)}`,
+    `  ${program} admin setup --organization acme --email you@example.com${where(platform)}`,
     "",
   ];
 }

@@ -13,6 +13,8 @@ export interface StartActions {
   readConfig(flags: Flags): { config: StartConfig; secrets: StartSecrets };
   start(config: StartConfig, secrets: StartSecrets): Promise<StartedPlatform>;
   exit(code: number): void;
+  /** How the reader runs this program, such as `npx tessera`. */
+  readonly program: string;
   readonly streams: Streams;
 }
 
@@ -32,14 +34,17 @@ export function startCommand(actions: StartActions): Command {
 }
 
 /** Runs until a signal; a second one ends the process at once. */
-async function run(flags: Flags, { readConfig, start, streams }: StartActions): Promise<number> {
+async function run(
+  flags: Flags,
+  { readConfig, start, streams, program }: StartActions,
+): Promise<number> {
   const { config, secrets } = readConfig(flags);
   const signalled = stopSignal();
   const platform = await Promise.race([start(config, secrets), signalled]);
   if (typeof platform === "string") {
     stopBeforeReady(platform, "the platform");
   }
-  streams.stdout.write(platformGreeting(platform));
+  streams.stdout.write(platformGreeting(platform, program));
   const signal = await signalled;
   // Who presses Ctrl-C has no balancer in front.
   const delayMs = signal === "SIGTERM" ? config.drainDelayMs : 0;

@@ -99,9 +99,9 @@ const device = createRoute({
   component: lazyRouteComponent(() => loaded(import("./pages/people/device.tsx")), "Device"),
 });
 /** The reference of the API, for anyone. */
-const docs = createRoute({
+const reference = createRoute({
   getParentRoute: () => root,
-  path: "/docs",
+  path: "/reference",
   validateSearch: ({ search }: Record<string, unknown>): { readonly search?: string } =>
     typeof search === "string" ? { search } : {},
   component: lazyRouteComponent(
@@ -234,7 +234,7 @@ const routeTree = root.addChildren([
   signIn,
   setUp,
   invitation,
-  docs,
+  reference,
   signedIn.addChildren([
     home,
     account,

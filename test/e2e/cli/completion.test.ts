@@ -1,12 +1,15 @@
 /** Completion as shells ask for it: the scripts in bash, zsh and fish, and what a platform has. */
-import { execFile, execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Person } from "./person.ts";
+import { type Scene, scene } from "./platform-person.ts";
+import { Program } from "./program.ts";
+import { isInstalled, ShellTerminal } from "./shell-terminal.ts";
 
 const ENTRY = fileURLToPath(new URL("entry.ts", import.meta.url));
 let folder: string;
@@ -17,7 +20,10 @@ beforeAll(() => {
   const program = join(folder, "tessera");
   writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${ENTRY}" "$@"\n`);
   chmodSync(program, 0o755);
-  writeFileSync(join(folder, "service.ts"), "");
+  mkdirSync(join(folder, "pictures"));
+  for (const name of ["service.ts", "see me.png", "pictures/one.png"]) {
+    writeFileSync(join(folder, name), "");
+  }
   ada = new Person();
 });
 afterAll(() => {
@@ -57,6 +63,11 @@ describe("completion", () => {
     expect(await complete("serve", "")).toEqual([":files"]);
     expect(await complete("call", "greet", "--output-file", "")).toEqual([":files"]);
     expect(await complete("serve", "service.ts", "--port", "")).toEqual([]);
+    expect(await complete("call", "greet", "@")).toEqual([":files @"]);
+    expect(await complete("call", "greet", "image=@a")).toEqual([":files image=@"]);
+    expect(await complete("task", "submit", "greet", "image=@a")).toEqual([":files image=@"]);
+    expect(await complete("deploy", ".", "--secret=KEY=@")).toEqual([":files --secret=KEY=@"]);
+    expect(await complete("deploy", ".", "--env", "KEY=@")).toEqual([]);
   });
 
   it("is silent where it knows nothing, nobody is logged in or nothing answers", async () => {
@@ -66,52 +77,50 @@ describe("completion", () => {
   });
 });
 
-const SHELLS = {
-  bash: (words: readonly string[]) => [
-    "-c",
-    `source <(tessera completion bash); COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")})
-     COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _tessera tessera; printf '%s\\n' "\${COMPREPLY[@]}"`,
-  ],
-  fish: (words: readonly string[]) => [
-    "-c",
-    `tessera completion fish | source; complete -C '${words.join(" ")}'`,
-  ],
-} as const;
+/** A line as it is typed up to the tab key, and as it stands then. */
+const LINES = [
+  ["tessera deploym", "tessera deployment "],
+  ["tessera task list --status can", "tessera task list --status cancelled "],
+  ["tessera task list --status=can", "tessera task list --status=cancelled "],
+  ["tessera serve serv", "tessera serve service.ts "],
+  ["tessera call --output-file=serv", "tessera call --output-file=service.ts "],
+  ["tessera call greet @serv", "tessera call greet @service.ts "],
+  ["tessera call greet image=@see", "tessera call greet image=@see\\ me.png "],
+  ["tessera call greet image=@pic", "tessera call greet image=@pictures/"],
+  ["tessera call greet image=@pictures/on", "tessera call greet image=@pictures/one.png "],
+  ["tessera deploy . --secret KEY=@serv", "tessera deploy . --secret KEY=@service.ts "],
+] as const;
 
-function isInstalled(shell: string): boolean {
-  try {
-    execFileSync(shell, ["-c", "true"]);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-async function inShell(shell: keyof typeof SHELLS, words: readonly string[]): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(shell, SHELLS[shell](words), {
-    cwd: folder,
-    env: { PATH: `${folder}:${process.env.PATH}`, HOME: folder, XDG_CONFIG_HOME: folder },
-  });
-  return stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.split("\t", 1)[0] ?? ""]));
-}
-
-describe.each(Object.keys(SHELLS) as (keyof typeof SHELLS)[])("the script for %s", (shell) => {
+describe.each(["bash", "zsh"] as const)("the script for %s", (shell) => {
   // Every machine that builds this has bash; the others are tested where they are.
-  it.skipIf(shell !== "bash" && !isInstalled(shell))("completes in it", async () => {
-    expect((await inShell(shell, ["tessera", "deplo"])).toSorted()).toEqual([
-      "deploy",
-      "deployment",
-    ]);
-    expect(await inShell(shell, ["tessera", "task", "list", "--status", "can"])).toEqual([
-      "cancelled",
-    ]);
-    expect(await inShell(shell, ["tessera", "serve", "serv"])).toEqual(["service.ts"]);
-  });
+  it.skipIf(shell !== "bash" && !isInstalled(shell))(
+    "completes what is typed at a terminal",
+    { timeout: 60_000 },
+    async () => {
+      await using terminal = await ShellTerminal.start(shell, folder);
+      for (const [typed, completed] of LINES) {
+        await terminal.typed(`${typed}\t`, completed);
+      }
+    },
+  );
 });
 
-it("replaces only what follows the = that bash splits words at", async () => {
-  const words = ["tessera", "task", "list", "--status", "=", "can"];
-  expect(await inShell("bash", words)).toEqual(["cancelled"]);
+it.skipIf(!isInstalled("fish"))("the script for fish completes in it", async () => {
+  for (const [typed, completed] of LINES) {
+    const script = `tessera completion fish | source; complete -C '${typed}'`;
+    const { stdout } = await promisify(execFile)("fish", ["-c", script], {
+      cwd: folder,
+      env: { PATH: `${folder}:${process.env.PATH}`, HOME: folder, XDG_CONFIG_HOME: folder },
+    });
+    const words = stdout.split("\n").map((line) => line.split("\t", 1)[0]);
+    // Fish quotes when it puts the word in.
+    const [word] = completed
+      .replaceAll("\\", "")
+      .trimEnd()
+      .split(/ (?!me)/)
+      .slice(-1);
+    expect(words, typed).toContain(word);
+  }
 });
 
 it.skipIf(!isInstalled("zsh"))("the script for zsh is one that zsh can read", async () => {
@@ -124,6 +133,58 @@ it.skipIf(!isInstalled("zsh"))("the script for zsh is one that zsh can read", as
     env: { PATH: process.env.PATH, HOME: folder, ZDOTDIR: folder },
   });
   expect(shell.stdout.trim()).toBe("_tessera");
+});
+
+describe("completion of names, for somebody who is logged in", () => {
+  let acme: Scene;
+  beforeAll(async () => {
+    acme = await scene();
+  });
+  afterAll(() => acme[Symbol.asyncDispose]());
+
+  async function names(...words: readonly string[]): Promise<string[]> {
+    const { stdout } = await acme.ada.run(["complete", "--", ...words]);
+    return stdout
+      .split("\n")
+      .flatMap((line) => (line === "" ? [] : [line.split("\t", 1)[0] ?? ""]));
+  }
+
+  it("has organizations, members and invitations", async () => {
+    expect(await names("org", "get", "")).toEqual(["acme"]);
+    expect(await names("token", "list", "--organization", "a")).toEqual(["acme"]);
+    expect(await names("member", "remove", "")).toEqual(["ada@example.com"]);
+    expect(await names("audit", "list", "--actor=a")).toEqual(["--actor=ada@example.com"]);
+    expect(await names("member", "set-role", "b")).toEqual([]);
+    const invitation = { organization: "acme", email: "bob@example.com", role: "ROLE_MEMBER" };
+    const invited = await acme.platform.call("/api/v1/members:invite", invitation, acme.adaCookie);
+    expect(invited.status).toBe(200);
+    expect(await names("member", "invitations", "withdraw", "")).toEqual(["bob@example.com"]);
+  });
+
+  it("has tokens by their name, or by their id where that is no word for one token", async () => {
+    for (const name of ["ci", "twice", "twice"]) {
+      await acme.platform.createToken(acme.adaCookie, { name });
+    }
+    const found = await names("token", "get", "");
+    expect(found).toContain("ci");
+    expect(found).not.toContain("twice");
+    // Two that are called the same, and ada's laptop, which has a space.
+    expect(found.filter((word) => /^[\da-f]{8}-/.test(word))).toHaveLength(3);
+    expect(await names("token", "delete", "c")).toEqual(["ci"]);
+    expect(await names("call", "greet", "--token", "")).toEqual([]);
+  });
+});
+
+it("has the arguments of an endpoint that are not given yet", { timeout: 60_000 }, async () => {
+  const service = fileURLToPath(
+    new URL("../../../examples/summarizer/service.ts", import.meta.url),
+  );
+  const { program, url } = await Program.serve([service]);
+  await using _ = program;
+  const call = ["call", "--url", url, "summarize"];
+  expect(await complete(...call, "")).toEqual(["text=", "sentences="]);
+  expect(await complete(...call, "text=hello", "")).toEqual(["sentences="]);
+  expect(await complete(...call, "te")).toEqual(["text="]);
 });
 
 it("says how to install it", async () => {

@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ExitCode } from "../../../src/cli/failure.ts";
 import { Person } from "./person.ts";
 
 let person: Person;
@@ -47,4 +49,36 @@ it("warns of tokens on the command line", async () => {
   const { stdout } = await person.run(["cloud", "login", "--help"]);
   expect(stdout).toMatch(/shows the value to everyone who can list this machine's\s+processes/);
   expect(stdout).toContain("SERVICE_CLOUD_API_KEY");
+});
+
+describe("the topics of the help", () => {
+  it.each([
+    ["environment", "SERVICE_CLOUD_API_KEY"],
+    ["exit-codes", "4    not found"],
+  ])("has %s, also as a command", async (topic, text) => {
+    for (const args of [["help", topic], [topic], [topic, "--help"]]) {
+      const { code, stdout, stderr } = await person.run(args);
+      expect({ code, stderr }, args.join(" ")).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain(text);
+      expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+    }
+  });
+
+  it("are named by the program's help, and are not among its commands", async () => {
+    const { stdout } = await person.run(["--help"]);
+    expect(stdout).toContain("tessera help environment");
+    expect(stdout).not.toMatch(/^ {2}environment/m);
+  });
+
+  it("say the same of exit codes as the help of commands, and docs/cli.md", async () => {
+    const { stdout } = await person.run(["exit-codes"]);
+    const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    const inPage = [...page.matchAll(/^\| (\d+) \| (.+) \|$/gm)].map(([, code, text]) => [
+      code,
+      text,
+    ]);
+    const said = [...stdout.matchAll(/^ {2}(\d+) +(.+)$/gm)].map(([, code, text]) => [code, text]);
+    expect(said).toEqual(inPage);
+    expect(said.map(([code]) => Number(code))).toEqual(Object.values(ExitCode));
+  });
 });

@@ -1,7 +1,9 @@
 /** The client of the platform's API in Python, on a platform. */
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
@@ -9,6 +11,7 @@ import { artifact, World } from "../hosting/world.ts";
 import { type Environment, environment, pythonMissing, ROOT, run } from "./python-environment.ts";
 
 const PROGRAM = fileURLToPath(new URL("platform_api_program.py", import.meta.url));
+const LOGIN_PROGRAM = fileURLToPath(new URL("device_login_program.py", import.meta.url));
 const SOURCES = join(ROOT, "clients/python/src");
 
 const skipped = leftOut(pythonMissing);
@@ -88,10 +91,33 @@ describe.skipIf(skipped)(`the platform's API in Python${skipped}`, () => {
     });
   }, 60_000);
 
+  it("logs a program in for a person, who confirms or refuses in a browser", async () => {
+    const child = spawn(made.python, [LOGIN_PROGRAM, world.platform.url], {
+      stdio: ["ignore", "pipe", "inherit"],
+      timeout: 60_000,
+      env: { PATH: process.env.PATH, PYTHONPATH: SOURCES },
+    });
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const next = async () => (await lines.next()).value?.split(" ") ?? [];
+    const answer = async (approve: boolean) => {
+      const [code = "", url, complete] = await next();
+      expect(url).toMatch(/^http:\/\/localhost:\d+\/device$/);
+      expect(complete).toContain(code);
+      const body = { user_code: code, approve, organization: "acme" };
+      const path = "/api/v1/login:answerDevice";
+      expect((await world.platform.call(path, body, world.cookie)).status).toBe(200);
+    };
+    await answer(true);
+    expect(await next()).toEqual([expect.stringContaining("@"), "PERSONAL_TOKEN", "tsrp_"]);
+    await answer(false);
+    expect(await next()).toEqual(["LOGIN_DENIED"]);
+  }, 60_000);
+
   it("has types: unknown methods and fields are refused", async () => {
     const args = ["-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", folder];
     const env = { MYPYPATH: SOURCES };
-    expect(await run(made.python, [...args, PROGRAM], { env })).toMatch(/^Success/);
+    const programs = [PROGRAM, LOGIN_PROGRAM];
+    expect(await run(made.python, [...args, ...programs], { env })).toMatch(/^Success/);
     const wrong = [
       "from tessera import SyncPlatformClient",
       "c = SyncPlatformClient()",

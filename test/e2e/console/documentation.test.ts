@@ -47,6 +47,16 @@ describe("the site of the documentation", () => {
     });
   });
 
+  it.each([
+    ["/docs", "/docs/"],
+    ["/reference/", "/reference"],
+    ["/docs?search=delete+%23token&other=1", "/reference?search=delete+%23token"],
+  ])("leads from %s to %s", async (from, to) => {
+    const answer = await fetch(platform.url + from, { redirect: "manual" });
+    expect([answer.status, answer.headers.get("location")]).toEqual([308, to]);
+    expect((await fetch(platform.url + to)).status).toBe(200);
+  });
+
   it("is not served by deployments", async () => {
     const asked = request(`${platform.url}/docs/`, {
       headers: { host: "summarizer.acme.apps.localhost" },
@@ -96,6 +106,20 @@ describe.skipIf(skipped)(`a reader of the documentation${skipped}`, () => {
     await reader.page.waitForURL(/troubleshooting\.html/);
     expect(new Set(asked)).toEqual(new Set([platform.url.replace("127.0.0.1", "localhost")]));
     await reader.isSound();
+  });
+
+  it("leads to the reference of the API, also where that was once", async () => {
+    await using reader = await ConsoleBrowser.open(browser, platform);
+    await reader.go("/docs");
+    await reader.page.waitForURL("**/docs/");
+    await reader.page.getByRole("link", { name: "API", exact: true }).first().click();
+    await reader.page.waitForURL("**/reference");
+    await reader.heading("The platform's API");
+    await reader.page.getByRole("link", { name: "the documentation" }).click();
+    await reader.page.waitForURL("**/docs/");
+    await reader.go("/docs#TaskService.GetTask");
+    await reader.page.waitForURL("**/reference#TaskService.GetTask");
+    await reader.heading("The platform's API");
   });
 
   it("comes from the console and goes back", async () => {

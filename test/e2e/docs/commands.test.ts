@@ -4,19 +4,37 @@
  * in that list is checked as far as it goes: commands and flags of `tessera` exist.
  */
 import { execFile } from "node:child_process";
-import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
 import { ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
-import { HERE, NOT_RUN, TESTED_BY } from "./commands.ts";
+import { HERE, NOT_RUN, NOT_RUN_PAGES, TESTED_BY } from "./commands.ts";
+
+/** Their answers are JSON, which shells read with it. */
+const jqMissing = existsSync("/usr/bin/jq")
+  ? undefined
+  : "there is no jq here (apt-get install jq)";
+const skipped = leftOut(jqMissing);
 
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-const DOCUMENTS = globSync(["*.md", "docs/*.md", "bench/*.md"], { cwd: ROOT }).sort();
+const DOCUMENTS = globSync(
+  ["*.md", "docs/*.md", "bench/*.md", "examples/*/README.md", "clients/*/README.md"],
+  { cwd: ROOT },
+).sort();
 
 const BLOCKS = DOCUMENTS.flatMap((page) =>
   [...read(page).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = ""]) => ({ page, text })),
@@ -43,7 +61,8 @@ describe("the commands of the documents", () => {
     const lists = [HERE, NOT_RUN].map((list) =>
       list.filter(([one, start]) => one === page && text.startsWith(start)),
     );
-    const ownTest = TESTED_BY[page] ?? tests.find((path) => read(path).includes(page));
+    const ownTest =
+      TESTED_BY[page] ?? NOT_RUN_PAGES[page] ?? tests.find((path) => read(path).includes(page));
     const count = lists.flat().length;
     expect(count === 1 || (count === 0 && ownTest !== undefined), `${page}: ${text}`).toBe(true);
   });
@@ -57,6 +76,12 @@ describe("the commands of the documents", () => {
   it.each(Object.entries(TESTED_BY))("of %s are in %s", (page, test) => {
     expect(existsSync(join(ROOT, page)) && existsSync(join(ROOT, test))).toBe(true);
     expect(read(test)).toContain(page.replace(/^.*\//, ""));
+  });
+
+  it.each(Object.entries(NOT_RUN_PAGES))("of %s are not run: %s", (page, reason) => {
+    expect(existsSync(join(ROOT, page))).toBe(true);
+    const [test = ""] = /test\/\S+\.ts/.exec(reason) ?? [];
+    expect(existsSync(join(ROOT, test)), test).toBe(true);
   });
 
   const words = BLOCKS.flatMap(({ text }) =>
@@ -77,6 +102,44 @@ describe("the commands of the documents", () => {
     for (const flag of line.match(/(?<= )--[a-z-]+/g) ?? []) {
       expect(stdout).toMatch(new RegExp(`${flag}\\b`));
     }
+  });
+});
+
+describe.skipIf(skipped)(`the commands of the examples${skipped}`, () => {
+  /** All that are run of a page, one after the other in one shell, in a copy of what they read. */
+  async function runPage(name: string, files: string): Promise<string> {
+    using folder = new Folder();
+    const page = `examples/${name}/README.md`;
+    cpSync(join(ROOT, "examples", name, files), join(folder.path, "examples", name, files), {
+      recursive: true,
+    });
+    const { program, url } = await Program.serve([join(ROOT, "examples", name, "service.ts")]);
+    await using _ = program;
+    const commands = HERE.filter(([one]) => one === page).map(([, start]) => block(page, start));
+    const script = commands
+      .join("\necho\n")
+      .replaceAll("localhost:3000", new URL(url).host)
+      // A reader looks again until it has ended.
+      .replace(/get\?task_id=\$id"/, 'get?task_id=$id&wait=30"');
+    const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", script], {
+      cwd: folder.path,
+      env: { PATH: process.env.PATH, HOME: folder.path, no_proxy: "*" },
+    });
+    return stdout;
+  }
+
+  it("summarize a text, an article and all of them", { timeout: 60_000 }, async () => {
+    const said = await runPage("summarizer", "articles");
+    expect(said).toMatch(/^The tide follows the moon\.|^The tide is high\.|^Boats wait/);
+    expect(said).toContain('"task_id":');
+    expect(said).toMatch(/\[".+"\]\s*$/s);
+  });
+
+  it("read digits, make a contact sheet, and count", { timeout: 60_000 }, async () => {
+    const said = await runPage("digits", "images");
+    expect(said).toMatch(/^\{"digit":7,/);
+    expect(said).toContain('"filename":"9-c.png"');
+    expect(said).toMatch(/^digits_\w+\{.*\} \d/m);
   });
 });
 

@@ -12,6 +12,13 @@ export const HERE: readonly Block[] = [
   ["README.md", "app=http://summarizer"],
   ["docs/upgrade.md", "tessera admin migrate"],
   ["docs/backup.md", "tessera admin backup"],
+  ["examples/summarizer/README.md", "curl -s localhost:3000/summarize"],
+  ["examples/summarizer/README.md", "jq -Rs"],
+  ["examples/summarizer/README.md", "id=$(for article"],
+  ["examples/digits/README.md", "curl -s localhost:3000/classify"],
+  ["examples/digits/README.md", "cd examples/digits/images"],
+  ["examples/digits/README.md", "id=$(curl -s localhost:3000/contact_sheet"],
+  ["examples/digits/README.md", "curl -s localhost:3000/metrics"],
 ];
 
 /** Pages whose commands a test of their own runs. */
@@ -72,4 +79,17 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
     "needs a cluster: npm run package:check asks a server",
   ],
   ["docs/install.md", "sha256sum --check", "needs a release"],
+  ["examples/summarizer/README.md", "npx tessera serve", "runs until it is stopped"],
+  ["examples/digits/README.md", "npx tessera serve", "runs until it is stopped"],
+  ["examples/digits/README.md", "npm install --no-save", "trains a network for minutes"],
+  ["clients/proto/README.md", "protoc", "test/e2e/clients/stubs.test.ts compiles the same files"],
+  ["clients/python/README.md", "pip install tessera-platform", "needs a release"],
+  ["clients/python/README.md", "pip install -e", "test/e2e/clients/python.test.ts runs these"],
 ];
+
+/** Pages of which nothing is run here, and why. */
+export const NOT_RUN_PAGES: { readonly [page: string]: string } = {
+  "examples/filetype/README.md": "its model is large; test/e2e/examples/python.test.ts reads it",
+  "examples/ocr/README.md": "its model is large; test/e2e/examples/python.test.ts reads it",
+  "examples/worker-go/README.md": "test/e2e/workers/go.test.ts builds and runs this worker",
+};

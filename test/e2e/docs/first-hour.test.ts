@@ -156,6 +156,7 @@ it(
   async () => {
     const { stdout } = await tessera(["init", "greeter"], folder);
     expect(stdout).toContain("  cd greeter\n  npm install\n  npm test\n  npm run types\n");
+    expect(stdout).toContain("says how to set it up");
     const project = join(folder, "greeter");
     expect(readFileSync(join(project, "service.ts"), "utf8")).toContain('name: "greeter"');
     // Until it is published, from the file.

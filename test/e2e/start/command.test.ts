@@ -34,7 +34,7 @@ describe("tessera start", () => {
     const { program, url } = await startProgram(folder);
     await using _running = program;
     expect(program.stdout).toMatch(/\/setup#code=\w{43}\n/);
-    const [, printed = ""] = /npx tessera-platform (admin setup .*)\n/.exec(program.stdout) ?? [];
+    const [, printed = ""] = /tessera(?:-platform)? (admin setup .*)\n/.exec(program.stdout) ?? [];
     const args = printed.replace("you@example.com", EMAIL).split(" ");
     const env = { XDG_CONFIG_HOME: join(folder.path, "config") };
     const cli = (...given: string[]) => run(given, { cwd: folder.path, env });
@@ -151,6 +151,37 @@ describe("tessera start", () => {
     expect(ended.stderr).toContain("run a newer version of tessera");
     const admin = await run(["admin", "organizations"], { cwd: folder.path, env });
     expect(admin.stderr).toContain("run a newer version of tessera");
+  });
+
+  it("says where everything is, once it is set up how to log in, and nothing of calls", {
+    timeout: 60_000,
+  }, async () => {
+    using folder = new Folder();
+    const args = ["--organization", "acme", "--email", EMAIL];
+    expect(await run(["admin", "setup", ...args], { cwd: folder.path })).toMatchObject({ code: 0 });
+    const { program, url } = await startProgram(folder);
+    await using _running = program;
+    const pages = [...program.stdout.matchAll(/^ {2}(console|docs|reference) +(\S+)/gm)];
+    expect(pages.map(([, name]) => name)).toEqual(["console", "docs", "reference"]);
+    for (const [, , page = ""] of pages) {
+      expect((await fetch(page.replace("localhost", "127.0.0.1"))).status).toBe(200);
+    }
+    expect(program.stdout).toMatch(/tessera(?:-platform)? cloud login --endpoint http:/);
+    expect(program.stdout).not.toContain("/setup#code=");
+    await fetch(`${url}/livez`);
+    const { stderr } = await program.stop("SIGINT");
+    expect(stderr).not.toContain("/livez");
+    expect(stderr).not.toContain("schema");
+  });
+
+  it("logs calls where it is asked to", { timeout: 60_000 }, async () => {
+    using folder = new Folder();
+    const { program, url } = await startProgram(folder, { TESSERA_ACCESS_LOG: "on" });
+    await using _running = program;
+    await fetch(`${url}/livez?token=hunter2`);
+    await program.says("stderr", /"msg":"GET \/livez 200 /);
+    const { stderr } = await program.stop("SIGINT");
+    expect(stderr).not.toContain("hunter2");
   });
 
   it.each(LOOPBACKS)("says when the port is taken on %s", async (host) => {

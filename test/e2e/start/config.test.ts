@@ -42,6 +42,7 @@ describe("the configuration of start", () => {
       trustedProxies: [],
       allowedOrigins: [],
       logLevel: "info",
+      logsCalls: false,
       sessionLifetimeMs: 14 * 24 * 3_600_000,
       drainDelayMs: 5_000,
       drainMs: 10_000,

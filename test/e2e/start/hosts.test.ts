@@ -159,6 +159,7 @@ describe("the host of a deployment", () => {
   it.each([
     ...REFUSED,
     ["DELETE", "/docs", "GET, HEAD"],
+    ["DELETE", "/reference", "GET, HEAD"],
     ["GET", "/tessera.v1.TokenService/CreateToken", "POST"],
     ["POST", "/metrics", "GET"],
   ] as const)("on the platform's own, %s %s is refused as here", async (method, path, allow) => {

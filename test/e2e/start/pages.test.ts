@@ -321,7 +321,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
   });
 
   it("show the reference of the API to everybody, open at the operation that the address names", async () => {
-    await open("/docs#TaskService.GetTask");
+    await open("/reference#TaskService.GetTask");
     await heading("The platform's API");
     await page.getByText("How long to wait for the next change, at most 60 s.").waitFor();
     const { json } = await platform.call("/docs.json");
@@ -330,7 +330,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     expect(await page.locator("details[open]").getAttribute("id")).toBe("TaskService.GetTask");
     await page.getByRole("navigation", { name: "Services" }).getByText("TokenService").click();
     await page.waitForURL((url) => url.hash === "#TokenService");
-    await picture("docs");
+    await picture("reference");
     await fill("Search operations", "delete TOKENS");
     await page.keyboard.press("Enter");
     await expect.poll(() => page.locator("details").count()).toBe(1);
@@ -347,7 +347,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     const contrast = await readFile(new URL("../console/contrast.js", import.meta.url), "utf8");
     await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
     await signedIn();
-    await open("/docs");
+    await open("/reference");
     await heading("The platform's API");
     const [width, background] = await page.evaluate<[number, string]>(
       "[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]",
@@ -355,6 +355,6 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     expect(width).toBe(360);
     expect(background).toBe("rgb(20, 20, 24)");
     expect(await page.evaluate(contrast)).toEqual([]);
-    await picture("phone-docs");
+    await picture("phone-reference");
   });
 });

@@ -1,5 +1,5 @@
 /** The platform as its operator runs it, with a Prometheus that scrapes it and is asked in its place. */
-import { openAsBlob, writeFileSync } from "node:fs";
+import { openAsBlob, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
@@ -27,7 +27,8 @@ async function start(folder: Folder, env: Record<string, string>) {
     program,
     address: `localhost:${port}`,
     password: said(/password +(\w{20}) /),
-    token: said(/TESSERA_TOKEN=(\w+)/),
+    caller: readFileSync(join(folder.data, "digits.token"), "utf8"),
+    developer: readFileSync(join(folder.data, "npm-start.token"), "utf8"),
   };
 }
 
@@ -94,12 +95,12 @@ it.skipIf(skipped)(
       TESSERA_METRICS_TOKEN: OPERATOR,
     });
     await using program = platform.program;
-    const { address, password, token } = platform;
+    const { address, password, caller, developer } = platform;
     const url = `http://${address}`;
     const monitoring = await monitoringToken(folder, url, password);
 
     // What it has not scraped yet is not there, although the node has it.
-    expect(await classify(url, token)).toMatchObject({ digit: 3 });
+    expect(await classify(url, caller)).toMatchObject({ digit: 3 });
     expect(await federate(url, monitoring, "digits_read_total")).toEqual([]);
 
     writeFileSync(targets, JSON.stringify([{ targets: [address] }]));
@@ -122,7 +123,7 @@ it.skipIf(skipped)(
     expect(all.filter((line) => !line.includes('organization="acme"'))).toEqual([]);
     // An average of the last minute, in which the first scrapes may have seen no worker.
     await until(
-      () => workersOverTime(url, token),
+      () => workersOverTime(url, developer),
       (workers) => workers.some((value) => Number(value) > 0),
     );
     expect(await program.stop("SIGINT")).toMatchObject({ code: 0 });

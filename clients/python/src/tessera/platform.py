@@ -9,6 +9,8 @@ from __future__ import annotations
 import ssl
 
 from .async_driver import AsyncDriver
+from .device_login import DeviceCode as DeviceCode
+from .device_login import ShowCode, device_login, show_code
 from .environment import resolve_platform
 from .gen import *  # noqa: F403
 from .gen import auth as _auth
@@ -57,6 +59,32 @@ class SyncPlatformClient:
         """The tasks of an organization, over all of its deployments."""
         self.tasks = _task.SyncTaskService(driver)
         self.tokens = _token.SyncTokenService(driver)
+
+    @classmethod
+    def log_in(
+        cls,
+        url: str,
+        *,
+        show: ShowCode = show_code,
+        timeout: float = 60,
+        retries: int = 5,
+        verify: ssl.SSLContext | bool = True,
+    ) -> SyncPlatformClient:
+        """Returns a client with a token of the person who runs the program, valid for 90 days.
+
+        They confirm a code in a browser, on any machine. `show` is given the code; without it,
+        standard error says what to do. `token` of the client is the token, for the next time.
+        Raises a `TesseraError` when the person refuses (`LOGIN_DENIED`) or lets the code expire
+        (`LOGIN_INVALID`).
+        """
+        client = cls(url, token="", timeout=timeout, retries=retries, verify=verify)
+        driver = client._driver
+        try:
+            client.token = driver.run(device_login(show, driver.policy))
+        except BaseException:
+            client.close()
+            raise
+        return client
 
     @property
     def token(self) -> str | None:
@@ -111,6 +139,32 @@ class AsyncPlatformClient:
         """The tasks of an organization, over all of its deployments."""
         self.tasks = _task.AsyncTaskService(driver)
         self.tokens = _token.AsyncTokenService(driver)
+
+    @classmethod
+    async def log_in(
+        cls,
+        url: str,
+        *,
+        show: ShowCode = show_code,
+        timeout: float = 60,
+        retries: int = 5,
+        verify: ssl.SSLContext | bool = True,
+    ) -> AsyncPlatformClient:
+        """Returns a client with a token of the person who runs the program, valid for 90 days.
+
+        They confirm a code in a browser, on any machine. `show` is given the code; without it,
+        standard error says what to do. `token` of the client is the token, for the next time.
+        Raises a `TesseraError` when the person refuses (`LOGIN_DENIED`) or lets the code expire
+        (`LOGIN_INVALID`).
+        """
+        client = cls(url, token="", timeout=timeout, retries=retries, verify=verify)
+        driver = client._driver
+        try:
+            client.token = await driver.run(device_login(show, driver.policy))
+        except BaseException:
+            await client.close()
+            raise
+        return client
 
     @property
     def token(self) -> str | None:

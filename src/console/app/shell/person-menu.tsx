@@ -32,6 +32,9 @@ export function PersonMenu() {
           Account
         </Link>
         <a href="/docs/">Documentation</a>
+        <Link to="/reference" onClick={() => document.getElementById(MENU)?.hidePopover()}>
+          API reference
+        </Link>
         <fieldset className="theme">
           <legend>Theme</legend>
           {THEMES.map((one) => (

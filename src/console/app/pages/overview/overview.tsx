@@ -77,7 +77,7 @@ export function Overview() {
         <Command text="npx tessera-platform deploy service.ts" />
         <p className="secondary">
           Whatever is done here can be done by programs:{" "}
-          <Link to="/docs">the reference of the API</Link>.
+          <Link to="/reference">the reference of the API</Link>.
         </p>
       </section>
     </Page>

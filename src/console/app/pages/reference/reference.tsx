@@ -8,7 +8,7 @@ import { SearchField } from "../../ui/search-field.tsx";
 import { OperationDetails, type Place } from "./operation.tsx";
 import "./reference.css";
 
-const route = getRouteApi("/docs");
+const route = getRouteApi("/reference");
 
 export function Reference() {
   const { data: document } = useSuspenseQuery(reference);

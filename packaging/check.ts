@@ -57,7 +57,7 @@ async function tryImage(): Promise<void> {
     if (first.digest !== second.digest) {
       throw new Error(`two builds differ: ${first.digest}, ${second.digest}`);
     }
-    await smoke(first.archive);
+    await smoke(first.archive, "small");
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -29,7 +29,7 @@ export type System = "small" | "python";
 const MIN_AUTHORITIES = 100;
 
 /** The user, as numbers so that `runAsNonRoot` can tell; its home is the volume. */
-const USER = 10001;
+export const USER = 10001;
 
 const PASSWD = [
   "root:x:0:0:root:/root:/sbin/nologin",

@@ -134,18 +134,23 @@ export class CommandTrial implements Disposable {
 
   /**
    * Runs the block of docs/install.md that starts the platform, but for the lines that build and
-   * load the image; sets it up where the block does not, and signs in.
+   * load the image; returns what it prints.
    */
-  async install(start: string): Promise<void> {
+  async install(start: string): Promise<string> {
     const lines = this.block("docs/install.md", start).split(/^(?:npm run|podman load) .*\n/m);
-    const password = this.run(lines.join("")).split("\n").at(-1) ?? "";
+    const said = this.run(lines.join(""));
     await ready(URL, "the platform of docs/install.md");
+    return said;
+  }
+
+  /** Logs all commands that follow in, as who has set the platform up with this password. */
+  logIn(password: string): void {
     this.#password = password;
     const value = this.createToken("trial", DEVELOPER);
     Object.assign(this.env, { SERVICE_CLOUD_API_ENDPOINT: URL, SERVICE_CLOUD_API_KEY: value });
   }
 
-  /** Runs one command about tokens for the person of `install`, whose password it asks for. */
+  /** Runs one command about tokens for the person of `logIn`, whose password it asks for. */
   runSignedIn(command: string): string {
     const sign = `--endpoint ${URL} --email you@example.com --password-stdin`;
     return this.run(`${command.trim()} ${sign}`, { input: this.#password });

@@ -8,9 +8,9 @@ import { CommandTrial, URL } from "./command-trial.ts";
 
 const CALL = `curl ${URL}/summarize --json '{"text": "One. Two.", "sentences": 1}'`;
 
-export async function runPythonCommands(archive: string): Promise<void> {
+export async function runPythonCommands(archive: string, environment: string): Promise<void> {
   using trial = new CommandTrial(archive, "python");
-  writeProject(trial.work);
+  writeProject(trial.work, environment);
   for (const [page, start] of [
     ["README.md", "npx tessera serve service.py"],
     ["docs/coming-from-bentoml.md", "npx tessera-platform"],
@@ -28,15 +28,9 @@ export async function runPythonCommands(archive: string): Promise<void> {
   trial.finish();
 }
 
-/** A service with its packages in `.venv`, made by the Python of this machine. */
-function writeProject(folder: string): void {
+/** A service with its packages in `.venv`, which the Python of the image finds there. */
+function writeProject(folder: string, environment: string): void {
   cpSync(join(ROOT, "packaging/image/trial"), folder, { recursive: true });
-  run("/usr/bin/python3", ["-m", "venv", join(folder, ".venv")]);
-  run(join(folder, ".venv/bin/pip"), [
-    "install",
-    "--quiet",
-    "-r",
-    join(folder, "requirements.txt"),
-  ]);
+  run("cp", ["-a", environment, join(folder, ".venv")]);
   run("chmod", ["-R", "a+rX", folder]);
 }

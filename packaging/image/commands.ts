@@ -9,7 +9,11 @@
  * are those of this machine. `curl` fails at every status of an error.
  */
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { run } from "../run.ts";
 import { runPythonCommands } from "./commands-python.ts";
 import { runSmallCommands } from "./commands-small.ts";
 import type { System } from "./context.ts";
@@ -18,13 +22,27 @@ const ALONE = 'ip link set lo up && exec "$@"';
 
 /** Runs the commands in a process in a network namespace of its own; throws when one fails. */
 export function tryCommands(archive: string, system: System): void {
-  const own = [process.execPath, import.meta.filename, archive, "--alone"];
-  const args = ["--net", "sh", "-c", ALONE, "sh", ...own];
-  const python = system === "python" ? ["--python"] : [];
-  const { status } = spawnSync("unshare", [...args, ...python], { stdio: "inherit" });
-  if (status !== 0) {
-    throw new Error(`commands of the documents fail with the image (exit code ${status})`);
+  const folder = mkdtempSync(join(tmpdir(), "tessera-environment-"));
+  try {
+    const more = system === "python" ? ["--python", makeEnvironment(folder)] : [];
+    const own = [process.execPath, import.meta.filename, archive, "--alone", ...more];
+    const args = ["--net", "sh", "-c", ALONE, "sh", ...own];
+    const { status } = spawnSync("unshare", args, { stdio: "inherit" });
+    if (status !== 0) {
+      throw new Error(`commands of the documents fail with the image (exit code ${status})`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The packages of the service in Python, while the index can be reached; returns their folder. */
+function makeEnvironment(folder: string): string {
+  const environment = join(folder, "venv");
+  const requirements = join(import.meta.dirname, "trial/requirements.txt");
+  run("/usr/bin/python3", ["-m", "venv", environment]);
+  run(join(environment, "bin/pip"), ["install", "--quiet", "-r", requirements]);
+  return environment;
 }
 
 if (import.meta.main) {
@@ -35,13 +53,15 @@ if (import.meta.main) {
       alone: { type: "boolean", default: false },
     },
   });
-  const [archive] = positionals;
+  const [archive, environment] = positionals;
   if (archive === undefined) {
     process.stderr.write("usage: node packaging/image/commands.ts ARCHIVE [--python]\n");
     process.exitCode = 2;
   } else if (!values.alone) {
     tryCommands(archive, values.python ? "python" : "small");
+  } else if (environment === undefined) {
+    await runSmallCommands(archive);
   } else {
-    await (values.python ? runPythonCommands(archive) : runSmallCommands(archive));
+    await runPythonCommands(archive, environment);
   }
 }

@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { changelogOf, versions } from "../../packaging/release/versions.ts";
@@ -72,6 +74,17 @@ describe("the compose file", () => {
     readonly services: Readonly<Record<string, Service>>;
     readonly volumes: Readonly<Record<string, unknown>>;
   };
+
+  it("is what the Compose Specification allows", () => {
+    const schema = readFileSync(join(ROOT, "third_party/compose-spec/compose-spec.json"), "utf8");
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    (formats as unknown as typeof formats.default)(ajv);
+    const validate = ajv.compile(JSON.parse(schema));
+    expect(validate(compose), JSON.stringify(validate.errors)).toBe(true);
+    const { services } = compose;
+    const misspelt = { ...services, other: { ...services.tessera, read_onyl: true } };
+    expect(validate({ ...compose, services: misspelt })).toBe(false);
+  });
 
   it("names only volumes, services and settings that there are", () => {
     const known = Object.values(START_SETTINGS).map(({ variable }) => variable);

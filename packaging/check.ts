@@ -20,6 +20,7 @@ import type { System } from "./image/context.ts";
 import { type Block, means, PYTHON, SMALL } from "./image/documented.ts";
 import { smoke } from "./image/smoke.ts";
 import { ROOT } from "./program.ts";
+import { tryRelease } from "./release/try.ts";
 import { isInstalled, run } from "./run.ts";
 
 /** Of the compressed layers; that with Python has 93 MB. */
@@ -62,6 +63,15 @@ const PARTS: readonly Part[] = [
     missing: kubernetes ? lacks("helm", "etcd", "openssl") : "TESSERA_KUBERNETES is not set",
     files: ["charts", "packaging/kubernetes"],
     run: () => void run(join(ROOT, "packaging/kubernetes/try.sh"), [kubernetes ?? ""]),
+  },
+  {
+    name: "release",
+    missing: lacks("minisign", "python3", "sha256sum"),
+    files: [
+      ...["packaging/release", "packaging/tarball", "packaging/program.ts", "packaging/run.ts"],
+      ...["clients/python/pyproject.toml", "package-lock.json"],
+    ],
+    run: tryRelease,
   },
   imagePart("small", SMALL),
   imagePart("python", PYTHON, "mmdebstrap", "python3"),

@@ -47,17 +47,44 @@ describe.skipIf(!isInstalled("systemd-analyze"))(
       return path;
     }
 
+    const verify = (path: string) => {
+      const args = ["verify", path];
+      const { status, stderr } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+      return { status, stderr };
+    };
+
+    /** What systemd says where the exposure is above a threshold, in tenths; otherwise nothing. */
+    const exposure = (path: string, threshold: number): string => {
+      const args = ["security", "--offline=true", `--threshold=${threshold}`, path];
+      const { status, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+      return status === 0 ? "" : stdout.slice(-200);
+    };
+
     it("is understood whole by systemd, which only complains of what it does not know", () => {
-      const { status, stderr } = spawnSync("systemd-analyze", ["verify", unit()], {
-        encoding: "utf8",
-      });
-      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      expect(verify(unit())).toEqual({ status: 0, stderr: "" });
     });
 
     it("exposes at most 2.0", () => {
-      const args = ["security", "--offline=true", "--threshold=20", unit()];
-      const { status, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
-      expect(status, stdout.slice(-200)).toBe(0);
+      expect(exposure(unit(), 20)).toBe("");
+    });
+
+    it("is understood with the drop-in for bubblewrap, and exposes at most 3.5 then", () => {
+      const path = unit();
+      const dropIns = `${path}.d`;
+      mkdirSync(dropIns);
+      const file = join(dropIns, "kernel-sandbox.conf");
+      const text = readFileSync(join(ROOT, "packaging/systemd/kernel-sandbox.conf"), "utf8");
+      try {
+        writeFileSync(file, text);
+        expect(verify(path)).toEqual({ status: 0, stderr: "" });
+        // More than without: the drop-in is read.
+        expect(exposure(path, 20)).not.toBe("");
+        expect(exposure(path, 35)).toBe("");
+        writeFileSync(file, `${text}RestrictNamespacs=no\n`);
+        expect(verify(path).stderr).toContain("RestrictNamespacs");
+      } finally {
+        rmSync(dropIns, { recursive: true });
+      }
     });
   },
 );

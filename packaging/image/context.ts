@@ -1,19 +1,18 @@
 /**
  * The context of the image: `system/`, `volume/` and `program/` of the Containerfile.
  *
- * The small system is Node with the libraries that `ldd` finds for it and for
- * every native module, certificates, time zones, and a user. It has no shell and
- * no package manager: nothing in it to update but Node and libc.
- *
- * The system for services in Python is Debian by mmdebstrap, with Python and
- * bubblewrap, because these services run in the kernel's sandbox only.
+ * A system is Node, certificates, time zones, and a user. It has no shell and no
+ * package manager. The small one has the libraries that `ldd` finds for Node and for
+ * every native module; that for services in Python has what python.ts writes.
  */
 import {
   copyFileSync,
   cpSync,
-  existsSync,
   mkdirSync,
+  readdirSync,
+  readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -22,23 +21,15 @@ import { dirname, join } from "node:path";
 import { writeNode, writeProgram } from "../program.ts";
 import { run } from "../run.ts";
 import { librariesOf, nativeModules } from "./libraries.ts";
+import { writePython } from "./python.ts";
 
 export type System = "small" | "python";
 
-/** What the Python system has beside Debian's required packages. */
-const PYTHON_PACKAGES = [
-  "bubblewrap",
-  "ca-certificates",
-  "libpython3-stdlib",
-  "libstdc++6",
-  "python3",
-  "python3-venv",
-  "tzdata",
-  "util-linux",
-];
+/** There are some 140; far fewer are a package that is not whole. */
+const MIN_AUTHORITIES = 100;
 
 /** The user, as numbers so that `runAsNonRoot` can tell; its home is the volume. */
-const USER = 10001;
+export const USER = 10001;
 
 const PASSWD = [
   "root:x:0:0:root:/root:/sbin/nologin",
@@ -56,35 +47,38 @@ export function writeContext(folder: string, system: System): void {
   const program = join(folder, "program");
   mkdirSync(root, { recursive: true });
   writeProgram(program);
+  const bin = join(root, "usr/local/bin");
+  const programs = [join(folder, "node"), ...nativeModules(program)];
+  writeNode(join(folder, "node"));
   if (system === "python") {
-    writeDebian(root);
+    writePython(root, programs);
+  } else {
+    writeLibraries(root, programs);
   }
-  for (const path of ["etc/ssl/certs", "tmp", "usr/local/bin"]) {
-    mkdirSync(join(root, path), { recursive: true });
-  }
-  const node = join(root, "usr/local/bin/node");
-  writeNode(node);
-  writeFileSync(join(root, "usr/local/bin/tessera"), PROGRAM, { mode: 0o755 });
-  if (system === "small") {
-    writeSmall(root, [node, ...nativeModules(program)]);
-  }
-  run("chmod", ["1777", join(root, "tmp")]);
+  mkdirSync(bin, { recursive: true });
+  renameSync(join(folder, "node"), join(bin, "node"));
+  writeFileSync(join(bin, "tessera"), PROGRAM, { mode: 0o755 });
+  writeSettings(root);
   mkdirSync(join(folder, "volume/data"), { recursive: true });
   run("chmod", ["0700", join(folder, "volume/data")]);
 }
 
-function writeSmall(root: string, programs: readonly string[]): void {
-  writeFileSync(join(root, "etc/passwd"), `${PASSWD.join("\n")}\n`);
-  writeFileSync(join(root, "etc/group"), `${GROUP.join("\n")}\n`);
-  writeFileSync(join(root, "etc/nsswitch.conf"), "hosts: files dns\n");
+function writeLibraries(root: string, programs: readonly string[]): void {
   for (const path of librariesOf(programs)) {
     mkdirSync(join(root, dirname(path)), { recursive: true });
     copyFileSync(realpathSync(path), join(root, path));
   }
-  copyFileSync(
-    "/etc/ssl/certs/ca-certificates.crt",
-    join(root, "etc/ssl/certs/ca-certificates.crt"),
-  );
+}
+
+/** What programs read of any system: users, names of hosts, certificates, time zones. */
+function writeSettings(root: string): void {
+  mkdirSync(join(root, "etc/ssl/certs"), { recursive: true });
+  mkdirSync(join(root, "tmp"), { recursive: true });
+  run("chmod", ["1777", join(root, "tmp")]);
+  writeFileSync(join(root, "etc/passwd"), `${PASSWD.join("\n")}\n`);
+  writeFileSync(join(root, "etc/group"), `${GROUP.join("\n")}\n`);
+  writeFileSync(join(root, "etc/nsswitch.conf"), "hosts: files dns\n");
+  writeFileSync(join(root, "etc/ssl/certs/ca-certificates.crt"), authorities());
   const zones = "usr/share/zoneinfo";
   cpSync(join("/", zones), join(root, zones), {
     recursive: true,
@@ -95,29 +89,15 @@ function writeSmall(root: string, programs: readonly string[]): void {
   symlinkSync("/usr/share/zoneinfo/Etc/UTC", join(root, "etc/localtime"));
 }
 
-/** Debian of this machine's release: the libraries that Node was tried with. */
-function writeDebian(root: string): void {
-  const suite = run("sh", ["-c", '. /etc/os-release; echo "$VERSION_CODENAME"']);
-  const excluded = ["/usr/share/{doc,man,info,locale,lintian}/*", "/var/cache/*", "/var/log/*"];
-  run(
-    "mmdebstrap",
-    [
-      "--variant=minbase",
-      `--include=${PYTHON_PACKAGES.join(",")}`,
-      ...excluded.map((path) => `--dpkgopt=path-exclude=${path}`),
-      "--dpkgopt=path-include=/usr/share/doc/*/copyright",
-      ...[
-        ...PASSWD.slice(1).map((line) => ["passwd", line]),
-        ...GROUP.slice(1).map((line) => ["group", line]),
-      ].map(([file, line]) => `--customize-hook=echo '${line}' >>"$1/etc/${file}"`),
-      // What differs with the time and the machine of the build.
-      '--customize-hook=rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/* "$1"/var/log/* "$1"/dev/* "$1"/etc/machine-id "$1"/etc/resolv.conf "$1"/etc/hostname',
-      suite,
-      root,
-    ],
-    { env: { SOURCE_DATE_EPOCH: "0" } },
-  );
-  if (!existsSync(join(root, "usr/bin/bwrap"))) {
-    throw new Error(`mmdebstrap ${suite} made a system without bubblewrap`);
+/** Mozilla's certificate authorities, without those that this machine trusts in addition. */
+function authorities(): string {
+  const folder = "/usr/share/ca-certificates/mozilla";
+  const files = readdirSync(folder).filter((name) => name.endsWith(".crt"));
+  if (files.length < MIN_AUTHORITIES) {
+    throw new Error(`${folder} has ${files.length} certificates; install ca-certificates`);
   }
+  return files
+    .sort()
+    .map((name) => readFileSync(join(folder, name), "utf8"))
+    .join("");
 }

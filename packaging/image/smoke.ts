@@ -1,30 +1,38 @@
 /**
- * Tries an image as an operator would: `node packaging/image/smoke.ts ARCHIVE`.
+ * Tries an image as an operator would: `node packaging/image/smoke.ts ARCHIVE [--python]`.
  *
  * Needs podman and runc, and root. The container is read-only, without
  * capabilities, unprivileged, and keeps its data in a volume: set up, a token
  * (which signs in, and so needs argon2 and its libraries), deploy, call, task;
  * then the container is killed with SIGKILL and started again on its volume,
  * and has the result of the task, serves and takes tasks; SIGTERM ends it with 0.
+ * With --python it is the image with Python: the deployment is a service in Python
+ * with a lock, whose packages the node fetches, in the kernel's sandbox.
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { freePort } from "../../test/free-port.ts";
 import { ROOT } from "../program.ts";
 import { run } from "../run.ts";
+import type { System } from "./context.ts";
+import { confinement, indexOptions, Podman } from "./podman.ts";
 
 const READY_MS = 60_000;
 const ARGUMENTS = '{"texts": ["One. Two."]}';
 const RESULT = ["One. Two."];
 
+/** What the deployed summarizer makes of `CALL`: that of the examples, and that of trial/. */
+const SUMMARIES = { small: "Two.", python: "One." };
+const CALL = '{"text": "One. Two. Three.", "sentences": 1}';
+
 /** One container at a time, on one volume. */
-class Trial {
-  readonly #folder = mkdtempSync(join(tmpdir(), "tessera-smoke-"));
+class Trial implements Disposable {
+  readonly #podman = new Podman();
+  readonly #system: System;
   readonly #url: string;
   readonly #port: number;
   #process: ChildProcess | undefined;
@@ -32,35 +40,24 @@ class Trial {
   #password = "";
   #env: Record<string, string> = {};
 
-  constructor(port: number) {
+  constructor(system: System, port: number) {
+    this.#system = system;
     this.#port = port;
     this.#url = `http://localhost:${port}`;
   }
 
-  #podman(): string[] {
-    const [root, runRoot] = [join(this.#folder, "root"), join(this.#folder, "run")];
-    const runtime = ["--runtime", "runc", "--cgroup-manager", "cgroupfs"];
-    return ["--storage-driver", "vfs", "--root", root, "--runroot", runRoot, ...runtime];
-  }
-
-  podman(args: readonly string[], input = ""): string {
-    return run("podman", [...this.#podman(), ...args], { input });
-  }
-
   load(archive: string): void {
-    const loaded = this.podman(["load", "-i", archive]);
-    this.#image = /Loaded image: (\S+)/.exec(loaded)?.[1] ?? "";
-    this.podman(["volume", "create", "smoke"]);
+    this.#image = this.#podman.load(archive);
+    this.#podman.run(["volume", "create", "smoke"]);
   }
 
   async start(): Promise<void> {
     this.#process = spawn(
       "podman",
       [
-        ...[...this.#podman(), "run", "--rm", "--name", "smoke", "--network=host"],
-        ...["--read-only", "--tmpfs", "/tmp", "--cap-drop", "all"],
-        ...["--security-opt", "no-new-privileges", "--ulimit", "nofile=20000:20000"],
-        ...["--ulimit", "nproc=1000:1000", "-e", `TESSERA_PORT=${this.#port}`],
+        ...[...this.#podman.args, "run", "--rm", "--name", "smoke", "--network=host"],
+        ...[...confinement(this.#system), "-e", `TESSERA_PORT=${this.#port}`],
+        ...(this.#system === "python" ? ["-e", "TESSERA_SANDBOX=kernel", ...indexOptions()] : []),
         ...["-e", "TESSERA_HOST=localhost", "-e", "TESSERA_DRAIN_DELAY=0s"],
         ...["-v", "smoke:/data", this.#image],
       ],
@@ -85,14 +82,14 @@ class Trial {
   async end(signal: "KILL" | "TERM"): Promise<number> {
     assert(this.#process);
     const exited = once(this.#process, "exit");
-    this.podman(["kill", "--signal", signal, "smoke"]);
+    this.#podman.run(["kill", "--signal", signal, "smoke"]);
     const [code] = (await exited) as [number];
     return code;
   }
 
   /** Runs the command line in the container. */
   inside(args: readonly string[], input = ""): string {
-    return this.podman(["exec", "-i", "smoke", "tessera", ...args], input);
+    return this.#podman.run(["exec", "-i", "smoke", "tessera", ...args], input);
   }
 
   setUp(): void {
@@ -112,9 +109,23 @@ class Trial {
   }
 
   deploy(): void {
+    if (this.#system === "python") {
+      this.#deployInContainer();
+      return;
+    }
     const program = join(ROOT, "bin/tessera.js");
-    const service = ["examples/summarizer/service.ts", "--name", "summarizer"];
-    run(process.execPath, [program, "deploy", ...service], { cwd: ROOT, env: this.#env });
+    const service = join(ROOT, "examples/summarizer/service.ts");
+    run(process.execPath, [program, "deploy", service], { cwd: ROOT, env: this.#env });
+  }
+
+  /** Locks the packages, and imports the service in the sandbox, in a container of the same image. */
+  #deployInContainer(): void {
+    this.#podman.run([
+      ...["run", "--rm", "--network=host", ...confinement("python"), ...indexOptions()],
+      ...Object.entries(this.#env).flatMap(([name, value]) => ["-e", `${name}=${value}`]),
+      ...["-v", `${join(ROOT, "packaging/image/trial")}:/work:ro`, "-w", "/work"],
+      ...[this.#image, "deploy", "service.py", "--memory", "1Gi"],
+    ]);
   }
 
   async call(path: string, body?: string): Promise<string> {
@@ -134,64 +145,53 @@ class Trial {
     return task_id;
   }
 
-  dispose(): void {
+  [Symbol.dispose](): void {
     this.#process?.kill("SIGKILL");
-    for (const args of [
-      ["rm", "-f", "-a"],
-      ["volume", "rm", "-f", "smoke"],
-    ]) {
-      try {
-        this.podman(args);
-      } catch {
-        // Nothing was started.
-      }
-    }
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#podman[Symbol.dispose]();
   }
 }
 
 /** Tries the image in an OCI archive; throws at the first thing that is wrong. */
-export async function smoke(archive: string): Promise<void> {
-  const trial = new Trial(await freePort());
+export async function smoke(archive: string, system: System): Promise<void> {
+  using trial = new Trial(system, await freePort());
   const begun = performance.now();
   const say = (what: string): void => {
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);
     process.stdout.write(`${seconds.padStart(6)} s  ${what}\n`);
   };
-  try {
-    trial.load(archive);
-    say("loaded");
-    await trial.start();
-    say("started: read-only, without capabilities, as 10001");
-    trial.setUp();
-    say("set up, signed in, token created");
-    trial.deploy();
-    say("deployed");
-    const summary = '{"text": "One. Two. Three.", "sentences": 1}';
-    assert.equal(await trial.call("summarize", summary), "Two.");
-    const task = await trial.runTask();
-    say("called, task run");
-    assert.notEqual(await trial.end("KILL"), 0);
-    await trial.start();
-    say("killed with SIGKILL and started again");
-    const kept = await trial.call(`summarize_batch/get?task_id=${task}`);
-    assert.deepEqual(JSON.parse(kept), RESULT);
-    trial.signIn();
-    await trial.runTask();
-    say("has the result from before, signs in, runs tasks");
-    assert.equal(await trial.end("TERM"), 0);
-    say("stopped with exit code 0");
-  } finally {
-    trial.dispose();
-  }
+  trial.load(archive);
+  say("loaded");
+  await trial.start();
+  say("started: read-only, without capabilities, as 10001");
+  trial.setUp();
+  say("set up, signed in, token created");
+  trial.deploy();
+  say("deployed");
+  assert.equal(await trial.call("summarize", CALL), SUMMARIES[system]);
+  const task = await trial.runTask();
+  say("called, task run");
+  assert.notEqual(await trial.end("KILL"), 0);
+  await trial.start();
+  say("killed with SIGKILL and started again");
+  const kept = await trial.call(`summarize_batch/get?task_id=${task}`);
+  assert.deepEqual(JSON.parse(kept), RESULT);
+  trial.signIn();
+  await trial.runTask();
+  say("has the result from before, signs in, runs tasks");
+  assert.equal(await trial.end("TERM"), 0);
+  say("stopped with exit code 0");
 }
 
 if (import.meta.main) {
-  const [archive] = process.argv.slice(2);
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { python: { type: "boolean", default: false } },
+  });
+  const [archive] = positionals;
   if (archive === undefined) {
-    process.stderr.write("usage: node packaging/image/smoke.ts ARCHIVE\n");
+    process.stderr.write("usage: node packaging/image/smoke.ts ARCHIVE [--python]\n");
     process.exitCode = 2;
   } else {
-    await smoke(archive);
+    await smoke(archive, values.python ? "python" : "small");
   }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sends the chart's objects to a real API server, which checks and admits them without
-# keeping them: try.sh FOLDER (of build.sh). Needs helm, etcd and openssl. The
-# ServiceMonitor is left out: its kind is not in Kubernetes.
+# keeping them: try.sh FOLDER (of build.sh). Needs helm, etcd and openssl. The kind
+# ServiceMonitor comes from its operator's definition (third_party/README.md).
 set -euo pipefail
 tools=$(realpath "$1")
 chart=$(dirname "$0")/../../charts/tessera
@@ -37,7 +37,26 @@ until kubectl get --raw /readyz >/dev/null 2>&1; do
   done
   sleep 0.5
 done
-for values in existingSecret=tessera database=sqlite,replicas=1; do
+definition=$(dirname "$0")/../../third_party/prometheus-operator/monitoring.coreos.com_servicemonitors.yaml
+kubectl create -f "$definition"
+kubectl wait --for=condition=Established --timeout=60s -f "$definition"
+# The names of the kinds are asked for once: until the new one is there, none of its objects is known.
+until kubectl get servicemonitors >/dev/null 2>&1; do
+  ((SECONDS < 180)) || { kubectl get servicemonitors; exit 1; }
+  sleep 0.5
+done
+for values in existingSecret=tessera \
+  existingSecret=tessera,serviceMonitor.enabled=true \
+  database=sqlite,replicas=1,existingSecret=tessera,serviceMonitor.enabled=true \
+  database=sqlite,replicas=1; do
   helm template tessera "$chart" --set "$values" |
     kubectl apply --dry-run=server --validate=strict -f -
 done
+# A field that the definition does not know is refused: the check above is one.
+if helm template tessera "$chart" --set existingSecret=tessera,serviceMonitor.enabled=true |
+  sed 's/honorLabels:/honourLabels:/' |
+  kubectl apply --dry-run=server --validate=strict -f - >/dev/null 2>"$scratch/refused"; then
+  echo "the API server took a ServiceMonitor with a field that there is not" >&2
+  exit 1
+fi
+grep honourLabels "$scratch/refused"

@@ -4,8 +4,8 @@
  * `--set` writes one version everywhere, and ends; commit that with the changelog.
  * Without it, the versions have to agree, and the changelog has to have a section
  * of the version (with --dry-run, the section Unreleased will do). Then the folder has
- * the npm package, the tarball, the chart (where helm is installed), the images
- * (--image: needs buildah and root), the notes, an SBOM (CycloneDX) and SHA256SUMS;
+ * the npm package, the wheel and the sources for Python, the tarball, the chart, the
+ * images (--image: needs buildah and root), the notes, an SBOM (CycloneDX) and SHA256SUMS;
  * with TESSERA_MINISIGN_KEY, the path of a key, also the signature of the sums. Files
  * are named as they are published, and nothing is published: that is for who holds
  * the accounts. The same commit gives the same sums.
@@ -18,6 +18,7 @@ import { buildImage } from "../image/build.ts";
 import { ROOT } from "../program.ts";
 import { GZIP, isInstalled, run, writeTar } from "../run.ts";
 import { buildTarball } from "../tarball/build.ts";
+import { buildPython } from "./python.ts";
 import { changelogOf, setVersion, versions } from "./versions.ts";
 
 const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?$/;
@@ -62,6 +63,7 @@ function release({ output, dryRun, image }: ReleaseOptions): void {
   mkdirSync(output, { recursive: true });
   run("npm", ["pack", "--ignore-scripts", "--pack-destination", output], { cwd: ROOT });
   buildTarball(output);
+  buildPython(output);
   if (image) {
     buildImage("small", output);
     buildImage("python", output);

@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { changelogOf, versions } from "../../packaging/release/versions.ts";
@@ -45,17 +47,44 @@ describe.skipIf(!isInstalled("systemd-analyze"))(
       return path;
     }
 
+    const verify = (path: string) => {
+      const args = ["verify", path];
+      const { status, stderr } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+      return { status, stderr };
+    };
+
+    /** What systemd says where the exposure is above a threshold, in tenths; otherwise nothing. */
+    const exposure = (path: string, threshold: number): string => {
+      const args = ["security", "--offline=true", `--threshold=${threshold}`, path];
+      const { status, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+      return status === 0 ? "" : stdout.slice(-200);
+    };
+
     it("is understood whole by systemd, which only complains of what it does not know", () => {
-      const { status, stderr } = spawnSync("systemd-analyze", ["verify", unit()], {
-        encoding: "utf8",
-      });
-      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      expect(verify(unit())).toEqual({ status: 0, stderr: "" });
     });
 
     it("exposes at most 2.0", () => {
-      const args = ["security", "--offline=true", "--threshold=20", unit()];
-      const { status, stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
-      expect(status, stdout.slice(-200)).toBe(0);
+      expect(exposure(unit(), 20)).toBe("");
+    });
+
+    it("is understood with the drop-in for bubblewrap, and exposes at most 3.5 then", () => {
+      const path = unit();
+      const dropIns = `${path}.d`;
+      mkdirSync(dropIns);
+      const file = join(dropIns, "kernel-sandbox.conf");
+      const text = readFileSync(join(ROOT, "packaging/systemd/kernel-sandbox.conf"), "utf8");
+      try {
+        writeFileSync(file, text);
+        expect(verify(path)).toEqual({ status: 0, stderr: "" });
+        // More than without: the drop-in is read.
+        expect(exposure(path, 20)).not.toBe("");
+        expect(exposure(path, 35)).toBe("");
+        writeFileSync(file, `${text}RestrictNamespacs=no\n`);
+        expect(verify(path).stderr).toContain("RestrictNamespacs");
+      } finally {
+        rmSync(dropIns, { recursive: true });
+      }
     });
   },
 );
@@ -72,6 +101,17 @@ describe("the compose file", () => {
     readonly services: Readonly<Record<string, Service>>;
     readonly volumes: Readonly<Record<string, unknown>>;
   };
+
+  it("is what the Compose Specification allows", () => {
+    const schema = readFileSync(join(ROOT, "third_party/compose-spec/compose-spec.json"), "utf8");
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    (formats as unknown as typeof formats.default)(ajv);
+    const validate = ajv.compile(JSON.parse(schema));
+    expect(validate(compose), JSON.stringify(validate.errors)).toBe(true);
+    const { services } = compose;
+    const misspelt = { ...services, other: { ...services.tessera, read_onyl: true } };
+    expect(validate({ ...compose, services: misspelt })).toBe(false);
+  });
 
   it("names only volumes, services and settings that there are", () => {
     const known = Object.values(START_SETTINGS).map(({ variable }) => variable);

@@ -142,7 +142,7 @@ function remedy(complaint: string): string {
     return "set the sysctl user.max_user_namespaces to 10000 or more";
   }
   return isContainer()
-    ? "the container engine forbids namespaces; start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined, which the sandbox of each worker replaces"
+    ? "the container engine forbids namespaces; start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined (in Podman unmask=/proc/*), which the sandbox of each worker replaces"
     : "the kernel must allow this user to create user namespaces";
 }
 
@@ -154,10 +154,10 @@ function readSetting(name: string): string | undefined {
   }
 }
 
+/** Engines leave a file, or set the variable `container`, as Podman does in read-only containers. */
 function isContainer(): boolean {
-  return ["/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io"].some((path) =>
-    existsSync(path),
-  );
+  const marks = ["/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io"];
+  return Boolean(process.env.container) || marks.some((path) => existsSync(path));
 }
 
 /** The path of a `setpriv` that knows the signal for a parent's death, as util-linux's does. */

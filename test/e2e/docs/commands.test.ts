@@ -16,11 +16,13 @@ import {
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { means, NOT_IN_IMAGE, PYTHON, SMALL } from "../../../packaging/image/documented.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
 import { ROOT } from "../clients/python-environment.ts";
 import { World } from "../hosting/world.ts";
 import { Folder } from "../start/platform.ts";
+import { documentedBlocks } from "./blocks.ts";
 import { HERE, NOT_RUN, NOT_RUN_PAGES, TESTED_BY } from "./commands.ts";
 
 /** Their answers are JSON, which shells read with it. */
@@ -31,14 +33,7 @@ const skipped = leftOut(jqMissing);
 
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-const DOCUMENTS = globSync(
-  ["*.md", "docs/*.md", "bench/*.md", "examples/*/README.md", "clients/*/README.md"],
-  { cwd: ROOT },
-).sort();
-
-const BLOCKS = DOCUMENTS.flatMap((page) =>
-  [...read(page).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = ""]) => ({ page, text })),
-);
+const BLOCKS = documentedBlocks();
 
 /** The block of a page that begins so. Throws where there is none. */
 function block(page: string, start: string): string {
@@ -65,6 +60,23 @@ describe("the commands of the documents", () => {
       TESTED_BY[page] ?? NOT_RUN_PAGES[page] ?? tests.find((path) => read(path).includes(page));
     const count = lists.flat().length;
     expect(count === 1 || (count === 0 && ownTest !== undefined), `${page}: ${text}`).toBe(true);
+  });
+
+  it.each(BLOCKS)("run with the image, or it is said why not: $page, $text", (block) => {
+    const runs = [...SMALL, ...PYTHON].filter((entry) => means(entry, block));
+    const reasons = NOT_IN_IMAGE.filter((entry) => means(entry, block));
+    expect({ runs: runs.length, reasons: reasons.length }).toEqual(
+      runs.length > 0 ? { runs: 1, reasons: 0 } : { runs: 0, reasons: 1 },
+    );
+  });
+
+  it("are still there where a list of the image's says so", () => {
+    for (const entry of [...SMALL, ...PYTHON, ...NOT_IN_IMAGE]) {
+      expect(
+        BLOCKS.some((block) => means(entry, block)),
+        entry.join(": "),
+      ).toBe(true);
+    }
   });
 
   const listed = [...HERE, ...NOT_RUN].map(([page, start]) => [page, start] as const);

@@ -70,7 +70,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
   ["docs/workers.md", "tessera deploy manifest.json", "test/e2e/workers deploys manifests"],
   ["docs/cli.md", "source <(tessera completion", "test/e2e/cli/completion.test.ts asks the shells"],
   ["docs/install.md", "npm ci && npm pack", "test/e2e/docs/first-hour.test.ts packs and installs"],
-  ["docs/install.md", "npm run package:image", "npm run package:check builds and runs the image"],
+  ["docs/install.md", "npm run package:image", "npm run package:check runs these with each image"],
   ["docs/install.md", "export POSTGRES_PASSWORD", "needs Docker"],
   ["docs/install.md", "mkdir -p /opt/tessera", "changes the machine"],
   [
@@ -78,7 +78,7 @@ export const NOT_RUN: readonly (readonly [...Block, reason: string])[] = [
     "kubectl create secret",
     "needs a cluster: npm run package:check asks a server",
   ],
-  ["docs/install.md", "sha256sum --check", "needs a release"],
+  ["docs/install.md", "sha256sum --check", "npm run package:check makes a release and checks it"],
   ["examples/summarizer/README.md", "npx tessera serve", "runs until it is stopped"],
   ["examples/digits/README.md", "npx tessera serve", "runs until it is stopped"],
   ["examples/digits/README.md", "npm install --no-save", "trains a network for minutes"],

@@ -1,0 +1,103 @@
+/** Which commands of the documents run with the image alone, and why the others do not. */
+import type { DocumentedBlock } from "../../test/e2e/docs/blocks.ts";
+
+/** A page, and what a block of commands in it begins with, or matches. */
+export type Block = readonly [page: string, start: string | RegExp];
+
+/** Those of a deployment, which `tessera serve` answers. */
+export const OF_A_DEPLOYMENT = /"http:\/\/localhost:3000\/(?!api\/)/;
+/** Those of the platform that read, and need no id. */
+export const THAT_READ =
+  /^curl "http:\/\/localhost:3000\/api\/v1\/(?!tasks|endpoints)[^"?\d]*" \\\n {2}-H "authorization: Bearer \$TOKEN"\n$/;
+
+/** The others of the platform. */
+const THAT_CHANGE = new RegExp(`^(?!${THAT_READ.source.slice(1)})[^]*"http://localhost:3000/api/`);
+
+/** What `commands.ts` runs with the small image. */
+export const SMALL: readonly Block[] = [
+  ["README.md", "npx tessera serve examples"],
+  ["README.md", "npx tessera serve service.ts"],
+  ["README.md", "npx buf curl"],
+  ["README.md", "npx tessera call summarize"],
+  ["README.md", "npx tessera start"],
+  ["README.md", "npx tessera deploy examples"],
+  ["README.md", "curl http://summarizer"],
+  ["README.md", "app=http://summarizer"],
+  ["README.md", "npx tessera deployment update"],
+  ["docs/backup.md", "tessera admin backup"],
+  ["docs/cli.md", "source <(tessera completion"],
+  ["docs/http.md", OF_A_DEPLOYMENT],
+  ["docs/http.md", THAT_READ],
+  ["docs/install.md", "npm run package:image   "],
+  ["docs/python.md", "npx tessera client generate"],
+  ["docs/tracing.md", "OTEL_EXPORTER"],
+  ["docs/upgrade.md", "tessera admin migrate"],
+  ["docs/workers.md", "tessera token create"],
+];
+
+/** What it runs with the image that has Python. */
+export const PYTHON: readonly Block[] = [
+  ["README.md", "npx tessera serve service.py"],
+  ["docs/coming-from-bentoml.md", "npx tessera-platform"],
+  ["docs/install.md", "npm run package:image -- --python"],
+  ["docs/python-services.md", "npx tessera serve"],
+];
+
+const NEEDS_NPM = "needs npm, which the image has not";
+const NEEDS_SOURCES = "needs the sources with npm";
+
+export const NOT_IN_IMAGE: readonly (readonly [...Block, reason: string])[] = [
+  ["CONTRIBUTING.md", "", NEEDS_SOURCES],
+  ["bench/README.md", "", NEEDS_SOURCES],
+  ["docs/sizing.md", "", NEEDS_SOURCES],
+  ["examples/digits/README.md", "", NEEDS_SOURCES],
+  ["examples/filetype/README.md", "", NEEDS_SOURCES],
+  ["examples/ocr/README.md", "", NEEDS_SOURCES],
+  ["examples/summarizer/README.md", "", NEEDS_SOURCES],
+  ["examples/worker-go/README.md", "", NEEDS_SOURCES],
+  ["clients/proto/README.md", "", "needs a compiler of protos"],
+  ["clients/python/README.md", "", "needs pip"],
+  ["docs/typescript.md", "", NEEDS_NPM],
+  ["README.md", "npx tessera-platform init", NEEDS_NPM],
+  ["README.md", "npm ci", NEEDS_SOURCES],
+  ["README.md", "npx tessera admin setup", "the command of docs/install.md, which runs"],
+  ["README.md", "npx tessera cloud login", "a person confirms it in a browser"],
+  ["README.md", "TESSERA_SMTP_URL=", "needs a mail server"],
+  ["README.md", "npx tessera token create gpu-1", "needs a machine with that name and label"],
+  ["docs/backup.md", "pg_dump", "needs Postgres and its programs"],
+  ["docs/backup.md", "createdb", "needs Postgres and its programs"],
+  ["docs/go.md", "", "needs Go"],
+  ["docs/grpc.md", "", "needs grpcurl, Go or pip"],
+  ["docs/high-availability.md", "", "needs Postgres and pgBackRest on several machines"],
+  [
+    "docs/http.md",
+    THAT_CHANGE,
+    "changes things that have the ids of an example, or needs a browser's cookie",
+  ],
+  ["docs/install.md", "npm ci && npm pack", NEEDS_NPM],
+  ["docs/install.md", "export POSTGRES_PASSWORD", "needs Docker"],
+  ["docs/install.md", "mkdir -p /opt/tessera", "is about the tarball"],
+  ["docs/install.md", "kubectl create secret", "needs a cluster"],
+  ["docs/install.md", "sha256sum --check", "needs a release"],
+  ["docs/java.md", "", "needs Java"],
+  ["docs/production.md", "curl https://tessera", "needs a domain with a certificate"],
+  ["docs/python.md", "pip install", "needs pip and the sources"],
+  ["docs/python.md", "export SERVICE_CLOUD", "a setting"],
+  [
+    "docs/python-services.md",
+    "npx tessera deploy",
+    "needs the package index, which is out of reach there: smoke.ts deploys in a container",
+  ],
+  ["docs/rust.md", "", "needs Rust"],
+  ["docs/sandbox.md", "apt install bubblewrap", "the image with Python brings bubblewrap"],
+  ["docs/tracing.md", "docker run", "needs Docker"],
+  ["docs/workers.md", "export TESSERA_WORKER_TOKEN", "needs a machine with a GPU"],
+  ["docs/workers.md", "tessera deploy service.py", "needs a machine with a GPU"],
+  ["docs/workers.md", "tessera deploy manifest.json", "needs a program that is such a worker"],
+];
+
+/** Whether an entry of a list means this block. */
+export function means([page, start]: readonly [...Block, ...unknown[]], block: DocumentedBlock) {
+  const begins = typeof start === "string" ? block.text.startsWith(start) : start.test(block.text);
+  return page === block.page && begins;
+}

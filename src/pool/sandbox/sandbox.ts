@@ -102,18 +102,24 @@ async function probe({ bubblewrap, filter }: KernelSandbox): Promise<string | un
       args: ["--version"],
       env: {},
     });
-    const timer = setTimeout(() => child.kill("SIGKILL"), PROBE_TIMEOUT_MS);
     const { stdout, stderr } = child;
     if (stdout === null || stderr === null) {
       return "it could not be started";
     }
-    const failed = new Promise<string>((resolve) => {
-      child.once("error", ({ message }) => resolve(message));
-    });
+    const failed = Promise.withResolvers<string>();
+    child.once("error", ({ message }) => failed.resolve(message));
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      failed.resolve(`it started no program within ${PROBE_TIMEOUT_MS / 1_000} s`);
+    }, PROBE_TIMEOUT_MS);
+    // What it started may hold its output open after its end.
     const output = Promise.all([text(stdout), text(stderr)]);
-    const done = await Promise.race([failed, output]);
+    output.catch(() => {});
+    const done = await Promise.race([failed.promise, output]);
     clearTimeout(timer);
     if (typeof done === "string") {
+      stdout.destroy();
+      stderr.destroy();
       return done;
     }
     return done[0].trim() === process.version ? undefined : done[1].trim() || "it gave no answer";

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -232,3 +233,18 @@ test.each([
   expect(rest).toHaveProperty("shortfall", expect.stringContaining(complaint));
   expect(rest).toHaveProperty("shortfall", expect.stringMatching(remedy));
 });
+
+test.skipIf(process.platform !== "linux")(
+  "a bubblewrap that hangs is none",
+  async () => {
+    const holder = join(folder, "hangs");
+    mkdirSync(holder);
+    // Its child holds the output open.
+    writeFileSync(join(holder, "bwrap"), "#!/bin/sh\n/bin/sleep 20 &\nwait\n");
+    chmodSync(join(holder, "bwrap"), 0o755);
+    await expect(findSandbox("kernel", holder)).rejects.toThrow(
+      "bubblewrap is installed but does not work here (it started no program within 10 s)",
+    );
+  },
+  30_000,
+);

@@ -4,9 +4,17 @@ import { join } from "node:path";
 import { Program } from "../cli/program.ts";
 import type { World } from "../hosting/world.ts";
 
+/** Longer than most tests take. */
+const TOKEN_LIFE_MS = 60 * 60_000;
+
 /** A token with which workers join these deployments. */
-export async function workerToken(world: World, deployments: readonly string[]): Promise<string> {
-  const fields = { access: ["worker"], deployments };
+export async function workerToken(
+  world: World,
+  deployments: readonly string[],
+  validForMs = TOKEN_LIFE_MS,
+): Promise<string> {
+  const expiresAt = new Date(Date.now() + validForMs).toISOString();
+  const fields = { access: ["worker"], deployments, expires_at: expiresAt };
   return (await world.platform.createToken(world.cookie, fields)).value;
 }
 

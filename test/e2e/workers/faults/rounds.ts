@@ -66,7 +66,7 @@ export async function runFaults(options: FaultOptions): Promise<FaultFigures> {
   await world.deploy("faulty", await artifact("faulty"), {
     settings: { place: WorkerPlace.REMOTE },
   });
-  const token = await workerToken(world, ["faulty"]);
+  const token = await workerToken(world, ["faulty"], PROCESS_LIMIT_MS);
   await world.platform[Symbol.asyncDispose]();
   const port = await freePort();
   const stage = new Stage({

@@ -160,10 +160,10 @@ function readSetting(name: string): string | undefined {
   }
 }
 
-/** Engines leave a file, or set the variable `container`, as Podman does in read-only containers. */
+/** Engines leave a file, but in read-only containers; there, the node is the first process. */
 function isContainer(): boolean {
   const marks = ["/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io"];
-  return Boolean(process.env.container) || marks.some((path) => existsSync(path));
+  return process.pid === 1 || marks.some((path) => existsSync(path));
 }
 
 /** The path of a `setpriv` that knows the signal for a parent's death, as util-linux's does. */

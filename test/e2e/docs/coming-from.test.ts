@@ -14,7 +14,7 @@ const PAGES = readdirSync(join(ROOT, "docs")).filter((name) => name.startsWith("
 /** Names that the examples of the tables give to things of their own. */
 const OWN = new Set([
   ...["send", "add", "client", "task", "ctx", "event", "code", "id", "args", "fields", "function"],
-  ...["a", "b", "NAME", "value", "shop", "summarizer"],
+  ...["a", "b", "NAME", "value", "shop", "summarizer", "gpu"],
 ]);
 
 const KEYWORDS = new Set(["throw", "new", "for", "await", "const", "of", "async", "true", "True"]);

@@ -149,7 +149,7 @@ describe.skipIf(skipped)(`a service in Python${skipped}`, () => {
   it("is deployed with a package that was built where its developer is", async () => {
     index.addBuildable("sourced", "1.0", "VALUE = 43\n");
     const files = {
-      "service.py": SERVICE.replace("one", "sourced"),
+      "service.py": SERVICE.replaceAll("one", "sourced"),
       "requirements.txt": "sourced\n",
     };
     await expect(build(files)).rejects.toThrow(/no wheel[\s\S]*sourced[\s\S]*--build-from-source/);

@@ -19,11 +19,11 @@ import type { RemoteFiles } from "./files.ts";
 import { executeOptions, largeFile, type Request, type Result, resultOf } from "./messages.ts";
 import type { ReportStream } from "./reports.ts";
 
-/** Ends or chunks of one message. */
+/** Ends, chunks or arrivals of one message. */
 const MAX_MESSAGE_ENTRIES = 64;
 /**
- * How long the arrival of calls is not told: most have ended by then, which tells it as well. A
- * node waits for seconds.
+ * The worker waits this long before it tells that calls have arrived: most have ended by then, and
+ * their results tell it as well. A node waits for seconds.
  */
 const ACCEPT_DELAY_MS = 100;
 /** Bytes of one message, about. */
@@ -175,8 +175,8 @@ export class HeldCalls {
     this.#accepting = undefined;
     const ids = this.#arrived.filter((id) => this.#held.get(id)?.execution !== undefined);
     this.#arrived = [];
-    if (ids.length > 0) {
-      this.#options.send({ message: { case: "accepted", value: { ids } } });
+    for (const some of messagesOf(ids, () => 0)) {
+      this.#options.send({ message: { case: "accepted", value: { ids: some } } });
     }
   }
 

@@ -44,8 +44,21 @@ describe("an agent", () => {
     await using node = await FakeNode.start(echo);
     await using _agent = new TestAgent(node.url);
     await joined(node);
-    node.stream.assign(work(1), work(2, 60_000));
+    node.stream.assign(work(1), work(2, 3_000));
     await expect.poll(() => node.stream.all("accepted").flatMap(({ ids }) => ids)).toContain(2n);
+  });
+
+  test("says of many calls that they have arrived in messages that the node takes", async () => {
+    await using node = await FakeNode.start(echo);
+    await using _agent = new TestAgent(node.url);
+    await joined(node);
+    const calls = Array.from({ length: 1_100 }, (_, at) => work(at + 1, 3_000));
+    node.stream.assign(...calls);
+    await expect
+      .poll(() => node.stream.all("accepted").flatMap(({ ids }) => ids).length, { timeout: 10_000 })
+      .toBe(1_100);
+    const longest = Math.max(...node.stream.all("accepted").map(({ ids }) => ids.length));
+    expect(longest).toBeLessThanOrEqual(1_000);
   });
 
   test("reports output, and metrics before the result that they belong to", async () => {

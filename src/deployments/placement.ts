@@ -87,8 +87,8 @@ export function missingLabels(requires: MachineLabels, labels: MachineLabels): s
 
 /**
  * The endpoints that a worker on a machine with these labels runs when it joins, by name.
- * Throws NO_MATCHING_WORKER when there is none, with the labels that it lacks for the endpoint
- * that is nearest.
+ * Throws NO_MATCHING_WORKER if it runs none; the error names the labels that the machine lacks
+ * for the endpoint of which it lacks the fewest.
  */
 export function joinedEndpoints(
   deployment: Placed,

@@ -61,7 +61,7 @@ export function factsOf(
   { draining, min }: { readonly draining: boolean; readonly min: number | undefined },
 ): StateFacts {
   const { size, readyCount, crashLoop, lastFault, waiting, awaits } = pool;
-  // With some endpoints elsewhere, a worker that joined may do nothing of what is missing here.
+  // Where this node runs only some endpoints, a joined worker may run none of them: it does not count.
   const isPartial = awaits !== undefined && !awaits.isWhole;
   return {
     loaded: revision !== undefined,

@@ -37,6 +37,15 @@ describe("imports", () => {
     expect(users.map(({ from }) => from)).toEqual(["src/worker/restrict.ts"]);
   });
 
+  it("make times of messages in time/messages.ts, which rounds them: others may have fractions", () => {
+    const others = [...filesBelow("src/server"), ...filesBelow("src/agent")].filter((file) =>
+      /\b(?:duration|timestamp)From(?:Ms|Date)\b[^;]*"@bufbuild\/protobuf\/wkt"|\btimestampNow\b/.test(
+        read(file),
+      ),
+    );
+    expect(others).toEqual([]);
+  });
+
   it("name storage adapters only in app/adapters.ts", () => {
     const adapter = /^src\/storage\/(?:sqlite|postgres|blobs)\//;
     const outside = imports.filter(({ from, to }) => adapter.test(to) && !adapter.test(from));

@@ -2,9 +2,9 @@
  * One Work stream: messages both ways, and a heartbeat at each interval, of which each has to be
  * answered. A stream on which a heartbeat is not answered is broken, whatever the connection says.
  */
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { WorkResponse } from "../../gen/tessera/v1/worker_pb.js";
 import type { WorkerUsage } from "../pool/usage.ts";
+import { durationFromMs } from "../time/messages.ts";
 import type { SessionAccess } from "./files.ts";
 import type { Request } from "./messages.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -90,7 +90,7 @@ export class WorkStream {
         value: {
           sequence: this.#sequence,
           memoryBytes: BigInt(memoryBytes),
-          cpuTime: durationFromMs(Math.round(cpuMs)),
+          cpuTime: durationFromMs(cpuMs),
         },
       },
     });

@@ -83,7 +83,7 @@ export function retryAfter(question: {
   }
   const places = Math.max(1, queueLimit * DRAINED_PART);
   return Math.min(
-    Math.max((places * meanRunMs) / slots, MIN_QUEUE_FULL_RETRY_MS),
+    Math.max(Math.ceil((places * meanRunMs) / slots), MIN_QUEUE_FULL_RETRY_MS),
     MAX_QUEUE_FULL_RETRY_MS,
   );
 }

@@ -77,6 +77,10 @@ describe("how long a caller waits whom a full queue refused", () => {
     expect(ask(1_000_000, 60_000)).toBe(600_000);
   });
 
+  it("is in whole milliseconds, however long the runs were", () => {
+    expect(ask(1, 4_807.514_878)).toBe(2_404);
+  });
+
   it("is five seconds before anything was measured", () => {
     expect(ask(10)).toBe(5_000);
   });

@@ -1,16 +1,12 @@
 /** Parsers for requests of the data plane: task, wait, preferences, schedule. */
-import {
-  type Duration,
-  durationFromMs,
-  type Timestamp,
-  timestampFromMs,
-} from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import type { SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
 import { proposal } from "../../collections/nearest.ts";
 import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
 import { isOnCalendar } from "../../time/calendar.ts";
+import { durationFromMs, timestampFromMs } from "../../time/messages.ts";
 import { readBody } from "../http/body.ts";
 
 /** Longest time that a request may wait for a result. */
@@ -73,7 +69,7 @@ export function queryWait(req: FastifyRequest): Duration | undefined {
   if (!(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) {
     throw invalid("wait", `must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}`);
   }
-  return durationFromMs(Math.round(seconds * 1000));
+  return durationFromMs(seconds * 1000);
 }
 
 /** `Prefer: wait=20` (RFC 7240, section 4.3). It is a preference, so an invalid one is no error. */
@@ -221,5 +217,5 @@ function readSeconds(req: FastifyRequest, name: string): Duration | undefined {
   if (!(seconds >= 0 && seconds <= MAX_DELAY_SECONDS)) {
     throw invalid(name, `must be a number of seconds from 0 to ${MAX_DELAY_SECONDS}`);
   }
-  return durationFromMs(Math.round(seconds * 1000));
+  return durationFromMs(seconds * 1000);
 }

@@ -1,6 +1,5 @@
 /** OperatorService: the platform as whoever runs it sees it. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   NodeSchema,
@@ -10,6 +9,7 @@ import type {
 import type { ListedOrganization, Organizations } from "../../storage/accounts/organizations.ts";
 import type { NodeRecord, NodeStorage } from "../../storage/hosting/nodes.ts";
 import type { Storage } from "../../storage/storage.ts";
+import { timestampFromMs } from "../../time/messages.ts";
 import { SharedReads } from "../../time/shared-reads.ts";
 import { version } from "../../version.ts";
 import { PageTokens } from "./page.ts";

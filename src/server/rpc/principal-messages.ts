@@ -1,9 +1,9 @@
 /** Conversion of principals to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { PrincipalKind, type PrincipalSchema } from "../../../gen/tessera/v1/auth_pb.js";
 import type { Principal, SessionPrincipal, TokenPrincipal } from "../../auth/principal.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
+import { timestampFromMs } from "../../time/messages.ts";
 import { ROLE, toOrganizationMessage } from "./organization/messages.ts";
 import { toAccessWords } from "./token/messages.ts";
 

@@ -2,7 +2,6 @@
  * UploadFile: streams one file of an artifact into the blob store and verifies
  * its digest on the way. A file that does not match its header is swept.
  */
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   DeploymentService,
@@ -13,6 +12,7 @@ import { verified } from "../../artifacts/verified.ts";
 import { type Problem, problem } from "../../errors.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { ArtifactFiles } from "../../storage/hosting/files.ts";
+import { timestampFromMs } from "../../time/messages.ts";
 import { memberOf, type Sources } from "./engine/caller.ts";
 import { invalidField } from "./violations.ts";
 

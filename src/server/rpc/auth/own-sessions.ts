@@ -1,11 +1,11 @@
 /** The methods of AuthService by which people see and end their own sessions. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { AuthService, SessionSchema } from "../../../../gen/tessera/v1/auth_pb.js";
 import { problem } from "../../../errors.ts";
 import type { ListedSession, People } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 import { actorOf, callerOf, deed, type Sources } from "../engine/caller.ts";
 import { PageTokens } from "../page.ts";
 import { personOf, takeSession } from "./session.ts";

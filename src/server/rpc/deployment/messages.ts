@@ -1,6 +1,5 @@
 /** Conversion of deployments, revisions and log lines to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type DeploymentLogLineSchema,
   type DeploymentSchema,
@@ -20,6 +19,7 @@ import { DEFAULT_SETTINGS } from "../../../storage/default-settings.ts";
 import type { LogLine } from "../../../storage/hosting/logs.ts";
 import type { DeploymentState, HostingStatus } from "../../../storage/hosting/nodes.ts";
 import type { EndpointSummary, RevisionRecord } from "../../../storage/hosting/revisions.ts";
+import { durationFromMs, timestampFromMs } from "../../../time/messages.ts";
 
 const STATUS: { readonly [status in HostingStatus]: DeploymentStatus } = {
   starting: DeploymentStatus.STARTING,

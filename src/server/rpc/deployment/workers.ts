@@ -1,6 +1,5 @@
 /** ListWorkers: the workers of a deployment, on this node as they are, on others as reported. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   DeploymentService,
@@ -9,6 +8,7 @@ import type {
 import type { Directory } from "../../../deployments/directory.ts";
 import type { Organizations } from "../../../storage/accounts/organizations.ts";
 import type { NodeStorage, WorkerRecord } from "../../../storage/hosting/nodes.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 import { memberOf } from "../engine/caller.ts";
 import { findDeployment } from "./refusals.ts";
 

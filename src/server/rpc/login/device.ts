@@ -1,5 +1,4 @@
 /** The device authorization grant (RFC 8628): login by a code that a person types into any browser. */
-import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { LoginService } from "../../../../gen/tessera/v1/login_pb.js";
 import type { FailureLimiter } from "../../../auth/failures.ts";
@@ -13,6 +12,7 @@ import {
 } from "../../../auth/one-time-codes.ts";
 import { type Problem, problem } from "../../../errors.ts";
 import type { Logins } from "../../../storage/accounts/logins.ts";
+import { durationFromMs, timestampFromMs } from "../../../time/messages.ts";
 import { actorOf, callerOf, deed, memberIn } from "../engine/caller.ts";
 import { tooManyTokens } from "../token/visible.ts";
 import { refuse, violationsOf } from "../violations.ts";

@@ -1,6 +1,5 @@
 /** Conversion of organizations, members, invitations and audit events to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AuditEventSchema,
   type InvitationSchema,
@@ -15,6 +14,7 @@ import type {
   OrganizationRecord,
 } from "../../../storage/accounts/organizations.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 
 /** Roles as the proto file spells them. */
 export const ROLE = { admin: RoleWord.ADMIN, member: RoleWord.MEMBER } as const;

@@ -26,6 +26,7 @@ import { attemptsOf } from "../../../tasks/attempt.ts";
 import type { TaskEvent, TaskEventBody } from "../../../tasks/event.ts";
 import type { Task, TaskFailure } from "../../../tasks/task.ts";
 import { nodeOf } from "../../../tasks/worker-id.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 import type { StreamedBodies } from "../../http/streamed-bodies.ts";
 import {
   type ResultMessageOptions,
@@ -104,12 +105,7 @@ export function toAttemptMessages(task: Task): TaskAttemptMessage[] {
 function toTimestamp(timeMs: number): Timestamp;
 function toTimestamp(timeMs: number | undefined): Timestamp | undefined;
 function toTimestamp(timeMs: number | undefined): Timestamp | undefined {
-  if (timeMs === undefined) {
-    return undefined;
-  }
-  const seconds = Math.floor(timeMs / 1000);
-  const nanos = Math.round((timeMs - seconds * 1000) * 1_000_000);
-  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
+  return timeMs === undefined ? undefined : timestampFromMs(timeMs);
 }
 
 function toFailureMessage({ reason, code, message }: TaskFailure): TaskFailureMessage {

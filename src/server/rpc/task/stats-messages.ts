@@ -1,11 +1,11 @@
 /** TaskStats messages, summed up from queues and from tasks that were counted. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { TaskStatsSchema } from "../../../../gen/tessera/v1/organization_task_pb.js";
 import { METRICS } from "../../../metrics/declarations.ts";
 import { percentile } from "../../../metrics/history/percentile.ts";
 import { NO_TASKS, sumOf, type TaskSums } from "../../../metrics/history/task-tally.ts";
 import type { QueueState } from "../../../storage/queues.ts";
+import { durationFromMs } from "../../../time/messages.ts";
 
 /** What is known of an endpoint. */
 export interface EndpointNumbers {
@@ -56,8 +56,7 @@ export function toStats(
 
 /** Undefined for a histogram without values. */
 function percentilesOf(counts: readonly number[], bounds: readonly number[]) {
-  const at = (fraction: number) =>
-    durationFromMs(Math.round(percentile(fraction, counts, bounds) * 1_000));
+  const at = (fraction: number) => durationFromMs(percentile(fraction, counts, bounds) * 1_000);
   return counts.some((count) => count > 0)
     ? { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
     : undefined;

@@ -3,7 +3,7 @@
  * organization is shared by all who ask (`SharedReads`), and read for the whole
  * organization: each caller is then answered for the deployments that it may see.
  */
-import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   GetTaskStatsRequest,
@@ -16,6 +16,7 @@ import { UpstreamError } from "../../../metrics/upstream.ts";
 import type { DeploymentRecord, Organizations } from "../../../storage/accounts/organizations.ts";
 import type { QueueState } from "../../../storage/queues.ts";
 import type { Storage } from "../../../storage/storage.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 import { SharedReads } from "../../../time/shared-reads.ts";
 import { deploymentsOf } from "../deployments-of.ts";
 import { chosen, readerOf } from "./search.ts";

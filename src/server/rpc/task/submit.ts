@@ -1,7 +1,6 @@
 /** SubmitTask, and SubmitTasks, which submits up to 1,000 tasks in one commit. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
@@ -17,6 +16,7 @@ import type { Payload } from "../../../protocol/messages.ts";
 import type { Submission, Submitted } from "../../../queue/submission.ts";
 import type { CallInput } from "../../../service/input/arguments.ts";
 import { isFinal } from "../../../tasks/task.ts";
+import { durationFromMs } from "../../../time/messages.ts";
 import type { Origin } from "../../../tracing/context.ts";
 import { type StreamedBodies, streamedBodies } from "../../http/streamed-bodies.ts";
 import { noteTask, originOf } from "../engine/caller.ts";

@@ -1,8 +1,8 @@
 /** Conversion between tokens as records and as messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { TokenAccess, TokenKind, type TokenSchema } from "../../../../gen/tessera/v1/token_pb.js";
 import type { TokenGrants, TokenRecord } from "../../../storage/accounts/tokens.ts";
+import { timestampFromMs } from "../../../time/messages.ts";
 
 export const TOKEN_KIND = {
   personal: TokenKind.PERSONAL,

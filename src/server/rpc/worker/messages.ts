@@ -1,6 +1,5 @@
 /** Converts messages of WorkerService to those of the pool and back. What comes is hostile. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   FileResult,
   HeldCall as HeldCallMessage,
@@ -21,6 +20,7 @@ import {
   type SentPayload,
   unpackPayload,
 } from "../../../protocol/messages.ts";
+import { durationFromMs } from "../../../time/messages.ts";
 
 type Response = MessageInitShape<typeof WorkResponseSchema>;
 
@@ -65,7 +65,7 @@ export function toResponse(message: RemoteMessage): Response {
 function toAssignment(call: Call) {
   const { id, endpoint, taskId, attempt, deadlineMs, trace = "" } = call;
   const { json, files } = unpackPayload(call.arguments);
-  const timeLeft = durationFromMs(Math.max(0, Math.round(deadlineMs - Date.now())));
+  const timeLeft = durationFromMs(Math.max(0, deadlineMs - Date.now()));
   return {
     ...{ id: BigInt(id), endpoint, taskId, attempt, json, timeLeft, trace },
     files: files.map(toFile),

@@ -1,6 +1,5 @@
 /** Register: opens the session of a worker, resumes it, or adopts it from another node. */
 import { isDeepStrictEqual } from "node:util";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RegisterRequest, WorkerService } from "../../../../gen/tessera/v1/worker_pb.js";
 import { writeIndex } from "../../../artifacts/index-file.ts";
@@ -16,6 +15,7 @@ import type { ServiceManifest } from "../../../protocol/manifest.ts";
 import { LEASE_DURATION_MS } from "../../../queue/leases.ts";
 import type { LeasedTask } from "../../../storage/leases.ts";
 import type { Storage } from "../../../storage/storage.ts";
+import { durationFromMs } from "../../../time/messages.ts";
 import { workerToken } from "./caller.ts";
 import { heldCalls } from "./messages.ts";
 import { Reports } from "./reports.ts";

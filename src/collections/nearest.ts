@@ -4,16 +4,22 @@
 const MAX_COMPARED_CHARACTERS = 64;
 
 /**
- * The known name that needs the fewest insertions, deletions and replacements (Levenshtein);
- * undefined if none is close: a third of the characters, and one in any case, may differ.
+ * The known name that needs the fewest insertions, deletions, replacements and swaps of
+ * neighbours (optimal string alignment); undefined if none is close.
+ *
+ * @param maxSteps of these. Default: a third of the characters, and one in any case.
  */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
+export function nearest(
+  name: string,
+  known: Iterable<string>,
+  maxSteps = Math.max(1, Math.floor(name.length / 3)),
+): string | undefined {
   if (name.length > MAX_COMPARED_CHARACTERS) {
     return undefined;
   }
   const written = plain(name);
   let found: string | undefined;
-  let least = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let least = maxSteps + 1;
   for (const candidate of known) {
     const steps = distance(written, plain(candidate));
     if (steps < least) {
@@ -45,6 +51,7 @@ function plain(name: string): string {
 }
 
 function distance(one: string, other: string): number {
+  let earlier: number[] = [];
   let before = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (let row = 1; row <= one.length; row++) {
     const current = [row];
@@ -52,8 +59,15 @@ function distance(one: string, other: string): number {
       const replaced = (before[column - 1] ?? 0) + (one[row - 1] === other[column - 1] ? 0 : 1);
       const removed = (before[column] ?? 0) + 1;
       const inserted = (current[column - 1] ?? 0) + 1;
-      current.push(Math.min(replaced, removed, inserted));
+      const isSwap =
+        row > 1 &&
+        column > 1 &&
+        one[row - 1] === other[column - 2] &&
+        one[row - 2] === other[column - 1];
+      const swapped = isSwap ? (earlier[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY;
+      current.push(Math.min(replaced, removed, inserted, swapped));
     }
+    earlier = before;
     before = current;
   }
   return before[other.length] ?? 0;

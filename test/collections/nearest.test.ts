@@ -9,12 +9,19 @@ describe("the nearest name", () => {
     ["taskId", "task_id"],
     ["start-by", "start_by"],
     ["prioritty", "priority"],
-    ["wiat", undefined],
+    ["wiat", "wait"],
+    ["start_yb", "start_by"],
+    ["wand", undefined],
     ["colour", undefined],
     ["", undefined],
     ["t".repeat(10_000), undefined],
   ])("of %j is %j", (name, meant) => {
     expect(nearest(name, KNOWN)).toBe(meant);
+  });
+
+  it("is one step away, where no more are allowed", () => {
+    expect(nearest("starts_wihin", KNOWN, 1)).toBeUndefined();
+    expect(nearest("start_wihin", KNOWN, 1)).toBe("start_within");
   });
 
   it("is proposed, or else all names if they are few", () => {

@@ -60,7 +60,7 @@ import {
   queryTaskId,
   queryWait,
   readSchedule,
-  refuseUnknown,
+  refuseMisspelt,
 } from "./request.ts";
 import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
 import { chooseTaskForm, sendTaskPieces } from "./task-stream.ts";
@@ -87,9 +87,17 @@ interface Route {
   readonly methods: readonly string[];
   /** The query parameters that it takes. */
   readonly query: readonly string[];
+  /** True for calls of the function, whose query is its own. */
+  readonly isCall?: boolean;
   /** Sends the answer itself and resolves once that has begun. */
   readonly handle: (req: FastifyRequest, reply: FastifyReply, origin: Origin) => Promise<void>;
 }
+
+/** The query parameters that schedule a task. */
+const SCHEDULE = ["priority", "run_at", "delay", "start_by", "start_within"];
+
+/** The query parameters that a caller of a function may have meant for the node. */
+const CALL_WORDS = [...SCHEDULE, "wait"];
 
 /** The Fastify plugin, for a server that leaves bodies to handlers. */
 export async function dataPlanePlugin(
@@ -97,13 +105,14 @@ export async function dataPlanePlugin(
   options: DataPlaneOptions,
 ): Promise<void> {
   const all = routes(options);
+  const words = [...new Set(all.flatMap(({ query }) => query))];
   const answer = (
     route: Route,
     req: FastifyRequest,
     reply: FastifyReply,
     values: ContextValues,
   ) => {
-    const { methods, query } = route;
+    const { methods, query, isCall } = route;
     if (!methods.includes(req.method)) {
       // Throws for an unknown endpoint, which is 404 rather than 405.
       options.maxBodyBytes(endpointOf(req), req, values);
@@ -111,7 +120,7 @@ export async function dataPlanePlugin(
       const message = `${req.url.split("?", 1)[0]} takes ${methods.join(" or ")}, not ${req.method}`;
       throw problem("METHOD_NOT_ALLOWED", message);
     }
-    refuseUnknown(req, query);
+    refuseMisspelt(req, query, isCall ? CALL_WORDS : words);
     return route.handle(req, reply, origin(req, reply, values));
   };
   for (const route of all) {
@@ -184,6 +193,7 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
       path: "/:endpoint",
       methods: ["POST"],
       query: [],
+      isCall: true,
       async handle(req, reply, from) {
         const { contextValues } = from;
         const output = streamedBy(endpointOf(req), contextValues);
@@ -214,7 +224,8 @@ function routes({ invoke, streamedBy, maxBodyBytes, maxHeldBytes }: DataPlaneOpt
     {
       path: "/:endpoint/submit",
       methods: ["POST"],
-      query: ["priority", "run_at", "delay", "start_by", "start_within"],
+      query: SCHEDULE,
+      isCall: true,
       async handle(req, reply, from) {
         const bodies = bodiesOf(from.contextValues);
         const wait = preferredWait(req);

@@ -2,7 +2,7 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FastifyRequest } from "fastify";
 import type { SubmitTaskRequest } from "../../../gen/tessera/v1/task_pb.js";
-import { proposal } from "../../collections/nearest.ts";
+import { nearest, proposal } from "../../collections/nearest.ts";
 import { problem } from "../../errors.ts";
 import { refuseCharset } from "../../service/input/charset.ts";
 import { isOnCalendar } from "../../time/calendar.ts";
@@ -26,13 +26,23 @@ export function queryParameter(req: FastifyRequest, name: string): string | unde
   return value as string | undefined;
 }
 
-/** Refuses query parameters that the path does not take. Errors: REQUEST_INVALID, with the nearest name. */
-export function refuseUnknown(req: FastifyRequest, known: readonly string[]): void {
+/**
+ * Refuses query parameters that are ours, or a slip of the hand away from it, where this path takes
+ * none of that name. All others are the function's own, or nobody's: a number against caches,
+ * the mark of a campaign. Errors: REQUEST_INVALID, with the nearest name.
+ *
+ * @param ours what a parameter on this path may be meant as
+ */
+export function refuseMisspelt(
+  req: FastifyRequest,
+  known: readonly string[],
+  ours: readonly string[],
+): void {
   if (!req.url.includes("?")) {
     return;
   }
   for (const name of Object.keys(req.query as Query)) {
-    if (!known.includes(name)) {
+    if (!known.includes(name) && nearest(name, ours, 1) !== undefined) {
       throw invalid(name, `is an unknown query parameter${proposal(name, known)}`);
     }
   }

@@ -203,16 +203,30 @@ describe("what is refused at the door", () => {
   it.each([
     ["/sum/submit?prioritty=7", "prioritty", /did you mean priority\?/],
     ["/sum/submit?wait=3", "wait", /unknown query parameter/],
-    ["/sum?numbers=1", "numbers", /unknown query parameter/],
+    ["/sum/submit?dleay=3", "dleay", /did you mean delay\?/],
+    ["/sum?delay=3", "delay", /unknown query parameter/],
     ["/sum/submit?run_at=2026-11-31T00:00:00Z", "run_at", /a time that exists/],
     ["/sum/submit?start_within=0", "start_within", /longer than 0/],
     ["/sum/submit?delay=60&start_within=60", "start_within", /after delay/],
-    ["/sum/cancel?task=1", "task", /unknown query parameter/],
+    ["/sum/cancel?task_di=1", "task_di", /did you mean task_id\?/],
     ["/sum/retry?task_id=1&abort=true", "abort", /unknown query parameter/],
   ])("%s names %s", async (path, field, description) => {
     const refused = refusal(await served.post(path, { numbers: [] }));
     expect(refused).toMatchObject({ status: 400, reason: "REQUEST_INVALID", fields: [field] });
     expect(refused.message).toMatch(description);
+  });
+
+  it.each(["h=3", "numbers=1", "file=a.txt", "run_id=7", "_=1712", "utm_source=mail&h=1&h=2"])(
+    "a query ?%s of the function's own is nobody's fault",
+    async (query) => {
+      expect((await served.post(`/sum?${query}`, { numbers: [1] })).status).toBe(200);
+      expect((await served.post(`/sum/submit?${query}`, { numbers: [1] })).status).toBe(202);
+    },
+  );
+
+  it("REST takes no parameter that it does not know", async () => {
+    const refused = refusal(await served.post("/api/v1/tasks?h=3", { endpoint: "sum" }));
+    expect(refused).toMatchObject({ status: 400, reason: "REQUEST_INVALID", fields: ["h"] });
   });
 
   it.each(["/sum", "/sum/submit", "/sum/cancel", "/api/v1/tasks"])(

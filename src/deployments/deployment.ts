@@ -355,7 +355,7 @@ export class Deployment implements AsyncDisposable {
     if (worker.isParted) {
       leases.leave(worker.id);
     } else {
-      leases.close(worker.id);
+      leases.close(worker.id, this.#attempts.recorded(worker.id));
     }
   }
 

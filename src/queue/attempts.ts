@@ -19,6 +19,7 @@ import { loggedTrace } from "../tracing/context.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
 import { Completer, type CompleterOptions } from "./completer.ts";
 import { RunTimes } from "./estimate.ts";
+import { AttemptEvents, EventWriter } from "./event-writer.ts";
 import { outcomeOf } from "./outcome.ts";
 import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
 import { type AttemptListener, RunningAttempt } from "./running-attempt.ts";
@@ -37,16 +38,20 @@ export class Attempts {
   readonly #options: AttemptsOptions;
   readonly #running = new SlotMap<string, RunningAttempt>();
   readonly #completer: Completer;
+  readonly #events: EventWriter;
   readonly #streamed: StreamedAttempts;
   readonly #listener: AttemptListener = {
     ended: (running, end) => this.#ended(running, end),
     logged: (running, line) => this.#logged(running, line),
-    reported: ({ begun }, ...event) => this.#event(attemptOf(begun), ...event),
+    reported: (running, ...event) => this.#event(running, ...event),
   };
 
   constructor(options: AttemptsOptions) {
     this.#options = options;
+    const { storage, changes, log } = options;
     this.#completer = new Completer(options);
+    const onStored = (taskId: string): void => changes.publish(taskId);
+    this.#events = new EventWriter({ storage, log, onStored });
     this.#streamed = new StreamedAttempts(options);
   }
 
@@ -137,16 +142,20 @@ export class Attempts {
 
   /** See `Completer`. */
   async settled(withinMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#events[Symbol.dispose](), withinMs);
     await this.#completer.settled(withinMs);
     this.#streamed[Symbol.dispose]();
+    await this.#events.settled();
+    clearTimeout(timer);
   }
 
   /** See `Completer`. */
-  recorded(): Promise<void> {
-    return this.#completer.recorded();
+  recorded(leaseId?: string): Promise<void> {
+    return this.#completer.recorded(leaseId);
   }
 
-  #ended({ begun, startedMs, pieces }: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
+  #ended(running: RunningAttempt, end: ExecutionEnd): Promise<EndRecord> {
+    const { begun, startedMs, pieces } = running;
     const { task, endpoint, slot, span } = begun;
     slot.release();
     this.#running.take(task.taskId);
@@ -158,12 +167,14 @@ export class Attempts {
       this.#logFailure({ ...logged(task), ...slot.ranIn }, end.failure);
     }
     if (end.kind === "lost") {
-      this.#event(attempt, { kind: "log", level: "error", message: lostMessage(end.message) });
+      this.#event(running, { kind: "log", level: "error", message: lostMessage(end.message) });
     }
     const outcome = this.#outcome(end, task, endpoint);
     span?.end(attemptEnd(end, outcome));
     const recorded = pieces ? this.#streamed.end(pieces, outcome) : outcome;
-    const ran = { runSeconds: runMs / 1_000, trace: task.trace };
+    const { events } = running;
+    const takeEvents = events && (() => this.#events.takeRest(events));
+    const ran = { runSeconds: runMs / 1_000, trace: task.trace, takeEvents };
     return this.#completer.record(attempt, recorded, ran);
   }
 
@@ -187,17 +198,10 @@ export class Attempts {
     );
   }
 
-  #event(attempt: Attempt, body: TaskEventBody, displaces?: LineRange): void {
-    const { storage, changes, now, log } = this.#options;
-    const event = { attempt, timeMs: now(), body, ...(displaces && { displaces }) };
-    storage
-      .recordEvents({ events: [event] })
-      .then(() => changes.publish(attempt.taskId))
-      .catch((err: unknown) => {
-        const { trace } = this.get(attempt.taskId) ?? {};
-        const about = { err, ...attempt, ...loggedTrace(trace) };
-        log.warn(about, "progress or log line was dropped");
-      });
+  #event(running: RunningAttempt, body: TaskEventBody, displaces?: LineRange): void {
+    running.events ??= new AttemptEvents(attemptOf(running.begun));
+    const event = { timeMs: this.#options.now(), body, ...(displaces && { displaces }) };
+    this.#events.add(running.events, event);
   }
 }
 

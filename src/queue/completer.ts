@@ -9,7 +9,7 @@ import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/deployment.ts";
 import type { DeploymentMetricsOf } from "../metrics/metrics.ts";
 import type { EndRecord } from "../pool/execution.ts";
-import type { Attempt, AttemptEnd, Storage } from "../storage/storage.ts";
+import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
 import { loggedTrace } from "../tracing/context.ts";
 import type { Changes } from "./changes.ts";
@@ -29,7 +29,7 @@ const UNSTORABLE: AttemptEnd = {
 };
 
 export interface CompleterOptions {
-  readonly storage: Pick<Storage, "endAttempts">;
+  readonly storage: Pick<Storage, "endAttempts" | "recordEvents">;
   readonly changes: Changes;
   readonly recent: RecentTasks;
   readonly log: Log;
@@ -43,10 +43,12 @@ export interface CompleterOptions {
 /** An end that is known only later. Rejects when `givenUp` aborts, and never otherwise. */
 export type LaterEnd = (givenUp: AbortSignal) => Promise<AttemptEnd>;
 
-/** An attempt that ran, for metrics and log lines. */
+/** An attempt that ran. */
 interface Ran {
   readonly runSeconds: number;
   readonly trace: string | undefined;
+  /** Takes what it reported and is not stored yet. Absent: it reported nothing. */
+  readonly takeEvents: (() => Promise<readonly NewEvent[]>) | undefined;
 }
 
 export class Completer {
@@ -99,9 +101,15 @@ export class Completer {
     clearTimeout(timer);
   }
 
-  /** Resolves when every end reported so far has been recorded or given up. */
-  async recorded(): Promise<void> {
-    await Promise.all(this.#recording.values().map(({ ended }) => ended));
+  /**
+   * Resolves when every end reported so far has been recorded or given up; with `leaseId`, every
+   * one under that lease.
+   */
+  async recorded(leaseId?: string): Promise<void> {
+    const asked = this.#recording
+      .values()
+      .filter(({ attempt }) => leaseId === undefined || attempt.leaseId === leaseId);
+    await Promise.all(asked.map(({ ended }) => ended));
   }
 
   async #recordLater(attempt: Attempt, later: LaterEnd, ran?: Ran): Promise<EndRecord> {
@@ -126,11 +134,12 @@ export class Completer {
    */
   async #tryToRecord(attempt: Attempt, end: AttemptEnd, ran?: Ran): Promise<EndRecord> {
     const { storage, changes, recent, now, log } = this.#options;
+    let events = ran?.takeEvents && (await ran.takeEvents());
     // The same time in every try: the storage recognizes a repeated end by it.
     const nowMs = now();
     for (;;) {
       try {
-        const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt, end }] });
+        const [task] = await storage.endAttempts({ nowMs, ends: [{ attempt, end, events }] });
         if (task === undefined) {
           log.warn(
             logged(attempt, ran),
@@ -152,6 +161,11 @@ export class Completer {
       } catch (err) {
         log.error({ err, ...logged(attempt, ran) }, "the end of an attempt could not be recorded");
         if (toProblem(err).reason !== "STORAGE_UNAVAILABLE") {
+          if (events && events.length > 0) {
+            await this.#recordEvents(attempt, events);
+            events = undefined;
+            continue;
+          }
           if (end === UNSTORABLE) {
             return "given_up";
           }
@@ -164,6 +178,16 @@ export class Completer {
           return this.#giveUp(attempt, ran);
         }
       }
+    }
+  }
+
+  /** Stores events without the end: either of them is what the storage rejects. */
+  async #recordEvents(attempt: Attempt, events: readonly NewEvent[]): Promise<void> {
+    const { storage, log } = this.#options;
+    try {
+      await storage.recordEvents({ events: events.map((event) => ({ attempt, ...event })) });
+    } catch (err) {
+      log.warn({ err, ...attempt }, "progress or log lines were dropped");
     }
   }
 

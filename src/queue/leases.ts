@@ -102,13 +102,15 @@ export class Leases implements AsyncDisposable {
     this.#held.delete(leaseId);
   }
 
-  /** Closes a lease. If the storage does not answer, the lease expires later to the same effect. */
-  close(leaseId: string): void {
+  /**
+   * Closes a lease, after the ends of its attempts were recorded: an attempt without an end counts
+   * as lost with its node. If the storage does not answer, the lease expires later to the same
+   * effect.
+   */
+  close(leaseId: string, recorded?: Promise<void>): void {
     this.#opening.delete(leaseId);
-    if (this.#held.delete(leaseId)) {
-      const closing = this.#close(leaseId).finally(() => this.#closing.delete(closing));
-      this.#closing.add(closing);
-    }
+    const closing = this.#close(leaseId, recorded).finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
   }
 
   /** Resolves when no lease is being closed any more. */
@@ -123,8 +125,14 @@ export class Leases implements AsyncDisposable {
     await this.closed();
   }
 
-  async #close(leaseId: string): Promise<void> {
+  async #close(leaseId: string, recorded: Promise<void> | undefined): Promise<void> {
     const { storage, now, log, onRescued } = this.#options;
+    if (recorded) {
+      await recorded;
+    }
+    if (!this.#held.delete(leaseId)) {
+      return;
+    }
     try {
       onRescued(await storage.closeLease({ leaseId, nowMs: now() }));
     } catch (err) {

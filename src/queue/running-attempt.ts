@@ -8,6 +8,7 @@ import type { LineRange, TaskEventBody } from "../tasks/event.ts";
 import type { Task } from "../tasks/task.ts";
 import type { OpenSpan } from "../tracing/tracing.ts";
 import { EventRateLimit } from "./event-rate.ts";
+import type { AttemptEvents } from "./event-writer.ts";
 import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 
 /** The facts of a running attempt. It holds no arguments: they may be large, and the worker has them. */
@@ -36,6 +37,8 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
   readonly startedMs = performance.now();
   /** Set before it begins, for an endpoint that streams. */
   pieces: AttemptPieces | undefined;
+  /** Made by the listener when it first reports an event. */
+  events: AttemptEvents | undefined;
   readonly #listener: AttemptListener;
   #execution: Execution | undefined;
   /** Made on first use: few functions report anything. */

@@ -104,6 +104,14 @@ export type AttemptEnd =
    */
   | { readonly status: "worker_lost"; readonly failure: TaskFailure };
 
+/** Progress or a log line of a running attempt, for its event log. */
+export interface NewEvent {
+  readonly timeMs: number;
+  readonly body: TaskEventBody;
+  /** The lines of its attempt that it removes. */
+  readonly displaces?: LineRange;
+}
+
 export type CancelOutcome =
   | { readonly outcome: "cancelled"; readonly task: Task }
   /** The task was not queued; nothing changed. */
@@ -182,28 +190,28 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   }): Promise<ClaimedTask[]>;
 
   /**
-   * Records how attempts ended. Returns each task as it is now, or undefined
-   * where the attempt was stale and nothing changed. The same final end of the
-   * same attempt at the same `nowMs` is a repeated call whose first answer was
-   * lost: it returns the task.
+   * Records how attempts ended, with the `events` that they reported last. Returns
+   * each task as it is now, or undefined where the attempt was stale and nothing
+   * changed. The same final end of the same attempt at the same `nowMs` is a
+   * repeated call whose first answer was lost: it returns the task, and appends
+   * nothing.
    */
   endAttempts(parameters: {
     readonly nowMs: number;
-    readonly ends: readonly { readonly attempt: Attempt; readonly end: AttemptEnd }[];
+    readonly ends: readonly {
+      readonly attempt: Attempt;
+      readonly end: AttemptEnd;
+      readonly events?: readonly NewEvent[] | undefined;
+    }[];
   }): Promise<(Task | undefined)[]>;
 
   /**
-   * Appends progress and log lines to the event logs of running attempts. A line removes those of
-   * its attempt that it displaces. Returns the sequence number of each, or undefined where the
-   * attempt was stale.
+   * Appends events to the logs of running attempts. Returns the sequence number of each, or
+   * undefined where the attempt was stale. A call that is repeated because its answer was lost may
+   * append its events twice.
    */
   recordEvents(parameters: {
-    readonly events: readonly {
-      readonly attempt: Attempt;
-      readonly timeMs: number;
-      readonly body: TaskEventBody;
-      readonly displaces?: LineRange;
-    }[];
+    readonly events: readonly (NewEvent & { readonly attempt: Attempt })[];
   }): Promise<(number | undefined)[]>;
 
   /** Lists the attempts that run under these leases. Finds claims whose answer was lost. */

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { AttemptEnd, NewTask, Storage } from "../../src/storage/storage.ts";
+import type { AttemptEnd, NewEvent, NewTask, Storage } from "../../src/storage/storage.ts";
 import { eventLog } from "../../src/tasks/event.ts";
 import { WORKER_LOST } from "../../src/tasks/failure.ts";
 import { counts, FAILURE, json } from "./fixtures.ts";
@@ -95,13 +95,28 @@ function toEnd(kind: number, nowMs: number): AttemptEnd {
   return pick(ends, kind) ?? { status: "cancelled" };
 }
 
+function lastEvents(timeMs: number): NewEvent[] {
+  return [
+    { timeMs, body: { kind: "log", level: "info", message: "last line" } },
+    { timeMs, body: { kind: "progress", fraction: 1, message: "all" } },
+  ];
+}
+
 const endSteps = fc
-  .array(fc.record({ which: index, kind: index }), { minLength: 1, maxLength: 3 })
+  .array(
+    fc.record({
+      which: index,
+      kind: index,
+      events: fc.constantFrom(undefined, undefined, 0, 1, 2),
+    }),
+    { minLength: 1, maxLength: 3 },
+  )
   .map((drawn) =>
     ask(({ attempts, nowMs }) => {
-      const ends = drawn.map(({ which, kind }) => ({
+      const ends = drawn.map(({ which, kind, events }) => ({
         attempt: pickRecent(attempts, which) ?? NOBODY,
         end: toEnd(kind, nowMs),
+        ...(events !== undefined && { events: lastEvents(nowMs).slice(0, events) }),
       }));
       return { name: "endAttempts", parameters: { nowMs, ends } };
     }),

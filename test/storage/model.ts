@@ -86,7 +86,8 @@ export class QueueModel {
   }
 
   endAttempts({ nowMs, ends }: ParametersOf<"endAttempts">): (Task | undefined)[] {
-    return ends.map(({ attempt, end }) => {
+    return ends.map(({ attempt, end, events = [] }) => {
+      this.recordEvents({ events: events.map((event) => ({ attempt, ...event })) });
       const found = this.#current(attempt);
       return found ? this.#end(found, end, nowMs) : this.#repeated(attempt, end, nowMs);
     });

@@ -1,24 +1,28 @@
 /**
  * How attempts end: for good, or back in the queue. Each is one statement for a
  * whole batch, which checks every attempt's lease and number as it writes
- * (fencing).
+ * (fencing). What attempts reported last is appended in the same round trip,
+ * before them.
  */
 import { MAX_FIRST_ATTEMPTS, MAX_LAST_ATTEMPTS, returnedAttempt } from "../../tasks/attempt.ts";
 import { returnEvent } from "../../tasks/event.ts";
 import { workersLost } from "../../tasks/failure.ts";
 import { MAX_LOST_WORKERS } from "../../tasks/lost.ts";
 import type { Task, TaskFailure } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd } from "../storage.ts";
+import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import { countedAs } from "./counts.ts";
+import { type AttemptEvent, recordingOf } from "./events.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
-import { prepared, type Session, type Statement } from "./session.ts";
+import { type BoundStatement, prepared, type Session, type Statement } from "./session.ts";
 
 /** An attempt, how it ended, and when. */
 export interface Ending {
   readonly attempt: Attempt;
   readonly end: AttemptEnd;
+  /** What it reported last. */
+  readonly events?: readonly NewEvent[] | undefined;
   /** The attempt ends because its lease did; then `end` is a return to the queue or a failure. */
   readonly lostNode?: boolean;
   readonly nowMs: number;
@@ -151,35 +155,45 @@ async function endOnce(
     ({ end }) => end.status !== "queued" && end.status !== "worker_lost",
   );
   const returns = endings.filter((ending) => !finals.includes(ending));
-  const ended = await record(session, FINISH, finals);
+  const lost = returns.filter(({ end }) => end.status === "worker_lost");
+  const ended = await record(
+    session,
+    [...statementFor(FINISH, [...finals, ...lost]), ...statementFor(REQUEUE, returns)],
+    recordingOf(endings.flatMap(toEvents)),
+  );
   for (const { index, attempt, end } of finals) {
     if (ended.has(index) && end.status === "success" && !isInline(end.result)) {
       await writePayload(session, { ...attempt, side: "result" }, end.result);
     }
   }
-  const requeued = await record(session, REQUEUE, returns);
-  const lost = returns.filter(
-    ({ index, end }) => !requeued.has(index) && end.status === "worker_lost",
-  );
-  const failed = await record(session, FINISH, lost);
-  const repeated = await record(
-    session,
-    REPEATED,
-    finals.filter(({ index }) => !ended.has(index)),
-  );
-  return new Map([...ended, ...requeued, ...failed, ...repeated]);
+  const unknown = finals.filter(({ index }) => !ended.has(index));
+  const repeated = await record(session, statementFor(REPEATED, unknown));
+  return new Map([...ended, ...repeated]);
 }
 
-/** Runs one of the statements above; returns the changed tasks. */
+function toEvents({ attempt, events = [] }: Ending): AttemptEvent[] {
+  return events.map((event) => ({ attempt, ...event }));
+}
+
+/** One of the statements above, for these ends; none for no ends. */
+function statementFor(statement: Statement, endings: readonly NumberedEnding[]): BoundStatement[] {
+  return endings.length === 0 ? [] : [[statement, JSON.stringify(endings.map(toRow))]];
+}
+
+/** Runs statements that end attempts, after those `before` them; returns the changed tasks. */
 async function record(
   session: Session,
-  statement: Statement,
-  endings: readonly NumberedEnding[],
+  ends: readonly BoundStatement[],
+  before: readonly BoundStatement[] = [],
 ): Promise<Map<number, Task>> {
-  if (endings.length === 0) {
+  const asked = [...before, ...ends];
+  const [first] = asked;
+  if (first === undefined) {
     return new Map();
   }
-  const rows = await session.query(statement, JSON.stringify(endings.map(toRow)));
+  const answers =
+    asked.length === 1 ? [await session.query(...first)] : await session.together(...asked);
+  const rows = answers.slice(before.length).flat();
   return new Map(rows.map((row) => [Number(row.n), toTask(row)]));
 }
 

@@ -31,7 +31,7 @@ import type { PostgresDatabase } from "./database.ts";
 import { describeDatabase } from "./describe.ts";
 import { type Ending, endAttempts } from "./end-attempt.ts";
 import { beginEpoch } from "./epoch.ts";
-import { recordEvents } from "./events.ts";
+import { type AttemptEvent, recordEvents } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { postgresHosting } from "./hosting.ts";
 import {
@@ -98,7 +98,6 @@ type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
 ) => unknown
   ? P
   : never;
-type RecordedEvent = ParametersOf<"recordEvents">["events"][number];
 
 export class PostgresStorage implements Storage {
   readonly capabilities = { shared: true, durable: true };
@@ -125,7 +124,7 @@ export class PostgresStorage implements Storage {
     run: (endings) =>
       this.#moved(this.#open.transaction((session) => endWithBlobs(session, endings))),
   });
-  readonly #events = new CallBatcher<RecordedEvent, number | undefined>({
+  readonly #events = new CallBatcher<AttemptEvent, number | undefined>({
     maxCalls: MAX_BATCH_CALLS,
     run: (events) => recordEvents(this.#open, events),
   });
@@ -190,7 +189,7 @@ export class PostgresStorage implements Storage {
     // the first end must be recorded first.
     const small = ends.every(({ end }) => end.status !== "success" || isInline(end.result));
     const batches = small ? this.#ends : this.#largeEnds;
-    return Promise.all(ends.map(({ attempt, end }) => batches.add({ attempt, end, nowMs })));
+    return Promise.all(ends.map((ended) => batches.add({ ...ended, nowMs })));
   }
 
   recordEvents({ events }: ParametersOf<"recordEvents">): Promise<(number | undefined)[]> {

@@ -7,9 +7,9 @@ import { returnEvent } from "../../tasks/event.ts";
 import { NODE_LOST, NODES_LOST, RESULT_GONE, workersLost } from "../../tasks/failure.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../tasks/lost.ts";
 import type { Task, TaskFailure } from "../../tasks/task.ts";
-import type { Attempt, AttemptEnd } from "../storage.ts";
+import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
-import { insertEvent } from "./events.ts";
+import { insertEvent, recordEvent } from "./events.ts";
 import type { LiveTask } from "./live-tasks.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -24,9 +24,19 @@ type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled
 
 export function endAttempt(
   db: SqliteDatabase,
-  parameters: { readonly nowMs: number; readonly attempt: Attempt; readonly end: AttemptEnd },
+  parameters: {
+    readonly nowMs: number;
+    readonly attempt: Attempt;
+    readonly end: AttemptEnd;
+    readonly events?: readonly NewEvent[] | undefined;
+  },
 ): Task | undefined {
-  const { nowMs, attempt, end } = parameters;
+  const { nowMs, attempt, end, events } = parameters;
+  if (events) {
+    for (const event of events) {
+      recordEvent(db, { attempt, ...event });
+    }
+  }
   switch (end.status) {
     case "queued":
       return requeue(db, { attempt, nowMs, ...end });

@@ -1,14 +1,12 @@
 /** The events of tasks: progress, log lines and returned attempts. */
 import type { TaskEventBody } from "../../tasks/event.ts";
-import type { Storage, TaskKey } from "../storage.ts";
+import type { Attempt, NewEvent, TaskKey } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { STATUS } from "./schema.ts";
 
-type Recorded = Parameters<Storage["recordEvents"]>[0]["events"][number];
-
 export function recordEvent(
   db: SqliteDatabase,
-  { attempt, timeMs, body, displaces }: Recorded,
+  { attempt, timeMs, body, displaces }: NewEvent & { readonly attempt: Attempt },
 ): number | undefined {
   db.live.take(attempt);
   const progress = body.kind === "progress" ? body : undefined;

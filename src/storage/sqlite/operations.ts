@@ -68,7 +68,7 @@ export const OPERATIONS: Operations = {
   getHistory: readHistory,
   claimTasks,
   endAttempts: (db, { nowMs, ends }) =>
-    ends.map(({ attempt, end }) => endAttempt(db, { nowMs, attempt, end })),
+    ends.map(({ attempt, end, events }) => endAttempt(db, { nowMs, attempt, end, events })),
   recordEvents: (db, { events }) => events.map((event) => recordEvent(db, event)),
   appendPieces,
   readPieces,

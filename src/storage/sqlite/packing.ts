@@ -74,8 +74,8 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
   endAttempts: {
     pack(out, { nowMs, ends }) {
       out.push(nowMs, ends.length);
-      for (const { attempt, end } of ends) {
-        packEnd(out, attempt, end);
+      for (const ended of ends) {
+        packEnd(out, ended);
       }
     },
     unpack: (values) => ({ nowMs: values.next(), ends: values.list(unpackEnd) }),
@@ -331,13 +331,15 @@ export function toPayload(value: string | Payload): Payload {
   return typeof value === "string" ? { json: value, files: [] } : value;
 }
 
+type Ended = OperationParameters<"endAttempts">["ends"][number];
+
 /** Writes an attempt and its end. A success is only its result. */
-export function packEnd(out: unknown[], attempt: Attempt, end: AttemptEnd): void {
+export function packEnd(out: unknown[], { attempt, end, events }: Ended): void {
   out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
-  out.push(end.status === "success" ? toValue(end.result) : end);
+  out.push(end.status === "success" ? toValue(end.result) : end, events);
 }
 
-export function unpackEnd(values: ValueReader): { attempt: Attempt; end: AttemptEnd } {
+export function unpackEnd(values: ValueReader): Ended {
   const attempt: Attempt = {
     deploymentId: values.next(),
     taskId: values.next(),
@@ -349,5 +351,5 @@ export function unpackEnd(values: ValueReader): { attempt: Attempt; end: Attempt
     typeof packed === "object" && "status" in packed
       ? packed
       : { status: "success", result: toPayload(packed) };
-  return { attempt, end };
+  return { attempt, end, events: values.next() };
 }

@@ -1,7 +1,9 @@
 import { expect } from "vitest";
-import type { Attempt, Storage } from "../../../src/storage/storage.ts";
+import type { Attempt, AttemptEnd, NewEvent, Storage } from "../../../src/storage/storage.ts";
 import { eventLog, type TaskEvent, type TaskEventBody } from "../../../src/tasks/event.ts";
 import { WORKER_LOST } from "../../../src/tasks/failure.ts";
+import { MAX_LOST_WORKERS } from "../../../src/tasks/lost.ts";
+import type { TaskStatus } from "../../../src/tasks/task.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
@@ -37,6 +39,11 @@ function lines(from: number, to: number): TaskEventBody[] {
 function record(storage: Storage, by: Attempt, ...bodies: TaskEventBody[]) {
   const events = bodies.map((body) => ({ attempt: by, timeMs: NOW_MS + 1, body }));
   return storage.recordEvents({ events });
+}
+
+/** Events that are given with an end. */
+function last(...bodies: TaskEventBody[]): NewEvent[] {
+  return bodies.map((body) => ({ timeMs: NOW_MS + 1, body }));
 }
 
 /** The log of task "a" after a sequence number, as a watcher reads it. */
@@ -220,6 +227,67 @@ export function eventsContract({ it }: Contract): void {
     expect(await read(0)).toEqual([3, 4]);
     expect(await read(4)).toEqual([5, 6]);
     expect(await read(6)).toEqual([]);
+  });
+
+  for (const [how, end, status] of [
+    ["succeeds", success("done"), "success"],
+    ["has a large result", success("x".repeat(100_000)), "success"],
+    ["fails", { status: "failure", failure: FAILURE }, "failure"],
+    ["is cancelled", { status: "cancelled" }, "cancelled"],
+    ["is retried", { status: "queued", failed: true, failure: FAILURE }, "queued"],
+    ["loses its worker", { status: "worker_lost", failure: WORKER_LOST }, "queued"],
+  ] as const satisfies readonly (readonly [string, AttemptEnd, TaskStatus])[]) {
+    it(`appends what an attempt reported last before its end, when it ${how}`, async (storage) => {
+      const running = await startTask(storage, "a");
+      await record(storage, running, line("first"));
+      const events = last(line("summary"), progress(1, "all"));
+      const ends = [{ attempt: running, end, events }];
+      const [ended] = await storage.endAttempts({ nowMs: NOW_MS + 2, ends });
+      expect(brief(await log(storage))).toEqual([
+        ...["1 queued 0", "2 running 1", "3 log 1", "4 log 1", "5 progress 1"],
+        `6 ${status} 1`,
+      ]);
+      expect(ended).toEqual(await storage.getTask(key("a")));
+      expect(ended).toMatchObject({ lastSequence: 6, progress: { fraction: 1, message: "all" } });
+    });
+  }
+
+  it("appends what an attempt reported last when its last worker is lost", async (storage) => {
+    const lost: AttemptEnd = { status: "worker_lost", failure: WORKER_LOST };
+    await startTask(storage, "a");
+    for (let number = 1; number <= MAX_LOST_WORKERS; number += 1) {
+      await endAttempt(storage, attempt("a", { attempt: number }), lost);
+      await claim(storage);
+    }
+    const ends = [
+      {
+        attempt: attempt("a", { attempt: MAX_LOST_WORKERS + 1 }),
+        end: lost,
+        events: last(line("x")),
+      },
+    ];
+    const [ended] = await storage.endAttempts({ nowMs: NOW_MS, ends });
+    const events = await log(storage);
+    expect(events.slice(-2).map(({ body }) => body.kind)).toEqual(["log", "state"]);
+    expect(ended).toMatchObject({ status: "failure", lastSequence: events.at(-1)?.sequence });
+  });
+
+  it("appends nothing of an end that is stale, or repeated because its answer was lost", async (storage) => {
+    const running = await startTask(storage, "a");
+    const stale = { ...running, attempt: 2 };
+    const [body = line("")] = lines(101, 101);
+    const displaces = { first: 1, last: 50 };
+    await record(storage, running, ...lines(1, 100));
+    const end = success("done");
+    const events = [{ timeMs: NOW_MS, body, displaces }];
+    const nowMs = NOW_MS + 1;
+    const staleEnds = [{ attempt: stale, end, events }];
+    expect(await storage.endAttempts({ nowMs, ends: staleEnds })).toEqual([undefined]);
+    expect(await kept(storage)).toEqual([[1, 100]]);
+    const ends = [{ attempt: running, end, events }];
+    const [ended] = await storage.endAttempts({ nowMs, ends });
+    expect(await storage.endAttempts({ nowMs, ends })).toEqual([ended]);
+    expect(await kept(storage)).toEqual([[51, 101]]);
   });
 
   it("ends the log of a cancelled task with that", async (storage) => {

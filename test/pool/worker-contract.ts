@@ -280,6 +280,33 @@ export function workerContract(
       await expect.poll(() => lines.join()).toMatch(/^\d+ lines dropped: the limit is 2 a second/);
     });
 
+    test.each(["blocks", "exits"])(
+      "has told what a call said when that %s at once",
+      async (how) => {
+        await ready({ graceMs: 100 });
+        const said: string[] = [];
+        const heard = Promise.withResolvers<void>();
+        const call = begin(
+          "last_words",
+          { how },
+          {
+            onLog({ message }) {
+              said.push(message);
+              if (said.length === 3) {
+                heard.resolve();
+              }
+            },
+          },
+        );
+        if (how === "blocks") {
+          await heard.promise;
+          call.execution.abort("timeout");
+        }
+        await endOf(call);
+        expect(said).toEqual(["one", "two", "three"]);
+      },
+    );
+
     test.each(Object.entries(BAD_FRAMES))("that sends %s ends alone", async ([, [bad, said]]) => {
       const neighbour = begin("linger");
       const ended = await endOf(begin("forge", forged(bad())));

@@ -103,6 +103,7 @@ workerContract("a worker in Go", start, {
         "with streams",
         "is counted before its call ends",
         "is heard as often as its limits say, and told how much was dropped",
+        "has told what a call said when that %s at once",
       ],
     },
     {

@@ -1,4 +1,8 @@
-"""The channel to the node: a socket that the process inherits, frames in both directions."""
+"""The channel to the node: a socket that the process inherits, frames in both directions.
+
+Any thread writes to it at once. A line that a function logs before it blocks the process for good
+(a loop in C that keeps the interpreter's lock) must not wait for a turn of the event loop.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import asyncio
 import fcntl
 import os
 import socket
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,10 +30,15 @@ class Channel(asyncio.Protocol):
     event loop reads, and writes what the socket does not take at once.
     """
 
+    _loop: asyncio.AbstractEventLoop | None = None
+    """The loop that reads and writes, once it is started."""
+
     def __init__(self, on_lost: Callable[[], None]) -> None:
         self._on_lost = on_lost
         self._socket = _take_socket()
-        self._transport: asyncio.Transport | None = None
+        self._lock = threading.Lock()
+        self._pending: deque[memoryview] = deque()
+        self._usable = True
         self._reader = FrameReader(self._take)
         self._early: list[Frame] = []
         self._on_message: Callable[[Frame], None] = self._early.append
@@ -50,24 +61,59 @@ class Channel(asyncio.Protocol):
             on_message(self._early.pop(0))
         self._socket.setblocking(False)
         loop = asyncio.get_running_loop()
+        # The transport has the socket's own descriptor, and lets nobody else watch it.
+        self._writer = fcntl.fcntl(self._socket, fcntl.F_DUPFD_CLOEXEC, _MIN_MOVED_DESCRIPTOR)
         # A socket that is connected already, of whatever family.
-        self._transport, _ = await loop.create_connection(lambda: self, sock=self._socket)
-        self._transport.set_write_buffer_limits(high=8 * 1024 * 1024)
+        await loop.create_connection(lambda: self, sock=self._socket)
+        self._loop = loop
 
     def send(self, header: Mapping[str, Any], attachments: Attachments | None = None) -> None:
-        """Sends a message; on the event loop's thread only, once it is started."""
+        """Sends a message."""
         self.write(encode_frame(header, attachments))
 
     def write(self, frame: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(frame)
-        else:
-            self._socket.sendall(frame)
+        """Sends a frame, from any thread."""
+        with self._lock:
+            if self._loop is None:
+                self._socket.sendall(frame)
+                return
+            waits = bool(self._pending)
+            self._pending.append(memoryview(frame))
+            if not waits and not self._write_pending():
+                self._loop.call_soon_threadsafe(self._watch)
 
     async def flush(self) -> None:
         """Waits until the operating system has taken everything that was sent."""
-        while self._transport is not None and self._transport.get_write_buffer_size() > 0:
+        while self._pending:
             await asyncio.sleep(0.001)
+
+    def _write_pending(self) -> bool:
+        """Writes what the socket takes. Returns whether that was all; with the lock."""
+        while self._pending and self._usable:
+            frame = self._pending[0]
+            try:
+                sent = os.write(self._writer, frame)
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError:  # The node has gone, of which the reading side hears.
+                self._usable = False
+                break
+            if sent < len(frame):
+                self._pending[0] = frame[sent:]
+            else:
+                self._pending.popleft()
+        if not self._usable:
+            self._pending.clear()
+        return True
+
+    def _watch(self) -> None:
+        if self._loop is not None:
+            self._loop.add_writer(self._writer, self._go_on)
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self._write_pending() and self._loop is not None:
+                self._loop.remove_writer(self._writer)
 
     def data_received(self, data: bytes) -> None:
         self._reader.push(data)
@@ -79,6 +125,12 @@ class Channel(asyncio.Protocol):
         self._on_message(frame)
 
     def _close_in_child(self) -> None:
+        # Another thread may have had the lock, and somebody else may get the descriptors' numbers.
+        self._lock = threading.Lock()
+        self._usable = False
+        self._pending.clear()
+        if self._loop is not None:
+            os.close(self._writer)
         os.close(self._socket.fileno())
 
 

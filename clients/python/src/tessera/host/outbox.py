@@ -42,12 +42,13 @@ class Outbox:
         self._has_results = False
 
     def post(self, header: dict[str, Any], attachments: Attachments | None = None) -> None:
-        """Sends a message; at once, if the event loop's own thread asks."""
-        self._queue.append(encode_frame(header, attachments))
+        """Sends a message at once; on the event loop's own thread, after what was added before."""
+        frame = encode_frame(header, attachments)
         if threading.get_ident() == self._thread:
+            self._queue.append(frame)
             self.flush()
         else:
-            self._wake()
+            self._channel.write(frame)
 
     def add(self, kind: str, entry: Entry) -> None:
         """Sends an entry of a message of ``results`` or ``chunks`` at the end of this turn."""

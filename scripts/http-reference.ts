@@ -89,6 +89,19 @@ Send a token as \`Authorization: Bearer …\`. A deployment requires one if its 
 
 ## Requests
 
+The arguments of a call are an object by name. A body is read by its \`Content-Type\`:
+
+| \`Content-Type\` | body |
+|---|---|
+| none, \`application/json\`, \`…+json\`, \`text/plain\`, \`application/octet-stream\`, \`*/*\` | JSON; no body is no arguments |
+| \`multipart/form-data\` | a part for each argument: a value, or a file |
+| \`application/x-www-form-urlencoded\` | a value for each argument |
+| any other | JSON if it begins with \`{\` or \`[\`, else \`CONTENT_TYPE_UNSUPPORTED\` |
+
+In a form, the schema of the argument says what a value is. \`12\` is a number for a number, and a text for a text, a text or nothing, an enum of texts or an item of a list of texts; for what takes both, it is what it is in JSON. Objects and lists are JSON, texts may be. Values of one name make a list. A value may come as a file, as browsers send a \`Blob\`.
+
+A file for an argument of one type, such as \`image/png\`, has to be of it. Other names of a type are known (\`image/jpg\`, \`audio/x-wav\`), and what says nothing passes: no type, \`application/octet-stream\`, \`binary/octet-stream\`, \`*/*\`. An empty file without a name, which browsers send where none was chosen, is none.
+
 The query of a call (\`POST /{endpoint}\`, \`/{endpoint}/submit\`) belongs to the function, but for the parameters below that schedule a task. What is one of our parameters misspelt (\`?dleay=60\`), or one that this path does not take, is \`REQUEST_INVALID\` with the nearest name; all others are left to the function. The platform's own paths, below \`/api\`, refuse every parameter that they do not know.
 
 ## Streamed results

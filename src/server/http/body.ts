@@ -219,7 +219,9 @@ export function bodyMessage(contentType: string, data: Uint8Array): HttpBody {
   return { $typeName: "google.api.HttpBody", contentType, data, extensions: [] };
 }
 
-/** True for a body of multipart/form-data. */
+/** True for a form, of either kind. */
 export function isForm({ headers }: FastifyRequest): boolean {
-  return /^multipart\/form-data\b/i.test(headers["content-type"] ?? "");
+  return /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(
+    headers["content-type"] ?? "",
+  );
 }

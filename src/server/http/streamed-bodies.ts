@@ -6,7 +6,7 @@
  */
 import { createContextKey } from "@connectrpc/connect";
 
-/** The streamed body of a request, in multipart/form-data. */
+/** The streamed body of a request, a form. */
 export interface StreamedRequest {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;

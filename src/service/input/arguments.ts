@@ -11,8 +11,8 @@ import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { type FileValue, MAX_INLINE_FILE_BYTES, type Payload } from "../../protocol/messages.ts";
 import { refuseCharset } from "./charset.ts";
 import { type FormOptions, FormTaker, type GivenFile } from "./form.ts";
-import { isJsonType, mediaTypeOf } from "./media-type.ts";
-import { readMultipart } from "./multipart.ts";
+import { isFormType, isJsonType, isUnknownType, mediaTypeOf } from "./media-type.ts";
+import { readForm } from "./multipart.ts";
 import { ObjectReader } from "./object-reader.ts";
 import { bareBody } from "./root.ts";
 import type { ReaderThreads } from "./threads.ts";
@@ -35,7 +35,7 @@ export type CallInput =
   | { readonly case: "stream"; readonly value: FormStream }
   | { readonly case: undefined; readonly value?: undefined };
 
-/** A body of multipart/form-data that is read as it arrives. */
+/** A form that is read as it arrives. */
 export interface FormStream extends Omit<FormOptions, "keeper"> {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
@@ -87,21 +87,24 @@ export class ArgumentsReader {
       return kept(this.#objects.readBare(bare), keeper);
     }
     const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
-    if (mediaType === "multipart/form-data") {
+    if (isFormType(mediaType)) {
       return this.#fromForm(contentType, once(data), { keeper, maxHeldBytes: data.byteLength });
     }
-    if (isJsonType(mediaType)) {
-      if (contentType !== JSON_TYPE) {
-        refuseCharset(contentType);
-      }
-      return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
-        ? kept(this.#objects.read(data), keeper)
-        : threads.read(this.#endpoint, data).then((read) => kept(read, keeper));
+    if (mediaType !== JSON_TYPE && !isReadAsJson(mediaType, data)) {
+      throw problem(
+        "CONTENT_TYPE_UNSUPPORTED",
+        `content type ${JSON.stringify(mediaType)} cannot be read: send application/json, or a form (multipart/form-data with files, or application/x-www-form-urlencoded)`,
+      );
     }
-    throw problem(
-      "CONTENT_TYPE_UNSUPPORTED",
-      `content type ${JSON.stringify(mediaType)} cannot be read: send application/json, or multipart/form-data with files`,
-    );
+    if (contentType !== JSON_TYPE) {
+      refuseCharset(contentType);
+    }
+    if (data.length === 0) {
+      return kept(this.#objects.readObject({}), keeper);
+    }
+    return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
+      ? kept(this.#objects.read(data), keeper)
+      : threads.read(this.#endpoint, data).then((read) => kept(read, keeper));
   }
 
   /** What is wrong with arguments that were read for another revision; undefined when they fit. */
@@ -117,15 +120,32 @@ export class ArgumentsReader {
     const taker = new FormTaker(this.#endpoint, options);
     const { keeper, maxHeldBytes } = options;
     try {
-      await readMultipart(contentType, chunks, { taker, maxTextBytes: maxHeldBytes });
+      await readForm(contentType, chunks, { taker, maxTextBytes: maxHeldBytes });
+      const fields = taker.fields();
       this.#objects.refuse(taker.violations);
-      return await keepLarge(this.#objects.assemble(taker.fields, taker.files), keeper);
+      return await keepLarge(this.#objects.assemble(fields, taker.chosen()), keeper);
     } catch (err) {
       await keeper.release({ json: "", files: taker.kept });
       throw err;
     }
   }
 }
+
+/**
+ * Whether a body is taken for JSON. Many programs call it text, or nothing at all; of a body with
+ * another name, such as a picture, its beginning decides.
+ */
+function isReadAsJson(mediaType: string, data: Uint8Array): boolean {
+  return (
+    isJsonType(mediaType) ||
+    isUnknownType(mediaType) ||
+    mediaType === "text/plain" ||
+    /^\s*[[{]/.test(Buffer.from(data.subarray(0, MAX_BEGINNING_BYTES)).toString("latin1"))
+  );
+}
+
+/** Bytes that are looked at for the beginning of JSON. */
+const MAX_BEGINNING_BYTES = 64;
 
 /** The payload, once its large files are kept. */
 function kept(payload: Payload, keeper: FileKeeper): Payload | Promise<Payload> {

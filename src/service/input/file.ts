@@ -1,6 +1,7 @@
 /** File arguments: reads `data:` URLs, and checks files against their argument's limits. */
 import type { FileArgument } from "../../protocol/manifest.ts";
 import type { FileFacts, FileValue, StoredFile } from "../../protocol/messages.ts";
+import { typeTaken } from "./media-type.ts";
 
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),(.*)$/s;
 
@@ -51,7 +52,7 @@ export function fileViolation(
   }
   for (const file of files) {
     const bytes = "blob" in file ? file.blob.size : file.data.byteLength;
-    if (contentType !== undefined && !accepts(contentType, file.contentType)) {
+    if (contentType !== undefined && typeTaken(contentType, file.contentType) === undefined) {
       return `takes ${contentType}, ${nameOf(file)} is ${file.contentType}`;
     }
     if (maxBytes !== undefined && bytes > maxBytes) {
@@ -68,22 +69,4 @@ export function tooLarge(maxBytes: number, file: FileFacts & { readonly bytes: n
 
 function nameOf({ filename }: FileFacts): string {
   return filename === undefined ? "a file" : JSON.stringify(filename);
-}
-
-/** Matches media types and ranges (RFC 9110, section 12.5.1). Bytes of unknown type pass. */
-function accepts(range: string, contentType: string): boolean {
-  const given = contentType.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (given === "application/octet-stream" || given === "") {
-    return true;
-  }
-  return range
-    .toLowerCase()
-    .split(",")
-    .map((each) => each.trim())
-    .some(
-      (each) =>
-        each === "*/*" ||
-        each === given ||
-        (each.endsWith("/*") && given.startsWith(each.slice(0, -1))),
-    );
 }

@@ -1,4 +1,5 @@
 /** Turns the parts of a form into arguments: values by name, and files, which are kept as they arrive. */
+import { isUtf8 } from "node:buffer";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { faultOfJson, MAX_JSON_VALUES, type ValueRoom } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
@@ -11,6 +12,8 @@ import {
   type StoredFile,
 } from "../../protocol/messages.ts";
 import { fileFromDataUrl, tooLarge } from "./file.ts";
+import { isJsonFor, itemOf, takesAny, takesList } from "./form-value.ts";
+import { typeTaken, UNKNOWN_TYPE } from "./media-type.ts";
 import type { PartsTaker } from "./multipart.ts";
 
 /** A file that the caller sent. */
@@ -26,9 +29,10 @@ export interface FormOptions {
 
 /** Collects the parts of one form for an endpoint. */
 export class FormTaker implements PartsTaker {
-  readonly fields: JsonObject = {};
-  readonly files = new Map<string, GivenFile[]>();
+  readonly #files = new Map<string, GivenFile[]>();
   readonly violations: FieldViolation[] = [];
+  /** The texts of each argument, in the order of their parts. */
+  readonly #texts = new Map<string, string[]>();
   readonly #endpoint: EndpointManifest;
   readonly #options: FormOptions;
   /** All texts of the form share the bound of one body. */
@@ -40,36 +44,109 @@ export class FormTaker implements PartsTaker {
     this.#options = options;
   }
 
+  /** The files by argument. What a browser sends for a field in which no file was chosen is none. */
+  chosen(): ReadonlyMap<string, readonly GivenFile[]> {
+    const chosen = new Map<string, GivenFile[]>();
+    for (const [name, files] of this.#files) {
+      const some = files.filter((file) => !isUnchosen(file));
+      if (some.length > 0 || this.#argument(name)?.array === true) {
+        chosen.set(name, some);
+      }
+    }
+    return chosen;
+  }
+
   /** Every kept file, also of a refused form. */
   get kept(): GivenFile[] {
-    return [...this.files.values()].flat();
+    return [...this.#files.values()].flat();
   }
 
   takeText(name: string, text: string): void {
     this.#hold(text.length);
     if (this.#argument(name) === undefined) {
-      const property = propertyOf(this.#endpoint, name);
-      addField(this.fields, { name, value: this.#valueOf(text, property) }, property);
+      listOf(this.#texts, name).push(text);
       return;
     }
     const file = fileFromDataUrl(text);
     if (typeof file === "string") {
       this.violations.push({ field: name, description: file });
     } else {
-      this.#listOf(name).push(file);
+      listOf(this.#files, name).push(file);
     }
   }
 
-  async takeFile(name: string, facts: FileFacts, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  /** A file for an argument that takes none is its text: browsers send a value as a `Blob` so. */
+  takeFile(name: string, facts: FileFacts, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const argument = this.#argument(name);
-    if (argument === undefined) {
-      const description = "is a file, but this argument does not take one";
+    return argument === undefined
+      ? this.#takeTextOf(name, chunks)
+      : this.#keepFile(name, { argument, facts: { ...facts, ...typeOf(facts, argument) }, chunks });
+  }
+
+  /** The values by name. Adds to the violations; throws BODY_MALFORMED for JSON beyond the bounds. */
+  fields(): JsonObject {
+    const fields: JsonObject = {};
+    const { input } = this.#endpoint;
+    for (const [name, texts] of this.#texts) {
+      if (name.startsWith("{")) {
+        const message =
+          "the body is JSON, and its content type says that it is a form: send application/json";
+        throw problem("BODY_MALFORMED", message);
+      }
+      const property = propertyOf(this.#endpoint, name);
+      const [first = "", ...others] = texts;
+      if (takesList(property, input)) {
+        const isWhole = others.length === 0 && first.trimStart().startsWith("[");
+        const items = texts.map((text, index) =>
+          this.#valueOf(text, itemOf(property, index, input)),
+        );
+        setField(fields, name, isWhole ? this.#valueOf(first, property) : items);
+      } else if (others.length === 0) {
+        setField(fields, name, this.#valueOf(first, property));
+      } else if (takesAny(property, input)) {
+        const values = texts.map((text) => this.#valueOf(text, property));
+        setField(fields, name, values);
+      } else {
+        const description = `takes one value, ${texts.length} were sent`;
+        this.violations.push({ field: name, description });
+      }
+    }
+    return fields;
+  }
+
+  async #takeTextOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    const list = listOf(this.#texts, name);
+    // Values keep the order of their parts, however long each takes.
+    const place = list.push("") - 1;
+    const held: Uint8Array[] = [];
+    for await (const chunk of chunks) {
+      this.#hold(chunk.length);
+      held.push(chunk);
+    }
+    const bytes = Buffer.concat(held);
+    list[place] = bytes.toString();
+    if (!isUtf8(bytes)) {
+      const description = "is a file, but this argument takes none: send its text, in UTF-8";
       this.violations.push({ field: name, description });
     }
-    const list = argument ? this.#listOf(name) : [];
+  }
+
+  async #keepFile(
+    name: string,
+    {
+      argument,
+      facts,
+      chunks,
+    }: {
+      readonly argument: FileArgument;
+      readonly facts: FileFacts;
+      readonly chunks: AsyncIterable<Uint8Array>;
+    },
+  ): Promise<void> {
+    const list = listOf(this.#files, name);
     // Files keep the order of their parts, however long each takes.
     const place = list.push({ ...facts, data: NO_BYTES }) - 1;
-    const wanted = argument !== undefined && place < maxFiles(argument);
+    const wanted = place < maxFiles(argument);
     const limit = wanted ? (argument.maxBytes ?? Number.POSITIVE_INFINITY) : 0;
     const taken = new UpTo(limit, chunks);
     const { keeper, maxHeldBytes } = this.#options;
@@ -89,36 +166,18 @@ export class FormTaker implements PartsTaker {
     }
   }
 
-  /**
-   * A text part is JSON, as client libraries send it, or bare text, as people type it;
-   * the argument's type decides if it could be both.
-   */
-  #valueOf(text: string, property: Property): unknown {
-    if (property?.type === "string" && !/^\s*"/.test(text)) {
-      return text;
-    }
+  #valueOf(text: string, schema: unknown): unknown {
     // Bare text is no JSON from its first characters on, and is not counted.
     const fault = /^\s*[[{]/.test(text) ? faultOfJson(Buffer.from(text), this.#room) : undefined;
     if (fault !== undefined) {
       throw problem("BODY_MALFORMED", `the form ${fault}`);
     }
-    try {
-      return JSON.parse(text);
-    } catch {
-      // Not JSON: bare text.
-      return text;
-    }
+    return isJsonFor(text, schema, this.#endpoint.input) ? JSON.parse(text) : text;
   }
 
   #argument(name: string): FileArgument | undefined {
     const { files } = this.#endpoint;
     return Object.hasOwn(files, name) ? files[name] : undefined;
-  }
-
-  #listOf(name: string): GivenFile[] {
-    const list = this.files.get(name) ?? [];
-    this.files.set(name, list);
-    return list;
   }
 
   #hold(bytes: number): void {
@@ -132,7 +191,23 @@ export class FormTaker implements PartsTaker {
   }
 }
 
+/** A part that says nothing is `text/plain` (RFC 7578, section 4.4): no news, where no text is taken. */
+function typeOf({ contentType }: FileFacts, { contentType: range }: FileArgument) {
+  const isUntold = contentType === "text/plain" && typeTaken(range, contentType) === undefined;
+  return { contentType: isUntold ? UNKNOWN_TYPE : contentType };
+}
+
 const NO_BYTES = new Uint8Array(0);
+
+/** https://html.spec.whatwg.org/#constructing-entry-list: an empty file without a name. */
+function isUnchosen(file: GivenFile): boolean {
+  return (
+    "data" in file &&
+    file.data.byteLength === 0 &&
+    file.filename === undefined &&
+    file.contentType === UNKNOWN_TYPE
+  );
+}
 
 /** The number of files to keep: with more, the call is refused. */
 function maxFiles({ array, maxItems }: FileArgument): number {
@@ -160,26 +235,15 @@ class UpTo implements AsyncIterable<Uint8Array> {
   }
 }
 
-type Property = { readonly type?: unknown } | undefined;
-
-function propertyOf({ input }: EndpointManifest, name: string): Property {
-  const properties = (input.properties ?? {}) as { readonly [name: string]: Property };
-  return Object.hasOwn(properties, name) ? properties[name] : undefined;
+function listOf<Item>(lists: Map<string, Item[]>, name: string): Item[] {
+  const list = lists.get(name) ?? [];
+  lists.set(name, list);
+  return list;
 }
 
-/** Adds a value to the arguments; parts of one name make a list. */
-function addField(
-  fields: JsonObject,
-  { name, value }: { readonly name: string; readonly value: unknown },
-  property: Property,
-): void {
-  const earlier = Object.hasOwn(fields, name) ? fields[name] : undefined;
-  if (earlier === undefined) {
-    const alone = property?.type === "array" && !Array.isArray(value);
-    setField(fields, name, alone ? [value] : value);
-  } else {
-    setField(fields, name, [...(Array.isArray(earlier) ? earlier : [earlier]), value]);
-  }
+function propertyOf({ input }: EndpointManifest, name: string): unknown {
+  const properties = (input.properties ?? {}) as { readonly [name: string]: unknown };
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
 /** Sets a member, also for names such as `__proto__`. */

@@ -1,5 +1,6 @@
 /**
- * A streaming parser for multipart/form-data (RFC 7578). Files are passed on as
+ * A streaming parser for forms: multipart/form-data (RFC 7578), and
+ * application/x-www-form-urlencoded, whose values are texts. Files are passed on as
  * streams in the order of the body, with back-pressure: the body is read no faster
  * than they are.
  */
@@ -8,8 +9,9 @@ import type { Readable } from "node:stream";
 import { Busboy } from "@fastify/busboy";
 import { problem } from "../../errors.ts";
 import type { FileFacts } from "../../protocol/messages.ts";
+import { isJsonType } from "./media-type.ts";
 
-/** Parts of a multipart body; its size is bounded where it is read. */
+/** Parts of a form; its size is bounded where it is read. */
 const MAX_FORM_PARTS = 2_000;
 
 /** Receives the parts of a body. An error that it throws ends the reading. */
@@ -24,19 +26,21 @@ export interface PartsTaker {
  * BODY_TOO_LARGE for a text of more than `maxTextBytes`, or with an error of `chunks`
  * or of the taker, but not before the taker has finished with every file.
  */
-export async function readMultipart(
+export async function readForm(
   contentType: string,
   chunks: AsyncIterable<Uint8Array>,
   { taker, maxTextBytes }: { readonly taker: PartsTaker; readonly maxTextBytes: number },
 ): Promise<void> {
-  await new MultipartReading(contentType, taker, maxTextBytes).read(chunks);
+  await new FormReading(contentType, taker, maxTextBytes).read(chunks);
 }
 
-class MultipartReading {
+class FormReading {
   readonly #parser: InstanceType<typeof Busboy>;
   readonly #taker: PartsTaker;
   readonly #files: Promise<void>[] = [];
   readonly #open = new Set<Readable>();
+  /** Counted here: of names and values in one line, the parser drops what is beyond its limit in silence. */
+  #texts = 0;
   #failure: { readonly err: unknown } | undefined;
   /** Rejects the promise that the reader awaits. */
   #interrupt: ((err: unknown) => void) | undefined;
@@ -45,7 +49,12 @@ class MultipartReading {
     this.#taker = taker;
     const parser = createParser(contentType, maxTextBytes);
     this.#parser = parser;
+    const tooMany = () => this.#fail(malformed(`it has more than ${MAX_FORM_PARTS} parts`));
     parser.on("field", (name, text, nameTruncated, textTruncated) => {
+      if (++this.#texts > MAX_FORM_PARTS) {
+        tooMany();
+        return;
+      }
       this.#guard(() => {
         checkName(name, nameTruncated);
         if (textTruncated) {
@@ -62,9 +71,7 @@ class MultipartReading {
       const named = filename ? { filename: basename(filename) } : {};
       this.#takeFile(name, { contentType: mimeType, ...named }, stream);
     });
-    parser.on("partsLimit", () =>
-      this.#fail(malformed(`it has more than ${MAX_FORM_PARTS} parts`)),
-    );
+    parser.on("partsLimit", tooMany);
     parser.on("error", (err) =>
       this.#fail(malformed(err instanceof Error ? err.message : String(err))),
     );
@@ -72,9 +79,15 @@ class MultipartReading {
 
   async read(chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const finished = new Promise<void>((resolve) => this.#parser.once("finish", () => resolve()));
+    let isEmpty = true;
     try {
       for await (const chunk of chunks) {
+        isEmpty &&= chunk.length === 0;
         await this.#write(chunk);
+      }
+      if (isEmpty) {
+        // No body is no arguments, whatever it is called.
+        return;
       }
       this.#parser.end();
       await this.#unlessFailed(finished);
@@ -135,8 +148,12 @@ function createParser(contentType: string, maxTextBytes: number): InstanceType<t
   try {
     return new Busboy({
       headers: { "content-type": contentType },
+      // A part without a name for its file is a text, unless its type says that it is none.
+      isPartAFile: (_name, contentType, filename) =>
+        filename !== undefined || !isTextType(contentType ?? ""),
       limits: {
         parts: MAX_FORM_PARTS,
+        fields: MAX_FORM_PARTS + 1,
         fieldNameSize: 256,
         fieldSize: maxTextBytes,
         headerPairs: 20,
@@ -156,6 +173,10 @@ function checkName(name: string | undefined, truncated: boolean): void {
   }
 }
 
+function isTextType(mediaType: string): boolean {
+  return mediaType.startsWith("text/") || isJsonType(mediaType);
+}
+
 function malformed(detail: string): Error {
-  return problem("BODY_MALFORMED", `the body is not multipart/form-data: ${detail}`);
+  return problem("BODY_MALFORMED", `the body is not the form that its type says: ${detail}`);
 }

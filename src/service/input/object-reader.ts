@@ -8,10 +8,11 @@ import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { faultOfJson } from "../../collections/json-scan.ts";
 import { type FieldViolation, problem } from "../../errors.ts";
-import type { EndpointManifest } from "../../protocol/manifest.ts";
+import type { EndpointManifest, FileArgument } from "../../protocol/manifest.ts";
 import type { FileValue, Payload } from "../../protocol/messages.ts";
 import { fileFromDataUrl, fileViolation } from "./file.ts";
 import type { GivenFile } from "./form.ts";
+import { typeTaken } from "./media-type.ts";
 import { argumentsOf } from "./root.ts";
 import { createSchemaCheck, MAX_DESCRIBED_VIOLATIONS, type SchemaCheck } from "./schema-check.ts";
 import { storedViolation } from "./stored.ts";
@@ -115,7 +116,7 @@ export class ObjectReader {
       if (violation !== undefined) {
         violations.push({ field: name, description: violation });
       } else if (list) {
-        const indices = list.map((file) => files.push(file) - 1);
+        const indices = list.map((file) => files.push(named(file, argument)) - 1);
         fields[name] = argument.array ? indices : (indices[0] ?? null);
       }
     }
@@ -143,6 +144,12 @@ export class ObjectReader {
       { violations: violations.slice(0, MAX_DESCRIBED_VIOLATIONS) },
     );
   }
+}
+
+/** The file with its type as the argument, or else the registry, names it. */
+function named<File extends GivenFile>(file: File, { contentType: range }: FileArgument): File {
+  const contentType = typeTaken(range, file.contentType) ?? file.contentType;
+  return contentType === file.contentType ? file : { ...file, contentType };
 }
 
 function parse(text: string): JsonValue {

@@ -9,7 +9,7 @@ import { problem } from "../../errors.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import { refuseCharset } from "./charset.ts";
-import { isJsonType, mediaTypeOf } from "./media-type.ts";
+import { isFormType, isJsonType, mediaTypeOf } from "./media-type.ts";
 
 type RootEndpoint = Pick<EndpointManifest, "input" | "files" | "rootArgument">;
 
@@ -27,7 +27,7 @@ export function bareBody(
     return undefined;
   }
   const mediaType = mediaTypeOf(contentType);
-  if (mediaType === "multipart/form-data") {
+  if (isFormType(mediaType)) {
     return undefined;
   }
   if (Object.hasOwn(files, name)) {
@@ -36,7 +36,9 @@ export function bareBody(
       : { name, value: fileOf(name, { contentType, data }) };
   }
   const properties = (input.properties ?? {}) as { readonly [name: string]: { type?: unknown } };
-  if (properties[name]?.type !== "string" || isJsonType(mediaType)) {
+  const isJson =
+    isJsonType(mediaType) && /^\s*["{]/.test(textOf(data.subarray(0, MAX_PREFIX_BYTES)));
+  if (properties[name]?.type !== "string" || isJson) {
     return undefined;
   }
   refuseCharset(contentType);

@@ -1,7 +1,9 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ArgumentsReader } from "../../../src/service/input/arguments.ts";
 import { localFiles } from "../../files/local.ts";
 import { endpoint } from "../manifests.ts";
+
+const KEEPER = localFiles().api;
 
 it("a body of 4 MB in which everything is wrong is refused without holding up the node", () => {
   const numbers = { type: "array", items: { type: "number" } };
@@ -12,10 +14,7 @@ it("a body of 4 MB in which everything is wrong is refused without holding up th
   const data = Buffer.from(`{"numbers":[${`"${"x".repeat(38)}",`.repeat(99_000)}""]}`);
   const startMs = performance.now();
   const read = () =>
-    reader.read(
-      { case: "body", value: { contentType: "application/json", data } },
-      localFiles().api,
-    );
+    reader.read({ case: "body", value: { contentType: "application/json", data } }, KEEPER);
   expect(read).toThrow(
     expect.objectContaining({
       reason: "ARGUMENTS_INVALID",
@@ -24,4 +23,40 @@ it("a body of 4 MB in which everything is wrong is refused without holding up th
   );
   // Nearly all of it is the parser's; describing every fault took seconds.
   expect(performance.now() - startMs).toBeLessThan(1_000);
+});
+
+describe("a body of JSON", () => {
+  const reader = new ArgumentsReader(
+    endpoint({ name: "run", input: { type: "object", properties: { a: { type: "integer" } } } }),
+  );
+  const read = (contentType: string, body: string) => {
+    const input = { contentType, data: Buffer.from(body) };
+    return reader.read({ case: "body", value: input }, KEEPER);
+  };
+
+  it.each([
+    ...["", "*/*", "text/plain", "text/plain;charset=UTF-8", "application/octet-stream"],
+    ...["binary/octet-stream", "Application/JSON", "text/json", "application/vnd.api+json"],
+    ...["application/xml", "text/html", "image/png"],
+  ])("may be called %j", (contentType) => {
+    expect(read(contentType, ' {"a": 1}')).toEqual({ json: ' {"a": 1}', files: [] });
+  });
+
+  it.each(["", "application/json", "text/plain", "application/octet-stream"])(
+    "without a byte has no arguments, also as %j",
+    (contentType) => {
+      expect(read(contentType, "")).toEqual({ json: "{}", files: [] });
+    },
+  );
+
+  it.each([
+    ["text/plain", "a=1", "BODY_MALFORMED"],
+    ["", "a", "BODY_MALFORMED"],
+    ["application/json", " ", "BODY_MALFORMED"],
+    ["application/xml", "<a/>", "CONTENT_TYPE_UNSUPPORTED"],
+    ["application/vnd.bentoml+pickle", "\x80\x05", "CONTENT_TYPE_UNSUPPORTED"],
+    ["text/plain; charset=latin1", "{}", "CONTENT_TYPE_UNSUPPORTED"],
+  ])("is none as %j with %j", (contentType, body, reason) => {
+    expect(() => read(contentType, body)).toThrow(expect.objectContaining({ reason }));
+  });
 });

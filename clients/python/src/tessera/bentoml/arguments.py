@@ -98,8 +98,17 @@ class ArgumentsReader:
             content,
             size=file.size,
             filename=file.filename,
-            headers=Headers({"content-type": file.content_type}),
+            headers=_headers_of(file.content_type),
         )
+
+
+def _headers_of(content_type: str) -> Headers:
+    """A picture comes without its type, which BentoML would take for the name of Pillow's format.
+
+    Pillow looks at the bytes: clients call pictures ``image/jpg``, or what they are not.
+    """
+    is_picture = content_type.lower().startswith("image/")
+    return Headers() if is_picture else Headers({"content-type": content_type})
 
 
 def _takes_path(spec: Any, name: str, root: str | None) -> bool:

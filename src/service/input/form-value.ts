@@ -1,0 +1,125 @@
+/**
+ * Reads a text of a form as the value of an argument. Client libraries send JSON, and people and
+ * browsers bare text; many texts are both. The types that the argument's schema takes decide: `12`
+ * is a text for a text, an enum of texts or their list, a number for a number, and what it is in
+ * JSON where both are taken.
+ */
+import type { JsonSchema } from "../../protocol/manifest.ts";
+
+type JsonType = "string" | "number" | "boolean" | "null" | "array" | "object";
+
+/** The types that a schema takes; undefined: any, or more than this knows. */
+type Taken = ReadonlySet<JsonType> | undefined;
+
+/** References and alternatives within each other that are followed. */
+const MAX_DEPTH = 16;
+
+/** True for a text that is JSON of a type that the schema takes, and for JSON where no text is taken. */
+export function isJsonFor(text: string, schema: unknown, root: JsonSchema): boolean {
+  const taken = typesOf(schema, { root, depth: MAX_DEPTH });
+  const type = jsonTypeOf(text);
+  if (type === undefined) {
+    return false;
+  }
+  return taken === undefined || taken.has(type) || !taken.has("string");
+}
+
+/** True for the schema of a list, also one that may be something else. */
+export function takesList(schema: unknown, root: JsonSchema): boolean {
+  return listOf(schema, { root, depth: MAX_DEPTH }) !== undefined;
+}
+
+/** True for a schema that says nothing of types. */
+export function takesAny(schema: unknown, root: JsonSchema): boolean {
+  return typesOf(schema, { root, depth: MAX_DEPTH }) === undefined;
+}
+
+/** The schema of an item of a list; undefined where the list says nothing of it. */
+export function itemOf(schema: unknown, index: number, root: JsonSchema): unknown {
+  const list = listOf(schema, { root, depth: MAX_DEPTH });
+  const first = Array.isArray(list?.prefixItems) ? list.prefixItems : [];
+  return index < first.length ? first[index] : list?.items;
+}
+
+interface Within {
+  /** Where references lead. */
+  readonly root: JsonSchema;
+  readonly depth: number;
+}
+
+/** The type of a text in JSON; undefined for what is none. */
+function jsonTypeOf(text: string): JsonType | undefined {
+  try {
+    return typeOfValue(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function typeOfValue(value: unknown): JsonType {
+  if (value === null) {
+    return "null";
+  }
+  return Array.isArray(value) ? "array" : (typeof value as JsonType);
+}
+
+function typesOf(schema: unknown, within: Within): Taken {
+  if (!isSchema(schema) || within.depth === 0) {
+    return schema === false ? new Set() : undefined;
+  }
+  const inner = { ...within, depth: within.depth - 1 };
+  if (schema.const !== undefined) {
+    return new Set([typeOfValue(schema.const)]);
+  }
+  if (Array.isArray(schema.enum)) {
+    return new Set(schema.enum.map(typeOfValue));
+  }
+  if (schema.type !== undefined) {
+    const types = [schema.type].flat().map((type) => (type === "integer" ? "number" : type));
+    return new Set(types as JsonType[]);
+  }
+  if (typeof schema.$ref === "string") {
+    return typesOf(referred(schema.$ref, within.root), inner);
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (Array.isArray(alternatives)) {
+    const all = alternatives.map((each) => typesOf(each, inner));
+    return all.includes(undefined) ? undefined : new Set(all.flatMap((each) => [...(each ?? [])]));
+  }
+  const [first] = Array.isArray(schema.allOf)
+    ? schema.allOf.map((each) => typesOf(each, inner)).filter((each) => each !== undefined)
+    : [];
+  return first;
+}
+
+function listOf(schema: unknown, within: Within): JsonSchema | undefined {
+  if (!isSchema(schema) || within.depth === 0) {
+    return undefined;
+  }
+  if ([schema.type].flat().includes("array")) {
+    return schema;
+  }
+  const inner = { ...within, depth: within.depth - 1 };
+  if (typeof schema.$ref === "string") {
+    return listOf(referred(schema.$ref, within.root), inner);
+  }
+  const parts = [schema.anyOf, schema.oneOf, schema.allOf].filter(Array.isArray).flat();
+  return parts.map((each) => listOf(each, inner)).find((each) => each !== undefined);
+}
+
+/** What a reference within the schema leads to (RFC 6901); undefined for any other. */
+function referred(ref: string, root: JsonSchema): unknown {
+  if (!ref.startsWith("#")) {
+    return undefined;
+  }
+  let found: unknown = root;
+  for (const step of ref.split("/").slice(1)) {
+    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    found = isSchema(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  }
+  return found;
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
